@@ -1,0 +1,1 @@
+"""synmod: an async module system for LLM programs."""

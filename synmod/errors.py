@@ -1,0 +1,330 @@
+"""Every exception of synmod, in one tree.
+
+    SynmodError
+    ├── SchemaError [ValueError]            a value against its schema; a bad schema
+    │   └── SchemaTooComplex                a schema or a validation over the complexity budget
+    ├── DataError [ValueError]              not JSON; an operand that cannot stand there
+    │   ├── FieldError [KeyError, AttributeError]
+    │   └── SymbolicValueError              a value was asked of a symbol
+    ├── ArgumentError [TypeError]           wrong kind or combination of arguments
+    ├── ConfigError [TypeError]             a declaration or a constructor argument that cannot be
+    ├── CallError [ValueError]              a call that cannot be made as it was asked
+    │   └── NoCallError [NotImplementedError]
+    ├── BuildError [RuntimeError]           a module that cannot be built
+    │   └── SealedError [ValueError]        structure was changed after it was built
+    ├── NotBuiltError [ValueError]          asked for what only a built module has
+    ├── BadNameError [ValueError]           a name that is no identifier
+    ├── GraphError [ValueError]             the walk over a program: keys, containers, registry, wiring
+    ├── StateError [ValueError]             a State that does not fit a program
+    │   └── StateSchemaError [SchemaError]  values of a State against their schemas
+    ├── DeadlineExceeded [TimeoutError]     the time of `sm.deadline` is over
+    ├── BudgetExceeded [RuntimeError]       what `sm.budget` allows is spent
+    ├── RunError [RuntimeError]             `sm.run` inside a running loop
+    ├── RegistryError [ValueError]          a name or object that cannot be registered
+    ├── SaveError [TypeError]               a program that cannot be saved
+    ├── LoadError [ValueError]              a file that cannot be loaded
+    │   └── FormatError                     a file that is not of the format
+    └── ModelError [RuntimeError]           a call of a language model failed
+        ├── AuthError                       no key, or a key that is refused
+        ├── RequestError [ValueError]       a request that the provider refuses
+        ├── RateLimitError                  too many requests
+        ├── UnavailableError                the provider cannot be reached or is broken
+        ├── ModelTimeout [TimeoutError]     no reply in time
+        ├── ContextWindowError              the prompt is too long for the model
+        ├── BadReplyError                   a reply that is not what was asked
+        └── UnboundModelError               a loaded model that nobody has supplied yet
+
+Each derives from `SynmodError` and also from the builtin in brackets, which callers expect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+__all__ = [
+    "ArgumentError",
+    "AuthError",
+    "BadNameError",
+    "BadReplyError",
+    "BudgetExceeded",
+    "BuildError",
+    "CallError",
+    "ConfigError",
+    "ContextWindowError",
+    "DataError",
+    "DeadlineExceeded",
+    "FieldError",
+    "FormatError",
+    "GraphError",
+    "LoadError",
+    "ModelError",
+    "ModelTimeout",
+    "NoCallError",
+    "NotBuiltError",
+    "Problem",
+    "RateLimitError",
+    "RegistryError",
+    "RequestError",
+    "RunError",
+    "SaveError",
+    "SaveProblem",
+    "SchemaError",
+    "SchemaTooComplex",
+    "SealedError",
+    "StateError",
+    "StateSchemaError",
+    "SymbolicValueError",
+    "SynmodError",
+    "SynmodWarning",
+    "UnavailableError",
+    "UnboundModelError",
+]
+
+
+class SynmodError(Exception):
+    """The root of all errors that synmod raises."""
+
+
+class SynmodWarning(UserWarning):
+    """The one category of synmod's warnings."""
+
+
+class Problem(NamedTuple):
+    """One fault of a value: where it stands (JSON Pointer), what was wanted, what was got (cut to 200 characters)."""
+
+    pointer: str
+    wanted: str
+    got: str
+
+
+class SaveProblem(NamedTuple):
+    """One thing that cannot be saved: where it stands, what it is, what to do."""
+
+    path: str
+    what: str
+    remedy: str
+
+
+class SchemaError(SynmodError, ValueError):
+    """A value does not satisfy its schema, or a schema cannot be used.
+
+    Attributes:
+        errors: The faults, at most ten, in document order; empty where the schema itself is at fault.
+    """
+
+    def __init__(self, message: str, errors: Iterable[Problem] = ()) -> None:
+        super().__init__(message)
+        self.errors: tuple[Problem, ...] = tuple(errors)
+
+
+class SchemaTooComplex(SchemaError):
+    """A schema, or a validation with it, costs more than the complexity budget allows."""
+
+
+class DataError(SynmodError, ValueError):
+    """Something is not JSON, or an operand cannot stand where it stands."""
+
+
+class FieldError(DataError, KeyError, AttributeError):
+    """A data model has no such field."""
+
+    def __str__(self) -> str:
+        """The message as it was written: KeyError would quote it."""
+        return str(self.args[0]) if self.args else ""
+
+
+class SymbolicValueError(DataError):
+    """A value was asked of a symbol, which only has a schema."""
+
+
+class ArgumentError(SynmodError, TypeError):
+    """Arguments of the wrong kind, or in a combination that says nothing."""
+
+
+class ConfigError(SynmodError, TypeError):
+    """A class, a constructor argument or a setting that cannot be."""
+
+
+class CallError(SynmodError, ValueError):
+    """A call that cannot be made, or whose result is no data."""
+
+
+class NoCallError(CallError, NotImplementedError):
+    """The class of the called module defines no `call`."""
+
+
+class BuildError(SynmodError, RuntimeError):
+    """A module cannot be built."""
+
+
+class SealedError(BuildError, ValueError):
+    """The structure of a built module was to be changed."""
+
+
+class NotBuiltError(SynmodError, ValueError):
+    """The module must be built before this can be answered."""
+
+
+class BadNameError(SynmodError, ValueError):
+    """A name of a module, Variable or namespace that is not a valid identifier."""
+
+
+class GraphError(SynmodError, ValueError):
+    """A program that cannot be walked, wired or changed as asked."""
+
+
+class StateError(SynmodError, ValueError):
+    """A State that does not fit the program it is meant for."""
+
+
+class StateSchemaError(StateError, SchemaError):
+    """Values of a State that do not satisfy the schemas of their Variables."""
+
+
+class DeadlineExceeded(SynmodError, TimeoutError):
+    """The time of an enclosing `sm.deadline` is over."""
+
+
+class BudgetExceeded(SynmodError, RuntimeError):
+    """What an enclosing `sm.budget` allows is spent."""
+
+
+class RunError(SynmodError, RuntimeError):
+    """A run cannot be started here."""
+
+
+class RegistryError(SynmodError, ValueError):
+    """A name or an object that cannot be registered."""
+
+
+class SaveError(SynmodError, TypeError):
+    """Something cannot be saved; nothing was written.
+
+    Attributes:
+        problems: Every offender with its path, what it is and the remedy.
+    """
+
+    def __init__(self, message: str, problems: Iterable[SaveProblem] = ()) -> None:
+        super().__init__(message)
+        self.problems: tuple[SaveProblem, ...] = tuple(problems)
+
+
+class LoadError(SynmodError, ValueError):
+    """A file, text or JSON cannot be loaded; nothing was kept of it.
+
+    Attributes:
+        where: JSON Pointer of the fault in the document.
+        file: Name of the file, or None for a text.
+    """
+
+    def __init__(self, message: str, *, where: str = "", file: str | None = None) -> None:
+        super().__init__(message)
+        self.where = where
+        self.file = file
+
+
+class FormatError(LoadError):
+    """A file is not of the format that synmod writes."""
+
+
+class ModelError(SynmodError, RuntimeError):
+    """A call of a language model failed.
+
+    Attributes:
+        model: The model string.
+        status: HTTP status, or None where there was none.
+        attempts: Requests that were sent.
+        elapsed_s: Seconds from the call to the failure.
+        path: Path of the calling module, "" outside a module call.
+        phase: Phase of the call.
+        request_id: The provider's id of the request, or None.
+        retry_after_s: Seconds the provider asked to wait, or None.
+        transient: Whether the same request may succeed later.
+        provider_message: What the provider said, without secrets, at most 2 kB.
+    """
+
+    transient: bool = False
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        model: str = "",
+        status: int | None = None,
+        attempts: int = 0,
+        elapsed_s: float = 0.0,
+        path: str = "",
+        phase: str = "inference",
+        request_id: str | None = None,
+        retry_after_s: float | None = None,
+        provider_message: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.model = model
+        self.status = status
+        self.attempts = attempts
+        self.elapsed_s = elapsed_s
+        self.path = path
+        self.phase = phase
+        self.request_id = request_id
+        self.retry_after_s = retry_after_s
+        self.provider_message = provider_message
+
+
+class AuthError(ModelError):
+    """No key, a key that the provider refuses, or an account without quota."""
+
+
+class RequestError(ModelError, ValueError):
+    """The provider, or a check before sending, refuses the request; sending it again cannot help."""
+
+
+class RateLimitError(ModelError):
+    """The provider got too many requests."""
+
+    transient = True
+
+
+class UnavailableError(ModelError):
+    """The provider cannot be reached, or answers that it is broken."""
+
+    transient = True
+
+
+class ModelTimeout(ModelError, TimeoutError):
+    """No reply in the time that was given."""
+
+    transient = True
+
+
+class ContextWindowError(ModelError):
+    """The prompt is longer than the model can read."""
+
+
+class BadReplyError(ModelError):
+    """The reply is not what was asked for.
+
+    Attributes:
+        text: The raw text of the reply.
+        errors: (pointer, message) of each schema fault.
+        reason: `not_json`, `schema`, `length`, `refused`, `empty` or `tool`.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        text: str = "",
+        errors: Sequence[tuple[str, str]] = (),
+        reason: str = "schema",
+        **about: Any,
+    ) -> None:
+        super().__init__(message, **about)
+        self.text = text
+        self.errors = tuple(errors)
+        self.reason = reason
+
+
+class UnboundModelError(ModelError):
+    """A model of a loaded program whose connection the file, rightly, does not hold."""

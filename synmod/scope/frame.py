@@ -1,0 +1,161 @@
+"""Frames: what is true while one call runs, in one ContextVar.
+
+This file is hot: every module call makes one frame, sets it and resets it. So a nested frame is eight slots and no
+work; id, path, name and depth are made when somebody asks.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from typing import Protocol
+
+from synmod.leaves.ids import new_run_id
+
+_NO_PATHS: Mapping[int, str] = {}
+
+
+class Owner(Protocol):
+    """What a frame knows of the module whose call it is: its name."""
+
+    @property
+    def name(self) -> str: ...
+
+
+class CallFrame:
+    """One running module call: frozen, pointing at its parent.
+
+    Source: trace spans, Synalinks' call context; differs: never mutated, never shared between siblings.
+    """
+
+    __slots__ = ("_live", "_number", "_owner", "_parent", "_phase", "_root", "_symbolic", "_training")
+
+    def __init__(self, parent: CallFrame, owner: Owner, training: bool | None, phase: str, symbolic: bool) -> None:
+        self._parent: CallFrame | None = parent
+        self._root: RootFrame = parent._root
+        self._owner = owner
+        self._training = training
+        self._phase = phase
+        self._symbolic = symbolic
+        self._number = next(parent._root._numbers)
+        self._live = True
+
+    @property
+    def id(self) -> str:
+        """A short text, unique among the calls of all processes: the run's id and the number of the call in it."""
+        return f"{self._root.run_id}-{self._number}"
+
+    @property
+    def parent(self) -> CallFrame | None:
+        """The frame of the calling module, None for an entry call."""
+        return self._parent
+
+    @property
+    def parent_id(self) -> str | None:
+        """The id of the calling frame, None for an entry call."""
+        return None if self._parent is None else self._parent.id
+
+    @property
+    def root(self) -> RootFrame:
+        """The frame of the entry call."""
+        return self._root
+
+    @property
+    def path(self) -> str:
+        """Where the module stands below the entry module; the caller's path and its own name where it stands nowhere."""
+        known = self._root.paths.get(id(self._owner))
+        if known is not None or self._parent is None:
+            return known or ""
+        above = self._parent.path
+        return f"{above}/{self.name}" if above else self.name
+
+    @property
+    def name(self) -> str:
+        """The label of the module."""
+        return self._owner.name
+
+    @property
+    def phase(self) -> str:
+        """`inference`, `reward` or `optimizer`: the phase in which the call began."""
+        return self._phase
+
+    @property
+    def training(self) -> bool:
+        """Whether the call runs in training mode."""
+        return bool(self._training)
+
+    @property
+    def depth(self) -> int:
+        """How many calls stand above: 0 for an entry call."""
+        depth, frame = 0, self._parent
+        while frame is not None:
+            depth, frame = depth + 1, frame._parent
+        return depth
+
+    @property
+    def symbolic(self) -> bool:
+        """Whether the call runs on symbols, to find out schemas."""
+        return self._symbolic
+
+    def __repr__(self) -> str:
+        return f"CallFrame(id={self.id!r}, path={self.path!r}, phase={self.phase!r}, training={self.training})"
+
+
+class RootFrame(CallFrame):
+    """The frame of an entry call; carries what belongs to the whole run.
+
+    `paths` maps the id of each known module to its path; the module room hands it in with the entry call.
+    """
+
+    __slots__ = ("_numbers", "_run_id", "paths", "rewards", "usage")
+
+    def __init__(  # pyright: ignore[reportMissingSuperCall]  # an entry frame has no parent to take its root from
+        self, owner: Owner, training: bool | None, phase: str, symbolic: bool, paths: Mapping[int, str] = _NO_PATHS
+    ) -> None:
+        self._parent = None
+        self._root = self
+        self._owner = owner
+        self._training = training
+        self._phase = phase
+        self._symbolic = symbolic
+        self._numbers: Iterator[int] = itertools.count(1)
+        self._number = 0
+        self._live = True
+        self._run_id: str | None = None
+        self.paths = paths
+        self.usage = None  # a UsageMeter, made by the first model call
+        self.rewards = None  # a list, made by the first reward
+
+    @property
+    def run_id(self) -> str:
+        """The text with which the ids of all calls of this run begin."""
+        if self._run_id is None:
+            self._run_id = new_run_id()
+        return self._run_id
+
+
+FRAME: ContextVar[CallFrame | None] = ContextVar("synmod_frame", default=None)
+"""The innermost frame entered in this context; it may have ended (a task that outlived its call): see `current_call`."""
+
+
+def nearest_live(frame: CallFrame | None) -> CallFrame | None:
+    """Step up to the first frame whose call still runs."""
+    while frame is not None and not frame._live:
+        frame = frame._parent
+    return frame
+
+
+def current_call() -> CallFrame | None:
+    """Tell the frame of the running module call.
+
+    Returns:
+        The nearest frame whose call still runs, None outside module calls.
+
+    Example:
+        >>> current_call() is None
+        True
+
+    Source: Synalinks' call context, trio's current task.
+    """
+    return nearest_live(FRAME.get())

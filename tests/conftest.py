@@ -1,0 +1,34 @@
+"""What all tests share: every event loop the core runs on."""
+
+import asyncio
+import sys
+
+import pytest
+import trio
+
+
+def _on_asyncio(main, *args):
+    return asyncio.run(main(*args))
+
+
+def _on_eager_asyncio(main, *args):
+    async def eager():
+        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+        return await asyncio.create_task(main(*args))
+
+    return asyncio.run(eager())
+
+
+def _on_trio(main, *args):
+    return trio.run(main, *args)
+
+
+RUNNERS = {"asyncio": _on_asyncio, "trio": _on_trio}
+if sys.version_info >= (3, 12):
+    RUNNERS["asyncio-eager"] = _on_eager_asyncio
+
+
+@pytest.fixture(params=sorted(RUNNERS))
+def any_loop(request):
+    """Runs `any_loop(async_fn, *args)` to its end, once on each kind of loop."""
+    return RUNNERS[request.param]
