@@ -1,0 +1,161 @@
+"""Steps: how a symbol remembers what made it.
+
+A symbolic call or operator records one `Step`; each symbol that came out of it points at that step, and the step at
+the symbols that went in. Nothing points the other way: no module, table or list knows a step, and a step does not know
+its own symbols. So a history is freed with the last symbol that needs it, by reference counting alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+from types import MappingProxyType
+from typing import Any
+
+from synmod.data import symbol as symbols
+from synmod.data.symbol import SymbolicDataModel
+from synmod.flow.nest import copied, is_leaf, kind_of, leaves, map_leaves
+from synmod.leaves.frozen import frozen
+
+_JSON_SCALARS = (str, int, float, bool, type(None))
+
+
+class Declared:
+    """What is known of a value to come: its schema, the class behind it, its label, whether it may be left out."""
+
+    __slots__ = ("data_model", "name", "optional", "schema")
+
+    def __init__(self, schema: Any, data_model: Any = None, name: str | None = None, optional: bool = False) -> None:
+        self.schema = schema
+        self.data_model = data_model
+        self.name = name
+        self.optional = optional
+
+    def __repr__(self) -> str:
+        """Show the label."""
+        return f"<{self.name}>"
+
+
+class Step:
+    """One recorded call of a module, or one recorded operator.
+
+    Attributes:
+        module: The module, None for an operator.
+        op: Name of the operator in `sm.ops`, None for a module.
+        plan: The operator's plan, made when it was recorded.
+        args: Positional arguments: nests of symbols, values beside them, None.
+        kwargs: Keyword arguments: nests in which symbols are edges and all else is constant.
+        gives: The output's structure with a `Declared` at the place of each symbol.
+    """
+
+    __slots__ = ("args", "gives", "kwargs", "module", "op", "plan")
+
+    def __init__(
+        self, module: Any, op: str | None, plan: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], gives: Any
+    ) -> None:
+        self.module = module
+        self.op = op
+        self.plan = plan
+        self.args = args
+        self.kwargs = kwargs
+        self.gives = gives
+
+    @property
+    def name(self) -> str:
+        """The module's name, or the operator's."""
+        return self.op if self.op is not None else self.module.name
+
+    @property
+    def inputs(self) -> tuple[SymbolicDataModel, ...]:
+        """The symbols this step waits for, left to right, with repeats."""
+        return tuple(x for x in leaves([self.args, dict(self.kwargs)]) if isinstance(x, SymbolicDataModel))
+
+    def __repr__(self) -> str:
+        """Show what runs on what."""
+        return f"Step({self.name}: {', '.join(str(x.name) for x in self.inputs)} -> {leaves(self.gives)})"
+
+
+class Origin:
+    """Where a symbol comes from: output number `index`, in the order of leaves, of `step`."""
+
+    __slots__ = ("index", "step")
+
+    def __init__(self, step: Step, index: int) -> None:
+        self.step = step
+        self.index = index
+
+
+def record_call(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Any) -> None:
+    """Let the symbols that a symbolic call returns remember the call.
+
+    Args:
+        module: The module that was called.
+        args: Positional arguments as `call` gets them.
+        kwargs: Keyword arguments; symbols in them are edges too, plain JSON is frozen, the rest is kept as it is.
+        outputs: A nest of fresh symbols, with None where nothing comes out.
+    """
+    constants = MappingProxyType({key: _constant(value) for key, value in kwargs.items()}) if kwargs else _NONE_GIVEN
+    _remember(Step(module, None, None, copied(args), constants, map_leaves(_declared, outputs)), outputs)
+
+
+def record_operation(
+    name: str, plan: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: SymbolicDataModel
+) -> None:
+    """Let the symbol that an operator returns remember the operation, with the plan that fixes its field names."""
+    constants = MappingProxyType({key: _constant(value) for key, value in kwargs.items()}) if kwargs else _NONE_GIVEN
+    operands = tuple(arg if is_leaf(arg) else _constant(arg) for arg in args)
+    _remember(Step(None, name, plan, operands, constants, _declared(output)), output)
+
+
+def declared_of(symbol: SymbolicDataModel, *, optional: bool = False) -> Declared:
+    """What a symbol says, without its history."""
+    return Declared(symbol._schema, symbol._model, symbol._label, optional)
+
+
+def symbol_of(declared: Declared) -> SymbolicDataModel:
+    """Make a symbol, without history, of what was declared."""
+    return symbols.symbol(declared.schema, declared.data_model, declared.name)
+
+
+_NONE_GIVEN: Mapping[str, Any] = MappingProxyType({})
+
+
+def _remember(step: Step, outputs: Any) -> None:
+    """Point each output symbol at the step; the numbers count all leaves, None included."""
+    if is_leaf(outputs):
+        outputs._origin = Origin(step, 0)
+        return
+    for index, leaf in zip(count(), leaves(outputs), strict=False):
+        if leaf is not None:
+            leaf._origin = Origin(step, index)
+
+
+def _declared(leaf: Any) -> Any:
+    """Turn an output symbol into what it declares; None stays."""
+    return None if leaf is None else declared_of(leaf)
+
+
+def _constant(value: Any) -> Any:
+    """Keep a keyword argument safe from later changes: JSON is frozen, containers with symbols or objects copied."""
+    if is_leaf(value):
+        return value
+    return frozen(value) if _is_plain_json(value) else copied(value)
+
+
+def _is_plain_json(nest: Any) -> bool:
+    """Tell whether dicts and lists of JSON scalars are all that is there (a tuple would come back as a list)."""
+    stack = [nest]
+    while stack:
+        x = stack.pop()
+        if type(x) is dict:
+            if not all(type(key) is str for key in x):
+                return False
+            stack.extend(x.values())
+        elif type(x) is list:
+            stack.extend(x)
+        elif kind_of(x) or type(x) not in _JSON_SCALARS:
+            return False
+    return True
+
+
+symbols.RECORDERS["operation"] = record_operation
