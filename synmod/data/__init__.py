@@ -5,9 +5,24 @@ State: bounded caches only. Speed: a schema of a class is one dictionary read; a
 Must never know: an event loop, a file, a socket, a clock, modules, models of language, any room above.
 """
 
+from synmod.data.model import DataModel
 from synmod.data.schema import Schema
 from synmod.data.subtype import is_subschema
+from synmod.data.symbol import SymbolicDataModel, is_symbolic
 from synmod.data.text import dump_json, parse_json
+from synmod.data.value import JsonDataModel
 from synmod.leaves.frozen import frozen, json_equal, thaw
 
-__all__ = ["Schema", "dump_json", "frozen", "is_subschema", "json_equal", "parse_json", "thaw"]
+__all__ = [
+    "DataModel",
+    "JsonDataModel",
+    "Schema",
+    "SymbolicDataModel",
+    "dump_json",
+    "frozen",
+    "is_subschema",
+    "is_symbolic",
+    "json_equal",
+    "parse_json",
+    "thaw",
+]
