@@ -7,20 +7,30 @@ work; id, path, name and depth are made when somebody asks.
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from typing import Protocol
+from time import perf_counter
+from typing import TYPE_CHECKING, Protocol
 
 from synmod.leaves.ids import new_run_id
 
+if TYPE_CHECKING:
+    from synmod.scope.hooks import Hook
+    from synmod.scope.rewards import Reward, RewardLedger
+    from synmod.scope.usage import Usage, UsageMeter
+
 _NO_PATHS: Mapping[int, str] = {}
+_FIRST_USE = threading.Lock()  # taken where a run gets its id, its meter or its ledger: once each
 
 
 class Owner(Protocol):
-    """What a frame knows of the module whose call it is: its name."""
+    """What a frame knows of the module whose call it is: its name, and the hooks that are its own."""
 
     @property
     def name(self) -> str: ...
+    @property
+    def hooks(self) -> tuple[Hook, ...]: ...
 
 
 class CallFrame:
@@ -98,6 +108,17 @@ class CallFrame:
         """Whether the call runs on symbols, to find out schemas."""
         return self._symbolic
 
+    @property
+    def usage(self) -> Usage:
+        """What the model calls of the whole run used so far."""
+        return self._root.meter.total()
+
+    @property
+    def rewards(self) -> tuple[Reward, ...]:
+        """The rewards of the whole run so far: (path, name, value), by the start of the calls."""
+        ledger = self._root.ledger
+        return () if ledger is None else ledger.rewards()
+
     def __repr__(self) -> str:
         return f"CallFrame(id={self.id!r}, path={self.path!r}, phase={self.phase!r}, training={self.training})"
 
@@ -108,7 +129,7 @@ class RootFrame(CallFrame):
     `paths` maps the id of each known module to its path; the module room hands it in with the entry call.
     """
 
-    __slots__ = ("_numbers", "_run_id", "paths", "rewards", "usage")
+    __slots__ = ("_meter", "_numbers", "_run_id", "ledger", "paths", "started")
 
     def __init__(  # pyright: ignore[reportMissingSuperCall]  # an entry frame has no parent to take its root from
         self, owner: Owner, training: bool | None, phase: str, symbolic: bool, paths: Mapping[int, str] = _NO_PATHS
@@ -124,15 +145,36 @@ class RootFrame(CallFrame):
         self._live = True
         self._run_id: str | None = None
         self.paths = paths
-        self.usage = None  # a UsageMeter, made by the first model call
-        self.rewards = None  # a list, made by the first reward
+        self.started = perf_counter()
+        self.ledger: RewardLedger | None = None  # made by the first reward
+        self._meter: UsageMeter | None = None  # made by the first model call
 
     @property
     def run_id(self) -> str:
         """The text with which the ids of all calls of this run begin."""
         if self._run_id is None:
-            self._run_id = new_run_id()
+            with _FIRST_USE:
+                self._run_id = self._run_id or new_run_id()
         return self._run_id
+
+    @property
+    def meter(self) -> UsageMeter:
+        """What sums the usage of this run."""
+        if self._meter is None:
+            from synmod.scope.usage import UsageMeter
+
+            with _FIRST_USE:
+                self._meter = self._meter or UsageMeter()
+        return self._meter
+
+    def open_ledger(self) -> RewardLedger:
+        """Give the rewards of this run, to be written."""
+        if self.ledger is None:
+            from synmod.scope.rewards import Reward, RewardLedger
+
+            with _FIRST_USE:
+                self.ledger = self.ledger or RewardLedger(self.started)
+        return self.ledger
 
 
 FRAME: ContextVar[CallFrame | None] = ContextVar("synmod_frame", default=None)

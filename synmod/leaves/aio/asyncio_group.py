@@ -17,7 +17,7 @@ from typing import Any
 class AsyncioGroup:
     """Children of one block; see `task_group`."""
 
-    __slots__ = ("_cancelled", "_children", "_errors", "_fatal", "_host", "_idle", "_loop", "_pressed", "given_up")
+    __slots__ = ("_before", "_cancelled", "_children", "_errors", "_fatal", "_host", "_idle", "_loop", "_pressed", "given_up")
 
     def __init__(self) -> None:
         self._children: set[asyncio.Task[None]] = set()
@@ -31,6 +31,7 @@ class AsyncioGroup:
     async def __aenter__(self) -> AsyncioGroup:
         self._loop = asyncio.get_running_loop()
         self._host = _current_task()
+        self._before = self._host.cancelling()
         return self
 
     def start_soon(self, function: Callable[..., Awaitable[object]], *args: object) -> None:
@@ -106,7 +107,7 @@ class AsyncioGroup:
             except asyncio.CancelledError:
                 pass
         left = self._host.uncancel()
-        return isinstance(error, asyncio.CancelledError) and left == 0
+        return isinstance(error, asyncio.CancelledError) and left <= self._before
 
     async def _waited(self) -> asyncio.CancelledError | None:
         """Wait until the last child has ended, come what may; give a cancellation that arrived meanwhile."""
