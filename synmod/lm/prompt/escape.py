@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from synmod.leaves.frozen import Json
 
-_encode = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+json_text = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+"""Writes JSON compactly, in its own key order; not for a prompt, where a value could close its boundary."""
 
 
 def value_text(json: Json) -> str:
@@ -29,7 +30,7 @@ def value_text(json: Json) -> str:
 
     Source: JSON in HTML script elements, which is escaped in the same way.
     """
-    text = _encode(json)
+    text = json_text(json)
     return text.replace("<", "\\u003c") if "<" in text else text
 
 

@@ -1,0 +1,69 @@
+"""String fields: the nearest example's value, else the sentence of the input that most of the rest speaks of."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+from synmod.data.schema import trusted_schema
+from synmod.data.validate import problems
+from synmod.lm.embedded.words import features
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from synmod.leaves.frozen import Json
+    from synmod.lm.embedded.scene import Field, Scene
+
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?。！？])\s+|\n+")
+_FEW_WORDS: Final = 12
+_DEMANDS: Final = ("pattern", "minLength", "maxLength")
+
+
+def string(target: Mapping[str, Json], field: Field, scene: Scene) -> str:
+    """Answer a string field that is open."""
+    for index in scene.nearest:
+        if isinstance(field.seen[index], str) and _meets(field.seen[index], target):
+            return field.seen[index]
+    text = telling(scene, f"sentences of {field.path}")
+    if isinstance(longest := target.get("maxLength"), int):
+        text = text[:longest]
+    if _meets(text, target):
+        return text
+    offered = [target[key] for key in ("default",) if key in target] + list(target.get("examples") or ())
+    return next((value for value in offered if isinstance(value, str) and _meets(value, target)), text)
+
+
+def telling(scene: Scene, purpose: str) -> str:
+    """The sentence of the input that overlaps most with the rest of it, else its first twelve words."""
+    sentences = [stripped for part in _SENTENCE_END.split(scene.asked) if (stripped := part.strip())]
+    if len(sentences) > 1:
+        overlaps = _overlaps(sentences)
+        if any(overlaps):
+            overlaps = scene.noise.added([float(overlap) for overlap in overlaps], purpose)
+            return sentences[max(range(len(sentences)), key=overlaps.__getitem__)]
+    return " ".join(scene.asked.split()[:_FEW_WORDS])
+
+
+def _overlaps(sentences: list[str]) -> list[Fraction]:
+    """The square of the cosine of each sentence with all others together, exact."""
+    counted = [features(sentence) for sentence in sentences]
+    together: dict[str, int] = {}
+    for counts in counted:
+        for feature, count in counts.items():
+            together[feature] = together.get(feature, 0) + count
+    whole = sum(count * count for count in together.values())
+    overlaps: list[Fraction] = []
+    for counts in counted:
+        own = sum(count * count for count in counts.values())
+        shared = sum(count * together[feature] for feature, count in counts.items()) - own
+        rest = whole - 2 * shared - own
+        overlaps.append(Fraction(shared * shared, own * rest) if own and rest else Fraction(0))
+    return overlaps
+
+
+def _meets(text: str, target: Mapping[str, Json]) -> bool:
+    """Whether a text has the length and the pattern that a schema demands."""
+    demands = {key: target[key] for key in _DEMANDS if key in target}
+    return not demands or not problems(trusted_schema(demands), text, limit=1)
