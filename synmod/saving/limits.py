@@ -1,0 +1,43 @@
+"""How large a file may be, in both directions: what saves loads, and nothing larger is even parsed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from synmod.errors import ArgumentError
+
+__all__ = ["FileLimits"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """The limits of one `save` or `load`; a caller may raise them, a file cannot.
+
+    Attributes:
+        max_bytes: Size of the file.
+        max_depth: Nesting of the whole document; `[]` is 1.
+        max_values: Number of JSON values, containers included and keys not.
+
+    Raises:
+        ArgumentError: A limit that is no positive int.
+
+    Example:
+        >>> FileLimits(max_bytes=64 * 2**20).max_depth
+        64
+
+    Source: safetensors' header cap, SQLite's run-time limits.
+    """
+
+    max_bytes: int = 16 * 2**20
+    max_depth: int = 64
+    max_values: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            limit = getattr(self, field.name)
+            if type(limit) is not int or limit < 1:
+                raise ArgumentError(f"FileLimits({field.name}={limit!r:.100}): wanted an int of at least 1.")
+
+
+DEFAULT_LIMITS = FileLimits()
+"""What holds when a caller says nothing."""
