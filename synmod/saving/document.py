@@ -73,7 +73,7 @@ def _check_limits(data: bytes, depth: int, limits: FileLimits) -> None:
     problems = [
         SaveProblem(
             "",
-            f"{name} is {getattr(limits, name):,}, and the file has {size:,}, {size - getattr(limits, name):,} too many",
+            f"{name} is {getattr(limits, name):,}, the file has {size:,}: {size - getattr(limits, name):,} too many",
             f"pass limits=sm.FileLimits({name}={size}) to save and to load, or keep large data outside the program",
         )
         for name, size in found.items()

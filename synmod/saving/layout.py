@@ -72,7 +72,7 @@ def _written(content: Json, newline: str, indent: str, colon: str) -> tuple[str,
     entries, separator, comma, closing = _opened("", content, newline, indent)
     while True:
         for key, value in entries:
-            kind: type[Any] = type(value)
+            kind = cast("object", type(value))
             start = separator if key is None else f"{separator}{quoted(key)}{colon}"
             separator = comma
             if kind is str:

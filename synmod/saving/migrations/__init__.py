@@ -8,9 +8,12 @@ One file each (`v1_to_v2.py`), a function `migrate(document) -> document`, enter
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from synmod.leaves.frozen import Json
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from synmod.leaves.frozen import Json
 
 __all__ = ["MIGRATIONS", "migrated"]
 
