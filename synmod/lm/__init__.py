@@ -1,0 +1,39 @@
+"""Language models: a dependency handed to modules, one async call with every hard thing about providers behind it.
+
+Floor: 5. Purpose: LanguageModel, the layers of a call, adapters, replies, prices, counters, the default model.
+State: the default model of the process, the models made from strings. Speed: a call of a zero-latency adapter costs
+at most 50 µs; litellm is imported by the first request that needs it.
+Must never know: a Module (it sees path strings), the walk, the graph, what a program is.
+"""
+
+from synmod.lm.adapter import Adapter
+from synmod.lm.choice import (
+    default_language_model,
+    model_from,
+    resolve_model,
+    set_default_language_model,
+    use_language_models,
+)
+from synmod.lm.draws import current_sample, drawing
+from synmod.lm.model import LanguageModel
+from synmod.lm.records import Attempt, LMReply, LMRequest
+from synmod.lm.sampling import SAMPLING, sampling_params
+from synmod.scope.usage import Usage
+
+__all__ = [
+    "SAMPLING",
+    "Adapter",
+    "Attempt",
+    "LMReply",
+    "LMRequest",
+    "LanguageModel",
+    "Usage",
+    "current_sample",
+    "default_language_model",
+    "drawing",
+    "model_from",
+    "resolve_model",
+    "sampling_params",
+    "set_default_language_model",
+    "use_language_models",
+]

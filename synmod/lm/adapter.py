@@ -1,0 +1,31 @@
+"""Adapters: what really talks to a model. One async method; every hard thing around it is the layers' work."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from synmod.lm.records import LMReply, LMRequest
+
+__all__ = ["Adapter"]
+
+
+@runtime_checkable
+class Adapter(Protocol):
+    """A provider of one's own: hand it to `LanguageModel(..., adapter=it)` and it gets all layers.
+
+    Attributes:
+        name: What the adapter is called.
+        version: Changes when its replies would.
+
+    Source: httpx transports.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str | int: ...
+
+    async def send(self, request: LMRequest, /) -> LMReply:
+        """Send one request and give its reply; raise a `ModelError` for what the provider refuses."""
+        ...

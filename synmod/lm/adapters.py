@@ -1,0 +1,50 @@
+"""Which adapter talks to which model: by the provider of the model string, or by the caller's own choice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from synmod.errors import ConfigError
+from synmod.lm.adapter import Adapter
+from synmod.lm.settings import Settings
+
+__all__ = ["ADAPTERS", "adapter_for"]
+
+
+def _embedded(settings: Settings) -> Adapter:
+    """A model that runs in this process; its code is loaded when the first one is made."""
+    from synmod.lm import embedded
+
+    return embedded.adapter_for(settings.model.partition("/")[2])
+
+
+def _litellm(settings: Settings) -> Adapter:
+    """litellm, the door to everything else; nothing of it is imported before the first request."""
+    from synmod.lm.litellm_adapter import LiteLLMAdapter
+
+    return LiteLLMAdapter(settings)
+
+
+ADAPTERS: Final[Mapping[str, Callable[[Settings], Adapter]]] = {"embedded": _embedded}
+"""Provider -> what makes its adapter; litellm serves those that are not here."""
+
+
+def adapter_for(settings: Settings, chosen: object = None) -> Adapter:
+    """Give the adapter of a model.
+
+    Raises:
+        ConfigError: `chosen` is neither "litellm" nor an adapter, or there is no such embedded model.
+    """
+    if chosen is None:
+        return ADAPTERS.get(settings.provider, _litellm)(settings)
+    if chosen == "litellm":
+        return _litellm(settings)
+    missing = [name for name in ("name", "version", "send") if not hasattr(chosen, name)]
+    if isinstance(chosen, str) or missing:
+        got = repr(chosen) if isinstance(chosen, str) else f"{type(chosen).__name__} without {', '.join(missing)}"
+        raise ConfigError(
+            f"{settings.model}: adapter: got {got}, wanted 'litellm' or an object with name, version and"
+            " async send(LMRequest) -> LMReply."
+        )
+    return chosen  # pyright: ignore[reportReturnType]  # the protocol was just checked

@@ -1,0 +1,83 @@
+"""One model call under way: what its layers share and fill in."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from synmod.lm.records import Attempt, LMReply, LMRequest
+from synmod.scope.ambient import AMBIENT, effective
+from synmod.scope.frame import CallFrame, current_call
+from synmod.scope.phase import phase_in
+from synmod.scope.usage import Usage
+
+if TYPE_CHECKING:
+    from synmod.lm.model import LanguageModel
+
+__all__ = ["Below", "Layer", "ModelCall"]
+
+_NOTHING: Final = Usage()
+
+
+class ModelCall:
+    """One call of one model: made when it begins, dropped when it ends. Hot: slots, and no work nobody asks for."""
+
+    __slots__ = (
+        "ambient",
+        "attempts",
+        "frame",
+        "model",
+        "phase",
+        "requests",
+        "started",
+        "timeout_s",
+        "used",
+        "waited_s",
+    )
+
+    def __init__(self, model: LanguageModel, timeout_s: float | None) -> None:
+        self.model = model
+        self.timeout_s = timeout_s
+        self.ambient = effective(AMBIENT.get())
+        self.frame: CallFrame | None = current_call()
+        self.phase = phase_in(self.ambient, self.frame)
+        self.started = model.clock.now()
+        self.attempts: list[Attempt] = []
+        self.requests = 0
+        self.used = _NOTHING
+        self.waited_s = 0.0
+
+    @property
+    def path(self) -> str:
+        """Path of the calling module, "" outside a module call."""
+        return "" if self.frame is None else self.frame.path
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the call began."""
+        return self.model.clock.now() - self.started
+
+    def use(self, used: Usage) -> None:
+        """Add what one request used."""
+        self.used = used if self.used is _NOTHING else self.used + used
+
+    def usage(self, calls: int = 1) -> Usage:
+        """Sum up the call: one call, the requests sent, the tokens and cost of those that were answered."""
+        used = self.used
+        return Usage(
+            calls,
+            self.requests,
+            used.prompt_tokens,
+            used.completion_tokens,
+            used.cached_tokens,
+            used.reasoning_tokens,
+            used.cost_usd,
+            used.estimated,
+        )
+
+
+Below: TypeAlias = Callable[[ModelCall, LMRequest], Awaitable[LMReply]]
+"""What a layer stands on: the layers below it and the adapter, as one function."""
+
+Layer: TypeAlias = Callable[[Below, ModelCall, LMRequest], Awaitable[LMReply]]
+"""One layer: handles the request itself, or asks what is below."""

@@ -1,0 +1,34 @@
+"""Failures of a call: what an error must tell before it leaves the room, and nothing secret in it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from synmod.errors import ModelError
+from synmod.lm.call import ModelCall
+
+__all__ = ["complete", "shortened"]
+
+MOST_BYTES: Final = 2_000
+
+
+def complete(error: ModelError, call: ModelCall) -> None:
+    """Fill in where, when and after how many requests a call failed; the error stays the same object.
+
+    An adapter knows only what went wrong. What it said is kept aside, so that an error raised twice reads well twice.
+    """
+    said = call.model.scrub(vars(error).setdefault("_said", str(error)))
+    error.model = call.model.model
+    error.attempts = call.requests
+    error.elapsed_s = call.elapsed_s
+    error.path = call.path
+    error.phase = call.phase
+    error.provider_message = shortened(call.model.scrub(error.provider_message))
+    module = "" if call.frame is None else f"module: {call.path or call.frame.name}   "
+    error.args = (f"{error.model}: {said}\n  {module}requests sent: {call.requests}",)
+
+
+def shortened(text: str) -> str:
+    """Cut a text to what may stand in an error."""
+    raw = text.encode(errors="replace")
+    return text if len(raw) <= MOST_BYTES else raw[:MOST_BYTES].decode(errors="ignore")

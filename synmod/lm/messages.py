@@ -1,0 +1,122 @@
+"""Messages: whatever a caller may hand to a model, as checked turns in the shape of chat completions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, NoReturn
+
+from synmod.errors import DataError
+from synmod.leaves.frozen import FrozenDict, Json, frozen
+from synmod.leaves.suggest import did_you_mean
+
+__all__ = ["Message", "message", "turns"]
+
+ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
+
+_FORM: Final = '{"role": "user", "content": "..."}'
+
+
+class Message(FrozenDict):
+    """One checked turn: frozen JSON that also reads by attribute, like `sm.ChatMessage`."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        """Read a key as an attribute.
+
+        Raises:
+            AttributeError: The turn has no such key.
+        """
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"This turn has no {name!r}; it has {', '.join(self)}.") from None
+
+
+def message(role: str, content: str) -> Message:
+    """Make a turn of text. Trusted: nothing is checked."""
+    turn = Message.__new__(Message)
+    dict.update(turn, role=role, content=content)
+    return turn
+
+
+def turns(messages: Any) -> tuple[Message, ...]:
+    """Turn what a caller handed in into checked turns.
+
+    Args:
+        messages: A str (one user turn), a ChatMessage, ChatMessages, or an iterable of ChatMessages and dicts in
+            the shape of chat completions.
+
+    Returns:
+        At least one turn, frozen.
+
+    Raises:
+        DataError: Something in it is no turn. Names its index, what was got and what was wanted.
+
+    Example:
+        >>> turns("Hi")
+        ({'role': 'user', 'content': 'Hi'},)
+
+    Source: OpenAI's chat completions.
+    """
+    if isinstance(messages, str):
+        return (message("user", messages),)
+    if isinstance(messages, (dict, bytes)) or hasattr(type(messages), "__synmod_json__"):
+        messages = _unwrapped(messages)
+    if not isinstance(messages, Iterable):
+        raise DataError(
+            f"messages: got {type(messages).__name__}, wanted a str, ChatMessages, or a list of turns such as {_FORM}."
+        )
+    checked = tuple([item if type(item) is Message else _turn(item, index) for index, item in enumerate(messages)])
+    if not checked:
+        raise DataError(f"messages: the list is empty, wanted at least one turn such as {_FORM}.")
+    return checked
+
+
+def _unwrapped(messages: Any) -> Any:
+    """Open a data model: `ChatMessages` holds turns, a `ChatMessage` is one."""
+    if isinstance(messages, bytes):
+        return None
+    json = frozen(messages)
+    if isinstance(json, dict) and "role" not in json and isinstance(json.get("messages"), list):
+        return json["messages"]
+    return [json]
+
+
+def _turn(item: Any, index: int) -> Message:
+    """Check one turn; keys that are null say nothing and are left out, but for `content`."""
+    try:
+        json = frozen(item)
+    except DataError as error:
+        raise DataError(f"messages[{index}]: {error}") from None
+    if not isinstance(json, dict):
+        _refuse(index, f"got {type(item).__name__}", f"a turn such as {_FORM}")
+    role = json.get("role")
+    if role not in ROLES:
+        _refuse(index, f"got role {role!r:.100}", f"one of {', '.join(sorted(ROLES))}.{did_you_mean(role, ROLES)}")
+    turn = Message.__new__(Message)
+    dict.update(turn, {key: value for key, value in json.items() if value is not None})
+    dict.setdefault(turn, "content", None)
+    _check_content(turn, index)
+    return turn
+
+
+def _check_content(turn: Message, index: int) -> None:
+    """A turn holds text, parts of text, or the tool calls of an assistant."""
+    content: Json = turn["content"]
+    if isinstance(content, str):
+        return
+    if content is None:
+        if turn["role"] == "assistant" and turn.get("tool_calls"):
+            return
+        _refuse(index, "got no content", "a text")
+    if not isinstance(content, list):
+        _refuse(index, f"got content of type {type(content).__name__}", "a text")
+    for place, part in enumerate(content):
+        if not isinstance(part, dict) or part.get("type") != "text" or not isinstance(part.get("text"), str):
+            kind = part.get("type") if isinstance(part, dict) else type(part).__name__
+            _refuse(index, f"got content[{place}] of kind {kind!r:.100}", 'parts {"type": "text", "text": ...} only')
+
+
+def _refuse(index: int, got: str, wanted: str) -> NoReturn:
+    raise DataError(f"messages[{index}]: {got}, wanted {wanted}" + ("" if wanted.endswith("?") else "."))

@@ -1,0 +1,128 @@
+"""Reading a reply: from the text of a model to a JSON value, with nothing guessed.
+
+First success wins: strict JSON; the same without white space, byte order mark, reasoning block and code fence; the
+first JSON value of a wanted kind inside the text that validates. No quotes are repaired, no numbers converted, no
+list is unwrapped.
+"""
+
+from __future__ import annotations
+
+import json as text_json
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from synmod.data.schema import Schema
+from synmod.data.text import parse_json
+from synmod.data.validate import problems
+from synmod.errors import DataError
+from synmod.leaves.frozen import Json, frozen
+from synmod.lm.kinds import kind_of, wanted_kinds
+
+__all__ = ["Fault", "Read", "read_reply"]
+
+MOST_ERRORS: Final = 5
+
+_REASONING: Final = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
+_FENCE: Final = re.compile(r"```[ \t]*[\w+-]*[ \t]*\r?\n(.*)\n?[ \t]*```", re.DOTALL)
+_DECODER: Final = text_json.JSONDecoder()
+
+# Where a JSON value may begin inside prose: containers always, since they are read or passed over as a whole.
+_STARTS: Final = {
+    "string": r'"',
+    "number": r"(?<![\w.+-])-?\d",
+    "integer": r"(?<![\w.+-])-?\d",
+    "boolean": r"\b(?:true|false)\b",
+    "null": r"\bnull\b",
+}
+
+_LEAST_WORK: Final = 50  # what a failed try costs at least, in characters
+_RECURSION_WORK: Final = 10_000
+
+
+class Fault(NamedTuple):
+    """Why a text is no valid reply: a reason of `BadReplyError`, and (pointer, message) of each fault."""
+
+    reason: str
+    errors: tuple[tuple[str, str], ...]
+
+
+class Read(NamedTuple):
+    """What reading gave: a valid value, or the fault."""
+
+    json: Json
+    fault: Fault | None
+
+
+def read_reply(text: str, schema: Schema) -> Read:
+    """Read the value that `schema` wants out of `text`."""
+    json, error = _strict(text)
+    if error is None:
+        return _judged(json, schema)
+    bare = _bare(text)
+    if not bare:
+        return Read(None, Fault("empty", (("", "the reply is empty"),)))
+    if bare != text:
+        json, error = _strict(bare)
+        if error is None:
+            return _judged(json, schema)
+    first_fault = Fault("not_json", (("", error),))
+    for json in _values_inside(bare, wanted_kinds(schema)):
+        read = _judged(json, schema)
+        if read.fault is None:
+            return read
+        if first_fault.reason == "not_json":
+            first_fault = read.fault
+    return Read(None, first_fault)
+
+
+def _strict(text: str) -> tuple[Json, str | None]:
+    """Read a text that is one JSON value; else say why it is none."""
+    try:
+        return frozen(parse_json(text)), None
+    except DataError as error:
+        return None, str(error)
+
+
+def _judged(json: Json, schema: Schema) -> Read:
+    """Validate a value."""
+    found = problems(schema, json, limit=MOST_ERRORS)
+    if not found:
+        return Read(json, None)
+    return Read(None, Fault("schema", tuple((p.pointer, f"wanted {p.wanted}, got {p.got}") for p in found)))
+
+
+def _bare(text: str) -> str:
+    """Take off white space, byte order mark, a reasoning block in front, and a code fence around the rest."""
+    text = text.strip().removeprefix("\ufeff").strip()
+    reasoning = _REASONING.match(text)
+    if reasoning is not None:
+        text = text[reasoning.end() :].strip()
+    fence = _FENCE.fullmatch(text)
+    return text if fence is None else fence[1].strip()
+
+
+def _values_inside(text: str, kinds: frozenset[str]) -> Iterator[Json]:
+    """Give the JSON values of the wanted kinds that stand in prose, in order; none from inside another value.
+
+    The work is bounded, so that a reply made of brackets cannot hold up the loop.
+    """
+    starts = re.compile("|".join([r"[\[{]", *sorted({_STARTS[kind] for kind in kinds if kind in _STARTS})]))
+    work = 4 * len(text) + 100_000
+    at = 0
+    while work > 0:
+        start = starts.search(text, at)
+        if start is None:
+            return
+        at = start.start()
+        try:
+            _, end = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError) as error:
+            work -= max(_LEAST_WORK, getattr(error, "pos", at + _RECURSION_WORK) - at)
+            at += 1
+            continue
+        work -= end - at
+        json, fault = _strict(text[at:end])
+        if fault is None and kind_of(json) & kinds:
+            yield json
+        at = end

@@ -1,0 +1,61 @@
+"""The one retry loop: at most `attempts` requests leave for one call, whatever asks for them."""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+from synmod.errors import ModelError
+from synmod.lm.call import Below, ModelCall
+from synmod.lm.records import LMReply, LMRequest
+from synmod.lm.timing import seconds_left
+
+__all__ = ["retried"]
+
+FIRST_WAIT_S: Final = 0.5
+LONGEST_JITTER_S: Final = 30.0
+LONGEST_WAIT_S: Final = 60.0
+
+_DICE: Final = random.SystemRandom()  # waits never touch a result, so they need no seed and share no state
+
+
+async def retried(below: Below, call: ModelCall, request: LMRequest) -> LMReply:
+    """Send the request again after a transient failure.
+
+    Raises:
+        ModelError: A permanent failure; or the last transient one, when no attempt is left or the wait is too long.
+    """
+    failures = 0
+    while True:
+        try:
+            return await below(call, request)
+        except ModelError as error:
+            failure = error
+        if not failure.transient or call.requests >= call.model.attempts:
+            raise failure
+        await _wait(call, failure, failures)
+        failures += 1
+
+
+async def _wait(call: ModelCall, failure: ModelError, failures: int) -> None:
+    """Wait before the next attempt; a wait that is too long raises now."""
+    seconds = failure.retry_after_s
+    if seconds is None:
+        seconds = _DICE.uniform(0.0, min(LONGEST_JITTER_S, FIRST_WAIT_S * 2**failures))
+    too_long = _too_long(call, seconds)
+    if too_long:
+        failure.add_note(too_long)
+        raise failure
+    began = call.model.clock.now()
+    await call.model.clock.sleep(seconds)
+    call.waited_s = call.model.clock.now() - began
+
+
+def _too_long(call: ModelCall, seconds: float) -> str:
+    """Say why a wait makes no sense, or ""."""
+    if seconds > LONGEST_WAIT_S:
+        return f"not retried: the provider asks to wait {seconds:g} s, longer than {LONGEST_WAIT_S:g} s"
+    left = seconds_left(call)
+    if left is not None and seconds >= left[0]:
+        return f"not retried: the wait of {seconds:.3g} s would pass {left[1]}, which leaves {max(left[0], 0):.3g} s"
+    return ""

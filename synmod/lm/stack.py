@@ -1,0 +1,37 @@
+"""The order of the layers of a model call, outside in. Everything that guards a call stands here, once.
+
+The full order is: fallback, events, `timeout_s`, cache and single flight, repair, retry, breaker, limits, budget,
+adapter. The layers named in lower case below are those that exist; a new one is put into its place in this list.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from synmod.lm.spending import within_budget
+from synmod.lm.call import Below, Layer
+from synmod.lm.repairing import readable
+from synmod.lm.reporting import reported
+from synmod.lm.retrying import retried
+from synmod.lm.sending import send
+from synmod.lm.timing import in_time
+
+__all__ = ["send_through"]
+
+
+def stacked(*layers: Layer, adapter: Below) -> Below:
+    """Put each layer on what comes after it."""
+    below = adapter
+    for layer in reversed(layers):
+        below = partial(layer, below)
+    return below
+
+
+send_through = stacked(
+    reported,  # fallback goes above it
+    in_time,
+    readable,  # cache and single flight go above it
+    retried,
+    within_budget,  # breaker and limits go above it
+    adapter=send,
+)

@@ -1,0 +1,50 @@
+"""Standing in: the one ContextVar that says which models answer for which, inside a block.
+
+Nothing in a program changes; the innermost block that knows a model wins. The block itself is `use_language_models`
+of `choice.py`; this file only answers, so that a model can ask it without knowing how models are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from synmod.lm.model import LanguageModel
+
+__all__ = ["STAND_INS", "StandIns", "for_all", "stand_in_for"]
+
+
+@dataclass(frozen=True, slots=True)
+class StandIns:
+    """What one block says: a model for all, or models by saved name; and the block around it."""
+
+    everybody: LanguageModel | None
+    by_name: Mapping[str, LanguageModel]
+    around: StandIns | None
+
+
+STAND_INS: ContextVar[StandIns | None] = ContextVar("synmod_stand_ins", default=None)
+
+
+def stand_in_for(name: str) -> LanguageModel | None:
+    """Tell which model answers for the model of this name; None if it answers itself."""
+    block = STAND_INS.get()
+    while block is not None:
+        found = block.everybody or block.by_name.get(name) or block.by_name.get(name.partition("#")[0])
+        if found is not None:
+            return found
+        block = block.around
+    return None
+
+
+def for_all() -> LanguageModel | None:
+    """Tell which model answers for every model, even where there is none to stand in for."""
+    block = STAND_INS.get()
+    while block is not None:
+        if block.everybody is not None:
+            return block.everybody
+        block = block.around
+    return None

@@ -1,0 +1,11 @@
+"""Test doubles, public: language models that need no provider.
+
+Floor: above everything; nobody inside synmod imports it. Purpose: to test programs offline and exactly.
+State: none. Speed: a call of a double costs what the layers of a model call cost.
+Must never know: a network, a key, a file outside of what a test hands it.
+"""
+
+from synmod.testing.function_lm import FunctionLM
+from synmod.testing.scripted_lm import ScriptedLM
+
+__all__ = ["FunctionLM", "ScriptedLM"]

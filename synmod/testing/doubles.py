@@ -1,0 +1,91 @@
+"""What all doubles share: a LanguageModel whose adapter answers from items instead of a provider."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from typing import Any
+
+from synmod.data.text import dump_json
+from synmod.leaves import aio
+from synmod.lm.clock import Clock
+from synmod.lm.messages import message
+from synmod.lm.model import LanguageModel
+from synmod.lm.records import LMReply, LMRequest
+from synmod.lm.tokens import estimate_tokens
+from synmod.scope.usage import Usage
+
+__all__ = ["Double", "reply_of"]
+
+
+class NoWaiting(Clock):
+    """The real time, but a wait between attempts only lets others run."""
+
+    __slots__ = ()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for nothing."""
+        await aio.checkpoint()
+
+
+class DoubleAdapter:
+    """An adapter that answers with what a function gives for a request."""
+
+    __slots__ = ("answer", "latency_s", "name", "requests", "version")
+
+    def __init__(self, name: str, answer: Callable[[LMRequest], Any | Awaitable[Any]], latency_s: float) -> None:
+        self.name = name
+        self.version = 1
+        self.answer = answer
+        self.latency_s = latency_s
+        self.requests: list[LMRequest] = []
+
+    async def send(self, request: LMRequest) -> LMReply:
+        """Answer one request."""
+        self.requests.append(request)
+        if self.latency_s:
+            await aio.sleep(self.latency_s)
+        item = self.answer(request)
+        if isawaitable(item):
+            item = await item
+        return reply_of(item, request)
+
+
+class Double(LanguageModel):
+    """A LanguageModel with only the adapter replaced: reading, repair, retries, counters and events are real."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        answer: Callable[[LMRequest], Any | Awaitable[Any]],
+        model: str,
+        latency_s: float,
+        backoff: bool,
+        lm: dict[str, Any],
+    ) -> None:
+        name = model.partition("/")[2]
+        super().__init__(model, adapter=DoubleAdapter(name, answer, latency_s), **lm)
+        if not backoff:
+            self.clock = NoWaiting()
+
+    @property
+    def requests(self) -> list[LMRequest]:
+        """The requests that reached the adapter, in order."""
+        assert isinstance(self.adapter, DoubleAdapter)
+        return self.adapter.requests
+
+
+def reply_of(item: Any, request: LMRequest) -> LMReply:
+    """Turn an item into a reply: text as it is, a value as its JSON text, a reply as it is; an exception is raised."""
+    if isinstance(item, LMReply):
+        return item
+    if isinstance(item, BaseException):
+        raise item
+    text = item if isinstance(item, str) else dump_json(item)
+    usage = Usage(
+        prompt_tokens=estimate_tokens(request.messages),
+        completion_tokens=estimate_tokens([message("assistant", text)]),
+        estimated=True,
+    )
+    return LMReply(text, usage=usage)
