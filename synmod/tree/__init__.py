@@ -5,7 +5,7 @@ registries of node and tree types, one ContextVar for overlays, one counter of s
 visit; reading a Variable costs one ContextVar read. Must never know: modules, calls, flows, language models, files.
 """
 
-from synmod.tree import initializers
+from synmod.tree import initializers, views
 from synmod.tree.edits import EDITS
 from synmod.tree.node_types import NodeImpl, get_node_impl, own_impl, register_graph_node_type, register_impl
 from synmod.tree.overlay import discarding_writes
@@ -37,5 +37,6 @@ __all__ = [
     "register_impl",
     "register_tree_type",
     "static",
+    "views",
     "walk",
 ]

@@ -5,7 +5,7 @@ All of it is one frozen object, swapped whole, which Variables, VariableStates a
 
 from __future__ import annotations
 
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from synmod.errors import ArgumentError, DataError
 from synmod.leaves.frozen import FrozenDict, Json, frozen, frozen_dict

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TYPE_CHECKING
-
+from typing import TYPE_CHECKING, Any
 
 from synmod.data.class_schema import dump
 from synmod.data.declare import declare, model_of
@@ -12,6 +11,7 @@ from synmod.leaves.frozen import FrozenDict, Json, frozen
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
     from synmod.data.schema import Schema
 
 _FIRST = {"string": "", "integer": 0, "number": 0, "boolean": False}

@@ -44,6 +44,7 @@ class NodeImpl:
             statics or references.
         sealed: Tells whether the structure of the node changes only together with `EDITS.bump()`.
         copied: Told of each old and new node when a node was cloned (a merge does not tell).
+        unbuilt: Tells whether a node has yet to make Variables, so that they cannot be listed.
         is_module: Whether the node is a Module, and so a submodule.
         subclasses: Whether classes derived from it follow the same rules without being registered.
     """
@@ -62,6 +63,7 @@ class NodeImpl:
     compared: Callable[[Any], Any] | None = None
     sealed: Callable[[Any], bool] | None = None
     copied: Callable[[Any, Any], None] | None = None
+    unbuilt: Callable[[Any], bool] | None = None
     is_module: bool = False
     subclasses: bool = False
 

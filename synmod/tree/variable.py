@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from inspect import iscoroutine
-from typing import Any, ClassVar, Self, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from synmod.data.declare import declare, model_of
 from synmod.data.schema import Schema, trusted_schema
@@ -13,6 +13,7 @@ from synmod.errors import ArgumentError, DataError, FieldError, SchemaError, Sta
 from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen, json_equal
 from synmod.leaves.suggest import did_you_mean
 from synmod.registry import admit
+from synmod.scope.notify import notify_assign
 from synmod.tree import about
 from synmod.tree.initializers import Empty, empty_value, schema_of_json
 from synmod.tree.overlay import LAYER, MISSING, layer_for
@@ -192,7 +193,9 @@ class Variable:
         with self._lock:
             old = self.value
             new = self._seen_by_class(old, new)
-            self._put(new)
+            is_told, version = self._put(new)
+        if is_told:
+            notify_assign(self, self.name or "", old, new, version)
 
     def on_assign(self, old: Json, new: Json) -> Json:  # noqa: ARG002  (for subclasses)
         """Look at a validated value before it is swapped in; for subclasses.
@@ -258,14 +261,15 @@ class Variable:
         other = self.on_assign(old, new)
         return new if other is None else self._admit(other)
 
-    def _put(self, new: Json) -> None:
-        """Swap the value, here or in the layer that takes it."""
+    def _put(self, new: Json) -> tuple[bool, int]:
+        """Swap the value, here or in the layer that takes it; tell whether anybody is to hear of it."""
         layer = layer_for(self)
         if layer is None:
             self._value = new
             self._version += 1
-        else:
-            layer.write(self, new)
+            return True, self._version
+        layer.write(self, new)
+        return not layer.silent, self._version
 
     def _say(self, changes: dict[str, Json]) -> None:
         with self._lock:

@@ -11,8 +11,9 @@ from synmod.leaves.frozen import FrozenDict, Json, frozen, json_equal
 from synmod.tree import about
 
 if TYPE_CHECKING:
-    from synmod.data.schema import Schema
     from collections.abc import Mapping
+
+    from synmod.data.schema import Schema
 
 VariableClass: TypeAlias = type[Any]
 """A class derived from Variable, which this file, being below it, does not know."""

@@ -6,7 +6,7 @@ nodes, each one completely, depth first. Iterative, linear in edges; an alias vi
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from synmod.errors import GraphError
 from synmod.leaves.paths import KeyPath, path_str
