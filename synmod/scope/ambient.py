@@ -9,15 +9,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar, Token
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
-if TYPE_CHECKING:
-    from synmod.scope.budget import Budget
-    from synmod.scope.frame import CallFrame, Owner
-    from synmod.scope.hooks import Hook
-    from synmod.scope.limits import Deadline
-    from synmod.scope.rewards import RewardTrack
-    from synmod.scope.usage import UsageMeter
+from synmod.scope.deadline import Deadline, earlier
+from synmod.scope.frame import CallFrame, Owner
+from synmod.scope.hook import Hook
+from synmod.scope.ledger import RewardTrack
+from synmod.scope.meter import UsageMeter
+from synmod.scope.spending import Account
+
+T = TypeVar("T")
 
 
 class Flag:
@@ -46,7 +47,7 @@ class Ambient:
         self.hooks: tuple[Hook, ...] = below.hooks
         self.muted: tuple[Hook, ...] = below.muted
         self.deadline: Deadline | None = below.deadline
-        self.budgets: tuple[Budget, ...] = below.budgets
+        self.budgets: tuple[Account, ...] = below.budgets
         self.usages: tuple[UsageMeter, ...] = below.usages
         self.reward_tracks: tuple[RewardTrack, ...] = below.reward_tracks
         self.scopes: tuple[tuple[Owner, CallFrame | None], ...] = below.scopes
@@ -85,16 +86,11 @@ def _joined(old: tuple[object, ...], new: tuple[object, ...]) -> tuple[object, .
     return (*old, *fresh)
 
 
-def _earliest(old: Deadline | None, new: Deadline) -> Deadline:
-    """The deadline that comes first; the outer one where both come together."""
-    return new if old is None or new.seconds_left() < old.seconds_left() else old
-
-
 _FOLDS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "phase": _replaced,
     "hooks": _joined,
     "muted": _appended,
-    "deadline": _earliest,
+    "deadline": earlier,
     "budgets": _appended,
     "usages": _appended,
     "reward_tracks": _appended,
@@ -179,15 +175,15 @@ class Block:
         self._entries.append(enter(self._field, self._value))
 
     def __exit__(self, *_: object) -> None:
-        leave(take_entry(self._entries))
+        leave(take_entry(self._entries, lambda entry: entry.record))
 
 
-def take_entry(entries: list[Entered]) -> Entered:
-    """Take out the entry that was made in this context, else the last one."""
+def take_entry(entries: list[T], record_of: Callable[[T], Ambient]) -> T:
+    """Take out the entry that was made in this context, else the last one: tasks may share one block object."""
     if len(entries) > 1:
         for record in _chain(AMBIENT.get()):
-            for index, entered in enumerate(entries):
-                if entered.record is record:
+            for index, entry in enumerate(entries):
+                if record_of(entry) is record:
                     return entries.pop(index)
     return entries.pop()
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from synmod.scope.phase import PHASES, check_phase
+from synmod.scope.phase_names import PHASES, check_phase
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from synmod.scope.frame import CallFrame
-    from synmod.scope.usage import Usage
+from synmod.scope.usage_record import Usage
 
 Place = tuple[str | None, str | None, str, str, str, bool]
 """The six fields that every event begins with."""
@@ -106,7 +104,24 @@ class VariableAssign(Event):
     version: int
 
 
-def place_of(frame: CallFrame | None, phase: str) -> Place:
+class Located(Protocol):
+    """What an event takes from a frame."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def parent_id(self) -> str | None: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def phase(self) -> str: ...
+    @property
+    def training(self) -> bool: ...
+
+
+def place_of(frame: Located | None, phase: str) -> Place:
     """Give the first six fields of an event that happens in `frame`; `phase` counts where there is none."""
     if frame is None:
         return (None, None, "", "", phase, False)

@@ -14,11 +14,12 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
 from synmod.leaves.ids import new_run_id
+from synmod.scope.ledger import Reward, RewardLedger
+from synmod.scope.meter import UsageMeter
 
 if TYPE_CHECKING:
-    from synmod.scope.hooks import Hook
-    from synmod.scope.rewards import Reward, RewardLedger
-    from synmod.scope.usage import Usage, UsageMeter
+    from synmod.scope.hook import Hook
+    from synmod.scope.usage_record import Usage
 
 _NO_PATHS: Mapping[int, str] = {}
 _FIRST_USE = threading.Lock()  # taken where a run gets its id, its meter or its ledger: once each
@@ -29,6 +30,9 @@ class Owner(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def training_default(self) -> bool: ...
     @property
     def hooks(self) -> tuple[Hook, ...]: ...
 
@@ -93,7 +97,7 @@ class CallFrame:
     @property
     def training(self) -> bool:
         """Whether the call runs in training mode."""
-        return bool(self._training)
+        return self._owner.training_default if self._training is None else self._training
 
     @property
     def depth(self) -> int:
@@ -161,8 +165,6 @@ class RootFrame(CallFrame):
     def meter(self) -> UsageMeter:
         """What sums the usage of this run."""
         if self._meter is None:
-            from synmod.scope.usage import UsageMeter
-
             with _FIRST_USE:
                 self._meter = self._meter or UsageMeter()
         return self._meter
@@ -170,8 +172,6 @@ class RootFrame(CallFrame):
     def open_ledger(self) -> RewardLedger:
         """Give the rewards of this run, to be written."""
         if self.ledger is None:
-            from synmod.scope.rewards import Reward, RewardLedger
-
             with _FIRST_USE:
                 self.ledger = self.ledger or RewardLedger(self.started)
         return self.ledger

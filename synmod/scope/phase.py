@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from synmod.errors import CallError
-from synmod.leaves.suggest import did_you_mean
 from synmod.scope.ambient import AMBIENT, Ambient, Block, effective
 from synmod.scope.frame import FRAME, CallFrame, nearest_live
+from synmod.scope.phase_names import PHASES, check_phase
 
-PHASES: Final = ("inference", "reward", "optimizer")
-
-
-def check_phase(name: object) -> str:
-    """Return `name` if it is a phase.
-
-    Raises:
-        CallError: It is not.
-    """
-    if isinstance(name, str) and name in PHASES:
-        return name
-    raise CallError(f"unknown phase {name!r}: write one of {', '.join(map(repr, PHASES))}.{did_you_mean(name, PHASES)}")
+__all__ = ["PHASES", "check_phase", "current_phase", "phase", "phase_in"]
 
 
 class phase(Block):  # noqa: N801  # read as a word: `with sm.phase("reward"):`

@@ -1,64 +1,73 @@
-"""Rewards of one run: collected under the path of the module that gives them, handed up when the entry call ends."""
+"""Rewards: a module gives them inside its call; they are handed up when the entry call ends, and kept nowhere."""
 
 from __future__ import annotations
 
 import math
-import threading
-from bisect import insort
-from typing import NamedTuple, TypeAlias
+from numbers import Real
 
 from synmod.errors import CallError
 from synmod.scope.ambient import Entered, ambient, enter, leave, take_entry
-from synmod.scope.frame import CallFrame
-
-Reward: TypeAlias = tuple[str, str | None, float]
-"""Path of the module, name of the reward or None, value."""
+from synmod.scope.frame import CallFrame, Owner, current_call
+from synmod.scope.ledger import Reward, RewardTrack
 
 
-class _Entry(NamedTuple):
-    """A reward and its place in the order: by the start of the calls, then as they were given."""
+def add_reward(owner: Owner, value: object, name: str | None = None) -> None:
+    """Hand a reward to the running entry call, under the path of a module; in a trace it is only checked.
 
-    run: float
-    call: int
-    turn: int
-    lineage: frozenset[int]
-    reward: Reward
+    Args:
+        owner: The module that gives it.
+        value: A finite number.
+        name: A label.
 
-    def key(self) -> tuple[float, int, int]:
-        return (self.run, self.call, self.turn)
+    Raises:
+        CallError: No call runs, or the value is no finite number.
+    """
+    frame = current_call()
+    if frame is None:
+        raise CallError(f"{owner.name}.add_reward: no call is running; give rewards inside `call`.")
+    number = _finite(value)
+    if number is None:
+        raise CallError(f"{frame.path or owner.name}: add_reward got {value!r}; a reward is a finite number.")
+    if not frame.symbolic:
+        giver = _frame_of(owner, frame) or frame
+        frame.root.open_ledger().add(_numbers_above(giver), (_path_of(owner, frame), name, number))
 
 
-class RewardLedger:
-    """The rewards of one running entry call."""
+def _frame_of(owner: Owner, frame: CallFrame | None) -> CallFrame | None:
+    """Find the innermost running call of a module."""
+    while frame is not None and frame._owner is not owner:
+        frame = frame._parent
+    return frame
 
-    __slots__ = ("_entries", "_lock", "_started", "_turn")
 
-    def __init__(self, started: float) -> None:
-        self._lock = threading.Lock()
-        self._entries: list[_Entry] = []
-        self._started = started
-        self._turn = 0
+def _path_of(owner: Owner, frame: CallFrame) -> str:
+    """Tell where a module stands below the entry module of a running call."""
+    running = _frame_of(owner, frame)
+    if running is not None:
+        return running.path
+    known = frame.root.paths.get(id(owner))
+    return known if known is not None else f"{frame.path}/{owner.name}".lstrip("/")
 
-    def add(self, frame: CallFrame, reward: Reward) -> None:
-        """Write down a reward that the call of `frame` gives."""
-        lineage = frozenset(_numbers_above(frame))
-        with self._lock:
-            self._turn += 1
-            insort(self._entries, _Entry(self._started, frame._number, self._turn, lineage, reward), key=_Entry.key)
 
-    def discard(self, frame: CallFrame) -> None:
-        """Drop what a call that failed, and the calls below it, have given."""
-        with self._lock:
-            self._entries = [entry for entry in self._entries if frame._number not in entry.lineage]
+def _finite(value: object) -> float | None:
+    """Give a number as a float, None for anything else."""
+    try:
+        number = float(value) if isinstance(value, Real) else math.nan
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
-    def entries(self) -> list[_Entry]:
-        """Give all entries, in order."""
-        with self._lock:
-            return list(self._entries)
 
-    def rewards(self) -> tuple[Reward, ...]:
-        """Give all rewards, by the start of the calls."""
-        return tuple(entry.reward for entry in self.entries())
+def rewards_of(owner: Owner) -> tuple[float, ...]:
+    """Give the values under a module so far in the running entry call, by the start of the calls; () outside."""
+    frame = current_call()
+    if frame is None or frame.root.ledger is None:
+        return ()
+    path = _path_of(owner, frame)
+    below = f"{path}/"
+    return tuple(
+        value for at, _, value in frame.root.ledger.rewards() if not path or at == path or at.startswith(below)
+    )
 
 
 def _numbers_above(frame: CallFrame | None) -> list[int]:
@@ -68,48 +77,6 @@ def _numbers_above(frame: CallFrame | None) -> list[int]:
         numbers.append(frame._number)
         frame = frame._parent
     return numbers
-
-
-def give_reward(frame: CallFrame | None, path: str, value: object, name: str | None = None) -> None:
-    """Hand a reward to the run of `frame`, under `path`; while schemas are traced it only checks the value.
-
-    Raises:
-        CallError: No call runs, or the value is no finite number.
-    """
-    where = f"{path or 'the entry module'}: add_reward"
-    if frame is None:
-        raise CallError(f"{where}: there is no running call; call it inside `call`.")
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise CallError(f"{where}: got {value!r}; a reward is a finite number.")
-    if not frame.symbolic:
-        frame.root.open_ledger().add(frame, (path, name, float(value)))
-
-
-def rewards_under(frame: CallFrame | None, path: str) -> tuple[float, ...]:
-    """Give the values under a path so far in the run of `frame`, by the start of the calls; () outside a call."""
-    if frame is None or frame.root.ledger is None:
-        return ()
-    below = f"{path}/"
-    return tuple(
-        value for at, _, value in frame.root.ledger.rewards() if not path or at == path or at.startswith(below)
-    )
-
-
-class RewardTrack:
-    """The list that one `track_rewards` block fills."""
-
-    __slots__ = ("_entries", "_lock", "rewards")
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._entries: list[_Entry] = []
-        self.rewards: list[Reward] = []
-
-    def extend(self, entries: list[_Entry]) -> None:
-        """Add the rewards of an entry call; the list stays in the order of the starts of the calls."""
-        with self._lock:
-            self._entries = sorted([*self._entries, *entries], key=_Entry.key)
-            self.rewards[:] = [entry.reward for entry in self._entries]
 
 
 class track_rewards:  # noqa: N801  # read as a word: `with sm.track_rewards() as rewards:`
@@ -137,7 +104,7 @@ class track_rewards:  # noqa: N801  # read as a word: `with sm.track_rewards() a
         return track.rewards
 
     def __exit__(self, *_: object) -> None:
-        leave(take_entry(self._entries))
+        leave(take_entry(self._entries, lambda entry: entry.record))
 
 
 def hand_up(frame: CallFrame) -> None:

@@ -7,7 +7,10 @@ Must never know: modules, models, what a call is.
 """
 
 from .asyncio_group import AsyncioGroup
+from .background import Background, background
+from .contexts import InContext
 from .drive import Suspended, being_driven, drive
+from .gate import Gate
 from .groups import TaskGroup, first_failure, reraise, task_group, unwrap_single
 from .kind import backend, cancelled_type, checkpoint, is_cancellation, sleep
 from .scopes import DeadlineScope, deadline_scope, in_task, shield
@@ -16,12 +19,16 @@ from .threads import ThreadLimit, to_thread
 
 __all__ = [
     "AsyncioGroup",
+    "Background",
     "DeadlineScope",
+    "Gate",
+    "InContext",
     "Signal",
     "Suspended",
     "TaskGroup",
     "ThreadLimit",
     "backend",
+    "background",
     "being_driven",
     "cancelled_type",
     "checkpoint",

@@ -17,7 +17,18 @@ from typing import Any
 class AsyncioGroup:
     """Children of one block; see `task_group`."""
 
-    __slots__ = ("_before", "_cancelled", "_children", "_errors", "_fatal", "_host", "_idle", "_loop", "_pressed", "given_up")
+    __slots__ = (
+        "_before",
+        "_cancelled",
+        "_children",
+        "_errors",
+        "_fatal",
+        "_host",
+        "_idle",
+        "_loop",
+        "_pressed",
+        "given_up",
+    )
 
     def __init__(self) -> None:
         self._children: set[asyncio.Task[None]] = set()

@@ -4,25 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Generator
 from types import TracebackType
-from typing import Protocol
+from typing import Any
 
 from .asyncio_group import shielded_child
 from .kind import running_trio
-
-
-class Scope(Protocol):
-    """What the cancel scopes of anyio and trio have in common."""
-
-    deadline: float
-
-    @property
-    def cancelled_caught(self) -> bool: ...
-    def __enter__(self) -> object: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None: ...
 
 
 def _loop_time() -> float:
@@ -39,8 +26,8 @@ def _current_task() -> object:
     return asyncio.current_task() if asyncio._get_running_loop() is not None else None
 
 
-def _scope(ends: float, *, shield: bool) -> Scope:
-    """Make a cancel scope of the running library; anyio's on asyncio, since its cancellation is level-triggered."""
+def _scope(ends: float, *, shield: bool) -> Any:
+    """Make a cancel scope of the running library (alike, but of no common type); anyio's on asyncio, since its cancellation is level-triggered."""
     trio = running_trio()
     if trio is not None:
         return trio.CancelScope(deadline=ends, shield=shield)
@@ -109,7 +96,10 @@ def in_task() -> bool:
 
 
 @contextlib.contextmanager
-def shield(seconds: float) -> Iterator[None]:
+def shield(seconds: float) -> Generator[None, None, None]:
     """Protect the clean-up in a block from cancellation, for at most some seconds; then it is cut off silently."""
+    if not in_task():
+        yield
+        return
     with shielded_child(), _scope(_loop_time() + seconds, shield=True):
         yield

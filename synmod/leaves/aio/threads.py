@@ -15,24 +15,24 @@ T = TypeVar("T")
 class ThreadLimit:
     """How many threads may work at once for one purpose, in each event loop."""
 
-    __slots__ = ("_limiter", "_most")
+    __slots__ = ("_most", "_of_loop")
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._limiter: RunVar[CapacityLimiter] | None = None
+        self._of_loop: RunVar[CapacityLimiter] | None = None
 
     def limiter(self) -> CapacityLimiter:
         """Give the limiter of the running loop."""
         from anyio import CapacityLimiter
         from anyio.lowlevel import RunVar
 
-        if self._limiter is None:
-            self._limiter = RunVar("synmod_thread_limit")
+        of_loop = self._of_loop or RunVar[CapacityLimiter]("synmod_thread_limit")
+        self._of_loop = of_loop
         try:
-            return self._limiter.get()
+            return of_loop.get()
         except LookupError:
             limiter = CapacityLimiter(self._most)
-            self._limiter.set(limiter)
+            of_loop.set(limiter)
             return limiter
 
 

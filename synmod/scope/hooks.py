@@ -1,0 +1,94 @@
+"""Who is told: the hooks of the blocks around a place, of a module, and of the modules above."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from synmod.errors import ArgumentError
+from synmod.scope.ambient import Ambient, Block
+from synmod.scope.frame import CallFrame
+from synmod.scope.hook import Hook, check_hook
+
+__all__ = ["Hook", "Listeners", "check_hook", "hooks", "hooks_for", "hooks_inside"]
+
+
+class hooks(Block):  # noqa: N801  # read as a word: `with sm.hooks(h):`
+    """Let hooks see everything that happens in a block.
+
+    Args:
+        *hooks: Told in this order at each begin, in reverse at each end; after those of enclosing blocks.
+
+    Raises:
+        ArgumentError: No hook, something that is no hook, or an async method where plain code tells it.
+
+    Example:
+        >>> class Names(Hook):
+        ...     def on_call_begin(self, event):
+        ...         names.append(event.name)
+        >>> names = []
+        >>> with hooks(Names()):
+        ...     pass
+
+    Source: structlog's context; differs: no process-wide list, so nobody pays for hooks that are not there.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, *hooks: Hook) -> None:
+        if not hooks:
+            raise ArgumentError("hooks() got no hook: write `with sm.hooks(hook):`.")
+        super().__init__("hooks", tuple(map(check_hook, hooks)))
+
+
+class Listeners:
+    """The hooks that one begin and its end go to, in order; `begun` counts those whose begin was reached."""
+
+    __slots__ = ("begun", "hooks")
+
+    def __init__(self, hooks: tuple[Hook, ...]) -> None:
+        self.hooks = hooks
+        self.begun = len(hooks)
+
+    def want(self, method: str) -> bool:
+        """Tell whether any of them overrides a method: if not, no record need be made."""
+        return any(method in hook.told for hook in self.hooks)
+
+
+def hooks_for(record: Ambient | None, own: tuple[Hook, ...]) -> Listeners | None:
+    """Give those who listen to a call or build: the blocks' hooks, then the module's; None if nobody does.
+
+    Args:
+        record: What `ambient()` gives.
+        own: The hooks of the module.
+    """
+    if record is None:
+        return Listeners(own) if own else None
+    found = record.hooks
+    if own:
+        found = _united(found, own)
+    if record.muted:
+        found = tuple(hook for hook in found if not _among(hook, record.muted))
+    return Listeners(found) if found else None
+
+
+def hooks_inside(record: Ambient | None, frame: CallFrame | None) -> Listeners | None:
+    """Give those who listen to what happens inside the call of `frame`: also the modules above, outermost first."""
+    own: list[Hook] = []
+    while frame is not None:
+        own[:0] = frame._owner.hooks
+        frame = frame._parent
+    return hooks_for(record, _united((), own))
+
+
+def _united(found: tuple[Hook, ...], more: Iterable[Hook]) -> tuple[Hook, ...]:
+    """Join hooks; one found twice stands once, at its first place."""
+    united = list(found)
+    for hook in more:
+        if not _among(hook, united):
+            united.append(hook)
+    return tuple(united)
+
+
+def _among(hook: Hook, known: Iterable[Hook]) -> bool:
+    """Tell whether this very object is there, whatever `__eq__` says."""
+    return any(hook is one for one in known)

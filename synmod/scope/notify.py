@@ -1,0 +1,200 @@
+"""Telling hooks: in order, in place, and so that a hook can break nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Generator
+from typing import Any, Final
+
+from synmod.leaves.aio import backend, being_driven, is_cancellation, shield
+from synmod.scope.ambient import AMBIENT, Ambient, Flag, ambient, effective, reset
+from synmod.scope.events import (
+    BuildBegin,
+    BuildEnd,
+    CallBegin,
+    CallEnd,
+    Event,
+    LMBegin,
+    LMEnd,
+    VariableAssign,
+    place_of,
+)  # fmt: skip
+from synmod.scope.frame import FRAME, current_call
+from synmod.scope.hook import Hook, is_async
+from synmod.scope.hooks import Listeners, hooks_inside
+from synmod.scope.phase import phase_in
+
+_LOG: Final = logging.getLogger("synmod.hooks")
+_CLEAN_UP_S: Final = 1.0  # how long async hooks may take after a cancellation
+
+
+async def begin(listeners: Listeners, method: str, event: Event) -> None:
+    """Tell of a begin, outermost hook first.
+
+    A cancellation passes; hooks that were not reached are then not told of the end.
+    """
+    for reached, hook in enumerate(listeners.hooks, 1):
+        listeners.begun = reached
+        if method in hook.told:
+            await _tell(hook, method, event)
+
+
+async def end(listeners: Listeners, method: str, event: Event, exception: BaseException | None) -> None:
+    """Tell of an end, innermost hook first, each hook that was told of the begin.
+
+    After a cancellation async hooks are shielded, at most a second together; while a coroutine is being closed only
+    plain ones are called. What interrupts a hook is raised when all have been told.
+    """
+    waiting = [hook for hook in reversed(listeners.hooks[: listeners.begun]) if method in hook.told]
+    if not is_cancellation(exception) and not isinstance(exception, GeneratorExit):
+        try:
+            while waiting:
+                await _tell(waiting.pop(0), method, event)
+        except BaseException as interruption:
+            await _tell_the_rest(waiting, method, event, interruption)
+            raise
+    elif waiting:
+        await _tell_the_rest(waiting, method, event, exception)
+
+
+async def _tell_the_rest(waiting: list[Hook], method: str, event: Event, why: BaseException | None) -> None:
+    """Tell hooks of an end although the call, or the telling, was cut short."""
+    closing = isinstance(why, GeneratorExit)
+    if closing or not any(is_async(getattr(hook, method)) for hook in waiting):
+        while waiting:
+            tell_plain(waiting.pop(0), method, event, silent=closing)
+        return
+    with shield(_CLEAN_UP_S):
+        while waiting:
+            await _tell(waiting.pop(0), method, event)
+    while waiting:  # the second is over
+        tell_plain(waiting.pop(0), method, event)
+
+
+async def _tell(hook: Hook, method: str, event: Event) -> None:
+    """Tell one hook; its failure is logged, a cancellation of the call passes."""
+    call = getattr(hook, method)
+    if being_driven() and is_async(call):
+        _complain(hook, method, None, "is async, but plain code drives this build and cannot wait: not called")
+        return
+    with _apart(hook):
+        try:
+            answer = call(event)
+            if answer is not None and isinstance(answer, Awaitable):
+                await answer
+        except Exception as error:  # noqa: BLE001  # a hook never breaks a call
+            _complain(hook, method, error)
+        except BaseException as interruption:
+            if not _is_its_own(interruption):
+                raise
+            _complain(hook, method, interruption)
+
+
+def tell_plain(hook: Hook, method: str, event: Event, *, silent: bool = False) -> None:
+    """Tell one hook from plain code; an async method is not called, and that is logged unless `silent`."""
+    call = getattr(hook, method)
+    if is_async(call):
+        if not silent:
+            _complain(hook, method, None, "is async, but comes from plain code, which cannot wait: not called")
+        return
+    with _apart(hook):
+        try:
+            answer = call(event)
+        except Exception as error:  # noqa: BLE001  # a hook never breaks a call
+            _complain(hook, method, error)
+            return
+        if hasattr(answer, "close") and isinstance(answer, Awaitable):
+            answer.close()  # type: ignore[attr-defined]  # a coroutine that nobody can await here
+            _complain(hook, method, None, "gave a coroutine to plain code, which cannot wait")
+
+
+def _is_its_own(interruption: BaseException) -> bool:
+    """Tell whether a hook raised a cancellation although nobody cancels the call."""
+    if not isinstance(interruption, asyncio.CancelledError) or backend() != "asyncio":
+        return False
+    task = asyncio.current_task()
+    return task is not None and not task.cancelling()
+
+
+@contextlib.contextmanager
+def _apart(hook: Hook) -> Generator[None, None, None]:
+    """Let calls that a hook makes be entry calls of their own, which the hook itself is not told of."""
+    frame = FRAME.set(None)
+    mute = AMBIENT.set(Ambient(ambient(), ("muted", hook), Flag()))  # its flag stays: tasks it starts are muted too
+    try:
+        yield
+    finally:
+        reset(AMBIENT, mute)
+        reset(FRAME, frame)
+
+
+def _complain(hook: Hook, method: str, error: BaseException | None, what: str = "failed") -> None:
+    """Log a failure of a hook: the first of each method as an error, then for debugging."""
+    this = object()
+    first = hook._complaints.setdefault(method, this) is this
+    _LOG.log(
+        logging.ERROR if first else logging.DEBUG, "hook %s.%s %s", type(hook).__qualname__, method, what,
+        exc_info=error,
+    )  # fmt: skip
+
+
+async def begin_call(listeners: Listeners, event: CallBegin) -> None:
+    """Tell that a call begins; the caller has asked `listeners.want("on_call_begin")`."""
+    await begin(listeners, "on_call_begin", event)
+
+
+async def end_call(listeners: Listeners, event: CallEnd) -> None:
+    """Tell that a call ended."""
+    await end(listeners, "on_call_end", event, event.exception)
+
+
+async def begin_build(listeners: Listeners, event: BuildBegin) -> None:
+    """Tell that a build begins."""
+    await begin(listeners, "on_build_begin", event)
+
+
+async def end_build(listeners: Listeners, event: BuildEnd) -> None:
+    """Tell that a build ended."""
+    await end(listeners, "on_build_end", event, event.exception)
+
+
+async def begin_lm(listeners: Listeners, event: LMBegin) -> None:
+    """Tell that a model call begins; `listeners` come from `lm_listeners`."""
+    await begin(listeners, "on_lm_begin", event)
+
+
+async def end_lm(listeners: Listeners, event: LMEnd) -> None:
+    """Tell that a model call ended."""
+    await end(listeners, "on_lm_end", event, event.exception)
+
+
+def lm_listeners() -> Listeners | None:
+    """Give those who listen to a model call begun here, None if nobody does."""
+    return hooks_inside(effective(AMBIENT.get()), current_call())
+
+
+def notify_assign(variable: object, name: str, old: Any, new: Any, version: int) -> None:
+    """Tell that a Variable got a new value; in a trace nothing is told, since nothing changed.
+
+    Args:
+        variable: The Variable, to find its path by.
+        name: Its name, told where it has no path below the entry module.
+        old: The value before.
+        new: The value now.
+        version: Its version now.
+    """
+    frame, record = current_call(), ambient()
+    if frame is None and (record is None or not record.hooks):
+        return
+    if frame is not None and frame.symbolic:
+        return
+    listeners = hooks_inside(record, frame)
+    if listeners is None or not listeners.want("on_variable_assign"):
+        return
+    where = name if frame is None else frame.root.paths.get(id(variable), name)
+    event = VariableAssign(*place_of(frame, phase_in(record, frame)), where, old, new, version)
+    for hook in listeners.hooks:
+        if "on_variable_assign" in hook.told:
+            tell_plain(hook, "on_variable_assign", event)

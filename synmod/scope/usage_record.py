@@ -1,0 +1,55 @@
+"""What model calls used: one frozen record, and how records add up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one model call, or a sum of them, used.
+
+    Attributes:
+        calls: Model calls.
+        requests: Requests that were sent.
+        prompt_tokens: Tokens read.
+        completion_tokens: Tokens written.
+        cached_tokens: Those of the prompt that the provider had in its cache.
+        reasoning_tokens: Those of the completion that were reasoning.
+        cost_usd: Cost in US dollars, None where no price is known; a sum holds what is known.
+        estimated: Whether a part of it is estimated.
+
+    Example:
+        >>> (Usage(calls=1, prompt_tokens=3) + Usage(calls=1, prompt_tokens=4)).prompt_tokens
+        7
+
+    Source: chat-completions usage.
+    """
+
+    calls: int = 0
+    requests: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost_usd: float | None = 0.0
+    estimated: bool = False
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.calls + other.calls,
+            self.requests + other.requests,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+            _cost_of_both(self, other),
+            self.estimated or other.estimated,
+        )
+
+
+def _cost_of_both(one: Usage, other: Usage) -> float | None:
+    """Sum what is known: None only where calls were made and no price of any is known."""
+    costs = [usage.cost_usd for usage in (one, other) if usage.calls or usage.cost_usd]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known or not costs else None
