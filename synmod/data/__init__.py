@@ -5,6 +5,7 @@ State: bounded caches only. Speed: a schema of a class is one dictionary read; a
 Must never know: an event loop, a file, a socket, a clock, modules, models of language, any room above.
 """
 
+from synmod.data import ops
 from synmod.data.model import DataModel
 from synmod.data.schema import Schema
 from synmod.data.subtype import is_subschema
@@ -23,6 +24,7 @@ __all__ = [
     "is_subschema",
     "is_symbolic",
     "json_equal",
+    "ops",
     "parse_json",
     "thaw",
 ]

@@ -12,6 +12,7 @@ from synmod.data.class_schema import dump, schema_of_class
 from synmod.data.declare import declare, model_of
 from synmod.data.described import Described, ModelT, field_list
 from synmod.data.labels import label_of
+from synmod.data.parts import Parts, parts_of
 from synmod.data.rooted import properties_of
 from synmod.data.schema import Schema
 from synmod.data.subtype import is_subschema
@@ -48,9 +49,10 @@ class JsonDataModel(Described[ModelT]):
     Source: Synalinks' `JsonDataModel`; differs: frozen, and validated when made.
     """
 
-    __slots__ = ("__weakref__", "_json")
+    __slots__ = ("__weakref__", "_json", "_parts")
 
     _json: FrozenDict
+    _parts: Parts | None  # of a result of merging, whose schema is written when it is first asked
 
     def __new__(
         cls, json: Any, schema: Any = None, data_model: Any = None, name: str | None = None
@@ -113,6 +115,9 @@ class JsonDataModel(Described[ModelT]):
             return _absent(self, key)
 
     def __getattr__(self, key: str) -> Any:
+        if key == "_schema" and self._parts is not None:
+            _put_schema(self, self._parts.schema)
+            return self._parts.schema
         try:
             json = self._json
         except AttributeError:  # not filled yet: copy and pickle look around
@@ -154,6 +159,7 @@ class JsonDataModel(Described[ModelT]):
 
 _new: Any = object.__new__
 _put_json: Any = JsonDataModel.__dict__["_json"].__set__
+_put_parts: Any = JsonDataModel.__dict__["_parts"].__set__
 _put_schema: Any = Described.__dict__["_schema"].__set__
 _put_model: Any = Described.__dict__["_model"].__set__
 _put_label: Any = Described.__dict__["_label"].__set__
@@ -171,7 +177,23 @@ def wrap(
     _put_schema(new, schema)
     _put_model(new, data_model)
     _put_label(new, name)
+    _put_parts(new, None)
     return new
+
+
+def wrap_parts(json: FrozenDict, parts: Parts) -> JsonDataModel[Any]:
+    """Make a value of a result of merging; its schema is written when somebody asks."""
+    new = _new(JsonDataModel)
+    _put_json(new, json)
+    _put_model(new, None)
+    _put_label(new, None)
+    _put_parts(new, parts)
+    return new
+
+
+def parts_of_value(x: JsonDataModel[Any]) -> Parts:
+    """Give the parts of a value's schema."""
+    return x._parts or parts_of(x._schema)
 
 
 def to_value(x: BaseModel, name: str | None = None) -> JsonDataModel[Any]:
