@@ -18,7 +18,7 @@ _MAX_NESTING = 200
 class Schema(FrozenDict):
     """A JSON Schema, frozen and interned; made by `schema_from` and `trusted_schema`."""
 
-    __slots__ = ("_checker", "_serial", "_subtypes")
+    __slots__ = ("_checker", "_parts", "_serial", "_subtypes")
 
 
 _interned: WeakValueDictionary[str, Schema] = WeakValueDictionary()
