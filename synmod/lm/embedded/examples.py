@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from json import loads
 from math import sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
+from synmod.data.text import parse_json
+from synmod.errors import DataError
 from synmod.lm.embedded.words import features, leaf_text
 from synmod.lm.prompt.subschemas import is_object
 
@@ -91,6 +92,6 @@ def example_set(lines: str, pairs: tuple[Pair, ...], structured: bool) -> Exampl
 def parsed(text: str) -> Json:
     """The JSON of a text; None where it is none."""
     try:
-        return loads(text)
-    except (ValueError, RecursionError):
+        return parse_json(text)
+    except DataError:
         return None

@@ -13,14 +13,14 @@ class Noise:
 
     Args:
         temperature: The temperature of the request; 0 adds nothing.
-        key: What the draws depend on.
+        key: What the draws depend on; `""` for a silent noise.
     """
 
-    __slots__ = ("_key", "_scale")
+    __slots__ = ("_scale", "key")
 
     def __init__(self, temperature: float, key: str) -> None:
         self._scale = max(0.0, temperature)
-        self._key = key
+        self.key = key
 
     @property
     def silent(self) -> bool:
@@ -31,7 +31,7 @@ class Noise:
         """Add noise to each value; the draws depend on the purpose."""
         if self._scale == 0.0 or not values:
             return values
-        drawn = shake_256(f"{self._key}\n{purpose}".encode("utf-8", "surrogatepass")).digest(8 * len(values))
+        drawn = shake_256(f"{self.key}\n{purpose}".encode("utf-8", "surrogatepass")).digest(8 * len(values))
         return [
             value + self._scale * ((int.from_bytes(drawn[8 * index : 8 * index + 8], "big") >> 11) / _STEPS)
             for index, value in enumerate(values)

@@ -21,7 +21,7 @@ _STEPS: Final = 1 << 32
 
 
 class _Bounds(NamedTuple):
-    """The least and the greatest number allowed, and the step between numbers; None where there is none."""
+    """The least and the greatest number to answer, and the step between numbers; None where there is none."""
 
     low: Fraction | None
     high: Fraction | None
@@ -60,38 +60,43 @@ def _first_number(text: str) -> Fraction | None:
 
 
 def _drawn(bounds: _Bounds, field: Field, scene: Scene) -> Fraction:
-    """A number between two bounds, chosen by the hash of seed, field and text; 0 without two bounds."""
+    """A number between two bounds, chosen by the hash of seed, field, text and noise; 0 without two bounds."""
     if bounds.low is None or bounds.high is None:
         return Fraction(0)
-    share = Fraction(hashed(scene.seed, field.path, scene.asked) % (_STEPS + 1), _STEPS)
+    share = Fraction(hashed(scene.seed, field.path, scene.asked, scene.noise.key) % (_STEPS + 1), _STEPS)
     return bounds.low + (bounds.high - bounds.low) * share
 
 
 def _bounds(target: Mapping[str, Json], whole: bool) -> _Bounds:
-    """The bounds of a schema; an exclusive one of whole numbers is the next number."""
-    step = target.get("multipleOf")
-    step = None if step is None else _exact(step)
-    if whole:
-        step = Fraction(1) if step is None else step
-    lows = [_exact(target["minimum"])] if "minimum" in target else []
-    highs = [_exact(target["maximum"])] if "maximum" in target else []
-    if "exclusiveMinimum" in target:
-        lows.append(_beyond(_exact(target["exclusiveMinimum"]), step, 1))
-    if "exclusiveMaximum" in target:
-        highs.append(_beyond(_exact(target["exclusiveMaximum"]), step, -1))
-    return _Bounds(max(lows, default=None), min(highs, default=None), step)
+    """The bounds of a schema, exclusive ones replaced by a number that is allowed."""
+    step = _exact(target["multipleOf"]) if "multipleOf" in target else None
+    if whole and step is None:
+        step = Fraction(1)
+    low = _exact(target["minimum"]) if "minimum" in target else None
+    high = _exact(target["maximum"]) if "maximum" in target else None
+    above = _exact(target["exclusiveMinimum"]) if "exclusiveMinimum" in target else None
+    below = _exact(target["exclusiveMaximum"]) if "exclusiveMaximum" in target else None
+    least = _lower(high, below)
+    if above is not None and (low is None or above >= low):
+        low = (floor(above / step) + 1) * step if step else above + _inwards(above, least)
+    if below is not None and (high is None or below <= high):
+        high = (ceil(below / step) - 1) * step if step else below - _inwards(low, below)
+    return _Bounds(low, high, step)
+
+
+def _lower(one: Fraction | None, other: Fraction | None) -> Fraction | None:
+    """The lower of two upper bounds."""
+    return min((bound for bound in (one, other) if bound is not None), default=None)
+
+
+def _inwards(low: Fraction | None, high: Fraction | None) -> Fraction:
+    """How far to step off a bound that is itself not allowed: 1, or half of a narrower range."""
+    return Fraction(1) if low is None or high is None else min(Fraction(1), (high - low) / 2)
 
 
 def _exact(number: Json) -> Fraction:
     """A number as it is written in decimal: 0.1 is a tenth."""
     return Fraction(str(number))
-
-
-def _beyond(bound: Fraction, step: Fraction | None, side: int) -> Fraction:
-    """The next number allowed beyond a bound that is not."""
-    if step is not None:
-        return (floor(bound / step) + 1) * step if side > 0 else (ceil(bound / step) - 1) * step
-    return bound + side * max(Fraction(1), abs(bound)) / (1 << 20)
 
 
 def _within(value: Fraction, bounds: _Bounds) -> Fraction:

@@ -18,7 +18,7 @@ _LINE: Final = re.compile(
         (?P<listed> \S.*)""",
     re.VERBOSE,
 )
-_QUOTES: Final = "\"'`\u2018\u2019\u201c\u201d"
+_QUOTES: Final = "*\"'`\u2018\u2019\u201c\u201d"
 _LONGEST_LABEL: Final = 5  # words; a longer head is a sentence, which labels nothing unless a field has that value
 
 
