@@ -27,6 +27,8 @@ class AsyncioGroup:
         "_idle",
         "_loop",
         "_pressed",
+        "_pressing",
+        "_shields",
         "given_up",
     )
 
@@ -37,6 +39,8 @@ class AsyncioGroup:
         self._idle: asyncio.Future[None] | None = None  # set while the block waits for its children
         self._cancelled = False  # by `cancel`, which is no failure
         self._pressed = False  # whether the block itself was cancelled by us
+        self._pressing = False  # whether the loop will call `_press`
+        self._shields: dict[asyncio.Task[Any], int] = {}
         self.given_up = False
 
     async def __aenter__(self) -> AsyncioGroup:
@@ -46,6 +50,7 @@ class AsyncioGroup:
         return self
 
     def start_soon(self, function: Callable[..., Awaitable[object]], *args: object) -> None:
+        """Start a child; after the group has given up none begins."""
         if self.given_up:
             return  # it would be cancelled at its first wait
         task = self._loop.create_task(self._child(function, args))
@@ -57,10 +62,9 @@ class AsyncioGroup:
 
     async def _child(self, function: Callable[..., Awaitable[object]], args: tuple[object, ...]) -> None:
         """Run one child; the group gives up at the moment of its failure, before the loop does anything else."""
-        child = _Child(function, args, self)
-        _CHILD.set((child, _current_task()))
+        _GROUP.set(self)
         try:
-            await child
+            await function(*args)
         except Exception as error:  # noqa: BLE001  # kept as it is, and raised when the block is left
             self._errors.append(error)
             self._give_up()
@@ -75,6 +79,7 @@ class AsyncioGroup:
             self._idle.set_result(None)
 
     def cancel(self) -> None:
+        """Cancel the children, and the block if it is in its body; this is no failure."""
         self._cancelled = True
         self._give_up()
 
@@ -83,10 +88,43 @@ class AsyncioGroup:
         if self.given_up:
             return
         self.given_up = True
-        for task in self._children:
-            task.cancel()
+        self._press(*self._children)
         if self._idle is None:
             self._pressed = self._host.cancel()
+
+    def _press(self, *first: asyncio.Task[None]) -> None:
+        """Cancel the children that wait, in each turn of the loop until they have ended.
+
+        asyncio delivers a cancellation once. A child that swallows it would go on working, and spending, for a result
+        that nobody wants. Nothing of this is on the way of a group that does not give up.
+        """
+        self._pressing = False
+        for task in first or self._children:
+            waiter: asyncio.Future[Any] | None = getattr(task, "_fut_waiter", None)
+            if task not in self._shields and (waiter is None or not waiter.done()):
+                task.cancel()
+        self._press_again()
+
+    def _press_again(self) -> None:
+        """Come back in the next turn, unless all that are left are shielded."""
+        if self.given_up and not self._pressing and any(task not in self._shields for task in self._children):
+            self._pressing = True
+            self._loop.call_soon(self._press)
+
+    def holds(self, task: asyncio.Task[Any]) -> bool:
+        """Tell whether a task is a child of this group."""
+        return task in self._children
+
+    def shield(self, task: asyncio.Task[Any]) -> None:
+        """Let the waits of a child be."""
+        self._shields[task] = self._shields.get(task, 0) + 1
+
+    def unshield(self, task: asyncio.Task[Any]) -> None:
+        """Take one shield of a child away."""
+        self._shields[task] -= 1
+        if not self._shields[task]:
+            del self._shields[task]
+            self._press_again()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -134,54 +172,6 @@ class AsyncioGroup:
         return late
 
 
-class _Child:
-    """Hands each wait of a child to the loop; once the group has given up, each further wait is cancelled.
-
-    asyncio delivers a cancellation once. A child that swallows it would go on working, and spending, for a result that
-    nobody wants.
-    """
-
-    __slots__ = ("_args", "_function", "_group", "shields")
-
-    def __init__(
-        self, function: Callable[..., Awaitable[object]], args: tuple[object, ...], group: AsyncioGroup
-    ) -> None:
-        self._function = function
-        self._args = args
-        self._group = group
-        self.shields = 0
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        coroutine = _called(self._function, self._args)
-        step: Callable[[Any], Any] = coroutine.send
-        value: Any = None
-        cancelled = False  # whether the child has had its first cancellation
-        while True:
-            try:
-                awaited = step(value)
-            except StopIteration:
-                return
-            if cancelled and self._group.given_up and not self.shields:
-                if asyncio.isfuture(awaited):
-                    awaited.cancel()
-                _current_task().cancel()
-                awaited = None  # one turn of the loop, then it arrives
-            try:
-                value = yield awaited
-                step = coroutine.send
-            except GeneratorExit:
-                coroutine.close()
-                raise
-            except BaseException as error:  # noqa: BLE001  # all that the loop throws in belongs to the child
-                cancelled = cancelled or isinstance(error, asyncio.CancelledError)
-                step, value = coroutine.throw, error
-
-
-async def _called(function: Callable[..., Awaitable[object]], args: tuple[object, ...]) -> None:
-    """Make a coroutine of whatever awaitable the function gives."""
-    await function(*args)
-
-
 def _current_task() -> asyncio.Task[Any]:
     """Give the running task, which is there wherever this file is used."""
     task = asyncio.current_task()
@@ -189,20 +179,19 @@ def _current_task() -> asyncio.Task[Any]:
     return task
 
 
-_CHILD: ContextVar[tuple[_Child, asyncio.Task[Any]] | None] = ContextVar("synmod_child", default=None)
-"""The child that a context was made for, and its task: tasks started by it inherit the context but not the role."""
+_GROUP: ContextVar[AsyncioGroup | None] = ContextVar("synmod_group", default=None)
+"""The group of the nearest child around; tasks that are none of its children inherit the context but not the role."""
 
 
 @contextmanager
 def shielded_child() -> Generator[None, None, None]:
     """Let the waits of a block be, although the group of this task has given up."""
-    known = _CHILD.get()
-    if known is None or known[1] is not asyncio.current_task():
+    group, task = _GROUP.get(), asyncio.current_task()
+    if group is None or task is None or not group.holds(task):
         yield
         return
-    child = known[0]
-    child.shields += 1
+    group.shield(task)
     try:
         yield
     finally:
-        child.shields -= 1
+        group.unshield(task)
