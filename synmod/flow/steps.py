@@ -8,12 +8,14 @@ its own symbols. So a history is freed with the last symbol that needs it, by re
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import count
 from types import MappingProxyType
 from typing import Any
 
 from synmod.data import symbol as symbols
 from synmod.data.symbol import SymbolicDataModel
+from synmod.errors import DataError
 from synmod.flow.nest import copied, is_leaf, kind_of, leaves, map_leaves
 from synmod.leaves.frozen import frozen
 
@@ -31,8 +33,15 @@ class Declared:
         self.name = name
         self.optional = optional
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Declared):
+            return NotImplemented
+        return (self.schema, self.name, self.optional) == (other.schema, other.name, other.optional)
+
+    def __hash__(self) -> int:
+        return hash((self.schema, self.name, self.optional))
+
     def __repr__(self) -> str:
-        """Show the label."""
         return f"<{self.name}>"
 
 
@@ -71,18 +80,18 @@ class Step:
         return tuple(x for x in leaves([self.args, dict(self.kwargs)]) if isinstance(x, SymbolicDataModel))
 
     def __repr__(self) -> str:
-        """Show what runs on what."""
-        return f"Step({self.name}: {', '.join(str(x.name) for x in self.inputs)} -> {leaves(self.gives)})"
+        return f"Step({self.name}: {', '.join(str(x._label) for x in self.inputs)} -> {leaves(self.gives)})"
 
 
 class Origin:
-    """Where a symbol comes from: output number `index`, in the order of leaves, of `step`."""
+    """Where a symbol comes from: output number `index`, in the order of leaves, of `step`; an Input has no step."""
 
-    __slots__ = ("index", "step")
+    __slots__ = ("index", "optional", "step")
 
-    def __init__(self, step: Step, index: int) -> None:
+    def __init__(self, step: Step | None, index: int = 0, *, optional: bool = False) -> None:
         self.step = step
         self.index = index
+        self.optional = optional
 
 
 def record_call(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Any) -> None:
@@ -139,14 +148,22 @@ def _constant(value: Any) -> Any:
     """Keep a keyword argument safe from later changes: JSON is frozen, containers with symbols or objects copied."""
     if is_leaf(value):
         return value
-    return frozen(value) if _is_plain_json(value) else copied(value)
+    if _is_plain_json(value):
+        with suppress(DataError):  # NaN, or nested too deeply: kept as any other object is
+            return frozen(value)
+    return copied(value)
 
 
 def _is_plain_json(nest: Any) -> bool:
     """Tell whether dicts and lists of JSON scalars are all that is there (a tuple would come back as a list)."""
     stack = [nest]
+    seen: set[int] = set()
     while stack:
         x = stack.pop()
+        if kind_of(x):
+            if id(x) in seen:
+                continue
+            seen.add(id(x))
         if type(x) is dict:
             if not all(type(key) is str for key in x):
                 return False

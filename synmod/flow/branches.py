@@ -1,0 +1,129 @@
+"""Branches: work that runs side by side, of which the first failure is the failure of all.
+
+The first failure cancels the others; when they have ended it is raised as itself, and what failed besides becomes a
+note on it. Branches started together begin in the order given, on every kind of loop.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from synmod.leaves import aio
+
+
+class Branches:
+    """One group of tasks. A branch may start further ones; no stack grows however many follow one another."""
+
+    __slots__ = ("_busy", "_group", "_relay", "_run", "_waiting", "first")
+
+    def __init__(self, run: Callable[[Any], Awaitable[Any]]) -> None:
+        self._run = run
+        self._group: Any = None
+        self._waiting: deque[Any] = deque()
+        self._busy = False
+        self._relay = aio.backend() != "asyncio"
+        self.first: BaseException | None = None
+        """The first failure, once there is one."""
+
+    async def finish(self, work: Iterable[Any]) -> None:
+        """Run all of `work`, and whatever it starts, to its end.
+
+        Raises:
+            BaseException: The first failure of a branch, as itself.
+        """
+        failure: BaseException | None = None
+        try:
+            async with aio.task_group() as self._group:
+                self.start(work)
+        except BaseExceptionGroup as errors:
+            failure = self.first or errors
+        self._group = None
+        failure, self.first = failure or self.first, None  # a branch cancelled by itself ends its group in silence
+        if failure is not None:
+            try:
+                raise failure
+            finally:
+                del failure  # else the traceback holds this frame, and this frame the failure
+
+    def start(self, work: Iterable[Any]) -> None:
+        """Begin a branch for each item, in order; once one has failed nothing new begins."""
+        if self.first is not None:
+            return
+        self._waiting.extend(work)
+        if self._busy:
+            return  # an eager task asks from within the loop below: that loop goes on with it
+        self._busy = True
+        if self._relay:
+            self._group.start_soon(self._relayed)
+            return
+        try:
+            while self._waiting:
+                self._group.start_soon(self._branch, self._waiting.popleft())
+        finally:
+            self._busy = False
+
+    async def _relayed(self) -> None:
+        """Start the next branch, then run this one: trio starts tasks that are ready together in any order."""
+        if not self._waiting:
+            self._busy = False
+            return
+        item = self._waiting.popleft()
+        if self._waiting:
+            self._group.start_soon(self._relayed)
+        else:
+            self._busy = False
+        await self._branch(item)
+
+    async def _branch(self, item: Any) -> None:
+        try:
+            await self._run(item)
+        except BaseException as error:
+            self._stop(error)
+            raise
+
+    def _stop(self, error: BaseException) -> None:
+        """Keep the first failure; note the others on it, cancellations apart."""
+        first = self.first
+        if first is None:
+            self.first = error
+            self._waiting.clear()
+            if aio.is_cancellation(error):
+                self._group.cancel()  # a group takes a cancelled task for a finished one
+        elif aio.is_cancellation(error) or error is first:
+            return
+        elif aio.is_cancellation(first):
+            self.first = error
+        else:
+            first.add_note(f"another branch failed too: {type(error).__name__}: {error}")
+
+
+async def together(*calls: Callable[[], Awaitable[Any]]) -> list[Any]:
+    """Run several calls at once.
+
+    Args:
+        *calls: Functions without arguments that give an awaitable.
+
+    Returns:
+        The results in the order of `calls`. A single call runs in place, without a task.
+
+    Raises:
+        BaseException: The first failure, as itself, after the others were cancelled and have ended; another failure
+            is a note on it.
+
+    Example:
+        >>> await together(lambda: critic(x), lambda: writer(x))  # doctest: +SKIP
+
+    Source: structured concurrency (trio, anyio).
+    """
+    if len(calls) == 1:
+        return [await calls[0]()]
+    results: list[Any] = [None] * len(calls)
+
+    async def run(index: int) -> None:
+        results[index] = await calls[index]()
+
+    if calls:
+        await Branches(run).finish(range(len(calls)))
+    return results

@@ -1,0 +1,126 @@
+"""A plan: a program's graph made ready to run, with its modules and with everything counted beforehand.
+
+Made once for a program and shared by all its calls; it is never written to. What a run changes is in `run.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from synmod.data.ops import OPERATIONS
+from synmod.errors import GraphError
+from synmod.flow.nest import is_leaf, leaves, map_leaves
+from synmod.flow.record import FlowGraph, FlowStep, SymbolRef
+from synmod.flow.steps import Declared
+
+_CONSTANT, _VALUE, _NEST = 0, 1, 2
+Template = tuple[int, Any]
+"""How one argument is made: a constant, the value of a symbol, or a nest that holds some."""
+
+
+class PlannedStep:
+    """One step with its module, its arguments as templates, and its outputs as numbers."""
+
+    __slots__ = ("args", "gives", "index", "kwargs", "module", "name", "needs", "numbers", "op", "plan", "single_in",
+                 "single_out")  # fmt: skip
+
+    def __init__(self, index: int, step: FlowStep, module: Any, plan: Any) -> None:
+        self.index = index
+        self.name: str = step.node if step.node is not None else str(step.op)
+        self.op = step.op
+        self.module = module
+        self.plan = plan
+        self.args: tuple[Template, ...] = tuple(map(_template, step.args))
+        self.kwargs: dict[str, Template] = {name: _template(value) for name, value in step.kwargs.items()}
+        self.needs: tuple[int, ...] = tuple(dict.fromkeys(step.needs))
+        self.gives = step.gives
+        self.numbers: list[int | None] = [None if ref is None else ref.index for ref in leaves(step.gives)]
+        only = self.args[0] if len(self.args) == 1 and not self.kwargs else (_CONSTANT, None)
+        self.single_in: int = only[1] if only[0] == _VALUE else -1
+        self.single_out: int = step.gives.index if isinstance(step.gives, SymbolRef) else -1
+
+
+class Plan:
+    """A graph ready to run.
+
+    Attributes:
+        symbols: What each symbol declares, by number.
+        inputs: Numbers of the inputs, in the order of leaves.
+        outputs: The nest of output numbers.
+        steps: The steps in order.
+        waits: How many distinct symbols each step waits for.
+        consumers: The steps that wait for each symbol, in step order.
+        uses: How often each symbol is still needed: once for each consumer, once more for an output.
+    """
+
+    __slots__ = ("consumers", "inputs", "outputs", "steps", "symbols", "uses", "waits")
+
+    def __init__(self, flow: FlowGraph, steps: tuple[PlannedStep, ...]) -> None:
+        self.symbols: tuple[Declared, ...] = flow.symbols
+        self.inputs: tuple[int, ...] = tuple(ref.index for ref in leaves(flow.inputs))
+        self.outputs: Any = flow.outputs
+        self.steps = steps
+        self.waits: list[int] = [len(step.needs) for step in steps]
+        waiting: list[list[int]] = [[] for _ in flow.symbols]
+        for step in steps:
+            for number in step.needs:
+                waiting[number].append(step.index)
+        self.consumers: tuple[tuple[int, ...], ...] = tuple(map(tuple, waiting))
+        self.uses: list[int] = [len(steps) for steps in self.consumers]
+        for number in {ref.index for ref in leaves(flow.outputs)}:
+            self.uses[number] += 1
+
+
+def compile_flow(flow: FlowGraph, modules: Mapping[str, Any]) -> Plan:
+    """Make a graph ready to run.
+
+    Args:
+        flow: The record of the graph.
+        modules: The program's modules by the key that steps name.
+
+    Raises:
+        GraphError: A step names a module that the program does not hold.
+    """
+    planned: list[PlannedStep] = []
+    for index, step in enumerate(flow.steps):
+        if step.node is None:
+            planned.append(PlannedStep(index, step, None, _operator_plan(flow, step)))
+            continue
+        if step.node not in modules:
+            raise GraphError(
+                f"step {index} of the program runs {step.node!r}, which is not among its modules "
+                f"({', '.join(modules) or 'none'}): put one back under that name."
+            )
+        planned.append(PlannedStep(index, step, modules[step.node], None))
+    return Plan(flow, tuple(planned))
+
+
+def filled(template: Template, values: list[Any]) -> Any:
+    """Make one argument of its template and the values at hand."""
+    kind, what = template
+    if kind == _VALUE:
+        return values[what]
+    if kind == _CONSTANT:
+        return what
+    return map_leaves(lambda leaf: values[leaf.index] if isinstance(leaf, SymbolRef) else leaf, what)
+
+
+def _template(argument: Any) -> Template:
+    """Say how an argument is made."""
+    if isinstance(argument, SymbolRef):
+        return _VALUE, argument.index
+    if is_leaf(argument) or not any(isinstance(leaf, SymbolRef) for leaf in leaves(argument)):
+        return _CONSTANT, argument
+    return _NEST, argument
+
+
+def _operator_plan(flow: FlowGraph, step: FlowStep) -> Any:
+    """Give the plan made at composition, or make it again from the recorded schemas."""
+    if step.plan is not None:
+        return step.plan
+
+    def operand(leaf: Any) -> Any:
+        return flow.symbols[leaf.index].schema if isinstance(leaf, SymbolRef) else leaf
+
+    return OPERATIONS[str(step.op)].plan(tuple(operand(arg) for arg in step.args), dict(step.kwargs))

@@ -1,0 +1,149 @@
+"""The engine: runs a plan, each step as soon as what it needs is there.
+
+Hot: a step costs a few list reads here, a chain costs no task, branches cost one task each. There is no barrier between
+levels, no recursion, and a value is dropped when its last consumer has taken it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from synmod.data import JsonDataModel
+from synmod.flow.branches import Branches
+from synmod.flow.conform import conformed, conformed_nest
+from synmod.flow.nest import map_leaves
+from synmod.flow.plan import Plan, PlannedStep, filled
+from synmod.scope.frame import current_call
+
+
+async def run_plan(plan: Plan, inputs: Sequence[Any]) -> Any:
+    """Run a program's graph once.
+
+    Args:
+        plan: The graph, ready to run.
+        inputs: The value, or None, of each input, in the order of leaves; checked by the caller.
+
+    Returns:
+        The nest of outputs, each valid for its recorded schema or None.
+
+    Raises:
+        CallError: A step returned another structure than was recorded.
+        SchemaError: A step returned a value that its recorded schema does not allow.
+        BaseException: Whatever a step raises, as itself, after the other steps have ended.
+
+    Source: Synalinks' functional programs; differs: no barrier by level, one failure cancels the rest.
+    """
+    run = _Run(plan)
+    ready = run.begin(inputs)
+    while len(ready) == 1:
+        step = plan.steps[ready[0]]
+        ready = run.after(step, await run.call(step))
+    if ready:
+        run.branches = Branches(run.follow)
+        await run.branches.finish(ready)
+    return map_leaves(lambda ref: run.values[ref.index], plan.outputs)
+
+
+class _Run:
+    """What changes while a plan runs: values, and how much each step and value still waits for."""
+
+    __slots__ = ("_uses", "_waits", "branches", "plan", "values")
+
+    branches: Branches
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.values: list[Any] = [None] * len(plan.symbols)
+        self._waits = plan.waits.copy()
+        self._uses = plan.uses.copy()
+
+    def begin(self, inputs: Sequence[Any]) -> list[int]:
+        """Put the inputs in; give the module steps that can start, in step order."""
+        ready = [step.index for step in self.plan.steps if not step.needs]
+        for number, value in zip(self.plan.inputs, inputs, strict=True):
+            self._put(number, value, ready)
+        return self._settled(ready)
+
+    async def follow(self, index: int) -> None:
+        """Run one branch: a step, and then the single step it makes ready, and so on."""
+        steps = self.plan.steps
+        while True:
+            step = steps[index]
+            ready = self.after(step, await self.call(step))
+            if len(ready) != 1:
+                break
+            index = ready[0]
+        if ready:
+            self.branches.start(ready)
+
+    def call(self, step: PlannedStep) -> Any:
+        """Call the module of a step; its arguments leave the table when nobody else needs them."""
+        number = step.single_in
+        if number >= 0:
+            value = self.values[number]
+            self._uses[number] -= 1
+            if not self._uses[number]:
+                self.values[number] = None
+            return step.module(value)
+        args, kwargs = self._arguments(step)
+        return step.module(*args, **kwargs)
+
+    def after(self, step: PlannedStep, output: Any) -> list[int]:
+        """Take the output of a module step; give the module steps that can start now, in step order."""
+        ready: list[int] = []
+        number = step.single_out
+        if number >= 0:
+            declared = self.plan.symbols[number]
+            if output is not None and not (type(output) is JsonDataModel and output._schema is declared.schema):
+                output = conformed(output, declared, self._place(step))
+            self._put(number, output, ready)
+        elif output is None:  # a step that was skipped: None stands for every output
+            for number in step.numbers:
+                if number is not None:
+                    self._put(number, None, ready)
+        else:
+            for number, value in conformed_nest(step.gives, output, self.plan.symbols, self._place(step)):
+                self._put(number, value, ready)
+        return self._settled(ready) if ready else ready
+
+    def _put(self, number: int, value: Any, ready: list[int]) -> None:
+        """Put a value where its consumers find it, and note those that need nothing more."""
+        if self._uses[number]:
+            self.values[number] = value
+        waits = self._waits
+        for index in self.plan.consumers[number]:
+            waits[index] -= 1
+            if not waits[index]:
+                ready.append(index)
+
+    def _settled(self, ready: list[int]) -> list[int]:
+        """Run the operators among the ready steps, and what they make ready; give the module steps in step order."""
+        modules: list[int] = []
+        for index in ready:  # grows while it is read
+            step = self.plan.steps[index]
+            if step.op is None:
+                modules.append(index)
+                continue
+            args, _ = self._arguments(step)
+            self._put(step.single_out, step.plan.apply(args, self._place(step)), ready)
+        if len(modules) > 1:
+            modules.sort()
+        return modules
+
+    def _arguments(self, step: PlannedStep) -> tuple[list[Any], dict[str, Any]]:
+        """Fill the templates of a step, then drop the values that nobody else needs."""
+        values = self.values
+        args = [filled(template, values) for template in step.args]
+        kwargs = {name: filled(template, values) for name, template in step.kwargs.items()}
+        for number in step.needs:
+            self._uses[number] -= 1
+            if not self._uses[number]:
+                values[number] = None
+        return args, kwargs
+
+    def _place(self, step: PlannedStep) -> str:
+        """Path of a step below the running program, for errors."""
+        frame = current_call()
+        above = frame.path if frame is not None else ""
+        return f"{above}/{step.name}" if above else step.name
