@@ -1,0 +1,12 @@
+"""Modules: lifecycle, build, call, config.
+
+Floor: 6. Purpose: what a `Module` is, and what happens in one call of it. State: one record per module, two
+ContextVars (the frame of `scope`, the running build). Speed: a nested call of a built module on a value makes a frame
+and a few identity checks: no walk, no `inspect`, no schema work, no lock. Must never know: Program, files, training.
+"""
+
+from synmod.module import node
+from synmod.module.module import Module
+from synmod.module.sm_build import build
+
+__all__ = ["Module", "build", "node"]

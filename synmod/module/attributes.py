@@ -1,0 +1,66 @@
+"""Setting and deleting attributes: where statics, provisional Variables, sealing and running builds are looked after."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from synmod.module.building import current_build
+from synmod.module.sealing import check_assignment, check_deletion
+from synmod.module.variables import settle
+from synmod.tree import Static
+
+if TYPE_CHECKING:
+    from synmod.module.module import Module
+
+
+def set_attribute(module: Module, name: str, value: Any) -> None:
+    """Set one attribute.
+
+    Raises:
+        SealedError: The module is built, and the assignment would change its structure.
+        AttributeError: The name is a read-only name of `Module`, or dunder.
+    """
+    if name.startswith("__") and name.endswith("__") and name != "__class__":
+        raise AttributeError(f"{name!r} cannot be set on a module")  # such as what typing leaves on generic instances
+    record = module._record
+    is_label = isinstance(getattr(type(module), name, None), property)
+    if record.constructed or record.sealed:
+        build = current_build()
+        if build is not None:
+            for each in build.chain():
+                each.undo.remember(module)
+        elif not is_label:
+            record.reassigned.add(name)
+        if record.sealed and not is_label:
+            check_assignment(module, name, value)
+    if isinstance(value, Static):
+        record.statics.add(name)
+        value = value.value  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    elif name in record.statics:
+        record.statics.discard(name)
+    if record.provisional:
+        settle(module, name, value)
+    object.__setattr__(module, name, value)
+    if name in record.removed:
+        record.removed.remove(name)
+
+
+def delete_attribute(module: Module, name: str) -> None:
+    """Delete one attribute.
+
+    Raises:
+        SealedError: The module is built, and the attribute is or holds a node or a Variable.
+        AttributeError: There is no such attribute.
+    """
+    record = module._record
+    if record.sealed:
+        check_deletion(module, name)
+    build = current_build()
+    if build is not None:
+        for each in build.chain():
+            each.undo.remember(module)
+    object.__delattr__(module, name)
+    record.statics.discard(name)
+    record.provisional.pop(name, None)
+    if record.constructed and build is None and name not in record.removed:
+        record.removed.append(name)

@@ -1,0 +1,152 @@
+"""One call, step by step. This file is the hottest of the house, so it is written flat.
+
+Everything after the frame is set is left through one `try`, so that return, error and cancellation restore what was.
+The common case (values whose schemas were seen before, nobody listening) is answered by a few identity checks; whatever
+is not common goes to a function in another file.
+"""
+
+from __future__ import annotations
+
+import inspect
+from time import perf_counter
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from synmod.data.value import JsonDataModel
+from synmod.errors import SynmodError
+from synmod.module.building import ensure_built
+from synmod.module.checks import check_inputs
+from synmod.module.contract import ANY_CLASS, MISS
+from synmod.module.endings import call_end, end_entry, end_failed
+from synmod.module.inputs import convert_arguments, holds_symbol, is_not_taken
+from synmod.module.notes import note_failure
+from synmod.module.outputs import check_output, declared_outputs
+from synmod.module.paths import paths_below
+from synmod.module.symbolic import call_symbolic
+from synmod.scope.ambient import AMBIENT, effective
+from synmod.scope.events import CallBegin, place_of
+from synmod.scope.frame import FRAME, CallFrame, RootFrame, nearest_live
+from synmod.scope.hooks import hooks_for
+from synmod.scope.limits import check_deadline, plain_limit
+from synmod.scope.notify import begin_call, end_call
+
+if TYPE_CHECKING:
+    from synmod.module.module import Module
+
+
+async def call_module(module: Module, /, *args: Any, training: bool | None = None, **kwargs: Any) -> Any:
+    """Call a module: `await module(x)`.
+
+    Args:
+        module: The module.
+        *args: Data: data models, symbols, None, or lists, tuples and dicts of them.
+        training: Training mode for this call and those below; None takes what encloses it.
+        **kwargs: Anything that `call` takes by keyword.
+
+    Returns:
+        What `call` returned, as data; symbols where symbols went in; None where the call is not taken.
+
+    Raises:
+        CallError: A leaf of an argument, or of the output, is no data.
+        ArgumentError: The arguments do not fit the signature of `call`.
+        SchemaError: An input misses the contract, or the output what was declared.
+        BuildError: The module cannot be built.
+        NoCallError: The class defines no `call`.
+        DeadlineExceeded: An enclosing deadline is over.
+        Exception: What `call` raised, as itself, with one note.
+    """
+    record = module._record
+    call = record.declaration.call
+    plain = not kwargs and len(args) in call.counts
+    if plain:
+        for argument in args:
+            if type(argument) is not JsonDataModel:
+                plain = False
+                break
+    if not plain:
+        if is_not_taken(call, args):
+            return declared_outputs(module).nones()
+        if holds_symbol(args, kwargs):
+            return await call_symbolic(module, args, kwargs, training)
+
+    parent = FRAME.get()
+    if parent is not None and not parent._live:
+        parent = nearest_live(parent)
+    around = AMBIENT.get()
+    if around is not None:
+        around = effective(around)
+    phase = "inference" if around is None else around.phase or "inference"
+    if training is None:
+        training = parent._training if parent is not None else None
+        if training is None:
+            training = module.__dict__.get("training")
+    if parent is None:
+        frame: CallFrame = RootFrame(record, training, phase, False, paths_below(module))
+    else:
+        frame = CallFrame(parent, record, training, phase, parent._symbolic)
+    token = FRAME.set(frame)
+    heard = hooks_for(around, record.hooks) if record.hooks or (around is not None and around.hooks) else None
+    started = perf_counter() if heard is not None else 0.0
+    refused: SynmodError | None = None
+    failure: BaseException | None = None
+    limit = plain_limit(around) if parent is None and around is not None else None
+    if limit is not None:
+        limit.__enter__()
+    try:
+        if not plain:
+            try:
+                args, kwargs = convert_arguments(module, args, kwargs)
+            except SynmodError as error:
+                refused = error
+        if heard is not None and heard.want("on_call_begin"):
+            await begin_call(heard, CallBegin(*place_of(frame, phase), args, MappingProxyType(kwargs)))
+        if refused is not None:
+            raise refused
+        if around is not None and around.deadline is not None:
+            check_deadline(frame, around)
+        contract = record.contract
+        if contract is None:
+            check_inputs(module, args, kwargs)
+        elif not contract.is_empty:
+            seen = contract.known.get(id(args[0]._schema), MISS) if plain and len(args) == 1 else MISS
+            if seen is not ANY_CLASS and (seen is MISS or seen is not args[0]._model):
+                contract.check(module, args, kwargs)
+        if not record.ready:
+            await ensure_built(module, args, kwargs)
+            check_inputs(module, args, kwargs)
+        if call.has_training:
+            kwargs = {**kwargs, "training": frame.training}
+        output = module.call(*args, **kwargs)
+        if call.is_async or inspect.isawaitable(output):
+            output = await output
+        declared = record.declared
+        if declared is None or type(output) is not JsonDataModel:
+            output = check_output(module, output)
+        elif not declared.nothing:
+            seen = declared.known.get(id(output._schema), MISS)
+            if seen is not ANY_CLASS and (seen is MISS or seen is not output._model):
+                output = check_output(module, output)
+        if heard is not None:
+            listening, heard = heard, None
+            await end_call(listening, call_end(frame, phase, output, None, started))
+        return output
+    except BaseException as error:
+        failure = error
+        note_failure(error, frame, module, args)
+        if heard is not None:
+            await end_call(heard, call_end(frame, phase, None, error, started))
+        raise
+    finally:
+        frame._live = False
+        try:
+            FRAME.reset(token)
+        except ValueError:  # collected in another context, where there is nothing to go back to
+            pass
+        if parent is None:
+            end_entry(record, frame, phase, failure)
+        elif failure is None:
+            record.counters.count_nested()
+        else:
+            end_failed(record, frame, failure)
+        if limit is not None:
+            limit.__exit__(type(failure), failure, None)

@@ -1,0 +1,90 @@
+"""Copies of modules, all through graph and state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from synmod.errors import ArgumentError
+from synmod.leaves.naming import check_name
+from synmod.leaves.paths import path_str
+from synmod.tree.node_types import get_node_impl
+from synmod.tree.walk import walk
+
+if TYPE_CHECKING:
+    from synmod.module.module import Module
+    from synmod.scope.hooks import Hook
+
+M = TypeVar("M", bound="Module")
+
+
+def clone(module: M, name: str | None) -> M:
+    """Copy a module and rename the copy.
+
+    Raises:
+        BadNameError: The name is no identifier; nothing is copied.
+    """
+    from synmod.tree import clone as clone_node
+
+    if name is not None:
+        check_name(name)
+    copy = clone_node(module)
+    if name is not None:
+        copy._record.name = name
+    return copy
+
+
+def deepcopy(module: M, memo: dict[int, Any]) -> M:
+    """What `copy.deepcopy` does: a clone, noted so that what is copied beside it refers to the same one."""
+    from synmod.tree import clone as clone_node
+
+    copy = clone_node(module)
+    memo[id(module)] = copy
+    return copy
+
+
+def reduce(module: Module) -> tuple[Any, ...]:
+    """What pickle stores: graph and state, without hooks.
+
+    Raises:
+        TypeError: A live model is held; names its path.
+    """
+    from synmod.tree import split
+
+    for visit in walk(module):
+        if visit.kind == "node" and get_node_impl(visit.value).by_reference:
+            path = path_str(visit.path)
+            raise TypeError(
+                f"cannot pickle {type(visit.value).__name__} at {path!r}: a live model holds connections and keys. "
+                "Save the program with sm.save, or leave language_model out and use the default model."
+            )
+    return _merged, split(module)
+
+
+def _merged(graphdef: Any, state: Any) -> Any:
+    from synmod.tree import merge
+
+    return merge(graphdef, state)
+
+
+def set_mode(module: M, *, training: bool) -> M:
+    """Set `training` and `deterministic` wherever a node below has such an attribute, and `training` on the module."""
+    for visit in walk(module):
+        if visit.kind == "node" and visit.first:
+            attributes = getattr(visit.value, "__dict__", {})
+            if "training" in attributes or visit.value is module:
+                visit.value.training = training
+            if "deterministic" in attributes:
+                visit.value.deterministic = not training
+    return module
+
+
+def without_hook(module: Module, hook: Hook) -> tuple[Hook, ...]:
+    """The hooks of a module but one.
+
+    Raises:
+        ArgumentError: It is not among them.
+    """
+    hooks = module._record.hooks
+    if not any(one is hook for one in hooks):
+        raise ArgumentError(f"{module.name!r} has no such hook {hook!r}; it has {len(hooks)}.")
+    return tuple(one for one in hooks if one is not hook)

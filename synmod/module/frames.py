@@ -1,0 +1,37 @@
+"""Entering a frame for a module, for everything but the hot call (which does the same, written flat)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from synmod.module.paths import paths_below
+from synmod.scope.ambient import ambient, reset
+from synmod.scope.frame import FRAME, CallFrame, RootFrame, nearest_live
+
+if TYPE_CHECKING:
+    from synmod.module.module import Module
+
+DEFAULT_PHASE = "inference"
+
+
+@contextmanager
+def entered(module: Module, training: bool | None, *, symbolic: bool) -> Iterator[CallFrame]:
+    """Make the frame of a call of `module` the current one for the block."""
+    parent = nearest_live(FRAME.get())
+    around = ambient()
+    phase = DEFAULT_PHASE if around is None else around.phase or DEFAULT_PHASE
+    record = module._record
+    if training is None:
+        training = module.__dict__.get("training") if parent is None or parent._training is None else parent._training
+    if parent is None:
+        frame: CallFrame = RootFrame(record, training, phase, symbolic, paths_below(module))
+    else:
+        frame = CallFrame(parent, record, training, phase, symbolic or parent._symbolic)
+    token = FRAME.set(frame)
+    try:
+        yield frame
+    finally:
+        frame._live = False
+        reset(FRAME, token)

@@ -1,0 +1,406 @@
+"""`Module`: a table of contents. Each chapter is a file of this room; methods are one or two lines that call into it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from synmod.errors import ConfigError
+from synmod.leaves.naming import check_name
+from synmod.module import building, config, copies, symbolic, variables
+from synmod.module.attributes import delete_attribute, set_attribute
+from synmod.module.arguments import unknown_keyword
+from synmod.module.build_config import build_config_json, build_from_config
+from synmod.module.build_method import Nothing
+from synmod.module.calling import call_module
+from synmod.module.contract import input_spec_of
+from synmod.module.metaclass import ModuleMeta
+from synmod.module.outputs import declared_outputs
+from synmod.module.paths import current_path
+from synmod.module.record import ModuleRecord
+from synmod.module.typing import Calls
+from synmod.scope.counters import CallCounters
+from synmod.scope.hooks import Hook, check_hook
+from synmod.scope.rewards import add_reward, rewards_of
+from synmod.tree import Param, Variable, views
+
+if TYPE_CHECKING:
+    from synmod.scope.scopes import NameScope
+
+M = TypeVar("M", bound="Module")
+
+
+class Module(metaclass=ModuleMeta):
+    """A part of a program: declares in `__init__`, makes schema-dependent state in `build`, works in `call`.
+
+    Args:
+        name: Label; default is the class name in snake case.
+        description: Label; default is the first paragraph of the class's own docstring.
+        trainable: Whether the Variables below may be trained.
+        hooks: Listeners to the calls and builds of this module, and to what happens inside its calls.
+
+    Raises:
+        ConfigError: An unknown keyword.
+        BadNameError: The name is no identifier.
+        ArgumentError: A hook that cannot be one.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Query(sm.DataModel):
+        ...     question: str
+        >>> class Echo(sm.Module):
+        ...     async def call(self, inputs: Query) -> Query:
+        ...         return inputs
+        >>> sm.run(Echo(), Query(question="Who?"))["question"]
+        'Who?'
+
+    Source: Keras `Layer`, Flax `Module`, Synalinks `Module`; differs: no state outside Variables, values are frozen.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_record")
+    _is_module_base: ClassVar[bool] = True
+    _graph_ignored: ClassVar[frozenset[str]] = frozenset()
+    accepts_none: ClassVar[bool] = False
+    _record: ModuleRecord
+
+    if TYPE_CHECKING:
+        call: Callable[..., Any]
+        build: Callable[..., Any]
+        compute_output_spec: Callable[..., Any]
+
+        def __init__(
+            self,
+            *,
+            name: str | None = None,
+            description: str | None = None,
+            trainable: bool = True,
+            hooks: Sequence[Hook] | None = None,
+        ) -> None: ...
+
+        def __call__(self: Calls[R], /, *args: Any, training: bool | None = None, **kwargs: Any) -> Any: ...
+
+    else:
+
+        def __init__(self, *, name=None, description=None, trainable=True, hooks=None, **unknown):
+            if unknown:
+                known = ["name", "description", "trainable", "hooks"]
+                raise unknown_keyword(type(self).__name__, next(iter(unknown)), known)
+            record = self._record
+            if name is not None:
+                record.name = check_name(name)
+            if description is not None:
+                self.description = description
+            self.trainable = trainable
+            for hook in hooks or ():
+                self.add_hook(hook)
+
+        __call__ = call_module
+
+        def build(self, *_inputs, **_named):
+            return Nothing()
+
+        async def compute_output_spec(self, *args, **kwargs):
+            return await symbolic.default_output_spec(self, args, kwargs)
+
+    def __new__(cls: type[M], *_args: Any, **_kwargs: Any) -> M:
+        module = object.__new__(cls)
+        object.__setattr__(module, "_record", ModuleRecord(cls._declaration, None))
+        return module
+
+    # -- labels -------------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The label of this module; nothing is saved, matched or traced by it."""
+        return self._record.name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._record.name = check_name(name)
+
+    @property
+    def description(self) -> str:
+        """What this module is for, in a sentence."""
+        return self._record.description
+
+    @description.setter
+    def description(self, description: str) -> None:
+        if not isinstance(description, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
+            raise ConfigError(f"{self.name!r}: description is {description!r}; give a text.")
+        self._record.description = description
+
+    @property
+    def path(self) -> str:
+        """Where this module stands below the entry module; "" for a root."""
+        return current_path(self)
+
+    @property
+    def name_scope(self) -> NameScope:
+        """A block in which `sm.current_scope()` shows this module's name."""
+        from synmod.scope.scopes import NameScope
+
+        return NameScope(self._record)
+
+    @property
+    def trainable(self) -> bool:
+        """Whether the subtree may be trained; masks the Variables below and writes nothing into them."""
+        return self._record.trainable
+
+    @trainable.setter
+    def trainable(self, trainable: bool) -> None:
+        if not isinstance(trainable, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"{self.name!r}: trainable is {trainable!r}; give True or False.")
+        self._record.trainable = trainable
+
+    # -- state --------------------------------------------------------------------------------------------------------
+
+    def add_variable(
+        self,
+        initializer: Any = None,
+        data_model: Any = None,
+        schema: Any = None,
+        trainable: bool | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        type: type[Variable] = Param,  # noqa: A002  # the word of the contract
+    ) -> Variable:
+        """Make a Variable and hold it under its name until it is assigned to another attribute.
+
+        Args:
+            initializer: Initial value: JSON, a data model, or a callable given the schema.
+            data_model: Data model class, symbol, or an instance, whose JSON is then the initial value.
+            schema: JSON schema of the value; must agree with `data_model`.
+            trainable: Own bit of the Variable; None for the default of its type.
+            name: Label and first attribute name; default the snake case of the schema's title, else `variable`.
+            description: Label.
+            type: Class of the Variable.
+
+        Returns:
+            The Variable.
+
+        Raises:
+            SealedError: The module is built.
+            ArgumentError: `data_model` and `schema` disagree, or `type` is no Variable type.
+            SchemaError: The initial value is not valid.
+            BadNameError: The name is no identifier.
+
+        Example:
+            >>> import synmod as sm
+            >>> sm.Module().add_variable("Be brief.", name="instructions").value
+            'Be brief.'
+
+        Source: Keras `add_weight`.
+        """
+        return variables.add_variable(self, initializer, data_model, schema, trainable, name, description, type)
+
+    def get_variable(self, name: str | None = None, index: int | None = None) -> Variable:
+        """Find one Variable by name or by its index in `variables`.
+
+        Raises:
+            ArgumentError: Both, or neither, of name and index.
+            GraphError: None or several have the name; the index is out of range.
+            NotBuiltError: A module below is unbuilt.
+        """
+        return variables.get_variable(self, name, index)
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """All Variables below, in definition order. Raises NotBuiltError where a module below is unbuilt."""
+        return views.variables_of(self)
+
+    @property
+    def trainable_variables(self) -> tuple[Variable, ...]:
+        """The Variables whose own bit is set and that no frozen module stands above."""
+        return views.trainable_variables_of(self)
+
+    @property
+    def non_trainable_variables(self) -> tuple[Variable, ...]:
+        """The other Variables."""
+        return views.non_trainable_variables_of(self)
+
+    def variables_by_path(self) -> dict[str, Variable]:
+        """The Variables below by path text, in definition order."""
+        return views.variables_by_path(self)
+
+    @property
+    def submodules(self) -> tuple[Module, ...]:
+        """Every module below, each once, in definition order."""
+        return views.submodules_of(self, Module)
+
+    # -- building -----------------------------------------------------------------------------------------------------
+
+    @property
+    def built(self) -> bool:
+        """Whether this module's own `build` is done; True from the start where its class has none."""
+        return building.is_built_here(self._record)
+
+    @property
+    def version(self) -> int:
+        """Raised by one with each structural edit of this module after it was sealed."""
+        return self._record.version
+
+    @property
+    def input_spec(self) -> Any:
+        """What is demanded of the inputs beyond annotations, as a nest of symbols; None for nothing."""
+        return input_spec_of(self)
+
+    @input_spec.setter
+    def input_spec(self, spec: Any) -> None:
+        self.__dict__["input_spec"] = spec
+        self._record.contract = None
+
+    @property
+    def output_spec(self) -> Any:
+        """The declared outputs as a nest of symbols; None where nothing is declared."""
+        return declared_outputs(self).nest
+
+    @output_spec.setter
+    def output_spec(self, spec: Any) -> None:
+        self.__dict__["output_spec"] = spec
+        self._record.declared = None
+
+    def get_build_config(self) -> dict[str, Any] | None:
+        """The schemas this module was built on; None before, and for a class without `build`."""
+        return build_config_json(self)
+
+    def build_from_config(self, config: Mapping[str, Any] | None) -> Any:
+        """Bring an unbuilt module to the state that `get_build_config` described.
+
+        Raises:
+            BuildError: Its `build` must wait; use `await sm.build(...)`.
+        """
+        return build_from_config(self, config)
+
+    def _own_inputs(self) -> tuple[Any, ...]:
+        """The inputs that a module knows by itself; a functional program has its Inputs."""
+        return ()
+
+    # -- config and copies --------------------------------------------------------------------------------------------
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor arguments as live values: those given, with present values where assigned anew.
+
+        Raises:
+            ConfigError: They are not known.
+        """
+        return config.get_config(self)
+
+    @classmethod
+    def from_config(cls: type[M], config_: Mapping[str, Any]) -> M:
+        """Make a module from what `get_config` returned.
+
+        Raises:
+            ConfigError: An unknown key.
+        """
+        return config.from_config(cls, config_)
+
+    def clone(self: M, name: str | None = None) -> M:
+        """Copy this module: structure copied, frozen values shared, hooks kept, counters at zero, models shared.
+
+        Raises:
+            BadNameError: The new name is no identifier.
+        """
+        return copies.clone(self, name)
+
+    def __deepcopy__(self: M, memo: dict[int, Any]) -> M:
+        return copies.deepcopy(self, memo)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return copies.reduce(self)
+
+    def __repr__(self) -> str:
+        return config.constructor_call(self)
+
+    # -- modes, hooks, counters ---------------------------------------------------------------------------------------
+
+    def train(self: M) -> M:
+        """Set `training` (and `deterministic`) wherever a node below has such an attribute, and here."""
+        return copies.set_mode(self, training=True)
+
+    def eval(self: M) -> M:
+        """The counterpart of `train`."""
+        return copies.set_mode(self, training=False)
+
+    @property
+    def hooks(self) -> tuple[Hook, ...]:
+        """This module's own hooks, in the order added."""
+        return self._record.hooks
+
+    def add_hook(self, hook: Hook) -> None:
+        """Let `hook` see the calls and builds of this module, and what happens inside its calls.
+
+        Raises:
+            ArgumentError: It is no hook, or overrides a synchronous event by an async method.
+        """
+        self._record.hooks = (*self._record.hooks, check_hook(hook))
+
+    def remove_hook(self, hook: Hook) -> None:
+        """Take a hook out; one that is not there is an ArgumentError."""
+        self._record.hooks = copies.without_hook(self, hook)
+
+    @property
+    def counters(self) -> CallCounters:
+        """What was counted of the entry calls of this module."""
+        return self._record.counters
+
+    @property
+    def cumulated_invocations(self) -> int:
+        """Entry calls that returned or failed."""
+        return self._record.counters.invocations
+
+    @property
+    def cumulated_invocation_elapsed_s(self) -> float:
+        """Wall seconds of those calls."""
+        return self._record.counters.elapsed_s
+
+    @property
+    def inference_cumulated_invocations(self) -> int:
+        """Entry calls of phase `inference`."""
+        return self._record.counters["inference"].invocations
+
+    @property
+    def inference_cumulated_invocation_elapsed_s(self) -> float:
+        """Their wall seconds."""
+        return self._record.counters["inference"].elapsed_s
+
+    @property
+    def reward_cumulated_invocations(self) -> int:
+        """Entry calls of phase `reward`."""
+        return self._record.counters["reward"].invocations
+
+    @property
+    def reward_cumulated_invocation_elapsed_s(self) -> float:
+        """Their wall seconds."""
+        return self._record.counters["reward"].elapsed_s
+
+    @property
+    def optimizer_cumulated_invocations(self) -> int:
+        """Entry calls of phase `optimizer`."""
+        return self._record.counters["optimizer"].invocations
+
+    @property
+    def optimizer_cumulated_invocation_elapsed_s(self) -> float:
+        """Their wall seconds."""
+        return self._record.counters["optimizer"].elapsed_s
+
+    def add_reward(self, value: float, name: str | None = None) -> None:
+        """Hand a reward to the running entry call, under this module's path.
+
+        Raises:
+            CallError: Outside a call, or no finite number.
+        """
+        add_reward(self._record, value, name)
+
+    @property
+    def rewards(self) -> tuple[float, ...]:
+        """The rewards under this module so far in the running entry call; () outside a call."""
+        return rewards_of(self._record)
+
+    # -- attributes ---------------------------------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        set_attribute(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delete_attribute(self, name)
+

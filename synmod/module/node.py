@@ -1,0 +1,179 @@
+"""How the walk sees a module: its attributes without bookkeeping, and the blueprint that makes it again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from synmod.flow.nest import is_leaf, map_leaves
+from synmod.lm import LanguageModel
+from synmod.module.config import get_config
+from synmod.module.module import Module
+from synmod.module.paths import note_edit
+from synmod.module.record import Blueprint, ModuleRecord
+from synmod.module.sealing import check_layout, layout_of
+from synmod.tree import NodeImpl, Static, register_impl
+
+_SPECIAL = frozenset({"input_spec", "output_spec"})
+
+
+def children(module: Module) -> Iterable[tuple[str, Any]]:
+    """The attributes of a module in definition order, declared slots first."""
+    record = module._record
+    declaration = record.declaration
+    hidden, statics = declaration.hidden, record.statics
+    if declaration.slots:
+        for name, slot in declaration.slots:
+            try:
+                value = slot.__get__(module)
+            except AttributeError:
+                continue
+            if name not in hidden:
+                yield name, Static(value) if name in statics else value
+    if not hidden and not statics:
+        yield from module.__dict__.items()
+        return
+    for name, value in module.__dict__.items():
+        if name not in hidden:
+            yield name, Static(value) if name in statics else value
+
+
+def _flatten(module: Module) -> tuple[Iterable[tuple[str, Any]], Blueprint]:
+    check_layout(module)
+    return list(children(module)), blueprint(module)
+
+
+def blueprint(module: Module) -> Blueprint:
+    """Everything of a module but its children."""
+    record = module._record
+    ignored = record.declaration.ignored
+    return Blueprint(
+        cls=type(module),
+        name=record.name,
+        description=record.description,
+        trainable=record.trainable,
+        arguments=record.arguments,
+        given=record.given,
+        build_config=record.build_config,
+        built=record.built,
+        sealed=record.sealed,
+        reassigned=frozenset(record.reassigned),
+        removed=tuple(record.removed),
+        made_in_build=record.made_in_build,
+        flow=record.flow,
+        ignored={name: module.__dict__[name] for name in ignored if name in module.__dict__} if ignored else {},
+    )
+
+
+def _create_empty(made: Blueprint) -> Module:
+    module: Module = object.__new__(made.cls)
+    record = ModuleRecord(made.cls._declaration, made.arguments)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+    object.__setattr__(module, "_record", record)
+    record.name, record.description, record.trainable = made.name, made.description, made.trainable
+    record.given = made.given
+    record.build_config = None if made.build_config is None else dict(made.build_config)
+    record.built = made.built
+    record.sealed = made.sealed
+    record.reassigned = set(made.reassigned)
+    record.removed = list(made.removed)
+    record.made_in_build = made.made_in_build
+    record.flow = made.flow
+    record.constructed = True
+    return module
+
+
+def _init(module: Module, pairs: list[tuple[Any, Any]]) -> None:
+    for name, value in pairs:
+        _put(module, name, value)
+    record = module._record
+    if record.sealed:
+        record.layout = layout_of(module)
+        record.ready = record.built
+
+
+def _put(module: Module, name: str, value: Any) -> None:
+    if isinstance(value, Static):
+        module._record.statics.add(name)
+        value = value.value  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    if name in _SPECIAL:
+        module.__dict__[name] = value
+    else:
+        object.__setattr__(module, name, value)
+
+
+def _set_key(module: Module, name: Any, value: Any) -> None:
+    _put(module, name, value)
+    if module._record.sealed:
+        module._record.layout = layout_of(module)
+        note_edit(module)
+
+
+def _pop_key(module: Module, name: Any) -> Any:
+    value = module.__dict__.pop(name)
+    record = module._record
+    record.removed.append(name)
+    if record.sealed:
+        record.layout = layout_of(module)
+        note_edit(module)
+    return value
+
+
+def _clear(module: Module) -> None:
+    for name, _ in list(children(module)):
+        module.__dict__.pop(name, None)
+
+
+def _map_refs(made: Blueprint, fn: Callable[[Any], Any]) -> Blueprint:
+    arguments = made.arguments
+    if arguments:
+        arguments = {name: fn(value) if is_leaf(value) else map_leaves(fn, value) for name, value in arguments.items()}
+    flow = made.flow if made.flow is None else made.flow.map_constants(fn)
+    return made.replaced(arguments=arguments, flow=flow)
+
+
+def _compared(made: Blueprint) -> Any:
+    return {
+        "arguments": dict(made.arguments or {}),
+        "labels": [made.name, made.description, made.trainable],
+        "built": made.built,
+        "build": {name: nest for name, nest in (made.build_config or {}).items()},
+        "flow": made.flow,
+    }
+
+
+def _copied(old: Module, new: Module) -> None:
+    new._record.hooks = old._record.hooks
+
+
+register_impl(
+    NodeImpl(
+        Module,
+        flatten=_flatten,
+        set_key=_set_key,
+        pop_key=_pop_key,
+        create_empty=_create_empty,
+        clear=_clear,
+        init=_init,
+        children=children,
+        own_trainable=lambda module: module._record.trainable,
+        map_refs=_map_refs,
+        compared=_compared,
+        sealed=lambda module: module._record.sealed,
+        copied=_copied,
+        unbuilt=lambda module: not module.built,
+        is_module=True,
+        subclasses=True,
+    )
+)
+register_impl(
+    NodeImpl(
+        LanguageModel,
+        flatten=lambda lm: ((), None),
+        set_key=lambda lm, key, value: None,
+        pop_key=lambda lm, key: None,
+        create_empty=lambda metadata: metadata,
+        by_reference=True,
+        subclasses=True,
+    )
+)
+_ = get_config

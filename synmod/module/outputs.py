@@ -1,0 +1,201 @@
+"""What a call returns: converted to data, and checked where it was declared."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from synmod.data.model import DataModel
+from synmod.data.schema import Schema
+from synmod.data.subtype import is_subschema
+from synmod.data.symbol import SymbolicDataModel
+from synmod.data.value import JsonDataModel, to_value, wrap
+from synmod.data.typed import validator_faults
+from synmod.data.validate import validate
+from synmod.errors import CallError, SchemaError
+from synmod.flow.nest import aligned, kind_of, leaves, map_leaves, pack
+from synmod.leaves.frozen import frozen
+from synmod.module.contract import ANY_CLASS
+from synmod.module.declaration import UNDECLARED
+from synmod.module.inputs import where
+from synmod.module.nests import fresh, symbols_of
+
+if TYPE_CHECKING:
+    from synmod.module.module import Module
+
+_UNSET = object()
+_MOST_KNOWN = 256
+
+
+class DeclaredOutputs:
+    """The outputs that a module declares: a nest of symbols, or nothing.
+
+    `known` answers the common output, one value, by one lookup: schema id to the class that it must be made from, or
+    ANY_CLASS.
+    """
+
+    __slots__ = ("_alive", "is_single", "known", "nest", "nothing")
+
+    def __init__(self, module: Module) -> None:
+        declaration = module._record.declaration
+        spec = module.__dict__.get("output_spec", getattr(type(module), "_class_output_spec", _UNSET))
+        if spec is _UNSET or spec is None:
+            spec = declaration.call.outputs
+        self.nothing = spec is UNDECLARED
+        self.nest: Any = None if self.nothing else symbols_of(spec, f"{where(module)}: output_spec")
+        self.is_single = isinstance(self.nest, SymbolicDataModel)
+        self.known: dict[int, Any] = {}
+        self._alive: list[Schema] = []  # an id is a schema's own only as long as the schema lives
+
+    def remember(self, value: JsonDataModel[Any]) -> None:
+        """Let the next output of this schema (and class, where one is declared) pass by one lookup."""
+        known, alive = self.known, self._alive
+        if len(known) >= _MOST_KNOWN:
+            known, alive = {}, []
+        self.known = {**known, id(value._schema): ANY_CLASS if self.nest._model is None else value._model}
+        self._alive = [*alive, value._schema]
+
+    def fresh(self) -> Any:
+        """New symbols, as each symbolic call gives."""
+        return fresh(self.nest)
+
+    def nones(self) -> Any:
+        """The declared structure with None at every leaf: what a call that is not taken returns."""
+        return None if self.nothing else map_leaves(lambda _: None, self.nest)
+
+
+def declared_outputs(module: Module) -> DeclaredOutputs:
+    """The outputs that `module` declares, made once."""
+    record = module._record
+    if record.declared is None:
+        record.declared = DeclaredOutputs(module)
+    return record.declared
+
+
+def check_output(module: Module, output: Any) -> Any:
+    """Turn what `call` returned into data, and check it where it was declared.
+
+    Args:
+        module: The module that was called.
+        output: What its `call` returned.
+
+    Returns:
+        The output, with instances and (where one schema is declared) a plain JSON object turned into values.
+
+    Raises:
+        CallError: It is no data, or has another structure than declared.
+        SchemaError: A leaf is not valid for its declared schema.
+    """
+    declared = declared_outputs(module)
+    if output is None:
+        return None
+    if declared.nothing:
+        return _undeclared(module, output)
+    if declared.is_single:
+        return _fits(module, declared, declared.nest, output, "")
+    pairs = aligned(declared.nest, output)
+    if pairs is None:
+        raise CallError(
+            f"{where(module)}: call returned {_kind(output)} of another structure than it declares: "
+            f"{_kind(declared.nest)} with {len(leaves(declared.nest))} leaves."
+        )
+    values = [
+        leaf if leaf is None else _fits(module, None, wanted, leaf, f", leaf {'/'.join(map(str, path))}")
+        for path, wanted, leaf in pairs
+    ]
+    return pack(declared.nest, iter(values))
+
+
+def _fits(module: Module, declared: DeclaredOutputs | None, wanted: SymbolicDataModel | None, x: Any, at: str) -> Any:
+    if wanted is None:
+        return _undeclared(module, x)
+    value = to_value(x) if isinstance(x, DataModel) else x
+    if not isinstance(value, JsonDataModel):
+        if isinstance(value, dict):
+            return _wrapped(module, wanted, value, at)
+        raise _no_data(module, value, at)
+    schema, given = wanted._schema, value._schema
+    model = wanted._model
+    foreign = model is not None and not (value._model is not None and issubclass(value._model, model))
+    if given is schema or is_subschema(given, schema):
+        if foreign:
+            _run_validators(module, model, value, at)
+        elif declared is not None:
+            declared.remember(value)
+        return value
+    try:
+        validate(schema, value._json, f"{where(module)}: the output of call{at}, declared {_title(schema)}")
+    except SchemaError as error:
+        raise SchemaError(f"{error}\n  got {_title(given)}", error.errors) from None
+    if foreign:
+        _run_validators(module, model, value, at)
+    return value
+
+
+def _run_validators(module: Module, model: Any, value: JsonDataModel[Any], at: str) -> None:
+    """Run the class's own validators on a value that was not made from an instance."""
+    validator_faults(model, value._json, f"{where(module)}: the output of call{at}")
+
+
+def _wrapped(module: Module, wanted: SymbolicDataModel, x: dict[str, Any], at: str) -> JsonDataModel[Any]:
+    """Validate a plain JSON object against the one schema that is declared, and make a value of it."""
+    json = frozen(x)
+    validate(wanted._schema, json, f"{where(module)}: the output of call{at}, declared {_title(wanted._schema)}")
+    value = wrap(json, wanted._schema, None, wanted._label)
+    if wanted._model is None:
+        return value
+    _run_validators(module, wanted._model, value, at)
+    return wrap(json, wanted._schema, wanted._model, wanted._label)
+
+
+def _undeclared(module: Module, output: Any) -> Any:
+    def convert(leaf: Any) -> Any:
+        if leaf is None or isinstance(leaf, JsonDataModel):
+            return leaf
+        if isinstance(leaf, DataModel):
+            return to_value(leaf)
+        raise _no_data(module, leaf, "")
+
+    if kind_of(output) == 2 and not any(isinstance(x, JsonDataModel | DataModel | None) for x in leaves(output)):
+        raise _no_data(module, output, "")
+    return map_leaves(convert, output)
+
+
+def _no_data(module: Module, x: Any, at: str) -> CallError:
+    start = f"{where(module)}: call returned {_kind(x)}{at}, which is no data."
+    if isinstance(x, SymbolicDataModel):
+        return CallError(
+            f"{where(module)}: call returned a symbol{at} where values went in: return what was computed from the inputs."
+        )
+    if inspect.isawaitable(x):
+        return CallError(f"{start} Write `return await ...`.")
+    return CallError(
+        f"{start} Wrap it, `return Answer(...)` or `sm.JsonDataModel(x, data_model=Answer)`, "
+        "or declare `-> Answer` on call and return a plain JSON object."
+    )
+
+
+def _kind(x: Any) -> str:
+    name = type(x).__name__
+    return f"an {name}" if name[:1] in "aeiou" else f"a {name}"
+
+
+def _title(schema: Any) -> str:
+    return str(schema.get("title") or f"an object with {', '.join(schema.get('properties', {})) or 'no field'}")
+
+
+def symbolic_outputs(module: Module, outputs: Any) -> Any:
+    """Turn what a declaration or a trace gave into fresh symbols.
+
+    Raises:
+        CallError: A leaf is no data.
+    """
+
+    def as_symbol(leaf: Any) -> Any:
+        if isinstance(leaf, DataModel):
+            leaf = to_value(leaf)
+        if leaf is None or isinstance(leaf, JsonDataModel | SymbolicDataModel):
+            return leaf
+        raise _no_data(module, leaf, "")
+
+    return fresh(map_leaves(as_symbol, outputs))

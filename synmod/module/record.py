@@ -1,0 +1,123 @@
+"""What a module keeps beside the user's attributes, in one slot.
+
+The record is also what a frame knows of its module (`name`, `training_default`), so that `scope` never sees a Module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from synmod.scope.counters import CallCounters
+
+if TYPE_CHECKING:
+    from synmod.module.building import Build
+    from synmod.module.contract import Contract
+    from synmod.module.declaration import ClassDeclaration
+    from synmod.module.outputs import DeclaredOutputs
+    from synmod.scope.hooks import Hook
+
+_EMPTY: Mapping[str, Any] = {}
+
+
+class ModuleRecord:
+    """Bookkeeping of one module: labels, constructor arguments, build, contract, counters. Never shown as a child."""
+
+    __slots__ = (
+        "arguments",
+        "build_config",
+        "building",
+        "built",
+        "constructed",
+        "contract",
+        "counters",
+        "declaration",
+        "declared",
+        "description",
+        "flow",
+        "given",
+        "home",
+        "hooks",
+        "layout",
+        "made_in_build",
+        "name",
+        "paths",
+        "provisional",
+        "ready",
+        "reassigned",
+        "removed",
+        "restored",
+        "sealed",
+        "statics",
+        "trainable",
+        "version",
+    )
+
+    def __init__(self, declaration: ClassDeclaration, arguments: Mapping[str, Any] | None) -> None:
+        self.declaration = declaration
+        self.arguments = arguments
+        """Constructor arguments by parameter; None for a module that was not made by calling its class."""
+        self.name: str = declaration.default_name
+        self.description: str = declaration.default_description
+        self.trainable: bool = True
+        self.hooks: tuple[Hook, ...] = ()
+        self.counters = CallCounters()
+        self.given: tuple[str, str, bool] | None = None
+        """Name, description and trainable as the constructor left them."""
+        self.constructed = False
+        self.reassigned: set[str] = set()
+        self.removed: list[str] = []
+        self.made_in_build: frozenset[str] = frozenset()
+        self.provisional: dict[str, Any] = {}
+        """Variables of `add_variable` that stand under their own name until they are assigned to an attribute."""
+        self.building: Build | None = None
+        self.built: bool = not declaration.defines_build
+        self.ready = False
+        """Built and sealed for everybody: the one test of a call."""
+        self.restored = False
+        """A load has put back what `build` made, so that building again only marks the module as built."""
+        self.statics: set[str] = set()
+        """Attributes that were set to `static(x)`; they read as x."""
+        self.sealed = False
+        self.layout: dict[str, Any] | None = None
+        """What the containers held when the structure was sealed."""
+        self.version = 0
+        self.build_config: dict[str, Any] | None = None
+        self.contract: Contract | None = None
+        self.declared: DeclaredOutputs | None = None
+        self.flow: Any = None
+        """The graph of a functional program: a record of the flow room."""
+        self.paths: tuple[int, dict[int, str]] | None = None
+        """As an entry module: the structural edit it was made at, and the path of every record below."""
+        self.home = ""
+        """The path below the root that built this module last."""
+
+    @property
+    def training_default(self) -> bool:
+        """The default of `training` in the signature of `call`."""
+        return self.declaration.call.training_default
+
+
+@dataclass(frozen=True, slots=True)
+class Blueprint:
+    """What a graph definition keeps of a module besides its children: enough to make it again without a constructor."""
+
+    cls: type
+    name: str
+    description: str
+    trainable: bool
+    arguments: Mapping[str, Any] | None
+    given: tuple[str, str, bool] | None
+    build_config: Mapping[str, Any] | None
+    built: bool
+    sealed: bool
+    reassigned: frozenset[str] = frozenset()
+    removed: tuple[str, ...] = ()
+    made_in_build: frozenset[str] = frozenset()
+    flow: Any = None
+    ignored: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
+
+    def replaced(self, **changes: Any) -> Blueprint:
+        """The same blueprint with some fields changed."""
+        return replace(self, **changes)

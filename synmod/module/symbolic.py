@@ -1,0 +1,108 @@
+"""Calls on symbols: the module is built, its contract checked, its output schema found, a step recorded."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from synmod.errors import SymbolicValueError
+from synmod.flow.steps import record_call
+from synmod.module.building import ensure_built
+from synmod.module.checks import check_inputs
+from synmod.module.frames import entered
+from synmod.module.inputs import convert_arguments, no_call
+from synmod.module.nests import fresh, symbols_of
+from synmod.module.notes import note_call
+from synmod.module.outputs import declared_outputs, symbolic_outputs
+from synmod.scope.frame import current_call
+from synmod.tree import discarding_writes
+
+if TYPE_CHECKING:
+    from synmod.module.module import Module
+
+_REMEDIES = (
+    "A schema was to be found by running `call` on symbols, which have no values. Say what comes out: "
+    "annotate `-> Answer` on call, set `output_spec = Answer`, or override `compute_output_spec`."
+)
+
+
+async def call_symbolic(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], training: bool | None) -> Any:
+    """Call `module` on symbols.
+
+    Args:
+        module: The module.
+        args: Positional arguments, at least one leaf of them (or of `kwargs`) a symbol.
+        kwargs: Keyword arguments.
+        training: As the caller gave it.
+
+    Returns:
+        A nest of fresh symbols, each of which remembers this call.
+
+    Raises:
+        ArgumentError, CallError, SchemaError: As a call with values raises them.
+        BuildError: The module cannot be built.
+        SymbolicValueError: Nothing declares the output, and `call` reads a value.
+    """
+    with entered(module, training, symbolic=True) as frame:
+        try:
+            args, kwargs = convert_arguments(module, args, kwargs)
+            check_inputs(module, args, kwargs)
+            await ensure_built(module, args, kwargs)
+            check_inputs(module, args, kwargs)
+            outputs = await output_symbols(module, args, kwargs)
+        except Exception as error:
+            note_call(error, frame, module, args)
+            raise
+    record_call(module, args, kwargs, outputs)
+    return outputs
+
+
+async def output_symbols(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Find the outputs of a call as fresh symbols: overridden spec, declaration, or a trace."""
+    outputs = module.compute_output_spec(*args, **kwargs)
+    if inspect.isawaitable(outputs):
+        outputs = await outputs
+    return symbolic_outputs(module, _declared_by_user(module, outputs))
+
+
+def _declared_by_user(module: Module, outputs: Any) -> Any:
+    """What an overridden `compute_output_spec` returned may hold classes and schemas."""
+    if not module._record.declaration.declares_spec:
+        return outputs
+    return symbols_of(outputs, f"{module.name}: compute_output_spec")
+
+
+async def default_output_spec(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """What `Module.compute_output_spec` answers: the declared outputs, else those of a trace."""
+    declared = declared_outputs(module)
+    if not declared.nothing:
+        return declared.fresh()
+    return await trace(module, args, kwargs)
+
+
+async def trace(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Run `call` on symbols; what it writes into Variables is thrown away.
+
+    Raises:
+        NoCallError: The class defines no `call`.
+        SymbolicValueError: `call` reads a value; a note tells the remedies.
+    """
+    call = module._record.declaration.call
+    function = getattr(module, "call", None)
+    if function is None:
+        raise no_call(module)
+    named = dict(kwargs)
+    if call.has_training:
+        frame = current_call()
+        named["training"] = frame.training if frame is not None else call.training_default
+    try:
+        with discarding_writes():
+            outputs = function(*args, **named)
+            if inspect.isawaitable(outputs):
+                outputs = await outputs
+    except SymbolicValueError as error:
+        if _REMEDIES not in getattr(error, "__notes__", ()):
+            error.add_note(_REMEDIES)
+        raise
+    return fresh(symbolic_outputs(module, outputs))

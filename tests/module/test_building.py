@@ -1,0 +1,523 @@
+"""Building: once for all callers, all or nothing, never in a circle."""
+
+import asyncio
+import threading
+
+import pytest
+
+from synmod.data import DataModel, SymbolicDataModel
+from synmod.errors import BuildError, SchemaError, SealedError
+from synmod.leaves import aio
+from synmod.module import Module, build
+from synmod.scope.frame import FRAME
+from synmod.scope.hooks import Hook
+from tests.module.models import Answer, Built, Echo, Notes, Query
+
+q = Query(question="x")
+
+
+async def test_build_receives_symbols_and_runs_once():
+    """Symbols, never values, stand in place of the data; a second call does not build."""
+    module = Built()
+    await module(q)
+    await module(q)
+    assert len(module.builds) == 1
+    assert isinstance(module.builds[0], SymbolicDataModel)
+    assert module.notes.value == {"fields": ["question"]}
+    assert module.built
+
+
+def test_a_thousand_first_calls_build_once(any_loop):
+    """One build, one set of Variables, a thousand right answers."""
+
+    class Slow(Built):
+        async def build(self, inputs):
+            await super().build(inputs)
+            await aio.checkpoint()
+            await aio.sleep(0.001)
+
+    module = Slow()
+    got = []
+
+    async def one(index):
+        got.append((index, (await module(Query(question=str(index))))["question"]))
+
+    async def main():
+        async with aio.task_group() as group:
+            for index in range(1000):
+                group.start_soon(one, index)
+
+    any_loop(main)
+    assert len(module.builds) == 1
+    assert len(module.variables) == 1
+    assert sorted(got) == sorted((index, str(index)) for index in range(1000))
+    assert module.counters.invocations == 1000
+
+
+def test_callers_of_other_threads_and_loops_wait_for_the_one_build():
+    """A waiter may live in another thread and another event loop."""
+
+    class Slow(Built):
+        async def build(self, inputs):
+            await super().build(inputs)
+            started.set()
+            await aio.sleep(0.05)
+
+    module, started, done = Slow(), threading.Event(), []
+
+    def late():
+        started.wait(5)
+        done.append(asyncio.run(module(q)))
+
+    threads = [threading.Thread(target=late) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    asyncio.run(module(q))
+    for thread in threads:
+        thread.join(5)
+    assert len(done) == 4
+    assert len(module.builds) == 1
+
+
+async def test_a_failed_build_leaves_nothing_and_the_next_one_works():
+    """Attributes, containers, Variables and their values are as they were."""
+
+    class Fragile(Module):
+        def __init__(self):
+            self.table = {"a": [1]}
+            self.child = Echo()
+            self.kept = self.add_variable("old", name="kept")
+
+        async def build(self, inputs):
+            self.extra = self.add_variable("x", name="extra")
+            self.table["a"].append(2)
+            self.table["b"] = 3
+            self.kept.assign("new")
+            self.child.mark = True
+            self.second = Echo()
+            if "question" not in inputs:
+                raise ValueError("no question")
+
+        async def call(self, inputs):
+            return inputs
+
+    module = Fragile()
+    before = dict(module.__dict__)
+    with pytest.raises(ValueError, match="no question"):
+        await module(Answer(answer="x"))
+    assert module.__dict__ == before
+    assert module.table == {"a": [1]}
+    assert module.kept.value == "old"
+    assert module.kept.version == 0
+    assert not hasattr(module.child, "mark")
+    assert not module.built
+    await module(q)
+    assert [v.name for v in module.variables] == ["kept", "extra"]
+    assert module.kept.value == "new"
+
+
+async def test_an_error_reaches_all_who_waited_with_the_same_schemas():
+    """As the same object; who waits with other schemas builds from its own inputs."""
+    gate = asyncio.Event()
+    error = ValueError("bad")
+
+    class Picky(Module):
+        async def build(self, inputs):
+            await gate.wait()
+            if "question" in inputs:
+                raise error
+
+        async def call(self, inputs):
+            return inputs
+
+    module = Picky()
+    same = [asyncio.create_task(module(q)) for _ in range(5)]
+    await asyncio.sleep(0)
+    other = asyncio.create_task(module(Answer(answer="y")))
+    await asyncio.sleep(0)
+    gate.set()
+    results = await asyncio.gather(*same, return_exceptions=True)
+    assert all(result is error for result in results)
+    assert len(error.__notes__) == 1
+    assert "while building on" in error.__notes__[0]
+    assert (await other)["answer"] == "y"
+    assert module.built
+
+
+async def test_a_cancelled_builder_hands_over():
+    """Everything is undone, and a waiter builds from its own inputs."""
+    gate = asyncio.Event()
+    turns = []
+
+    class Slow(Module):
+        async def build(self, inputs):
+            turns.append(tuple(inputs.keys()))
+            self.made = self.add_variable(len(turns), name="made")
+            await gate.wait()
+
+        async def call(self, inputs):
+            return inputs
+
+    module = Slow()
+    first = asyncio.create_task(module(q))
+    await asyncio.sleep(0)
+    second = asyncio.create_task(module(Answer(answer="y")))
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.sleep(0)
+    gate.set()
+    assert (await second)["answer"] == "y"
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    assert turns == [("question",), ("answer",)]
+    assert module.made.value == 2
+    assert len(module.variables) == 1
+
+
+async def test_a_cancelled_waiter_just_leaves():
+    """The builder goes on."""
+    gate = asyncio.Event()
+
+    class Slow(Built):
+        async def build(self, inputs):
+            await super().build(inputs)
+            await gate.wait()
+
+    module = Slow()
+    builder = asyncio.create_task(module(q))
+    await asyncio.sleep(0)
+    waiter = asyncio.create_task(module(q))
+    await asyncio.sleep(0)
+    waiter.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiter
+    gate.set()
+    await builder
+    assert module.built
+
+
+async def test_builds_inside_a_build_belong_to_the_outermost():
+    """Fail one, undo all; others who need one of them wait for its end."""
+    inside, gate = asyncio.Event(), asyncio.Event()
+    child = Built(name="child")
+
+    class Parent(Module):
+        def __init__(self):
+            self.child = child
+
+        async def build(self, inputs):
+            await self.child.build(inputs)
+            inside.set()
+            await gate.wait()
+            raise ValueError("late")
+
+        async def call(self, inputs):
+            return await self.child(inputs)
+
+    parent = asyncio.create_task(Parent()(q))
+    await inside.wait()
+    other = asyncio.create_task(child(Answer(answer="y")))
+    await asyncio.sleep(0)
+    assert not other.done()
+    assert not child.built
+    gate.set()
+    with pytest.raises(ValueError, match="late"):
+        await parent
+    assert (await other)["answer"] == "y"
+    assert child.notes.value == {"fields": ["answer"]}
+
+
+@pytest.mark.parametrize("through", ["itself", "another"])
+async def test_a_build_that_waits_for_itself_is_refused(through):
+    """Directly, or in a circle over other modules."""
+
+    class Narcissus(Module):
+        async def build(self, inputs):
+            await self(inputs)
+
+        async def call(self, inputs):
+            return inputs
+
+    class Partner(Module):
+        other = None
+
+        async def build(self, inputs):
+            await asyncio.sleep(0)
+            await self.__dict__["peer"][0](inputs)
+
+        async def call(self, inputs):
+            return inputs
+
+    if through == "itself":
+        with pytest.raises(BuildError, match="waits for itself"):
+            await Narcissus()(q)
+        return
+    from synmod.tree import static
+
+    a, b = Partner(name="a"), Partner(name="b")
+    a.peer, b.peer = static([b]), static([a])
+    results = await asyncio.gather(a(q), b(q), return_exceptions=True)
+    assert any(isinstance(r, BuildError) and "waits for itself" in str(r) for r in results)
+
+
+async def test_sm_build_builds_the_whole_tree():
+    """Also below a declared output, and through a trace of `call`."""
+
+    class Outer(Module):
+        def __init__(self):
+            self.first, self.second = Built(), Built()
+
+        async def call(self, inputs) -> Query:
+            return await self.second(await self.first(inputs))
+
+    outer = Outer()
+    symbols = await build(outer, Query)
+    assert outer.first.built
+    assert outer.second.built
+    assert symbols.keys() == ("question",)
+    assert await outer.build(Query) is not None
+
+
+async def test_sm_build_lists_what_it_could_not_reach():
+    """A module that defines build and is still unbuilt is named, with the remedy; and nothing is left built."""
+
+    class Hidden(Module):
+        def __init__(self):
+            self.shown, self.hidden = Built(), Built()
+
+        async def call(self, inputs) -> Query:
+            await self.shown(inputs)
+            if inputs["question"] == "x":
+                await self.hidden(inputs)
+            return inputs
+
+    module = Hidden()
+    with pytest.raises(BuildError, match=r"hidden.*await self\.hidden\.build\(Schema\)"):
+        await build(module, Query)
+    assert not module.shown.built
+
+
+async def test_sm_build_returns_none_where_call_reads_and_nothing_is_declared():
+    """Nothing is left unbuilt, so the module is built, without a schema of its output."""
+
+    class Reads(Module):
+        async def build(self, inputs):
+            self.v = self.add_variable(1, name="v")
+
+        async def call(self, inputs):
+            return Answer(answer=inputs["question"])
+
+    module = Reads()
+    assert await build(module, Query) is None
+    assert module.built
+
+
+async def test_module_build_is_sm_build_from_outside_and_the_body_inside():
+    """`super().build` runs the base's body; that of Module does nothing and may be awaited or not."""
+
+    class Base(Module):
+        def build(self, inputs):
+            super().build(inputs)
+            self.base = self.add_variable(1, name="base")
+
+        async def call(self, inputs):
+            return inputs
+
+    class Derived(Base):
+        async def build(self, inputs):
+            super().build(inputs)
+            await Module.build(self, inputs)
+            self.own = self.add_variable(2, name="own")
+
+    derived = Derived()
+    await derived.build(Query)
+    assert [v.name for v in derived.variables] == ["base", "own"]
+    assert derived.get_build_config() == {"input_schema": Query.get_schema()}
+
+
+async def test_build_config_round_trips():
+    """`build_from_config` brings an unbuilt module to the state described."""
+
+    class Two(Module):
+        async def build(self, a, b):
+            self.v = self.add_variable({"a": list(a.keys())}, name="v")
+
+        async def call(self, a, b):
+            return a
+
+    two = Two()
+    assert two.get_build_config() is None
+    await two([q], {"k": None, "n": Notes()}) if False else await two(q, Notes())
+    config = two.get_build_config()
+    assert list(config["schemas_dict"]) == ["a", "b"]
+    again = Two()
+    again.build_from_config(config)
+    assert again.built
+    assert again.v.value == two.v.value
+
+
+async def test_plain_code_cannot_wait_for_a_build():
+    """`build_from_config` of a build that suspends is a BuildError naming the awaiting twin, all undone."""
+
+    class Waits(Module):
+        async def build(self, inputs):
+            self.v = self.add_variable(1, name="v")
+            await asyncio.sleep(0)
+
+        async def call(self, inputs):
+            return inputs
+
+    module = Waits()
+    with pytest.raises(BuildError, match=r"await sm\.build"):
+        module.build_from_config({"input_schema": Query.get_schema()})
+    assert not module.built
+    assert "v" not in module.__dict__
+    await module(q)
+
+
+async def test_inputs_are_held_to_what_was_built():
+    """State depends on the schemas; a class without build is not held to its first input."""
+    module, echo = Built(), Echo()
+    await module(q)
+    with pytest.raises(SchemaError, match="built on"):
+        await module(Answer(answer="x"))
+
+    class Longer(Query):
+        more: str | None = None
+
+    with pytest.raises(SchemaError):
+        await module(Longer(question="x"))
+    await echo(q)
+    await echo(Answer(answer="x"))
+
+
+async def test_a_value_that_fits_needs_no_equal_schema():
+    """A harmless growth of the schema of a value must not fail."""
+    from synmod.data import JsonDataModel
+
+    module = Built()
+    await module(q)
+    loose = {"type": "object", "properties": {"question": {"type": "string"}, "extra": {"type": "string"}}}
+    await module(JsonDataModel({"question": "x"}, schema=loose))
+    with pytest.raises(SchemaError):
+        await module(JsonDataModel({"question": "x", "extra": "y"}, schema=loose))
+
+
+async def test_children_and_variables_made_in_call_are_refused_at_that_line():
+    """Structure is sealed before `call` runs for the first time."""
+
+    class Late(Module):
+        how = "child"
+
+        async def call(self, inputs):
+            if self.how == "child":
+                self.child = Echo()
+            elif self.how == "list":
+                self.children = [Echo()]
+            else:
+                self.v = self.add_variable(1)
+            return inputs
+
+    for how in ("child", "list", "variable"):
+        late = Late()
+        late.how = how
+        with pytest.raises(SealedError, match=r"__init__.*build"):
+            await late(q)
+    late.anything = {"static": True}
+
+
+async def test_build_events():
+    """A build begins and ends once, with symbols, at the place of the call that builds."""
+    told = []
+
+    class Watch(Hook):
+        async def on_build_begin(self, event):
+            told.append(("begin", event.path, event.name, event.inputs[0].keys()))
+
+        def on_build_end(self, event):
+            told.append(("end", event.path, event.exception))
+
+    module = Built(hooks=[Watch()])
+    await module(q)
+    await module(q)
+    assert told == [("begin", "", "built", ("question",)), ("end", "", None)]
+
+
+async def test_a_parameter_that_build_cannot_get_is_named():
+    """A required parameter left open is a BuildError naming it."""
+
+    class Wants(Module):
+        async def build(self, inputs, other):
+            raise AssertionError
+
+        async def call(self, inputs):
+            return inputs
+
+    with pytest.raises(BuildError, match="other"):
+        await Wants()(q)
+
+
+@pytest.mark.parametrize("k", range(12))
+async def test_cancelled_at_the_kth_await_a_build_leaves_nothing(k):
+    """For every k: no frame, no half build, and the next call builds."""
+
+    class Steps(Module):
+        async def build(self, inputs):
+            for number in range(3):
+                setattr(self, f"v{number}", self.add_variable(number, name=f"v{number}"))
+                await asyncio.sleep(0)
+
+        async def call(self, inputs):
+            for _ in range(3):
+                await asyncio.sleep(0)
+            return inputs
+
+    module = Steps()
+    task = asyncio.create_task(module(q))
+    for _ in range(k):
+        await asyncio.sleep(0)
+    task.cancel()
+    (result,) = await asyncio.gather(task, return_exceptions=True)
+    if k < 4 and isinstance(result, asyncio.CancelledError):
+        assert module.__dict__ == {} or module.built
+    assert FRAME.get() is None
+    assert (await module(q))["question"] == "x"
+    assert len(module.variables) == 3
+
+
+async def test_models_cannot_be_asked_while_building():
+    """A language model called in a build is a BuildError."""
+    from synmod.testing import ScriptedLM
+
+    lm = ScriptedLM(["never"])
+
+    class Asks(Module):
+        async def build(self, inputs):
+            await lm("hello")
+
+        async def call(self, inputs):
+            return inputs
+
+    with pytest.raises(BuildError):
+        await Asks()(q)
+    assert lm.requests == []
+
+
+class Empty(DataModel):
+    """No fields."""
+
+
+async def test_a_build_may_leave_out_arguments_it_does_not_name():
+    """As many positional inputs as its signature takes, and the keyword data that it names."""
+    got = {}
+
+    class Few(Module):
+        def build(self, a, *, extra=None):
+            got.update(a=a, extra=extra)
+
+        async def call(self, a, b, extra=None, other=None):
+            return a
+
+    await Few()(q, q, extra=Notes(), other=q)
+    assert got["a"].keys() == ("question",)
+    assert got["extra"].keys() == ("lines",)
