@@ -21,6 +21,8 @@ from .phase_names import PHASES, check_phase
 from .rewards import add_reward, hand_up, rewards_of, track_rewards
 from .scopes import NameScope, current_scope
 from .spending import Account, Reservation, Spent
+from .trace import Tracer, trace
+from .trace_nodes import LMCallNode, TraceNode
 from .usage import Usage, UsageMeter, add_usage, count_usage, open_meters, track_usage
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "Event",
     "Hook",
     "LMBegin",
+    "LMCallNode",
     "LMEnd",
     "Listeners",
     "NameScope",
@@ -47,6 +50,8 @@ __all__ = [
     "Reward",
     "RootFrame",
     "Spent",
+    "TraceNode",
+    "Tracer",
     "Usage",
     "UsageMeter",
     "VariableAssign",
@@ -86,6 +91,7 @@ __all__ = [
     "reserve",
     "rewards_of",
     "time_left",
+    "trace",
     "track_rewards",
     "track_usage",
 ]

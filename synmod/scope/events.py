@@ -108,17 +108,34 @@ class Located(Protocol):
     """What an event takes from a frame."""
 
     @property
-    def id(self) -> str: ...
+    def id(self) -> str:
+        """Id of the call."""
+        ...
+
     @property
-    def parent_id(self) -> str | None: ...
+    def parent_id(self) -> str | None:
+        """Id of the call above."""
+        ...
+
     @property
-    def path(self) -> str: ...
+    def path(self) -> str:
+        """Path of the module."""
+        ...
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Label of the module."""
+        ...
+
     @property
-    def phase(self) -> str: ...
+    def phase(self) -> str:
+        """Phase of the call."""
+        ...
+
     @property
-    def training(self) -> bool: ...
+    def training(self) -> bool:
+        """Training mode."""
+        ...
 
 
 def place_of(frame: Located | None, phase: str) -> Place:

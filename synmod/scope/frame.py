@@ -29,12 +29,19 @@ class Owner(Protocol):
     """What a frame knows of the module whose call it is: its name, and the hooks that are its own."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Its label."""
+        ...
 
     @property
-    def training_default(self) -> bool: ...
+    def training_default(self) -> bool:
+        """The mode of a call of which nobody has said one."""
+        ...
+
     @property
-    def hooks(self) -> tuple[Hook, ...]: ...
+    def hooks(self) -> tuple[Hook, ...]:
+        """Its own hooks, in the order added."""
+        ...
 
 
 class CallFrame:
@@ -77,7 +84,7 @@ class CallFrame:
 
     @property
     def path(self) -> str:
-        """Where the module stands below the entry module; the caller's path and its own name where it stands nowhere."""
+        """Where the module stands below the entry module; where it stands nowhere, the caller's path and its name."""
         known = self._root.paths.get(id(self._owner))
         if known is not None or self._parent is None:
             return known or ""
@@ -178,7 +185,7 @@ class RootFrame(CallFrame):
 
 
 FRAME: ContextVar[CallFrame | None] = ContextVar("synmod_frame", default=None)
-"""The innermost frame entered in this context; it may have ended (a task that outlived its call): see `current_call`."""
+"""The innermost frame entered in this context; its call may have ended: ask `current_call`."""
 
 
 def nearest_live(frame: CallFrame | None) -> CallFrame | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from synmod.errors import ArgumentError
 from synmod.scope.events import BuildBegin, BuildEnd, CallBegin, CallEnd, LMBegin, LMEnd, VariableAssign
@@ -40,7 +40,8 @@ class Hook:
         super().__init_subclass__(**kwargs)
         cls.told = frozenset(name for name in EVENTS if getattr(cls, name) is not getattr(Hook, name))
 
-    def __new__(cls, *_: Any, **__: Any) -> Hook:
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Make room for what was complained of; here, since subclasses may leave out `super().__init__()`."""
         self = super().__new__(cls)
         object.__setattr__(self, "_complaints", {})  # also in a frozen dataclass
         return self

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager
 from numbers import Real
 from types import TracebackType
 
@@ -66,7 +64,7 @@ class deadline:  # noqa: N801  # read as a word: `with sm.deadline(2):`
             raise limit.exceeded(_place(limit)) from None
 
 
-def plain_limit(record: Ambient | None) -> AbstractContextManager[None] | None:
+def plain_limit(record: Ambient | None) -> PlainLimit | None:
     """Give the block that an entry call, or the main code of `sm.run`, must run in; None in the common case.
 
     A deadline that was set outside any loop has no scope that cancels anybody; this block is one, and raises
@@ -78,16 +76,27 @@ def plain_limit(record: Ambient | None) -> AbstractContextManager[None] | None:
     limit = None if record is None else record.deadline
     if limit is None or not limit.plain or math.isinf(limit.seconds) or not in_task():
         return None
-    return _cancelling(limit)
+    return PlainLimit(limit)
 
 
-@contextmanager
-def _cancelling(limit: Deadline) -> Generator[None, None, None]:
-    """Cancel the waiting code of a block at a deadline."""
-    with deadline_scope(limit.left()) as scope:
-        yield
-    if scope.expired:
-        raise limit.exceeded(_place(limit))
+class PlainLimit:
+    """Cancels the waiting code of a block at a deadline that has no scope of its own."""
+
+    __slots__ = ("_limit", "_scope")
+
+    def __init__(self, limit: Deadline) -> None:
+        self._limit = limit
+        self._scope = deadline_scope(limit.left())
+
+    def __enter__(self) -> None:
+        self._scope.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._scope.__exit__(kind, error, trace)
+        if self._scope.expired:
+            raise self._limit.exceeded(_place(self._limit)) from None
 
 
 def _place(limit: Deadline) -> str:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Self
 
 from synmod.errors import BudgetExceeded
 from synmod.scope.usage_record import Usage
@@ -102,7 +103,7 @@ class Reservation:
             for account in self._accounts:
                 account.settle(self._held, spent)
 
-    def __enter__(self) -> Reservation:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 
 class AsyncioGroup:
@@ -43,7 +43,7 @@ class AsyncioGroup:
         self._shields: dict[asyncio.Task[Any], int] = {}
         self.given_up = False
 
-    async def __aenter__(self) -> AsyncioGroup:
+    async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         self._host = _current_task()
         self._before = self._host.cancelling()
@@ -151,10 +151,8 @@ class AsyncioGroup:
     async def _unpressed(self, error: BaseException | None) -> bool:
         """Take our cancellation of the body back; tell whether it is what ended the body."""
         if error is None:
-            try:
+            with suppress(asyncio.CancelledError):
                 await asyncio.sleep(0)  # it has not arrived yet
-            except asyncio.CancelledError:
-                pass
         left = self._host.uncancel()
         return isinstance(error, asyncio.CancelledError) and left <= self._before
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from types import ModuleType, TracebackType
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, Self
 
 from .asyncio_group import AsyncioGroup
 from .kind import is_cancellation, running_trio
@@ -57,7 +57,7 @@ class _TrioGroup:
     def __init__(self, trio: ModuleType) -> None:
         self._manager: Any = trio.open_nursery(strict_exception_groups=True)
 
-    async def __aenter__(self) -> _TrioGroup:
+    async def __aenter__(self) -> Self:
         self._nursery: Any = await self._manager.__aenter__()
         return self
 

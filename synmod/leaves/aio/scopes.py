@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Generator
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from .asyncio_group import shielded_child
 from .kind import running_trio
@@ -27,11 +27,11 @@ def _current_task() -> object:
 
 
 def _scope(ends: float, *, shield: bool) -> Any:
-    """Make a cancel scope of the running library (alike, but of no common type); anyio's on asyncio, since its cancellation is level-triggered."""
+    """Make a cancel scope of the running library: alike in use, but of no common type."""
     trio = running_trio()
     if trio is not None:
         return trio.CancelScope(deadline=ends, shield=shield)
-    import anyio
+    import anyio  # its cancellation is level-triggered, asyncio's is not
 
     return anyio.CancelScope(deadline=ends, shield=shield)
 
@@ -49,7 +49,7 @@ class DeadlineScope:
         self._seconds = seconds
         self.expired = False
 
-    def __enter__(self) -> DeadlineScope:
+    def __enter__(self) -> Self:
         ends = _loop_time() + self._seconds  # before anyio may be imported: that time counts too
         self._task = _current_task()
         self._scope = _scope(ends, shield=False)
@@ -69,7 +69,7 @@ class DeadlineScope:
 
 
 def deadline_scope(seconds: float) -> DeadlineScope:
-    """Limit the waiting of a block: `with deadline_scope(2) as scope: ...`, then ask `scope.expired`.
+    """Limit the waiting of a block, which is told afterwards by `scope.expired` whether it was cut short.
 
     Args:
         seconds: Time from entry; zero or less ends the block at its first wait.
