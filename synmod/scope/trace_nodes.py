@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from synmod.scope.events import LMEnd
 from synmod.scope.ledger import Reward
 from synmod.scope.usage_record import Usage
 

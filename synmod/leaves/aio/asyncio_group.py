@@ -63,6 +63,7 @@ class AsyncioGroup:
     async def _child(self, function: Callable[..., Awaitable[object]], args: tuple[object, ...]) -> None:
         """Run one child; the group gives up at the moment of its failure, before the loop does anything else."""
         _GROUP.set(self)
+        self._children.add(_current_task())  # an eager task runs before `start_soon` has it
         try:
             await function(*args)
         except Exception as error:  # noqa: BLE001  # kept as it is, and raised when the block is left
