@@ -6,7 +6,6 @@ still has its record; the flag tells that the block ended, and the record is the
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar, Token
 from typing import Any, Final, NamedTuple, TypeVar
@@ -157,8 +156,10 @@ def leave(entered: Entered, *, keep: bool = False) -> None:
 
 def reset(variable: ContextVar[Any], token: Token[Any]) -> None:
     """Set a ContextVar back; in another context than that of the token this does nothing."""
-    with contextlib.suppress(ValueError):
+    try:
         variable.reset(token)
+    except ValueError:
+        pass
 
 
 class Block:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import inspect
 import logging
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable
+from contextvars import Token
 from typing import Any, Final
 
 from synmod.leaves.aio import backend, being_driven, is_cancellation, shield
@@ -79,17 +80,19 @@ async def _tell(hook: Hook, method: str, event: Event) -> None:
     if being_driven() and is_async(call):
         _complain(hook, method, None, "is async, but plain code drives this build and cannot wait: not called")
         return
-    with _apart(hook):
-        try:
-            answer = call(event)
-            if answer is not None and isinstance(answer, Awaitable):
-                await answer
-        except Exception as error:  # noqa: BLE001  # a hook never breaks a call
-            _complain(hook, method, error)
-        except BaseException as interruption:
-            if not _is_its_own(interruption):
-                raise
-            _complain(hook, method, interruption)
+    tokens = _set_apart(hook)
+    try:
+        answer = call(event)
+        if answer is not None and isinstance(answer, Awaitable):
+            await answer
+    except Exception as error:  # noqa: BLE001  # a hook never breaks a call
+        _complain(hook, method, error)
+    except BaseException as interruption:
+        if not _is_its_own(interruption):
+            raise
+        _complain(hook, method, interruption)
+    finally:
+        _set_back(tokens)
 
 
 def tell_plain(hook: Hook, method: str, event: Event, *, silent: bool = False) -> None:
@@ -99,15 +102,16 @@ def tell_plain(hook: Hook, method: str, event: Event, *, silent: bool = False) -
         if not silent:
             _complain(hook, method, None, "is async, but comes from plain code, which cannot wait: not called")
         return
-    with _apart(hook):
-        try:
-            answer = call(event)
-        except Exception as error:  # noqa: BLE001  # a hook never breaks a call
-            _complain(hook, method, error)
-            return
-        if hasattr(answer, "close") and isinstance(answer, Awaitable):
-            answer.close()  # type: ignore[attr-defined]  # a coroutine that nobody can await here
+    tokens = _set_apart(hook)
+    try:
+        answer = call(event)
+        if inspect.iscoroutine(answer):
+            answer.close()
             _complain(hook, method, None, "gave a coroutine to plain code, which cannot wait")
+    except Exception as error:  # noqa: BLE001  # a hook never breaks a call
+        _complain(hook, method, error)
+    finally:
+        _set_back(tokens)
 
 
 def _is_its_own(interruption: BaseException) -> bool:
@@ -118,16 +122,18 @@ def _is_its_own(interruption: BaseException) -> bool:
     return task is not None and not task.cancelling()
 
 
-@contextlib.contextmanager
-def _apart(hook: Hook) -> Generator[None, None, None]:
-    """Let calls that a hook makes be entry calls of their own, which the hook itself is not told of."""
-    frame = FRAME.set(None)
-    mute = AMBIENT.set(Ambient(ambient(), ("muted", hook), Flag()))  # its flag stays: tasks it starts are muted too
-    try:
-        yield
-    finally:
-        reset(AMBIENT, mute)
-        reset(FRAME, frame)
+def _set_apart(hook: Hook) -> tuple[Token[Any], Token[Any]]:
+    """Let calls that a hook makes be entry calls of their own, which the hook itself is not told of.
+
+    The flag of the record stays: tasks that the hook starts are apart as well.
+    """
+    return FRAME.set(None), AMBIENT.set(Ambient(ambient(), ("muted", hook), Flag()))
+
+
+def _set_back(tokens: tuple[Token[Any], Token[Any]]) -> None:
+    """Go back to the call that the hook was told of."""
+    reset(FRAME, tokens[0])
+    reset(AMBIENT, tokens[1])
 
 
 def _complain(hook: Hook, method: str, error: BaseException | None, what: str = "failed") -> None:
