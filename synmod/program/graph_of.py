@@ -1,0 +1,134 @@
+"""Giving a program its graph: steps found, modules held as children, structure recorded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from synmod.errors import ArgumentError, BuildError, ConfigError
+from synmod.flow import FlowGraph, Plan, Step, compile_flow, live_graph, record_graph, steps_between
+from synmod.module import Module
+from synmod.module.building import is_in_own_build
+from synmod.module.inputs import where
+from synmod.program.door import Door
+from synmod.program.keys import Keys
+
+if TYPE_CHECKING:
+    from synmod.program.program import Program
+
+
+class Wiring:
+    """What follows from a program's graph and modules: the door, the plan, the live symbols. Made when asked for.
+
+    Kept by the program beside its attributes, never copied: a copy makes its own from the same graph.
+    """
+
+    __slots__ = ("_live", "_plan", "door", "flow", "version")
+
+    def __init__(self, program: Program, live: tuple[Any, Any, tuple[Step, ...]] | None = None) -> None:
+        self.flow: FlowGraph = program._record.flow
+        self.version = program._record.version
+        self.door = Door(self.flow)
+        self._plan: Plan | None = None
+        self._live = live
+
+    def plan(self, program: Program) -> Plan:
+        """The graph, ready to run with the program's present modules."""
+        if self._plan is None:
+            self._plan = compile_flow(self.flow, program.__dict__)
+        return self._plan
+
+    def live(self, program: Program) -> tuple[Any, Any, tuple[Step, ...]]:
+        """Inputs, outputs and steps as live objects: the user's own where the program was composed here."""
+        if self._live is None:
+            self._live = live_graph(self.flow, program.__dict__)
+        return self._live
+
+
+def wiring_of(program: Program) -> Wiring:
+    """The wiring of a functional program; made anew when its graph or its modules have changed."""
+    wiring: Wiring | None = getattr(program, "_wiring", None)
+    record = program._record
+    if wiring is None or wiring.flow is not record.flow or wiring.version != record.version:
+        wiring = Wiring(program)
+        object.__setattr__(program, "_wiring", wiring)
+    return wiring
+
+
+def take_graph(program: Program, inputs: Any, outputs: Any) -> None:
+    """Make `program` a functional one.
+
+    Args:
+        program: A program under construction, or in its own `build`.
+        inputs: A nest of symbols.
+        outputs: A nest of symbols.
+
+    Raises:
+        ArgumentError: One of the two is missing.
+        ConfigError: The class defines `call` as well.
+        BuildError: The program has a graph already.
+        GraphError: The wiring is faulty.
+    """
+    if inputs is None or outputs is None:
+        raise ArgumentError(
+            f"{type(program).__name__} got {'outputs' if inputs is None else 'inputs'} alone: give inputs and outputs."
+        )
+    record = program._record
+    if record.flow is not None:
+        raise BuildError(f"{where(program)} has a graph already; super().__init__(inputs=..., outputs=...) goes once.")
+    steps = steps_between(inputs, outputs)
+    _refuse_self(program, steps)
+    record.flow = record_graph(inputs, outputs, steps, _Children(program).key)
+    record.declared = None
+    object.__setattr__(program, "_wiring", Wiring(program, (inputs, outputs, steps)))
+
+
+def check_place(program: Program, base: type) -> None:
+    """Check that a class of one's own takes its graph in its `build`, and has no `call` beside it.
+
+    Raises:
+        ConfigError: It defines `call`.
+        BuildError: It is not in its own `build`.
+    """
+    cls = type(program)
+    if getattr(cls, "call", None) is not vars(base)["call"]:
+        raise ConfigError(
+            f"class {cls.__name__} defines call, and {where(program)} was given a graph: a program runs one or the "
+            "other. Leave out call, or the inputs and outputs."
+        )
+    if cls.__init__ is not base.__init__ and not is_in_own_build(program._record):
+        raise BuildError(
+            f"{where(program)}: super().__init__(inputs=..., outputs=...) of class {cls.__name__} goes at the end of "
+            "its build, once: `async def build(self, inputs): ...`."
+        )
+
+
+class _Children:
+    """Holds the modules of steps as attributes of the program, each once."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._known: dict[int, str] = {id(child): name for name, child in _held(program)}
+        self._keys = Keys(self._is_taken)
+
+    def key(self, module: Module) -> str:
+        """The name under which the program holds a module; taken in at its first use."""
+        known = self._known.get(id(module))
+        if known is None:
+            known = self._known[id(module)] = self._keys.give(module.name)
+            setattr(self._program, known, module)
+        return known
+
+    def _is_taken(self, name: str) -> bool:
+        """Tell whether the program has an attribute, method or property of that name."""
+        return name in self._program.__dict__ or hasattr(type(self._program), name)
+
+
+def _held(program: Program) -> list[tuple[str, Any]]:
+    """The modules that a program holds as attributes already, the first name of each last, so that it wins."""
+    return [(name, value) for name, value in reversed(program.__dict__.items()) if isinstance(value, Module)]
+
+
+def _refuse_self(program: Program, steps: tuple[Step, ...]) -> None:
+    """Refuse a graph that runs the program itself."""
+    if any(step.module is program for step in steps):
+        raise BuildError(f"{where(program)} waits for itself: its graph has a step that calls it.")

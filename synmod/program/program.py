@@ -1,0 +1,200 @@
+"""`Program`: the face users hold. A module made of a graph, or a module of one's own with the methods of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from synmod.data.symbol import SymbolicDataModel
+from synmod.errors import GraphError
+from synmod.flow import Step, run_plan
+from synmod.flow.nest import map_leaves
+from synmod.flow.steps import symbol_of
+from synmod.leaves.paths import path_str
+from synmod.leaves.suggest import did_you_mean
+from synmod.module import Module
+from synmod.module.arguments import unknown_keyword
+from synmod.module.inputs import no_call, where
+from synmod.module.sealing import seal
+from synmod.program.graph_of import check_place, take_graph, wiring_of
+from synmod.scope import current_call
+from synmod.tree import walk
+
+if TYPE_CHECKING:
+    from synmod.scope import Hook
+
+_ACCEPTED = ["inputs", "outputs", "name", "description", "trainable", "hooks"]
+
+
+class Program(Module):
+    """A program: a graph of modules between inputs and outputs, or a subclass with `call`.
+
+    Args:
+        inputs: A symbol or a nest of symbols (`sm.Input`), which cut the graph.
+        outputs: A symbol or a nest of symbols that came of calling modules and operators.
+        name: Label; default is the class name in snake case.
+        description: Label; default is the first paragraph of the class's own docstring.
+        trainable: Whether the Variables below may be trained.
+        hooks: Listeners.
+
+    Raises:
+        GraphError: Lists every fault of the wiring.
+        ArgumentError: Inputs without outputs, or the reverse.
+        BuildError: A class of one's own takes its graph elsewhere than in its `build`, or twice.
+        ConfigError: An unknown keyword; or a class with a `call` of its own is given a graph.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Query(sm.DataModel):
+        ...     question: str
+        >>> x = sm.Input(Query)
+        >>> program = sm.Program(inputs=x, outputs=x.prefix("my"))
+        >>> sm.run(program, Query(question="Who?")).get_json()
+        {'my_question': 'Who?'}
+
+    Source: Keras functional models, Synalinks `Program`; differs: made without waiting, a step starts as soon as its
+    inputs are there.
+    """
+
+    __slots__ = ("_wiring",)
+    _is_module_base: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        inputs: Any = None,
+        outputs: Any = None,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        trainable: bool | None = None,
+        hooks: Sequence[Hook] | None = None,
+        **unknown: Any,
+    ) -> None:
+        if unknown:
+            raise unknown_keyword(type(self).__name__, next(iter(unknown)), _ACCEPTED)
+        if self._record.constructed:  # the mixed form: labels that are not given stay what they were
+            check_place(self, Program)
+            self._set_labels(name, description, trainable, hooks)
+            take_graph(self, inputs, outputs)
+            return
+        super().__init__(
+            name=name, description=description, trainable=True if trainable is None else trainable, hooks=hooks
+        )
+        if inputs is None and outputs is None:
+            return
+        check_place(self, Program)
+        take_graph(self, inputs, outputs)
+        self._forget_graph_arguments()
+        seal(self)
+
+    def _set_labels(
+        self, name: str | None, description: str | None, trainable: bool | None, hooks: Sequence[Hook] | None
+    ) -> None:
+        """Set those labels that are given."""
+        if name is not None:
+            self.name = name
+        if description is not None:
+            self.description = description
+        if trainable is not None:
+            self.trainable = trainable
+        for hook in hooks or ():
+            self.add_hook(hook)
+
+    def _forget_graph_arguments(self) -> None:
+        """Keep the graph once, as a flow, and not again as constructor arguments."""
+        arguments = self._record.arguments
+        if arguments is not None:
+            self._record.arguments = {key: arguments[key] for key in arguments if key not in ("inputs", "outputs")}
+
+    # -- the graph ----------------------------------------------------------------------------------------------------
+
+    @property
+    def inputs(self) -> Any:
+        """The nest of input symbols; None where the program is not functional."""
+        return None if self._record.flow is None else wiring_of(self).live(self)[0]
+
+    @property
+    def outputs(self) -> Any:
+        """The nest of output symbols; None where the program is not functional."""
+        return None if self._record.flow is None else wiring_of(self).live(self)[1]
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps in order: depth first from the outputs, producers before consumers."""
+        return () if self._record.flow is None else wiring_of(self).live(self)[2]
+
+    @property
+    def built(self) -> bool:
+        """Whether this program, and where it has a graph all its modules, are built."""
+        own = super().built
+        return own and all(step.module.built for step in self.steps if step.module is not None)
+
+    def get_module(self, path: str | Sequence[str | int]) -> Module:
+        """Find a module below by its path.
+
+        Args:
+            path: A path text (`agent/write`) or its steps; every path of a shared module serves.
+
+        Returns:
+            The module.
+
+        Raises:
+            GraphError: No module stands there; with 'Did you mean'.
+
+        Example:
+            >>> program.get_module("generator")  # doctest: +SKIP
+
+        Source: Keras `get_layer`; differs: paths, not names.
+        """
+        wanted = path if isinstance(path, str) else path_str(path)
+        known: list[str] = []
+        for visit in walk(self):
+            if visit.kind == "node" and isinstance(visit.value, Module):
+                known.append(path_str(visit.path))
+                if known[-1] == wanted:
+                    return visit.value
+        shown = ", ".join(known[1:20]) or "none"
+        raise GraphError(f"{where(self)} has no module at {wanted!r}.{did_you_mean(wanted, known)} It has: {shown}.")
+
+    # -- running ------------------------------------------------------------------------------------------------------
+
+    async def call(self, *inputs: Any, **named: Any) -> Any:
+        """Run the graph; one argument of the structure of the inputs, one each, or all by keyword."""
+        values = self._through_the_door(inputs, named)
+        if any(isinstance(value, SymbolicDataModel) for value in values):
+            return self._output_symbols()
+        wiring = wiring_of(self)
+        if not wiring.door.takes_none and all(value is None for value in values):
+            return map_leaves(lambda _: None, self._record.flow.outputs)
+        return await run_plan(wiring.plan(self), values)
+
+    async def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
+        """Answer with the schemas of the graph's outputs; nothing is run."""
+        if self._record.flow is None or type(self).call is not Program.call:
+            return await super().compute_output_spec(*args, **kwargs)
+        self._through_the_door(args, kwargs)
+        return self._output_symbols()
+
+    def _through_the_door(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+        """Hold the arguments to the Inputs."""
+        if self._record.flow is None:
+            raise no_call(self)
+        frame = current_call()
+        entry = frame is not None and frame.parent is None and not frame.symbolic
+        return wiring_of(self).door.values(self, args, named, entry=entry)
+
+    def _output_symbols(self) -> Any:
+        """Fresh symbols for the outputs."""
+        flow = self._record.flow
+        return map_leaves(lambda ref: symbol_of(flow.symbols[ref.index]), flow.outputs)
+
+    def _own_inputs(self) -> tuple[Any, ...]:
+        """What `sm.build` builds a functional program on."""
+        return () if self._record.flow is None else (self.inputs,)
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor arguments as live values; a functional program's inputs and outputs among them."""
+        config = super().get_config()
+        if self._record.flow is None or type(self).__init__ is not Program.__init__:
+            return config
+        return {"inputs": self.inputs, "outputs": self.outputs, **config}
