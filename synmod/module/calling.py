@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from synmod.module.module import Module
 
 
-async def call_module(module: Module, /, *args: Any, training: bool | None = None, **kwargs: Any) -> Any:
+async def call_module(  # noqa: C901  # flat: what it called would cost every call of every program
+    module: Module, /, *args: Any, training: bool | None = None, **kwargs: Any
+) -> Any:
     """Call a module: `await module(x)`.
 
     Args:
@@ -64,7 +66,7 @@ async def call_module(module: Module, /, *args: Any, training: bool | None = Non
                 plain = False
                 break
     if not plain:
-        if is_not_taken(call, args):
+        if is_not_taken(call, args) and (record.flow is None or module._passes_none()):
             return declared_outputs(module).nones()
         if holds_symbol(args, kwargs):
             return await call_symbolic(module, args, kwargs, training)
@@ -99,7 +101,7 @@ async def call_module(module: Module, /, *args: Any, training: bool | None = Non
             except SynmodError as error:
                 refused = error
         if heard is not None and heard.want("on_call_begin"):
-            await begin_call(heard, CallBegin(*place_of(frame, phase), args, MappingProxyType(kwargs)))
+            await begin_call(heard, CallBegin(*place_of(frame, phase), args, MappingProxyType(dict(kwargs))))
         if refused is not None:
             raise refused
         if around is not None and around.deadline is not None:
@@ -149,4 +151,4 @@ async def call_module(module: Module, /, *args: Any, training: bool | None = Non
         else:
             end_failed(record, frame, failure)
         if limit is not None:
-            limit.__exit__(type(failure), failure, None)
+            limit.__exit__(None if failure is None else type(failure), failure, None)

@@ -12,7 +12,7 @@ from synmod.data.model import DataModel
 from synmod.data.symbol import SymbolicDataModel
 from synmod.data.value import JsonDataModel, to_value
 from synmod.errors import ArgumentError, CallError, DataError, NoCallError
-from synmod.flow.nest import is_leaf, kind_of, leaves, leaves_with_path, map_leaves
+from synmod.flow.nest import MAPPING, is_leaf, kind_of, leaves, leaves_with_path, map_leaves
 from synmod.leaves.frozen import frozen
 from synmod.leaves.suggest import did_you_mean
 
@@ -130,11 +130,9 @@ def _convert_positional(module: Module, call: CallSignature, index: int, argumen
 
     def convert(leaf: Any) -> Any:
         nonlocal wrong
-        if leaf is None or isinstance(leaf, _DATA):
-            return leaf
         if isinstance(leaf, DataModel):
             return to_value(leaf)
-        wrong = True
+        wrong = wrong or not is_data(leaf)
         return leaf
 
     converted = map_leaves(convert, argument)
@@ -146,13 +144,12 @@ def _convert_positional(module: Module, call: CallSignature, index: int, argumen
 def wrong_leaf(module: Module, argument: Any, index: int, call: CallSignature) -> CallError:
     """The error for an argument that is no data: place, type, remedy."""
     parameter = call.parameter(index)
-    if kind_of(argument) == 2 and not any(isinstance(leaf, (*_DATA, DataModel)) for leaf in leaves(argument)):
-        if _is_json(argument):
-            model = parameter.model.__name__ if parameter and parameter.model else "..."
-            return CallError(
-                f"{where(module)}: argument {index} is a dict of plain JSON; inputs are data models. "
-                f"Write sm.JsonDataModel(x, data_model={model})."
-            )
+    if _is_plain_object(argument):
+        model = parameter.model.__name__ if parameter and parameter.model else "..."
+        return CallError(
+            f"{where(module)}: argument {index} is a dict of plain JSON; inputs are data models. "
+            f"Write sm.JsonDataModel(x, data_model={model})."
+        )
     path, leaf = next(
         (p, x) for p, x in leaves_with_path(argument) if x is not None and not isinstance(x, (*_DATA, DataModel))
     )
@@ -169,7 +166,10 @@ def _kind_text(leaf: Any) -> str:
     return f"an {name}" if name[:1] in "aeiou" else f"a {name}"
 
 
-def _is_json(x: Any) -> bool:
+def _is_plain_object(x: Any) -> bool:
+    """Tell whether `x` is a dict of JSON without any data model in it."""
+    if kind_of(x) != MAPPING or any(isinstance(leaf, (*_DATA, DataModel)) for leaf in leaves(x)):
+        return False
     try:
         frozen(x)
     except DataError:
