@@ -1,0 +1,40 @@
+"""Which attribute names a file may hold: a file that could set `__class__` or `call` would be code."""
+
+from __future__ import annotations
+
+import types
+
+from synmod.module import Module
+
+__all__ = ["AttributeNames"]
+
+_DECLARATIONS = frozenset({"input_spec", "output_spec"})
+"""Names that Module answers by a descriptor and that an instance may set."""
+
+
+class AttributeNames(dict[tuple[type, str], str | None]):
+    """The fault of each name in each class, None for a good one; found out once a document."""
+
+    def __missing__(self, key: tuple[type, str]) -> str | None:
+        fault = self[key] = _fault(*key)
+        return fault
+
+
+def _fault(cls: type, name: str) -> str | None:
+    """Say why instances of a class cannot have a saved attribute of this name."""
+    if not name.isidentifier():
+        return "an attribute name that is no identifier"
+    if name.startswith("__") and name.endswith("__"):
+        return "an attribute with the name of a special method"
+    if name in Module.__slots__:
+        return "an attribute with the name of the base class's own bookkeeping"
+    if name in _DECLARATIONS:
+        return None
+    for base in cls.__mro__:
+        if name in vars(base):
+            found = vars(base)[name]
+            if isinstance(found, types.MemberDescriptorType):
+                return None
+            if hasattr(type(found), "__get__"):
+                return f"an attribute that hides {name!r} of class {base.__name__}"
+    return None

@@ -1,0 +1,184 @@
+"""The record of a module: constructor arguments, attributes, what it was built on, and its flow."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, Protocol
+
+from synmod.data import SymbolicDataModel
+from synmod.leaves.frozen import Json, json_equal
+from synmod.leaves.paths import path_str
+from synmod.module import Module
+from synmod.saving.flow_record import flow_record
+from synmod.saving.terms import Place, TermWriter
+from synmod.tree.static import Static
+
+if TYPE_CHECKING:
+    from synmod.saving.attribute_names import AttributeNames
+    from synmod.saving.problems import Problems
+    from synmod.saving.views import NodeView
+    from synmod.tree.walk import Visit
+
+__all__ = ["Writer", "module_record"]
+
+_ANSWER = "override get_config, and from_config if the constructor needs it"
+
+
+class Writer(Protocol):
+    """What a record needs of the document that is being written."""
+
+    problems: Problems
+    terms: TermWriter
+    attribute_names: AttributeNames
+
+    def node(self, node: Any) -> int:
+        """The index of a node."""
+        ...
+
+    def data_model(self, declared: Any) -> int:
+        """The index of a data model."""
+        ...
+
+
+def module_record(view: NodeView, visit: Visit, writer: Writer) -> dict[str, Json]:
+    """Write everything of the record but its type."""
+    made = view.metadata
+    config = _config(view, visit, writer)
+    record: dict[str, Json] = {
+        "config": config,
+        "attributes": _attributes(view, visit, writer, config),
+        "build": _build(view, visit, writer),
+    }
+    now = {"name": made.name, "description": made.description, "trainable": made.trainable}
+    given = made.given or tuple(now.values())
+    record |= {label: now[label] for label, before in zip(now, given, strict=True) if now[label] != before}
+    if made.removed:
+        record["removed"] = list(made.removed)
+    if made.flow is not None:
+        record["flow"] = flow_record(made.flow, dict(view.pairs), visit, writer)
+    return record
+
+
+def _config(view: NodeView, visit: Visit, writer: Writer) -> dict[str, Json]:
+    """Write the constructor arguments, in the order of the signature."""
+    made, declaration = view.metadata, view.cls._declaration  # pyright: ignore[reportAttributeAccessIssue]
+    overridden = _overrides(view.cls, "get_config")
+    if made.arguments is None and not overridden:
+        what = "not made by calling its class" if declaration.init is not None else "no readable signature"
+        if declaration.init is not None and _has_double_names(declaration.init):
+            what = "two parameters of one name"
+        writer.problems.note(path_str(visit.path), f"{view.cls.__qualname__}: {what}", _ANSWER)
+        return {}
+    config: dict[str, Any] = view.live.get_config()
+    names = list(config)
+    if not overridden:
+        signature = declaration.init
+        order = {name: number for number, name in enumerate(signature.parameters if signature else ())}
+        names.sort(key=lambda name: order.get(name, len(order)))
+        _check_left_out(view, visit, writer, config)
+    return {name: writer.terms.term(config[name], Place(visit, f"argument {name!r}")) for name in names}
+
+
+def _check_left_out(view: NodeView, visit: Visit, writer: Writer, config: dict[str, Any]) -> None:
+    """An argument that is static or ignored needs a default: nobody will give it after a load."""
+    signature: inspect.Signature | None = view.cls._declaration.init  # pyright: ignore[reportAttributeAccessIssue]
+    for name in view.metadata.arguments:
+        parameter = signature.parameters.get(name) if signature else None
+        if name in config or parameter is None or parameter.default is not parameter.empty:
+            continue
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        writer.problems.note(
+            Place(visit, f"argument {name!r}").text([]),
+            "static or ignored, and without a default",
+            f"give {name!r} a default, or override from_config",
+        )
+
+
+def _attributes(view: NodeView, visit: Visit, writer: Writer, config: dict[str, Json]) -> dict[str, Json]:
+    """Write the attributes that a load must restore.
+
+    Left out: statics, what equals its same-named argument, and plain values of a class that answers for them itself.
+    """
+    made = view.metadata
+    answers = _overrides(view.cls, "get_config")
+    terms = writer.terms
+    attributes: dict[str, Json] = {}
+    for key, value in view.pairs:
+        name = str(key)
+        if type(value) is Static:
+            _check_made_in_build(view, visit, writer, name)
+            continue
+        if answers and not _may_hold_structure(value):
+            continue
+        fault = writer.attribute_names[view.cls, name]
+        if fault is not None:
+            writer.problems.note(Place(visit, f"attribute {name!r}").text([]), fault, "give it another name")
+            continue
+        term = terms.term(value, Place(visit, f"attribute {name!r}"))
+        same = config.get(name)
+        if same is not None and term == same and not _is_reference(terms, term) and json_equal(term, same):
+            continue
+        if answers and not terms.structure:
+            continue
+        attributes[name] = term
+    for name in made.ignored:
+        _check_made_in_build(view, visit, writer, name)
+    return attributes
+
+
+def _is_reference(terms: TermWriter, term: dict[str, Json]) -> bool:
+    """Whether a node or Variable is in a term: such an attribute has a place in the order and is always written."""
+    return terms.structure and "language_model" not in term
+
+
+def _may_hold_structure(value: Any) -> bool:
+    """Whether writing a value is needed to know that it is plain; scalars are."""
+    return not isinstance(value, str | int | float | bool | type(None))
+
+
+def _check_made_in_build(view: NodeView, visit: Visit, writer: Writer, name: str) -> None:
+    """What `build` made outside the graph is gone after a load, unless the class makes it anew."""
+    if name in view.metadata.made_in_build and not _overrides(view.cls, "build_from_config"):
+        writer.problems.note(
+            Place(visit, f"attribute {name!r}").text([]),
+            "static or ignored, and made in `build`, which a load does not run",
+            "override build_from_config and make it there, or make it in the constructor",
+        )
+
+
+def _build(view: NodeView, visit: Visit, writer: Writer) -> Json:
+    """Write what the module was built on; null for one that is unbuilt or has no `build`."""
+    made = view.metadata
+    if not made.built or not view.cls._declaration.defines_build:  # pyright: ignore[reportAttributeAccessIssue]
+        return None
+    overridden = _overrides(view.cls, "get_build_config")
+    config = view.live.get_build_config() if overridden else _built_on(made.build_config)
+    return None if config is None else writer.terms.term(config, Place(visit, "get_build_config()"))
+
+
+def _built_on(nests: dict[str, Any] | None) -> Any:
+    """The build config with symbols in the place of schemas."""
+    if nests is None:
+        return None
+    only = list(nests.values())
+    if len(only) == 1 and isinstance(only[0], SymbolicDataModel):
+        return {"input_schema": only[0]}
+    return {"schemas_dict": {name: _shape(nest) for name, nest in nests.items()}}
+
+
+def _shape(nest: Any) -> Any:
+    """Write a nest as the build config does: a dict is told from a schema by a key around it."""
+    if isinstance(nest, dict):
+        return {"dict": {key: _shape(part) for key, part in nest.items()}}
+    return [_shape(part) for part in nest] if isinstance(nest, list | tuple) else nest
+
+
+def _overrides(cls: type, method: str) -> bool:
+    """Whether a class answers by itself."""
+    return getattr(cls, method) is not getattr(Module, method)
+
+
+def _has_double_names(signature: inspect.Signature) -> bool:
+    """Whether keyword arguments of a constructor may hide its parameters."""
+    return any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
