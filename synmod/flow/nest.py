@@ -16,14 +16,14 @@ from synmod.errors import CallError
 NestPath = tuple[str | int, ...]
 """Where a leaf stands: the keys and indices that lead to it."""
 
-_LEAF, _SEQUENCE, _MAPPING = 0, 1, 2
-_KINDS: dict[type, int] = {list: _SEQUENCE, tuple: _SEQUENCE, dict: _MAPPING, OrderedDict: _MAPPING}
+LEAF, SEQUENCE, MAPPING = 0, 1, 2
+_KINDS: dict[type, int] = {list: SEQUENCE, tuple: SEQUENCE, dict: MAPPING, OrderedDict: MAPPING}
 
 
 def is_leaf(x: Any) -> bool:
     """Tell whether `x` is a leaf, not a container that a nest is made of."""
     cls = type(x)
-    return cls not in _KINDS and _kind_of_class(cls) == _LEAF
+    return cls not in _KINDS and _kind_of_class(cls) == LEAF
 
 
 def leaves(nest: Any) -> list[Any]:
@@ -167,8 +167,8 @@ def aligned(pattern: Any, nest: Any) -> list[tuple[NestPath, Any, Any]] | None:
         kind = kind_of(left)
         if kind != kind_of(right) or len(left) != len(right):
             return None
-        keys = list(left) if kind == _MAPPING else range(len(left))
-        if kind == _MAPPING and any(key not in right for key in keys):
+        keys = list(left) if kind == MAPPING else range(len(left))
+        if kind == MAPPING and any(key not in right for key in keys):
             return None
         todo.extend(((*path, key), left[key], right[key]) for key in reversed(keys))
     return pairs
@@ -184,13 +184,13 @@ def kind_of(x: Any) -> int:
 def _kind_of_class(cls: type) -> int:
     """Judge a class that is none of the plain four; one that refuses writes (frozen JSON) is a value, a leaf."""
     if issubclass(cls, tuple):
-        return _SEQUENCE if hasattr(cls, "_fields") else _LEAF
+        return SEQUENCE if hasattr(cls, "_fields") else LEAF
     if issubclass(cls, list):
-        return _SEQUENCE if cls.__setitem__ is list.__setitem__ else _LEAF
+        return SEQUENCE if cls.__setitem__ is list.__setitem__ else LEAF
     if issubclass(cls, dict):
         writable = cls.__setitem__ is dict.__setitem__ or cls.__setitem__ is OrderedDict.__setitem__
-        return _MAPPING if writable else _LEAF
-    return _LEAF
+        return MAPPING if writable else LEAF
+    return LEAF
 
 
 class _Frame:
@@ -200,14 +200,14 @@ class _Frame:
 
     def __init__(self, container: Any) -> None:
         self.container = container
-        self.rest: Iterator[Any] = iter(container.values() if kind_of(container) == _MAPPING else container)
+        self.rest: Iterator[Any] = iter(container.values() if kind_of(container) == MAPPING else container)
         self.done: list[Any] = []
 
     def rebuilt(self, *, anew: bool) -> Any:
         """Give the container itself if nothing changed (and nobody wants it anew), else one of its type."""
         old, new = self.container, self.done
         cls = type(old)
-        if kind_of(old) == _MAPPING:
+        if kind_of(old) == MAPPING:
             if not anew and all(map(_is, old.values(), new)):
                 return old
             if cls is dict:
@@ -264,4 +264,4 @@ def _walk(nest: Any, *, with_path: bool) -> Iterator[tuple[NestPath, Any]]:
 
 def _items(container: Any) -> Iterator[tuple[Any, Any]]:
     """Give (key or index, child) of a container."""
-    return iter(container.items()) if kind_of(container) == _MAPPING else enumerate(container)
+    return iter(container.items()) if kind_of(container) == MAPPING else enumerate(container)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from synmod.data.symbol import SymbolicDataModel
+from synmod.data.symbol import SymbolicDataModel, symbol
 from synmod.flow.graph import Key, key_of
 from synmod.flow.nest import leaves, map_leaves
 from synmod.flow.steps import Declared, Origin, Step, declared_of
@@ -78,6 +78,15 @@ class FlowGraph:
     inputs: Any
     outputs: Any
     steps: tuple[FlowStep, ...]
+
+    def input_model(self, index: int) -> Any:
+        """The class that input number `index` declares, in the order of leaves; None where only a schema is known."""
+        refs = leaves(self.inputs)
+        return self.symbols[refs[index].index].data_model if index < len(refs) else None
+
+    def output_symbols(self) -> Any:
+        """Fresh symbols for the outputs, by their schemas alone."""
+        return map_leaves(lambda ref: symbol(self.symbols[ref.index].schema), self.outputs)
 
     def map_constants(self, fn: Callable[[Any], Any]) -> FlowGraph:
         """Replace every constant argument `x` by `fn(x)`; the same graph where nothing changes."""

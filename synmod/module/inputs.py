@@ -143,7 +143,7 @@ def _convert_positional(module: Module, call: CallSignature, index: int, argumen
 
 def wrong_leaf(module: Module, argument: Any, index: int, call: CallSignature) -> CallError:
     """The error for an argument that is no data: place, type, remedy."""
-    parameter = call.parameter(index)
+    parameter = _parameter_of(module, call, index)
     if _is_plain_object(argument):
         model = parameter.model.__name__ if parameter and parameter.model else "..."
         return CallError(
@@ -157,6 +157,14 @@ def wrong_leaf(module: Module, argument: Any, index: int, call: CallSignature) -
     return CallError(
         f"{where(module)}: argument {index}{steps} is {_kind_text(leaf)}; {remedy_for(leaf, parameter, call)}"
     )
+
+
+def _parameter_of(module: Module, call: CallSignature, index: int) -> Parameter | None:
+    """The parameter that an argument goes to; of a functional program with the model that its Input declares."""
+    parameter, flow = call.parameter(index), module._record.flow
+    if parameter is None or flow is None:
+        return parameter
+    return parameter._replace(model=flow.input_model(index))
 
 
 def _kind_text(leaf: Any) -> str:
@@ -193,8 +201,8 @@ def remedy_for(leaf: Any, parameter: Parameter | None, call: CallSignature) -> s
 
 
 def _has_further(call: CallSignature) -> bool:
-    named = [name for name in call.signature.parameters if name != "training"]
-    return len(named) > 1
+    named = [p for p in call.signature.parameters.values() if p.name != "training"]
+    return sum(p.kind is not inspect.Parameter.VAR_KEYWORD for p in named) > 1
 
 
 def _example(leaf: Any, parameter: Parameter | None) -> str:

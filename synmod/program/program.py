@@ -17,7 +17,7 @@ from synmod.module.arguments import unknown_keyword
 from synmod.module.inputs import no_call, where
 from synmod.module.sealing import seal
 from synmod.program.graph_of import check_place, take_graph, wiring_of
-from synmod.scope import current_call
+from synmod.scope import FRAME, current_call, nearest_live
 from synmod.tree import walk
 
 if TYPE_CHECKING:
@@ -187,6 +187,10 @@ class Program(Module):
         """Fresh symbols for the outputs."""
         flow = self._record.flow
         return map_leaves(lambda ref: symbol_of(flow.symbols[ref.index]), flow.outputs)
+
+    def _passes_none(self) -> bool:
+        """An entry call must give what is not optional; below another call a None just flows."""
+        return nearest_live(FRAME.get()) is not None and not wiring_of(self).door.takes_none
 
     def _own_inputs(self) -> tuple[Any, ...]:
         """What `sm.build` builds a functional program on."""
