@@ -185,7 +185,8 @@ _GROUP: ContextVar[AsyncioGroup | None] = ContextVar("synmod_group", default=Non
 @contextmanager
 def shielded_child() -> Generator[None, None, None]:
     """Let the waits of a block be, although the group of this task has given up."""
-    group, task = _GROUP.get(), asyncio.current_task()
+    group = _GROUP.get()
+    task = None if group is None or asyncio._get_running_loop() is None else asyncio.current_task()
     if group is None or task is None or not group.holds(task):
         yield
         return

@@ -1,0 +1,756 @@
+"""The async door: task groups, scopes, signals, threads and drives, alike on every loop."""
+
+import asyncio
+import contextvars
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import trio
+
+from synmod.leaves.aio import (
+    Signal,
+    Suspended,
+    ThreadLimit,
+    backend,
+    being_driven,
+    cancelled_type,
+    checkpoint,
+    deadline_scope,
+    drive,
+    first_failure,
+    in_task,
+    is_cancellation,
+    reraise,
+    shield,
+    sleep,
+    task_group,
+    to_thread,
+    unwrap_single,
+)
+
+
+def tasks_of_loop():
+    """What still runs beside this task."""
+    if backend() == "trio":
+        return len(trio.lowlevel.current_task().child_nurseries)
+    return len(asyncio.all_tasks()) - 1
+
+
+# -- which library ---------------------------------------------------------------------------------------------------
+
+
+def test_the_library_is_told(any_loop, request):
+    """`backend` names what runs, and None outside."""
+
+    async def main():
+        assert in_task()
+        return backend()
+
+    assert backend() is None
+    assert not in_task()
+    assert any_loop(main) == ("trio" if request.node.callspec.params["any_loop"] == "trio" else "asyncio")
+
+
+def test_trio_and_anyio_are_not_imported_by_the_door():
+    """Who runs asyncio without scopes pays for neither."""
+    code = (
+        "import sys, asyncio\nfrom synmod.leaves import aio\n"
+        "async def main():\n"
+        "    async with aio.task_group() as group:\n"
+        "        group.start_soon(aio.sleep, 0)\n"
+        "    signal = aio.Signal(); signal.set(); await signal.wait(); await aio.checkpoint()\n"
+        "asyncio.run(main())\n"
+        "print([name for name in ('trio', 'anyio') if name in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_a_cancellation_is_told_from_a_failure(any_loop):
+    """Both libraries' exceptions count, and nothing else."""
+
+    async def main():
+        with deadline_scope(0):
+            try:
+                await sleep(1)
+            except BaseException as error:
+                assert is_cancellation(error)
+                assert isinstance(error, cancelled_type())
+                raise
+
+    any_loop(main)
+    assert not is_cancellation(ValueError())
+    assert not is_cancellation(GeneratorExit())
+    assert not is_cancellation(None)
+
+
+# -- task groups -----------------------------------------------------------------------------------------------------
+
+
+def test_a_group_waits_for_all_children(any_loop):
+    """Leaving the block means that nothing of it runs any more."""
+    done = []
+
+    async def child(n):
+        await sleep(0)
+        done.append(n)
+
+    async def main():
+        async with task_group() as group:
+            for n in range(100):
+                group.start_soon(child, n)
+        assert sorted(done) == list(range(100))
+        assert not tasks_of_loop()
+
+    any_loop(main)
+
+
+def test_a_child_may_start_further_children(any_loop):
+    """A group grows while it is left."""
+    seen = []
+
+    async def grow(group, depth):
+        await sleep(0)
+        seen.append(depth)
+        if depth:
+            group.start_soon(grow, group, depth - 1)
+
+    async def main():
+        async with task_group() as group:
+            group.start_soon(grow, group, 5)
+
+    any_loop(main)
+    assert seen == [5, 4, 3, 2, 1, 0]
+
+
+def test_the_first_failure_cancels_the_rest_and_the_body(any_loop):
+    """Nobody goes on working for a result that nobody wants."""
+    ended = []
+
+    async def fail():
+        await sleep(0.01)
+        raise ValueError("first")
+
+    async def wait(name):
+        try:
+            await sleep(60)
+        except BaseException as error:
+            assert is_cancellation(error)
+            ended.append(name)
+            raise
+
+    async def main():
+        with pytest.raises(ExceptionGroup) as caught:
+            async with task_group() as group:
+                group.start_soon(fail)
+                group.start_soon(wait, "sibling")
+                await wait("body")
+        assert isinstance(unwrap_single(caught.value), ValueError)
+        assert sorted(ended) == ["body", "sibling"]
+        assert not tasks_of_loop()
+        await checkpoint()  # nothing of the cancellation is left
+
+    any_loop(main)
+
+
+def test_each_further_wait_of_a_cancelled_child_raises(any_loop):
+    """A child that swallows its cancellation is cancelled again, at each wait."""
+    swallowed = []
+
+    async def fail():
+        raise ValueError
+
+    async def stubborn():
+        for _ in range(5):
+            try:
+                await sleep(60)
+            except BaseException as error:
+                if not is_cancellation(error):
+                    raise
+                swallowed.append(error)
+
+    async def main():
+        started = time.monotonic()
+        with pytest.raises(ExceptionGroup):
+            async with task_group() as group:
+                group.start_soon(stubborn)
+                await checkpoint()
+                group.start_soon(fail)
+        assert time.monotonic() - started < 10
+
+    any_loop(main)
+    assert len(swallowed) == 5
+
+
+def test_a_shielded_clean_up_of_a_cancelled_child_is_left_alone(any_loop):
+    """Clean-up that must wait may wait, at most for its time."""
+    steps = []
+
+    async def careful():
+        try:
+            await sleep(60)
+        finally:
+            with shield(1):
+                await sleep(0.01)
+                await sleep(0.01)
+                steps.append("cleaned")
+            with shield(0.01):
+                await sleep(60)
+                steps.append("never")
+            steps.append("left")
+
+    async def fail():
+        raise ValueError
+
+    async def main():
+        with pytest.raises(ExceptionGroup):
+            async with task_group() as group:
+                group.start_soon(careful)
+                await checkpoint()
+                group.start_soon(fail)
+
+    any_loop(main)
+    assert steps == ["cleaned", "left"]
+
+
+def test_cancelling_a_group_is_no_failure(any_loop):
+    """`cancel` ends children and body, from within or from a child, and the block goes on after it."""
+    order = []
+
+    async def main():
+        async with task_group() as group:
+            group.start_soon(sleep, 60)
+            group.cancel()
+            await sleep(60)
+            order.append("not reached")
+        async with task_group() as group:
+
+            async def stop():
+                group.cancel()
+
+            group.start_soon(sleep, 60)
+            group.start_soon(stop)
+        async with task_group() as group:
+            group.cancel()
+        await checkpoint()
+        if backend() == "asyncio":
+            assert not asyncio.current_task().cancelling()
+        order.append("after")
+
+    any_loop(main)
+    assert order == ["after"]
+
+
+def test_a_body_that_fails_cancels_its_children(any_loop):
+    """The body is one of those who may fail first."""
+
+    async def main():
+        with pytest.raises(ExceptionGroup) as caught:
+            async with task_group() as group:
+                group.start_soon(sleep, 60)
+                raise KeyError("body")
+        assert isinstance(unwrap_single(caught.value), KeyError)
+
+    any_loop(main)
+
+
+def test_cancelling_the_owner_cancels_and_awaits_all_children(any_loop):
+    """Cancellation from outside passes through the group and leaves no task."""
+    ended = []
+
+    async def child():
+        try:
+            await sleep(60)
+        finally:
+            with shield(1):
+                await sleep(0.01)
+            ended.append(True)
+
+    async def main():
+        with deadline_scope(0.02) as scope:
+            async with task_group() as group:
+                for _ in range(10):
+                    group.start_soon(child)
+        assert scope.expired
+        assert len(ended) == 10
+        assert not tasks_of_loop()
+
+    any_loop(main)
+
+
+def test_nested_groups_end_from_the_inside(any_loop):
+    """A failure outside ends the groups inside, with their shielded clean-up, before it is raised."""
+    ended = []
+
+    async def leaf():
+        try:
+            await sleep(60)
+        finally:
+            with shield(1):
+                await sleep(0.02)
+            ended.append("leaf")
+
+    async def branch():
+        try:
+            async with task_group() as group:
+                group.start_soon(leaf)
+                group.start_soon(leaf)
+        finally:
+            ended.append("branch")
+
+    async def fail():
+        await sleep(0.01)
+        raise ValueError
+
+    async def main():
+        with pytest.raises(ExceptionGroup):
+            async with task_group() as group:
+                group.start_soon(branch)
+                group.start_soon(fail)
+        ended.append("owner")
+
+    any_loop(main)
+    assert ended == ["leaf", "leaf", "branch", "owner"]
+
+
+async def test_a_plain_cancellation_is_not_lost_beside_a_failure():
+    """The failure is raised, and the cancellation arrives at the next wait."""
+    reached = []
+
+    async def fail_late():
+        try:
+            await sleep(60)
+        except asyncio.CancelledError:
+            raise ValueError("while cancelled") from None
+
+    async def owner():
+        try:
+            async with task_group() as group:
+                group.start_soon(fail_late)
+        except ExceptionGroup as group:
+            reached.append(unwrap_single(group))
+        await sleep(60)
+
+    task = asyncio.create_task(owner())
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [type(error) for error in reached] == [ValueError]
+
+
+def test_failures_stand_in_the_order_in_which_they_came(any_loop):
+    """The first failure is the one that is raised as itself; the others can be named."""
+
+    async def fail(delay, name):
+        try:
+            await sleep(delay)
+        finally:
+            raise ValueError(name)
+
+    async def main():
+        try:
+            async with task_group() as group:
+                group.start_soon(fail, 60, "second")
+                group.start_soon(fail, 0.01, "first")
+        except ExceptionGroup as group:
+            first, others = first_failure(group)
+            assert (str(first), [str(error) for error in others]) == ("first", ["second"])
+            assert unwrap_single(group) is group
+
+    any_loop(main)
+
+
+def test_a_failure_of_one_keeps_object_traceback_and_context(any_loop):
+    """Unwrapped it is as if there had been no group."""
+    cause = KeyError("before")
+
+    async def fail():
+        try:
+            raise cause
+        except KeyError:
+            raise ValueError("after")  # noqa: B904
+
+    async def main():
+        failure = None
+        try:
+            async with task_group() as group:
+                group.start_soon(fail)
+        except ExceptionGroup as group:
+            failure = unwrap_single(group)
+        try:
+            raise RuntimeError("unrelated")
+        except RuntimeError:
+            reraise(failure)
+
+    with pytest.raises(ValueError, match="after") as caught:
+        any_loop(main)
+    assert caught.value.__context__ is cause
+    assert "fail" in [frame.name for frame in caught.traceback]
+
+
+def test_children_run_in_a_copy_of_the_context(any_loop):
+    """They inherit what holds, and nobody sees what they set."""
+    variable = contextvars.ContextVar("variable", default="nobody")
+    seen = []
+
+    async def child(name):
+        seen.append(variable.get())
+        variable.set(name)
+        await sleep(0)
+        assert variable.get() == name
+
+    async def main():
+        variable.set("owner")
+        async with task_group() as group:
+            for name in "abc":
+                group.start_soon(child, name)
+        assert variable.get() == "owner"
+
+    any_loop(main)
+    assert seen == ["owner"] * 3
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit])
+def test_interruptions_pass_and_leave_no_task(interruption):
+    """KeyboardInterrupt and SystemExit of a child are nobody's to keep."""
+
+    async def interrupt():
+        await asyncio.sleep(0.01)
+        raise interruption
+
+    async def main():
+        async with task_group() as group:
+            group.start_soon(sleep, 60)
+            group.start_soon(interrupt)
+
+    with pytest.raises(interruption):
+        asyncio.run(main())
+
+
+@pytest.mark.parametrize("k", range(6))
+def test_cancelled_at_the_kth_wait_a_group_leaves_nothing(any_loop, k):
+    """Whatever moment the cancellation comes, all children have ended afterwards."""
+    running = set()
+
+    async def child(n):
+        running.add(n)
+        try:
+            for _ in range(3):
+                await checkpoint()
+        finally:
+            running.discard(n)
+
+    async def main():
+        async def work():
+            async with task_group() as group:
+                for n in range(5):
+                    group.start_soon(child, n)
+                    await checkpoint()
+
+        if backend() == "trio":
+            with trio.CancelScope() as scope:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(work)
+                    for _ in range(k):
+                        await checkpoint()
+                    scope.cancel()
+        else:
+            task = asyncio.ensure_future(work())
+            for _ in range(k):
+                await checkpoint()
+            task.cancel()
+            await asyncio.wait([task])
+        assert not running
+
+    any_loop(main)
+
+
+def test_a_thousand_children_with_mixed_ends(any_loop):
+    """Some return, some swallow, one fails: all have ended, and the failure is raised alone."""
+    ended = []
+
+    async def child(n):
+        try:
+            await sleep(0.001 * (n % 7))
+            if n == 777:
+                raise ValueError(n)
+            await sleep(60 if n % 2 else 0)
+        finally:
+            ended.append(n)
+
+    async def main():
+        with pytest.raises(ExceptionGroup) as caught:
+            async with task_group() as group:
+                for n in range(1000):
+                    group.start_soon(child, n)
+        assert unwrap_single(caught.value).args == (777,)
+        assert not tasks_of_loop()
+
+    any_loop(main)
+    assert 777 in ended
+    assert len(ended) == len(set(ended))
+
+
+# -- scopes ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_scope_ends_in_time_and_says_so(any_loop):
+    """The waiting code is cancelled, the code behind the block goes on."""
+
+    async def main():
+        started = time.monotonic()
+        with deadline_scope(0.05) as scope:
+            await sleep(60)
+        assert scope.expired
+        assert time.monotonic() - started < 5
+        with deadline_scope(60) as scope:
+            await sleep(0)
+        assert not scope.expired
+
+    any_loop(main)
+
+
+def test_each_wait_in_an_ended_scope_raises(any_loop):
+    """Swallowing the cancellation of a scope helps nobody."""
+    swallowed = []
+
+    async def main():
+        with deadline_scope(0.01) as scope:
+            for _ in range(4):
+                try:
+                    await sleep(60)
+                except BaseException as error:
+                    if not is_cancellation(error):
+                        raise
+                    swallowed.append(1)
+        assert not scope.expired
+        await checkpoint()
+
+    any_loop(main)
+    assert len(swallowed) == 4
+
+
+async def test_a_plain_cancellation_passes_through_a_scope():
+    """A scope swallows its own cancellation only."""
+
+    async def waits():
+        with deadline_scope(60):
+            await asyncio.sleep(60)
+
+    task = asyncio.create_task(waits())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+def test_a_scope_closed_by_another_task_cancels_nobody(any_loop):
+    """A generator that somebody else closes stops the time, and raises nothing."""
+
+    async def main():
+        async def held():
+            with deadline_scope(0.05):
+                yield
+
+        generator = held()
+        if backend() == "trio":
+            pytest.skip("trio refuses a scope held across a yield")
+        await anext(generator)
+        await asyncio.create_task(generator.aclose())
+        await sleep(0.1)
+
+    any_loop(main)
+
+
+# -- signals ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_signal_wakes_who_waits_and_who_comes_later(any_loop):
+    """It happens once, for everybody."""
+    woken = []
+
+    async def wait(signal, n):
+        await signal.wait()
+        woken.append(n)
+
+    async def main():
+        signal = Signal()
+        async with task_group() as group:
+            for n in range(10):
+                group.start_soon(wait, signal, n)
+            await sleep(0.01)
+            assert not woken
+            signal.set()
+            signal.set()
+        await signal.wait()
+        assert signal.is_set
+
+    any_loop(main)
+    assert sorted(woken) == list(range(10))
+
+
+def test_a_signal_reaches_other_loops_and_threads():
+    """Tasks of two asyncio loops and a trio wait for one signal."""
+    signal = Signal()
+    woken = []
+    waiting = threading.Barrier(4)
+
+    async def wait(name):
+        waiting.wait(10)
+        await signal.wait()
+        woken.append(name)
+
+    threads = [
+        threading.Thread(target=lambda: asyncio.run(wait("one"))),
+        threading.Thread(target=lambda: asyncio.run(wait("two"))),
+        threading.Thread(target=lambda: trio.run(wait, "three")),
+    ]
+    for thread in threads:
+        thread.start()
+    waiting.wait(10)
+    signal.set()
+    for thread in threads:
+        thread.join(10)
+    assert sorted(woken) == ["one", "three", "two"]
+
+
+def test_a_cancelled_waiter_leaves_nothing_behind(any_loop):
+    """The signal forgets who does not wait any more, and a dead loop hinders nobody."""
+    signal = Signal()
+
+    async def main():
+        with deadline_scope(0.01):
+            await signal.wait()
+        assert not signal._waiters
+
+    any_loop(main)
+    signal.set()
+
+
+def test_setting_a_signal_whose_loop_has_ended_raises_nothing():
+    """Who waited in a closed loop cannot be woken, and need not be."""
+    signal = Signal()
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(signal.wait())
+    loop.run_until_complete(asyncio.sleep(0))
+    task.cancel()
+    loop.close()
+    signal.set()
+    del task
+
+
+# -- threads and drives ----------------------------------------------------------------------------------------------
+
+
+def test_a_thread_gets_a_copy_of_the_context(any_loop):
+    """What holds here holds there."""
+    variable = contextvars.ContextVar("variable")
+
+    async def main():
+        variable.set(3)
+        assert await to_thread(lambda x: variable.get() + x, 4) == 7
+        assert await to_thread(threading.get_ident) != threading.get_ident()
+        with pytest.raises(ZeroDivisionError):
+            await to_thread(lambda: 1 / 0)
+
+    any_loop(main)
+
+
+def test_a_limit_bounds_the_threads_of_a_loop(any_loop):
+    """No more than allowed work at once."""
+    limit, at_once, most, lock = ThreadLimit(2), 0, 0, threading.Lock()
+
+    def work():
+        nonlocal at_once, most
+        with lock:
+            at_once += 1
+            most = max(most, at_once)
+        time.sleep(0.01)
+        with lock:
+            at_once -= 1
+
+    async def one():
+        await to_thread(work, limiter=limit)
+
+    async def main():
+        async with task_group() as group:
+            for _ in range(8):
+                group.start_soon(one)
+
+    any_loop(main)
+    assert most == 2
+
+
+def test_a_coroutine_that_never_waits_is_driven_to_its_end():
+    """Plain code gets the result, or the error."""
+
+    async def inner():
+        assert being_driven()
+        return 41
+
+    async def outer():
+        return 1 + await inner()
+
+    async def fails():
+        raise KeyError("x")
+
+    assert drive(outer()) == 42
+    assert not being_driven()
+    with pytest.raises(KeyError):
+        drive(fails())
+
+
+@pytest.mark.parametrize(
+    "wait", [lambda: asyncio.sleep(0), lambda: asyncio.sleep(1), lambda: trio.sleep(1), lambda: sleep(0.1)]
+)
+def test_a_coroutine_that_waits_is_closed(wait):
+    """It is told at once, and its clean-up has run."""
+    closed = []
+
+    async def waits():
+        try:
+            await wait()
+        finally:
+            closed.append(True)
+
+    with pytest.raises(Suspended):
+        drive(waits())
+    assert closed == [True]
+    assert not being_driven()
+
+
+async def test_a_drive_inside_a_loop_does_not_wait_either():
+    """A hidden wait inside a running loop would be a deadlock."""
+    with pytest.raises(Suspended):
+        drive(asyncio.sleep(0.01))
+    with pytest.raises(Suspended):
+        drive(asyncio.Event().wait())
+
+
+async def test_a_task_that_outlives_a_drive_is_not_driven():
+    """Being driven ends with the drive, also for who inherited it."""
+    seen = []
+
+    async def later():
+        await asyncio.sleep(0)
+        seen.append(being_driven())
+
+    async def starts():
+        return asyncio.create_task(later())
+
+    await drive(starts())
+    assert seen == [False]
+
+
+def test_runtime_errors_of_user_code_surface_as_themselves():
+    """Only the want of a loop means that something wanted to wait."""
+
+    async def fails():
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        drive(fails())
