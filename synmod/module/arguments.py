@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from synmod.errors import ConfigError
 from synmod.flow.nest import copied, is_leaf
@@ -53,7 +53,7 @@ def capture(declaration: ClassDeclaration, args: tuple[Any, ...], kwargs: dict[s
 def kept(value: Any) -> Any:
     """Copy plain containers, so that later changes by the caller do not reach the record; keep all else."""
     if isinstance(value, set):
-        return set(value)  # pyright: ignore[reportUnknownArgumentType]  # of whatever the caller put in
+        return set(cast("set[Any]", value))
     return value if is_leaf(value) else copied(value)
 
 

@@ -1,4 +1,4 @@
-"""Setting and deleting attributes: where statics, provisional Variables, sealing and running builds are looked after."""
+"""Setting and deleting attributes: statics, provisional Variables, sealing and running builds are looked after."""
 
 from __future__ import annotations
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from synmod.data.declare import declare, schema_of
 from synmod.data.symbol import SymbolicDataModel, symbol
 from synmod.errors import BuildError, ConfigError
-from synmod.flow.nest import kind_of
+from synmod.flow.nest import MAPPING, kind_of
 from synmod.leaves.aio import Suspended, drive
 from synmod.leaves.frozen import thaw
 from synmod.module.inputs import where
@@ -35,7 +35,7 @@ def _to_json(nest: Any) -> Any:
         return None
     if isinstance(nest, SymbolicDataModel):
         return thaw(schema_of(nest))
-    if kind_of(nest) == 2:
+    if kind_of(nest) == MAPPING:
         return {"dict": {key: _to_json(item) for key, item in nest.items()}}
     return [_to_json(item) for item in nest]
 
@@ -44,9 +44,9 @@ def _from_json(json: Any) -> Any:
     if json is None:
         return None
     if isinstance(json, list | tuple):
-        return [_from_json(item) for item in json]  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(json, dict) and list(json) == ["dict"] and isinstance(json["dict"], dict):
-        return {key: _from_json(item) for key, item in json["dict"].items()}  # pyright: ignore[reportUnknownVariableType]
+        return [_from_json(item) for item in cast("list[Any]", json)]
+    if isinstance(json, dict) and list(cast("dict[str, Any]", json)) == ["dict"]:
+        return {key: _from_json(item) for key, item in cast("dict[str, dict[str, Any]]", json)["dict"].items()}
     return symbol(declare(json))
 
 
@@ -61,7 +61,8 @@ def read_build_config(module: Module, config: Mapping[str, Any]) -> dict[str, An
     if set(config) == {"input_schema"}:
         return {parameters[0].name if parameters else "inputs": _from_json(config["input_schema"])}
     if set(config) == {"schemas_dict"} and isinstance(config["schemas_dict"], Mapping):
-        return {name: _from_json(json) for name, json in config["schemas_dict"].items()}
+        by_parameter = cast("Mapping[str, Any]", config["schemas_dict"])
+        return {name: _from_json(json) for name, json in by_parameter.items()}
     raise ConfigError(
         f"{where(module)}: {sorted(config)} is no build config; it has one key, 'input_schema' or 'schemas_dict'."
     )

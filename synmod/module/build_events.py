@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from time import perf_counter
 from types import MappingProxyType
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def announced(module: Module, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> AsyncIterator[None]:
+async def announced(module: Module, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> AsyncGenerator[None]:
     """Run the block as the build of `module`; the events carry the place of the call that builds, if one does."""
     caller = current_call()
     with entered(module, None, symbolic=True) as frame:

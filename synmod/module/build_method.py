@@ -11,8 +11,9 @@ class BuildMethod:
     """A descriptor over a class's own `build`, so that a call from outside is once, checked and all or nothing."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        functools.update_wrapper(self, function)
         self.function = function
+        self.__wrapped__ = function  # what `inspect` reads
+        self.__doc__ = function.__doc__
 
     def __get__(self, module: Any, owner: type | None = None) -> Any:
         if module is None:
@@ -25,8 +26,13 @@ class BuildMethod:
         return functools.partial(build, module)
 
 
+def empty_build(_module: Any, *_inputs: Any, **_named: Any) -> Nothing:
+    """Make nothing: the `build` of `Module`."""
+    return Nothing()
+
+
 class Nothing:
-    """What the empty `build` of `Module` returns: it may be awaited, and may be left alone."""
+    """What the empty build returns: it may be awaited, and may be left alone."""
 
     def __await__(self) -> Generator[Any, Any, None]:
         return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
@@ -18,6 +18,7 @@ from synmod.errors import BuildError, DeadlineExceeded
 from synmod.flow.nest import map_leaves
 from synmod.leaves.aio import Signal, is_cancellation
 from synmod.module.build_events import announced
+from synmod.module.declaration import POSITIONAL
 from synmod.module.inputs import where
 from synmod.module.nests import fresh
 from synmod.module.paths import extend_paths
@@ -37,7 +38,19 @@ _LOCK = threading.Lock()
 class Build:
     """One running build of a module, or of a whole tree (`record` None)."""
 
-    __slots__ = ("ended", "error", "in_body", "inner", "module", "outer", "schemas", "signal", "traceback", "undo", "waits_for")
+    __slots__ = (
+        "ended",
+        "error",
+        "in_body",
+        "inner",
+        "module",
+        "outer",
+        "schemas",
+        "signal",
+        "traceback",
+        "undo",
+        "waits_for",
+    )
 
     def __init__(self, module: Module | None, outer: Build | None, schemas: Any) -> None:
         self.module = module
@@ -62,7 +75,7 @@ class Build:
 
     def chain(self) -> list[Build]:
         """This build and those around it, from the inside out."""
-        chain = [self]
+        chain: list[Build] = [self]
         while chain[-1].outer is not None:
             chain.append(chain[-1].outer)
         return chain
@@ -83,7 +96,7 @@ def is_in_own_build(record: ModuleRecord) -> bool:
 
 
 def is_ready_here(record: ModuleRecord) -> bool:
-    """Tell whether the module is built for the running code: for everybody, or by the build that the code belongs to."""
+    """Tell whether the module is built for the running code: for everybody, or by the build it is a part of."""
     if record.ready:
         return True
     build, current = record.building, current_build()
@@ -91,7 +104,7 @@ def is_ready_here(record: ModuleRecord) -> bool:
 
 
 def is_built_here(record: ModuleRecord) -> bool:
-    """Tell whether the module's own build is done, as the running code may know: not before its outermost build ends."""
+    """Tell whether the module's own build is done; others learn of it when the outermost build has ended."""
     return record.built and (record.building is None or is_ready_here(record))
 
 
@@ -112,7 +125,7 @@ async def ensure_built(module: Module, args: tuple[Any, ...], kwargs: Mapping[st
         if not record.declaration.defines_build or (record.built and record.building is None):
             _seal_here(module)
             return
-        schemas = (schema_key(args), schema_key(kwargs)) if kwargs else schema_key(args)
+        schemas = schema_key([args, dict(kwargs)])
         with _LOCK:
             other = record.building
             if other is None and not record.built:
@@ -128,9 +141,9 @@ async def ensure_built(module: Module, args: tuple[Any, ...], kwargs: Mapping[st
                 raise other.error.with_traceback(other.traceback)
 
 
-def schema_key(nest: Any) -> Any:
+def schema_key(nest: Any) -> str:
     """What makes the schemas of two inputs equal: their structure, and the identity of each schema."""
-    return repr(map_leaves(lambda leaf: id(getattr(leaf, "_schema", None)), dict(nest) if isinstance(nest, Mapping) else nest))
+    return repr(map_leaves(lambda leaf: id(getattr(leaf, "_schema", None)), nest))
 
 
 def _seal_here(module: Module) -> None:
@@ -146,7 +159,7 @@ async def _build(mine: Build, module: Module, args: tuple[Any, ...], kwargs: Map
     """Run the module's own `build` as `mine`."""
     with building(mine):
         mine.undo.remember_below(module)
-        before = frozenset(module.__dict__)
+        before = frozenset(vars(module))
         inputs = _build_inputs(module, args, kwargs)
         async with announced(module, inputs.args, inputs.kwargs):
             mine.in_body = True
@@ -154,7 +167,7 @@ async def _build(mine: Build, module: Module, args: tuple[Any, ...], kwargs: Map
             if inspect.isawaitable(pending):
                 await pending
             mine.in_body = False
-        mark_built(module, dict(inputs.arguments), frozenset(module.__dict__) - before)
+        mark_built(module, dict(inputs.arguments), frozenset(vars(module)) - before)
 
 
 def mark_built(module: Module, arguments: dict[str, Any], made: frozenset[str]) -> None:
@@ -173,7 +186,7 @@ def _build_inputs(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, An
     signature = module._record.declaration.build
     parameters = list(signature.parameters.values())
     star = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
-    room = sum(p.kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for p in parameters)
+    room = sum(p.kind in POSITIONAL for p in parameters)
     positional = tuple(fresh(argument) for argument in (args if star else args[:room]))
     taken = {p.name for p in parameters[: len(positional)]}
     named = {name: fresh(value) for name, value in kwargs.items() if name in signature.parameters and name not in taken}
@@ -187,7 +200,7 @@ def _build_inputs(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, An
 
 
 @contextmanager
-def building(build: Build) -> Iterator[None]:
+def building(build: Build) -> Generator[None]:
     """Let code in the block be part of `build`, and end it with the block.
 
     On success it is handed to the outer build, or committed; on any failure it is undone.

@@ -66,7 +66,7 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
                 plain = False
                 break
     if not plain:
-        if is_not_taken(call, args) and (record.flow is None or module._passes_none()):
+        if is_not_taken(call, args) and module._passes_none():
             return declared_outputs(module).nones()
         if holds_symbol(args, kwargs):
             return await call_symbolic(module, args, kwargs, training)

@@ -35,14 +35,14 @@ def get_config(module: Module) -> dict[str, Any]:
     ignored = record.declaration.ignored
     config: dict[str, Any] = {}
     for name in dict.fromkeys((*record.arguments, *(n for n in record.reassigned if _is_parameter(signature, n)))):
-        present = module.__dict__.get(name)
-        if name in record.reassigned and name in module.__dict__ and not isinstance(present, Variable):
+        present = vars(module).get(name)
+        if name in record.reassigned and name in vars(module) and not isinstance(present, Variable):
             value = present
         elif name in record.arguments:
             value = record.arguments[name]
         else:
             continue
-        if name not in ignored and not isinstance(value, Static) and not isinstance(present, Static):
+        if name not in ignored and name not in record.statics and not isinstance(value, Static):
             config[name] = value
     return config
 
@@ -69,6 +69,7 @@ def from_config(cls: type[M], config: Mapping[str, Any]) -> M:
     unknown = [key for key in named if key not in signature.parameters]
     if unknown and not takes_any:
         raise unknown_keyword(cls.__name__, unknown[0], [p.name for p in parameters])
+    star_name = star.name if star is not None else None
     for parameter in parameters:
         positional = parameter.kind is inspect.Parameter.POSITIONAL_ONLY
         if positional or (spread and parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD):
@@ -76,8 +77,8 @@ def from_config(cls: type[M], config: Mapping[str, Any]) -> M:
                 args.append(named.pop(parameter.name))
             elif spread and parameter.default is not parameter.empty:
                 args.append(parameter.default)
-        elif parameter is star and star.name in named:
-            args.extend(named.pop(star.name))
+        elif parameter.name == star_name and star_name in named:
+            args.extend(named.pop(star_name))
     return cls(*args, **named)
 
 

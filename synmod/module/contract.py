@@ -10,10 +10,10 @@ from synmod.data.declare import schema_of
 from synmod.data.model import DataModel
 from synmod.data.schema import Schema
 from synmod.data.subtype import is_subschema
-from synmod.data.value import JsonDataModel
 from synmod.data.validate import validate
+from synmod.data.value import JsonDataModel
 from synmod.errors import SchemaError
-from synmod.flow.nest import aligned, is_leaf, kind_of
+from synmod.flow.nest import MAPPING, SEQUENCE, aligned, is_leaf, kind_of
 from synmod.module.building import is_ready_here
 from synmod.module.inputs import where
 from synmod.module.nests import symbols_of
@@ -29,7 +29,10 @@ MISS = object()
 
 
 class Demand(NamedTuple):
-    """One leaf to be checked: what is demanded, by what, and the argument it is demanded of."""
+    """One leaf to be checked: what is demanded, by what, and the argument it is demanded of.
+
+    A `model` is demanded to be contained: further fields are welcome. Without one the leaf must be of the schema.
+    """
 
     schema: Schema
     model: type[DataModel] | None
@@ -52,7 +55,7 @@ class Contract:
         call = record.declaration.call
         self.models = {p.name: p.model for p in call.positional if p.model is not None}
         self.rest_model = call.rest.model if call.rest is not None else None
-        held = module.__dict__.get("input_spec", getattr(type(module), "_class_input_spec", _UNSET))
+        held = vars(module).get("input_spec", getattr(type(module), "_class_input_spec", _UNSET))
         self.spec = None if held is _UNSET else symbols_of(held, f"{where(module)}: input_spec")
         lifted = held is not _UNSET
         self.built_on: Mapping[str, Any] | None = None
@@ -123,9 +126,9 @@ def _specified(
     module: Module, spec: Any, origin: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Iterator[Demand]:
     pairs = aligned(spec, args[0]) if len(args) == 1 and not (kwargs and kind_of(spec)) else None
-    if pairs is None and kind_of(spec) == 1:
+    if pairs is None and kind_of(spec) == SEQUENCE:
         pairs = aligned(tuple(spec), args)
-    if pairs is None and kind_of(spec) == 2:
+    if pairs is None and kind_of(spec) == MAPPING:
         call = module._record.declaration.call
         named = {p.name: argument for p, argument in zip(call.positional, args, strict=False)}
         pairs = aligned(spec, named | {k: v for k, v in kwargs.items() if k in spec})
@@ -138,7 +141,7 @@ def _specified(
     for path, wanted, leaf in pairs:
         if wanted is not None:
             place = "argument 0" if not path else "argument " + "/".join(map(str, path))
-            yield Demand(wanted._schema, wanted._model, origin, place, leaf)
+            yield Demand(wanted._schema, None, origin, place, leaf)
 
 
 def _built_on(
@@ -171,43 +174,32 @@ def _shape(nest: Any) -> str:
         return "None"
     if is_leaf(nest):
         return str(getattr(nest, "name", None) or type(nest).__name__)
-    if kind_of(nest) == 2:
+    if kind_of(nest) == MAPPING:
         return "{" + ", ".join(f"{key!r}: {_shape(item)}" for key, item in nest.items()) + "}"
     return "(" + ", ".join(map(_shape, nest)) + ")"
 
 
 def _meet(module: Module, demand: Demand) -> bool:
     """Check one leaf: True if its schema alone meets the demand, so that no other value of it need be checked."""
-    leaf, model = demand.leaf, demand.model
+    model = demand.model
+    leaf: Any = demand.leaf
     given = leaf._schema
-    if model is not None and demand.origin.startswith("`"):
-        if contains(given, demand.schema):
-            return _run_validators(leaf, model, demand, module)
-        if isinstance(leaf, JsonDataModel):
-            return _by_value(leaf, model, demand, module)
-        raise _misfit(module, demand)
-    if given is demand.schema or is_subschema(given, demand.schema):
+    is_value = isinstance(leaf, JsonDataModel)
+    if model is None:
+        fits = given is demand.schema or is_subschema(given, demand.schema)
+    else:
+        fits = contains(given, demand.schema)
+        if fits and is_value and not (leaf._model is not None and issubclass(leaf._model, model)):
+            fits = False  # not made from an instance: the class's own validators have not run
+    if fits:
         return True
-    if not isinstance(leaf, JsonDataModel):
+    if not is_value:
         raise _misfit(module, demand)
     try:
-        validate(demand.schema, leaf._json, f"{where(module)}: {demand.place}")
-    except SchemaError as error:
-        raise _misfit(module, demand, error) from None
-    return False
-
-
-def _run_validators(leaf: Any, model: type[DataModel], demand: Demand, module: Module) -> bool:
-    """Run the class's own validators on a value that was not made from an instance; a symbol has nothing to run on."""
-    made_from = leaf._model
-    if not isinstance(leaf, JsonDataModel) or (made_from is not None and issubclass(made_from, model)):
-        return True
-    return _by_value(leaf, model, demand, module)
-
-
-def _by_value(leaf: JsonDataModel[Any], model: type[DataModel], demand: Demand, module: Module) -> bool:
-    try:
-        leaf.to(model)  # what the class declares, checked against its schema and by its validators
+        if model is None:
+            validate(demand.schema, leaf._json, f"{where(module)}: {demand.place}")
+        else:
+            leaf.to(model)  # what the class declares, checked against its schema and by its validators
     except SchemaError as error:
         raise _misfit(module, demand, error) from None
     return False
@@ -219,7 +211,7 @@ def _misfit(module: Module, demand: Demand, cause: SchemaError | None = None) ->
     lines = [
         f"{where(module)}: {demand.place}: got {_title(demand.leaf._schema)}, "
         f"wanted {_title(wanted)}, demanded by {demand.origin}.",
-        *_differences(wanted, got, closed=not demand.origin.startswith("`")),
+        *_differences(wanted, got, closed=demand.model is None),
     ]
     if cause is not None and cause.errors:
         lines += [f"  {p.pointer or '(root)'}: wanted {p.wanted}, got {p.got}" for p in cause.errors]

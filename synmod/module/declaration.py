@@ -17,7 +17,7 @@ from synmod.leaves.naming import snake_case
 UNDECLARED: Final = object()
 """Stands for an annotation that says nothing of data."""
 
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class Parameter(NamedTuple):
@@ -125,7 +125,7 @@ def _read_call(function: Callable[..., Any], accepts_none: bool) -> CallSignatur
     signature = inspect.signature(function)
     parameters = list(signature.parameters.values())[1:]
     hints = resolved_annotations(function)
-    taking = [p for p in parameters if p.kind in _POSITIONAL and p.name != "training"]
+    taking = [p for p in parameters if p.kind in POSITIONAL and p.name != "training"]
     positional = tuple(_read_parameter(p, hints, accepts_none) for p in taking)
     star = next((p for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL), None)
     rest = None if star is None else _read_parameter(star, hints, accepts_none)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -17,14 +17,14 @@ DEFAULT_PHASE = "inference"
 
 
 @contextmanager
-def entered(module: Module, training: bool | None, *, symbolic: bool) -> Iterator[CallFrame]:
+def entered(module: Module, training: bool | None, *, symbolic: bool) -> Generator[CallFrame]:
     """Make the frame of a call of `module` the current one for the block."""
     parent = nearest_live(FRAME.get())
     around = ambient()
     phase = DEFAULT_PHASE if around is None else around.phase or DEFAULT_PHASE
     record = module._record
     if training is None:
-        training = module.__dict__.get("training") if parent is None or parent._training is None else parent._training
+        training = vars(module).get("training") if parent is None or parent._training is None else parent._training
     if parent is None:
         frame: CallFrame = RootFrame(record, training, phase, symbolic, paths_below(module))
     else:

@@ -59,8 +59,8 @@ def holds_symbol(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
 
 
 def convert_arguments(
-    module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Check the signature and the leaves, and turn model instances into values.
 
     Args:

@@ -48,20 +48,16 @@ class ModuleMeta(ABCMeta):
 
     _declaration: ClassDeclaration
 
-    def __new__(
-        mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], /, **kwargs: Any
-    ) -> ModuleMeta:
+    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], /, **kwargs: Any) -> ModuleMeta:
         if not namespace.get("_is_module_base"):
             _check_namespace(name, namespace)
             for public, kept in _SPECS.items():
-                if public in namespace and not hasattr(namespace[public], "__get__") or isinstance(
-                    namespace.get(public), type
-                ):
-                    namespace[kept] = namespace.pop(public)
+                if public in namespace and not isinstance(namespace[public], property):
+                    namespace[kept] = namespace.pop(public)  # the name itself is a property of every instance
         build = namespace.get("build")
         if build is not None:
             namespace["build"] = BuildMethod(build)
-        return super().__new__(mcls, name, bases, namespace, **kwargs)
+        return ABCMeta.__new__(mcls, name, bases, namespace, **kwargs)
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], /, **kwargs: Any) -> None:
         super().__init__(name, bases, namespace, **kwargs)
@@ -70,7 +66,7 @@ class ModuleMeta(ABCMeta):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         """Record the arguments, make the instance, and note that its construction is over."""
         arguments = capture(cls._declaration, args, kwargs)
-        module = cast("Any", cls.__new__(cls, *args, **kwargs))
+        module = cast("Any", cast("Any", cls).__new__(cls, *args, **kwargs))
         if isinstance(module, cls):
             record = module._record
             record.arguments = arguments
@@ -90,7 +86,9 @@ def _check_namespace(name: str, namespace: Mapping[str, Any]) -> None:
             kind = type(cast("object", function)).__name__
             raise ConfigError(f"class {name}: {method} is a {kind}; write `async def {method}(self, ...)`.")
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-            raise ConfigError(f"class {name}: {method} is a generator; write `async def {method}(self, ...)` and return.")
+            raise ConfigError(
+                f"class {name}: {method} is a generator; write `async def {method}(self, ...)` and return."
+            )
     for attribute, value in namespace.items():
         if attribute in READ_ONLY:
             raise ConfigError(

@@ -1,24 +1,25 @@
-"""`Module`: a table of contents. Each chapter is a file of this room; methods are one or two lines that call into it."""
+"""`Module`: a table of contents. Each chapter is a file of this room; methods are a line or two that call into it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
 from synmod.errors import ConfigError
 from synmod.leaves.naming import check_name
-from synmod.module import building, config, copies, symbolic, variables
+from synmod.module import building, config, copies, variables
 from synmod.module.attributes import delete_attribute, set_attribute
-from synmod.module.arguments import unknown_keyword
 from synmod.module.build_config import build_config_json, build_from_config
-from synmod.module.build_method import Nothing
+from synmod.module.build_method import empty_build
 from synmod.module.calling import call_module
+from synmod.module.construction import construct
 from synmod.module.contract import input_spec_of
 from synmod.module.metaclass import ModuleMeta
 from synmod.module.outputs import declared_outputs
 from synmod.module.paths import current_path
 from synmod.module.record import ModuleRecord
-from synmod.module.typing import Calls
+from synmod.module.symbolic import default_output_spec
+from synmod.module.typing import AsyncCallee, PlainCallee
 from synmod.scope.counters import CallCounters
 from synmod.scope.hooks import Hook, check_hook
 from synmod.scope.rewards import add_reward, rewards_of
@@ -27,7 +28,7 @@ from synmod.tree import Param, Variable, views
 if TYPE_CHECKING:
     from synmod.scope.scopes import NameScope
 
-M = TypeVar("M", bound="Module")
+R = TypeVar("R")
 
 
 class Module(metaclass=ModuleMeta):
@@ -64,6 +65,7 @@ class Module(metaclass=ModuleMeta):
     _record: ModuleRecord
 
     if TYPE_CHECKING:
+        # attributes of a wide type, so that a method of any signature may override them
         call: Callable[..., Any]
         build: Callable[..., Any]
         compute_output_spec: Callable[..., Any]
@@ -77,32 +79,23 @@ class Module(metaclass=ModuleMeta):
             hooks: Sequence[Hook] | None = None,
         ) -> None: ...
 
-        def __call__(self: Calls[R], /, *args: Any, training: bool | None = None, **kwargs: Any) -> Any: ...
+        @overload
+        def __call__(
+            self: AsyncCallee[R], /, *args: Any, training: bool | None = None, **kwargs: Any
+        ) -> Coroutine[Any, Any, R]: ...
+        @overload
+        def __call__(
+            self: PlainCallee[R], /, *args: Any, training: bool | None = None, **kwargs: Any
+        ) -> Coroutine[Any, Any, R]: ...
+        def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
 
     else:
-
-        def __init__(self, *, name=None, description=None, trainable=True, hooks=None, **unknown):
-            if unknown:
-                known = ["name", "description", "trainable", "hooks"]
-                raise unknown_keyword(type(self).__name__, next(iter(unknown)), known)
-            record = self._record
-            if name is not None:
-                record.name = check_name(name)
-            if description is not None:
-                self.description = description
-            self.trainable = trainable
-            for hook in hooks or ():
-                self.add_hook(hook)
-
+        __init__ = construct
         __call__ = call_module
+        build = empty_build
+        compute_output_spec = default_output_spec
 
-        def build(self, *_inputs, **_named):
-            return Nothing()
-
-        async def compute_output_spec(self, *args, **kwargs):
-            return await symbolic.default_output_spec(self, args, kwargs)
-
-    def __new__(cls: type[M], *_args: Any, **_kwargs: Any) -> M:
+    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
         module = object.__new__(cls)
         object.__setattr__(module, "_record", ModuleRecord(cls._declaration, None))
         return module
@@ -246,7 +239,7 @@ class Module(metaclass=ModuleMeta):
 
     @input_spec.setter
     def input_spec(self, spec: Any) -> None:
-        self.__dict__["input_spec"] = spec
+        vars(self)["input_spec"] = spec
         self._record.contract = None
 
     @property
@@ -256,7 +249,7 @@ class Module(metaclass=ModuleMeta):
 
     @output_spec.setter
     def output_spec(self, spec: Any) -> None:
-        self.__dict__["output_spec"] = spec
+        vars(self)["output_spec"] = spec
         self._record.declared = None
 
     def get_build_config(self) -> dict[str, Any] | None:
@@ -275,6 +268,10 @@ class Module(metaclass=ModuleMeta):
         """The inputs that a module knows by itself; a functional program has its Inputs."""
         return ()
 
+    def _passes_none(self) -> bool:
+        """Tell whether a call with None where none is taken is passed over; a program at its door refuses it."""
+        return True
+
     # -- config and copies --------------------------------------------------------------------------------------------
 
     def get_config(self) -> dict[str, Any]:
@@ -286,7 +283,7 @@ class Module(metaclass=ModuleMeta):
         return config.get_config(self)
 
     @classmethod
-    def from_config(cls: type[M], config_: Mapping[str, Any]) -> M:
+    def from_config(cls, config_: Mapping[str, Any]) -> Self:
         """Make a module from what `get_config` returned.
 
         Raises:
@@ -294,7 +291,7 @@ class Module(metaclass=ModuleMeta):
         """
         return config.from_config(cls, config_)
 
-    def clone(self: M, name: str | None = None) -> M:
+    def clone(self, name: str | None = None) -> Self:
         """Copy this module: structure copied, frozen values shared, hooks kept, counters at zero, models shared.
 
         Raises:
@@ -302,7 +299,7 @@ class Module(metaclass=ModuleMeta):
         """
         return copies.clone(self, name)
 
-    def __deepcopy__(self: M, memo: dict[int, Any]) -> M:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return copies.deepcopy(self, memo)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -313,11 +310,11 @@ class Module(metaclass=ModuleMeta):
 
     # -- modes, hooks, counters ---------------------------------------------------------------------------------------
 
-    def train(self: M) -> M:
+    def train(self) -> Self:
         """Set `training` (and `deterministic`) wherever a node below has such an attribute, and here."""
         return copies.set_mode(self, training=True)
 
-    def eval(self: M) -> M:
+    def eval(self) -> Self:
         """The counterpart of `train`."""
         return copies.set_mode(self, training=False)
 
@@ -403,4 +400,3 @@ class Module(metaclass=ModuleMeta):
 
     def __delattr__(self, name: str) -> None:
         delete_attribute(self, name)
-

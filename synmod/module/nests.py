@@ -9,7 +9,7 @@ from synmod.data.model import DataModel
 from synmod.data.symbol import SymbolicDataModel, symbol
 from synmod.data.value import JsonDataModel
 from synmod.errors import ArgumentError
-from synmod.flow.nest import is_leaf, kind_of, leaves, map_leaves
+from synmod.flow.nest import MAPPING, is_leaf, kind_of, leaves, map_leaves
 
 
 def symbols_of(spec: Any, where: str) -> Any:
@@ -29,13 +29,13 @@ def symbols_of(spec: Any, where: str) -> Any:
     """
     if spec is None or _is_declaration(spec):
         return _symbol(spec, where)
-    if kind_of(spec) == 2 and not any(_is_declaration(leaf) for leaf in leaves(spec)):
+    if kind_of(spec) == MAPPING and not any(_is_declaration(leaf) for leaf in leaves(spec)):
         return _symbol(spec, where)
     if is_leaf(spec):
         raise ArgumentError(
             f"{where}: {spec!r} declares no data; give a data model, a schema, a symbol, or a nest of them."
         )
-    if kind_of(spec) == 2:
+    if kind_of(spec) == MAPPING:
         return {key: symbols_of(item, where) for key, item in spec.items()}
     items = [symbols_of(item, where) for item in spec]
     return type(spec)(*items) if hasattr(spec, "_fields") else type(spec)(items)
@@ -63,4 +63,6 @@ def fresh(nest: Any) -> Any:
 
 
 def _fresh_leaf(leaf: Any) -> Any:
-    return symbol(leaf._schema, leaf._model, leaf._label) if isinstance(leaf, JsonDataModel | SymbolicDataModel) else leaf
+    return (
+        symbol(leaf._schema, leaf._model, leaf._label) if isinstance(leaf, JsonDataModel | SymbolicDataModel) else leaf
+    )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from synmod.errors import GraphError
 from synmod.flow.nest import is_leaf, map_leaves
 from synmod.lm import LanguageModel
-from synmod.module.config import get_config
 from synmod.module.module import Module
 from synmod.module.paths import note_edit
 from synmod.module.record import Blueprint, ModuleRecord
@@ -31,9 +31,9 @@ def children(module: Module) -> Iterable[tuple[str, Any]]:
             if name not in hidden:
                 yield name, Static(value) if name in statics else value
     if not hidden and not statics:
-        yield from module.__dict__.items()
+        yield from vars(module).items()
         return
-    for name, value in module.__dict__.items():
+    for name, value in vars(module).items():
         if name not in hidden:
             yield name, Static(value) if name in statics else value
 
@@ -61,13 +61,13 @@ def blueprint(module: Module) -> Blueprint:
         removed=tuple(record.removed),
         made_in_build=record.made_in_build,
         flow=record.flow,
-        ignored={name: module.__dict__[name] for name in ignored if name in module.__dict__} if ignored else {},
+        ignored={name: vars(module)[name] for name in ignored if name in vars(module)} if ignored else {},
     )
 
 
 def _create_empty(made: Blueprint) -> Module:
-    module: Module = object.__new__(made.cls)
-    record = ModuleRecord(made.cls._declaration, made.arguments)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+    module = object.__new__(made.cls)
+    record = ModuleRecord(made.cls._declaration, made.arguments)
     object.__setattr__(module, "_record", record)
     record.name, record.description, record.trainable = made.name, made.description, made.trainable
     record.given = made.given
@@ -96,7 +96,7 @@ def _put(module: Module, name: str, value: Any) -> None:
         module._record.statics.add(name)
         value = value.value  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if name in _SPECIAL:
-        module.__dict__[name] = value
+        vars(module)[name] = value
     else:
         object.__setattr__(module, name, value)
 
@@ -109,7 +109,7 @@ def _set_key(module: Module, name: Any, value: Any) -> None:
 
 
 def _pop_key(module: Module, name: Any) -> Any:
-    value = module.__dict__.pop(name)
+    value = vars(module).pop(name)
     record = module._record
     record.removed.append(name)
     if record.sealed:
@@ -120,7 +120,7 @@ def _pop_key(module: Module, name: Any) -> Any:
 
 def _clear(module: Module) -> None:
     for name, _ in list(children(module)):
-        module.__dict__.pop(name, None)
+        vars(module).pop(name, None)
 
 
 def _map_refs(made: Blueprint, fn: Callable[[Any], Any]) -> Blueprint:
@@ -136,13 +136,17 @@ def _compared(made: Blueprint) -> Any:
         "arguments": dict(made.arguments or {}),
         "labels": [made.name, made.description, made.trainable],
         "built": made.built,
-        "build": {name: nest for name, nest in (made.build_config or {}).items()},
+        "build": dict(made.build_config or {}),
         "flow": made.flow,
     }
 
 
 def _copied(old: Module, new: Module) -> None:
     new._record.hooks = old._record.hooks
+
+
+def _has_no_children(lm: Any, *_: Any) -> None:
+    raise GraphError(f"{lm!r} is a language model: it has no children, and only a load makes one.")
 
 
 register_impl(
@@ -168,12 +172,11 @@ register_impl(
 register_impl(
     NodeImpl(
         LanguageModel,
-        flatten=lambda lm: ((), None),
-        set_key=lambda lm, key, value: None,
-        pop_key=lambda lm, key: None,
-        create_empty=lambda metadata: metadata,
+        flatten=lambda _lm: ((), None),
+        set_key=_has_no_children,
+        pop_key=_has_no_children,
+        create_empty=_has_no_children,
         by_reference=True,
         subclasses=True,
     )
 )
-_ = get_config

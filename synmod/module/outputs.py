@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from synmod.data.model import DataModel
 from synmod.data.schema import Schema
 from synmod.data.subtype import is_subschema
 from synmod.data.symbol import SymbolicDataModel
-from synmod.data.value import JsonDataModel, to_value, wrap
 from synmod.data.typed import validator_faults
 from synmod.data.validate import validate
+from synmod.data.value import JsonDataModel, to_value, wrap
 from synmod.errors import CallError, SchemaError
-from synmod.flow.nest import aligned, kind_of, leaves, map_leaves, pack
+from synmod.flow.nest import MAPPING, aligned, kind_of, leaves, map_leaves, pack
 from synmod.leaves.frozen import frozen
 from synmod.module.contract import ANY_CLASS
 from synmod.module.declaration import UNDECLARED
@@ -38,9 +38,10 @@ class DeclaredOutputs:
 
     def __init__(self, module: Module) -> None:
         declaration = module._record.declaration
-        spec = module.__dict__.get("output_spec", getattr(type(module), "_class_output_spec", _UNSET))
+        spec = vars(module).get("output_spec", getattr(type(module), "_class_output_spec", _UNSET))
         if spec is _UNSET or spec is None:
-            spec = declaration.call.outputs
+            flow = module._record.flow
+            spec = declaration.call.outputs if flow is None else flow.output_symbols()
         self.nothing = spec is UNDECLARED
         self.nest: Any = None if self.nothing else symbols_of(spec, f"{where(module)}: output_spec")
         self.is_single = isinstance(self.nest, SymbolicDataModel)
@@ -109,11 +110,11 @@ def check_output(module: Module, output: Any) -> Any:
 def _fits(module: Module, declared: DeclaredOutputs | None, wanted: SymbolicDataModel | None, x: Any, at: str) -> Any:
     if wanted is None:
         return _undeclared(module, x)
-    value = to_value(x) if isinstance(x, DataModel) else x
-    if not isinstance(value, JsonDataModel):
-        if isinstance(value, dict):
-            return _wrapped(module, wanted, value, at)
-        raise _no_data(module, value, at)
+    if isinstance(x, dict):
+        return _wrapped(module, wanted, cast("dict[str, Any]", x), at)
+    value = as_value(x)
+    if value is None:
+        raise _no_data(module, x, at)
     schema, given = wanted._schema, value._schema
     model = wanted._model
     foreign = model is not None and not (value._model is not None and issubclass(value._model, model))
@@ -130,6 +131,13 @@ def _fits(module: Module, declared: DeclaredOutputs | None, wanted: SymbolicData
     if foreign:
         _run_validators(module, model, value, at)
     return value
+
+
+def as_value(x: object) -> JsonDataModel[Any] | None:
+    """Turn a model instance into a value, leave a value, and give None for everything else."""
+    if isinstance(x, DataModel):
+        return to_value(x)
+    return cast("JsonDataModel[Any]", x) if isinstance(x, JsonDataModel) else None
 
 
 def _run_validators(module: Module, model: Any, value: JsonDataModel[Any], at: str) -> None:
@@ -150,13 +158,12 @@ def _wrapped(module: Module, wanted: SymbolicDataModel, x: dict[str, Any], at: s
 
 def _undeclared(module: Module, output: Any) -> Any:
     def convert(leaf: Any) -> Any:
-        if leaf is None or isinstance(leaf, JsonDataModel):
-            return leaf
-        if isinstance(leaf, DataModel):
-            return to_value(leaf)
-        raise _no_data(module, leaf, "")
+        value = as_value(leaf)
+        if value is None and leaf is not None:
+            raise _no_data(module, leaf, "")
+        return value
 
-    if kind_of(output) == 2 and not any(isinstance(x, JsonDataModel | DataModel | None) for x in leaves(output)):
+    if kind_of(output) == MAPPING and not any(isinstance(x, JsonDataModel | DataModel | None) for x in leaves(output)):
         raise _no_data(module, output, "")
     return map_leaves(convert, output)
 
@@ -165,7 +172,7 @@ def _no_data(module: Module, x: Any, at: str) -> CallError:
     start = f"{where(module)}: call returned {_kind(x)}{at}, which is no data."
     if isinstance(x, SymbolicDataModel):
         return CallError(
-            f"{where(module)}: call returned a symbol{at} where values went in: return what was computed from the inputs."
+            f"{where(module)}: call returned a symbol{at} where values went in: return what the inputs give."
         )
     if inspect.isawaitable(x):
         return CallError(f"{start} Write `return await ...`.")
@@ -192,10 +199,11 @@ def symbolic_outputs(module: Module, outputs: Any) -> Any:
     """
 
     def as_symbol(leaf: Any) -> Any:
-        if isinstance(leaf, DataModel):
-            leaf = to_value(leaf)
-        if leaf is None or isinstance(leaf, JsonDataModel | SymbolicDataModel):
+        if leaf is None or isinstance(leaf, SymbolicDataModel):
             return leaf
-        raise _no_data(module, leaf, "")
+        value = as_value(leaf)
+        if value is None:
+            raise _no_data(module, leaf, "")
+        return value
 
     return fresh(map_leaves(as_symbol, outputs))

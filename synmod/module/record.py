@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from synmod.module.building import Build
     from synmod.module.contract import Contract
     from synmod.module.declaration import ClassDeclaration
+    from synmod.module.module import Module
     from synmod.module.outputs import DeclaredOutputs
     from synmod.scope.hooks import Hook
 
@@ -103,7 +104,7 @@ class ModuleRecord:
 class Blueprint:
     """What a graph definition keeps of a module besides its children: enough to make it again without a constructor."""
 
-    cls: type
+    cls: type[Module]
     name: str
     description: str
     trainable: bool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from synmod.errors import SealedError
 from synmod.leaves.paths import KeyPath, path_str
@@ -29,7 +29,8 @@ def seal(module: Module) -> None:
 def layout_of(module: Module) -> dict[str, Any]:
     """What the module's containers hold of nodes and Variables, by attribute."""
     layout: dict[str, Any] = {}
-    for name, value in module.__dict__.items():
+    value: object
+    for name, value in vars(module).items():
         if kind_of_type(type(value)) in _CONTAINERS:
             found = [(path, id(x)) for path, x in held(value)]
             if found:
@@ -39,7 +40,7 @@ def layout_of(module: Module) -> dict[str, Any]:
 
 def held(value: Any) -> Iterator[tuple[KeyPath, Any]]:
     """Yield the nodes and Variables that `value` is or holds, with their paths below it; nodes are not entered."""
-    todo: list[tuple[KeyPath, Any]] = [((), value)]
+    todo: list[tuple[KeyPath, object]] = [((), value)]
     seen: set[int] = set()
     while todo:
         at, x = todo.pop()
@@ -57,7 +58,7 @@ _CONTAINERS = frozenset({SEQUENCE, DICT, TREE})
 def _items(container: Any, kind: int) -> list[tuple[Any, Any]]:
     if kind == DICT:
         return list(container.items())
-    return list(enumerate(container)) if kind == SEQUENCE else take_apart(container)[0]
+    return list(enumerate(cast("list[Any]", container))) if kind == SEQUENCE else take_apart(container)[0]
 
 
 def holds_structure(value: Any) -> bool:
@@ -90,7 +91,7 @@ def check_assignment(module: Module, name: str, value: Any) -> None:
     Raises:
         SealedError: It would add, replace or remove a node or a Variable.
     """
-    old = module.__dict__.get(name)
+    old = vars(module).get(name)
     if value is old or not (holds_structure(value) or holds_structure(old)):
         return
     if _is_swap(old, value):
@@ -101,11 +102,11 @@ def check_assignment(module: Module, name: str, value: Any) -> None:
 
 def check_deletion(module: Module, name: str) -> None:
     """Raise SealedError if deleting the attribute would take a node or a Variable out of a sealed module."""
-    if holds_structure(module.__dict__.get(name)):
+    if holds_structure(vars(module).get(name)):
         raise SealedError(_text(module, name, f"attribute {name!r} was to be deleted"))
 
 
-def _is_swap(old: Any, new: Any) -> bool:
+def _is_swap(old: object, new: object) -> bool:
     """Tell whether both are by-reference nodes of one kind: no state hangs on those."""
     if kind_of_type(type(old)) != NODE or kind_of_type(type(new)) != NODE:
         return False

@@ -27,7 +27,7 @@ _REMEDIES = (
 )
 
 
-async def call_symbolic(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], training: bool | None) -> Any:
+async def call_symbolic(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
     """Call `module` on symbols.
 
     Args:
@@ -73,7 +73,7 @@ def _declared_by_user(module: Module, outputs: Any) -> Any:
     return symbols_of(outputs, f"{module.name}: compute_output_spec")
 
 
-async def default_output_spec(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+async def default_output_spec(module: Module, /, *args: Any, **kwargs: Any) -> Any:
     """What `Module.compute_output_spec` answers: the declared outputs, else those of a trace."""
     declared = declared_outputs(module)
     if not declared.nothing:

@@ -61,13 +61,13 @@ class Undo:
             return
         self._seen.add(id(module))
         record = module._record
-        attributes = dict(module.__dict__)
+        attributes = dict(vars(module))
         fields = [(name, getattr(record, name)) for name in _FIELDS]
         copies = [(name, type(getattr(record, name))(getattr(record, name))) for name in _CONTAINERS]
 
         def restore() -> None:
-            module.__dict__.clear()
-            module.__dict__.update(attributes)
+            vars(module).clear()
+            vars(module).update(attributes)
             for name, value in (*fields, *copies):
                 setattr(record, name, value)
 
@@ -89,7 +89,8 @@ class Undo:
 
         def restore() -> None:
             container.clear()
-            (container.extend if isinstance(container, list | deque) else container.update)(content)
+            fill = container.extend if type(container) in (list, deque) else container.update
+            fill(content)
 
         self._restore.append(restore)
 

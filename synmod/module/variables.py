@@ -10,7 +10,7 @@ from synmod.leaves.naming import unused
 from synmod.leaves.suggest import did_you_mean
 from synmod.module.inputs import where
 from synmod.module.sealing import refuse_if_sealed
-from synmod.tree import Param, Variable
+from synmod.tree import Variable
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
@@ -24,13 +24,13 @@ def add_variable(
     trainable: bool | None,
     name: str | None,
     description: str | None,
-    type: type[Variable],
+    kind: type[Variable],
 ) -> Variable:
     """Make a Variable and hold it under its name until it is assigned to an attribute."""
     refuse_if_sealed(module, name or "variable", "a Variable")
-    if not (isinstance(type, object) and issubclass(type, Variable)):
-        raise ArgumentError(f"{where(module)}: type={type!r} is no Variable type; use sm.Param, sm.Memory, ...")
-    variable = type(
+    if not issubclass(kind, Variable):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass any class
+        raise ArgumentError(f"{where(module)}: type={kind!r} is no Variable type; use sm.Param, sm.Memory, ...")
+    variable = kind(
         initializer=initializer,
         data_model=data_model,
         schema=schema,
@@ -38,7 +38,7 @@ def add_variable(
         name=name,
         description=description,
     )
-    attribute = unused(variable.name, _Taken(module))
+    attribute = unused(variable.name or "variable", _Taken(module))
     module._record.provisional[attribute] = variable
     object.__setattr__(module, attribute, variable)
     return variable
@@ -51,7 +51,7 @@ class _Taken:
         self.module = module
 
     def __contains__(self, name: object) -> bool:
-        return name in self.module.__dict__ or hasattr(type(self.module), str(name))
+        return name in vars(self.module) or hasattr(type(self.module), str(name))
 
 
 def settle(module: Module, attribute: str, value: Any) -> None:
@@ -62,14 +62,14 @@ def settle(module: Module, attribute: str, value: Any) -> None:
         if not any(variable is one for one in held):
             continue
         del provisional[name]
-        if name == attribute or module.__dict__.get(name) is not variable:
+        if name == attribute or vars(module).get(name) is not variable:
             continue
-        if attribute in module.__dict__:
-            del module.__dict__[name]
+        if attribute in vars(module):
+            del vars(module)[name]
             continue
-        items = [(attribute if key == name else key, item) for key, item in module.__dict__.items()]
-        module.__dict__.clear()
-        module.__dict__.update(items)
+        items = [(attribute if key == name else key, item) for key, item in vars(module).items()]
+        vars(module).clear()
+        vars(module).update(items)
 
 
 def get_variable(module: Module, name: str | None, index: int | None) -> Variable:
@@ -79,7 +79,7 @@ def get_variable(module: Module, name: str | None, index: int | None) -> Variabl
     by_path = module.variables_by_path()
     if index is not None:
         found = tuple(by_path.values())
-        if not isinstance(index, int) or isinstance(index, bool) or not -len(found) <= index < len(found):
+        if isinstance(index, bool) or not -len(found) <= index < len(found):
             raise GraphError(f"{where(module)}: no Variable at index {index!r}; there are {len(found)}.")
         return found[index]
     named = [(path, variable) for path, variable in by_path.items() if variable.name == name]
@@ -93,6 +93,3 @@ def get_variable(module: Module, name: str | None, index: int | None) -> Variabl
         f"{where(module)}: no Variable is named {name!r}.{did_you_mean(name, names)} "
         f"There are: {', '.join(map(str, names)) or 'none'}."
     )
-
-
-DEFAULT_TYPE = Param

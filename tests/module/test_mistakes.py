@@ -1,0 +1,253 @@
+"""What mistakes say: where, what was got, what was wanted, the next step."""
+
+import re
+
+import pytest
+
+from synmod.data import DataModel, SymbolicDataModel
+from synmod.errors import (
+    CallError,
+    ConfigError,
+    DataError,
+    NotBuiltError,
+    SchemaError,
+    SynmodError,
+)
+from synmod.module import Module
+from tests.module.models import Answer, Built, Echo, Notes, Query, Reply
+
+q = Query(question="x")
+
+
+class Wide(DataModel):
+    """Two required fields."""
+
+    a: str
+    b: int
+
+
+class TakesWide(Module):
+    """Wants both."""
+
+    async def call(self, inputs: Wide, *, mood="calm"):
+        return inputs
+
+
+async def said(pending) -> str:
+    """The message of the error that awaiting raises."""
+    with pytest.raises(SynmodError) as caught:
+        await pending
+    return str(caught.value)
+
+
+async def test_a_forgotten_await_names_await():
+    """On an input, and in an operator."""
+    echo = Echo()
+    pending = echo(q)
+    assert "await" in await said(echo(pending))
+    pending.close()
+    pending = echo(q)
+    with pytest.raises(DataError, match="await"):
+        SymbolicDataModel(data_model=Query) + pending
+    pending.close()
+
+
+async def test_a_text_names_the_model_and_its_only_text_field():
+    """`Query(question='...')`, not a general remark."""
+    text = await said(Reply()("What?"))
+    assert "'reply' (Reply)" in text
+    assert "argument 0 is a str" in text
+    assert "Query(question='...')" in text
+    assert "by keyword" not in text
+
+
+async def test_without_a_contract_a_text_names_a_chat_message():
+    """The nearest thing to a text that is data."""
+    assert "sm.ChatMessage(role='user', content=" in await said(Echo()("hello"))
+
+
+async def test_by_keyword_is_said_only_where_there_is_one():
+    """Where `call` has a further parameter, `training` aside."""
+
+    class Trains(Module):
+        async def call(self, inputs, training=False):
+            return inputs
+
+    assert "by keyword" in await said(TakesWide()("x"))
+    assert "by keyword" not in await said(Trains()("x"))
+    assert "Wide(...)" in await said(TakesWide()("x"))
+
+
+async def test_a_dict_of_plain_json_names_json_data_model():
+    """With the place where it stands."""
+    text = await said(Reply()({"question": "x"}))
+    assert "sm.JsonDataModel(x, data_model=Query)" in text
+    text = await said(Echo()({"docs": [q, q, 3]}))
+    assert "argument 0, key 'docs', index 2" in text
+    assert "is an int" in text
+
+
+async def test_a_class_names_an_instance_and_input():
+    """A data-model class has no value."""
+    text = await said(Reply()(Query))
+    assert "Query(...)" in text
+    assert "sm.Input(data_model=Query)" in text
+
+
+async def test_a_pydantic_model_is_told_to_derive():
+    """From sm.DataModel."""
+    import pydantic
+
+    class Plain(pydantic.BaseModel):
+        question: str
+
+    assert "derive it from sm.DataModel" in await said(Reply()(Plain(question="x")))
+
+
+async def test_the_wrong_model_names_both_sides():
+    """Path, argument, what is missing, unexpected or of other type, and where the contract came from."""
+
+    class Other(DataModel):
+        a: int
+
+    text = await said(TakesWide(name="wide")(Other(a=1)))
+    for part in ("'wide' (TakesWide)", "argument 0", "Other(a)", "Wide(a, b)", "missing: 'b'", "'a' is integer"):
+        assert part in text
+    built = Built()
+    await built(q)
+    text = await said(built(Answer(answer="x")))
+    for part in ("missing: 'question'", "unexpected: 'answer'", "built on"):
+        assert part in text
+
+
+async def test_swapped_and_missing_inputs_name_both_sides():
+    """Inputs swapped, one too many, one too few."""
+
+    class Two(Module):
+        async def call(self, a: Query, b: Answer):
+            return a
+
+    two = Two()
+    answer = Answer(answer="y")
+    assert "argument 0: got Answer(answer), wanted Query(question)" in await said(two(answer, q))
+    assert "call(a: " in await said(two(q))
+    assert "call(a: " in await said(two(q, answer, q))
+
+
+async def test_another_structure_names_both():
+    """A list where one model belongs, or two where three do."""
+
+    class Spec(Module):
+        def __init__(self):
+            self.input_spec = [Query, Answer]
+
+        async def call(self, inputs):
+            return inputs[0]
+
+    spec = Spec()
+    await spec((q, Answer(answer="x")))
+    text = await said(spec([q]))
+    assert "structure" in text
+    assert "input_spec" in text
+    assert "got a list" in await said(Reply()([q]))
+
+
+async def test_misspelt_names_are_guessed():
+    """Constructor keywords, config keys and fields."""
+    with pytest.raises(ConfigError, match=r"Did you mean 'hooks'.*name, description, trainable, hooks"):
+        Echo(hook=[])
+    with pytest.raises(ConfigError, match="Did you mean 'name'"):
+        Echo.from_config({"nmae": "x"})
+
+    class Mood(Module):
+        def __init__(self, mood, **kwargs):
+            super().__init__(**kwargs)
+
+    with pytest.raises(ConfigError, match="Did you mean 'trainable'"):
+        Mood("good", trainble=False)
+
+    class ReadsWrong(Module):
+        async def call(self, inputs):
+            return Answer(answer=inputs["questoin"])
+
+    assert "Did you mean 'question'" in await said(ReadsWrong()(q))
+
+
+@pytest.mark.parametrize("output", ["text", {"answer": "x"}, 3, [1], object()])
+async def test_an_output_that_is_no_data_names_its_type_and_the_remedy(output):
+    """Wrap it, or declare the output."""
+
+    class Returns(Module):
+        async def call(self, inputs):
+            return output
+
+    text = await said(Returns()(q))
+    assert f" {type(output).__name__}" in text or "int" in text
+    assert "-> Answer" in text
+
+
+async def test_a_coroutine_as_output_names_await():
+    """A forgotten await in front of the last call."""
+
+    class Forgets(Module):
+        async def call(self, inputs):
+            return Echo()(inputs)
+
+    module = Forgets()
+    with pytest.raises(CallError, match="await") as caught, pytest.warns(RuntimeWarning, match="never awaited"):
+        try:
+            await module(q)
+        except CallError as error:
+            error.__traceback__ = None
+            import gc
+
+            gc.collect()
+            raise
+    assert caught
+
+
+def test_listing_variables_before_build_names_the_line():
+    """With the module and `sm.build`."""
+
+    class Outer(Module):
+        def __init__(self):
+            self.inner = Built()
+
+        async def call(self, inputs):
+            return await self.inner(inputs)
+
+    for view in ("variables", "trainable_variables", "non_trainable_variables"):
+        with pytest.raises(NotBuiltError, match=r"inner.*sm\.build"):
+            getattr(Outer(), view)
+
+
+def test_a_class_that_cannot_be_is_refused_when_it_is_made():
+    """ConfigError naming class and attribute."""
+    from synmod.tree import Param
+
+    cases = {
+        "define call": {"__call__": lambda self: None},
+        "generator": {"call": lambda self: (yield)},
+        "staticmethod": {"call": staticmethod(lambda: None)},
+        "classmethod": {"build": classmethod(lambda cls: None)},
+        "'variables'": {"variables": ()},
+        "'path'": {"path": "x"},
+        "'prompt' is a Variable": {"prompt": Param("x")},
+    }
+    for text, namespace in cases.items():
+        with pytest.raises(ConfigError, match=re.escape(text)) as caught:
+            type("Wrong", (Module,), namespace)
+        assert "Wrong" in str(caught.value)
+
+
+async def test_an_optional_field_that_may_be_missing_is_no_misfit():
+    """Further fields are welcome, annotations do not matter, and a value that fits is taken."""
+
+    class Loose(DataModel):
+        question: str
+        more: str = "more"
+
+    await Reply()(Loose(question="x"))
+    await TakesWide()(Wide(a="x", b=1))
+    with pytest.raises(SchemaError):
+        await TakesWide()(Notes())

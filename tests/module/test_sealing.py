@@ -1,0 +1,84 @@
+"""Sealing: structure stays as it was built, and a change of it is found at its line."""
+
+import pytest
+
+from synmod.errors import SealedError
+from synmod.module import Module
+from synmod.tree import Param, split
+from tests.module.models import Echo, Query
+
+q = Query(question="x")
+
+
+class Holds(Module):
+    """Holds a child, a Variable, a list of children, and plain values."""
+
+    def __init__(self):
+        super().__init__()
+        self.child = Echo()
+        self.v = self.add_variable("x", name="v")
+        self.many = [Echo(), {"k": Echo()}]
+        self.plain = {"n": [1, 2]}
+
+    async def call(self, inputs):
+        return inputs
+
+
+async def test_structure_is_closed_after_the_first_call():
+    """Assigning, replacing or deleting a node or Variable is refused at that line; values stay open."""
+    holds = Holds()
+    holds.early = Echo()
+    await holds(q)
+    for change in (
+        lambda: setattr(holds, "child", Echo()),
+        lambda: setattr(holds, "new", Echo()),
+        lambda: setattr(holds, "v", Param("y")),
+        lambda: setattr(holds, "v", None),
+        lambda: setattr(holds, "many", []),
+        lambda: delattr(holds, "child"),
+        lambda: delattr(holds, "many"),
+        lambda: holds.add_variable("z"),
+    ):
+        with pytest.raises(SealedError):
+            change()
+    holds.plain = {"n": []}
+    holds.note = "x"
+    del holds.note
+    holds.v.assign("y")
+    holds.trainable = False
+    holds.child = holds.child
+
+
+@pytest.mark.parametrize("change", ["append", "replace", "deep", "remove"])
+async def test_a_container_changed_behind_the_back_is_found(change):
+    """At the next structural operation, naming the path."""
+    holds = Holds()
+    await holds(q)
+    {
+        "append": lambda: holds.many.append(Echo()),
+        "replace": lambda: holds.many.__setitem__(0, Echo()),
+        "deep": lambda: holds.many[1].update(k=Echo()),
+        "remove": lambda: holds.many.pop(),
+    }[change]()
+    with pytest.raises(SealedError, match="many"):
+        split(holds)
+
+
+async def test_a_list_that_holds_no_structure_may_change():
+    """Plain values are config, not structure."""
+    holds = Holds()
+    await holds(q)
+    holds.plain["n"].append(3)
+    split(holds)
+
+
+async def test_a_variable_is_never_lost_and_has_one_path():
+    """`add_variable` holds it under its name until an attribute takes its place."""
+    module = Holds()
+    module.add_variable(1, name="loose")
+    module.renamed = module.add_variable(2, name="other")
+    module.box = [module.add_variable(3, name="boxed")]
+    module.add_variable(4, name="loose")
+    module.add_variable(5, name="call")
+    assert list(module.variables_by_path()) == ["v", "loose", "renamed", "box/0", "loose_1", "call_1"]
+    assert [v.value for v in module.variables] == ["x", 1, 2, 3, 4, 5]

@@ -1,0 +1,170 @@
+"""Calls on symbols: the output schema is found, a step recorded, nothing is run or charged."""
+
+import pytest
+
+from synmod.data import JsonDataModel, SymbolicDataModel
+from synmod.errors import CallError, SchemaError, SymbolicValueError
+from synmod.module import Module, build
+from synmod.scope.frame import current_call
+from synmod.scope.hooks import Hook, hooks
+from tests.module.models import Answer, Built, Echo, Notes, Query, Reply
+
+query = SymbolicDataModel(data_model=Query)
+
+
+class Traced(Module):
+    """Declares nothing; says what it does only by doing it."""
+
+    def __init__(self):
+        self.echo = Echo()
+        self.memory = self.add_variable("old", name="memory")
+        self.runs = 0
+
+    async def call(self, inputs):
+        assert current_call().symbolic
+        self.memory.assign("new")
+        assert self.memory.value == "new"
+        self.add_reward(1.0)
+        both = inputs + await self.echo(inputs)
+        return {"both": both, "none": None}
+
+
+async def test_a_declared_output_is_not_run():
+    """The annotation is the output schema; `call` does not run."""
+
+    class Declared(Module):
+        async def call(self, inputs: Query) -> tuple[Answer, Query | None]:
+            raise AssertionError
+
+    first, second = await Declared()(query)
+    assert first.get_schema() == Answer.get_schema()
+    assert second.keys() == ("question",)
+
+
+async def test_a_trace_finds_the_schema_and_writes_nothing():
+    """Variables, rewards, counters and events are untouched."""
+    told = []
+
+    class Watch(Hook):
+        def on_call_begin(self, event):
+            told.append(event)
+
+    traced = Traced()
+    with hooks(Watch()):
+        out = await traced(query)
+    assert out["both"].keys() == ("question", "question_1")
+    assert out["none"] is None
+    assert (traced.memory.value, traced.memory.version) == ("old", 0)
+    assert traced.counters.invocations == 0
+    assert told == []
+
+
+async def test_each_symbolic_output_is_a_new_symbol_that_remembers_its_step():
+    """Even where a module returns its input."""
+    echo = Echo()
+    out = await echo(query)
+    assert out is not query
+    assert out._origin.step.module is echo
+    assert out._origin.step.args == (query,)
+
+
+async def test_reading_a_value_in_a_trace_tells_the_three_remedies():
+    """A SymbolicValueError with a note: annotation, output_spec, compute_output_spec."""
+
+    class Reads(Module):
+        async def call(self, inputs):
+            return Answer(answer=inputs["question"])
+
+    with pytest.raises(SymbolicValueError, match="question") as caught:
+        await Reads()(query)
+    notes = "".join(caught.value.__notes__)
+    for remedy in ("-> Answer", "output_spec", "compute_output_spec"):
+        assert remedy in notes
+
+
+async def test_output_spec_on_class_and_instance():
+    """A nest of models, schemas or symbols declares the output and is checked at run time."""
+
+    class OnClass(Module):
+        output_spec = {"a": Answer, "n": [Notes, None]}
+
+        async def call(self, inputs):
+            return {"a": Answer(answer=inputs["question"]), "n": [Notes(), None]}
+
+    class OnInstance(Module):
+        def __init__(self, model):
+            self.output_spec = model
+
+        async def call(self, inputs):
+            return inputs
+
+    out = await OnClass()(query)
+    assert out["a"].keys() == ("answer",)
+    assert out["n"][1] is None
+    assert (await OnClass()(Query(question="x")))["a"]["answer"] == "x"
+    assert (await OnInstance(Answer)(query)).keys() == ("answer",)
+    with pytest.raises(SchemaError, match="declared"):
+        await OnInstance(Answer)(Query(question="x"))
+    assert OnInstance(Answer).output_spec.keys() == ("answer",)
+
+
+async def test_an_overridden_compute_output_spec_wins():
+    """It gets the same arguments and returns models, schemas or symbols."""
+
+    class Spec(Module):
+        async def compute_output_spec(self, inputs, *, wide=False):
+            return [Answer, inputs] if wide else Answer
+
+        async def call(self, inputs, *, wide=False):
+            raise AssertionError
+
+    assert (await Spec()(query)).keys() == ("answer",)
+    answer, same = await Spec()(query, wide=True)
+    assert (answer.keys(), same.keys()) == (("answer",), ("question",))
+
+
+async def test_a_symbolic_call_builds_and_checks_the_contract():
+    """The wrong model in the right slot fails before the first token."""
+    built = Built()
+    await built(query)
+    assert built.built
+    with pytest.raises(SchemaError, match="Query"):
+        await Reply()(SymbolicDataModel(data_model=Answer))
+
+
+async def test_values_beside_symbols_are_constants():
+    """A mixed call is symbolic."""
+
+    class Both(Module):
+        async def call(self, a, b):
+            return a + b
+
+    out = await Both()(query, Answer(answer="x"))
+    assert out.keys() == ("question", "answer")
+    assert isinstance(out._origin.step.args[1], JsonDataModel)
+
+
+async def test_a_symbol_returned_where_values_went_in_is_refused():
+    """So is any other thing that is no data."""
+
+    class Confused(Module):
+        async def call(self, inputs):
+            return query
+
+    with pytest.raises(CallError, match="symbol"):
+        await Confused()(Query(question="x"))
+
+
+async def test_a_call_with_values_never_traces():
+    """Its `call` runs exactly once."""
+    runs = []
+
+    class Counts(Module):
+        async def call(self, inputs):
+            runs.append(current_call().symbolic)
+            return inputs
+
+    await Counts()(Query(question="x"))
+    assert runs == [False]
+    await build(Counts(), Query)
+    assert runs == [False, True]
