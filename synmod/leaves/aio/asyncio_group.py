@@ -159,16 +159,24 @@ class AsyncioGroup:
 
     async def _waited(self) -> asyncio.CancelledError | None:
         """Wait until the last child has ended, come what may; give a cancellation that arrived meanwhile."""
-        late: asyncio.CancelledError | None = None
-        with shielded_child():  # an outer group that gave up need not repeat it: our children know
-            while self._children:
-                self._idle = self._loop.create_future()
-                try:
-                    await self._idle
-                except asyncio.CancelledError as cancellation:
-                    late = cancellation
-                    self._give_up()
+        late = await self._idled()
+        if self._children:
+            with shielded_child():  # an outer group that gave up need not repeat it: our children know
+                while self._children:
+                    late = await self._idled() or late
         return late
+
+    async def _idled(self) -> asyncio.CancelledError | None:
+        """Wait for the last child until a cancellation arrives; pass it on, and give it."""
+        if not self._children:
+            return None
+        self._idle = self._loop.create_future()
+        try:
+            await self._idle
+        except asyncio.CancelledError as cancellation:
+            self._give_up()
+            return cancellation
+        return None
 
 
 def _current_task() -> asyncio.Task[Any]:
