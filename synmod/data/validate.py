@@ -1,28 +1,110 @@
-"""Validation of JSON against a schema, with the meaning of the jsonschema library."""
+"""Validation: whether a value satisfies its schema, with the meaning of the jsonschema library, and if not, why."""
 
 from __future__ import annotations
 
-from synmod.data.schema import Schema
-from synmod.errors import Problem, SchemaError
-from synmod.leaves.frozen import Json
-from synmod.leaves.paths import pointer
+from typing import TYPE_CHECKING
+
+from synmod.errors import Problem, SchemaError, SchemaTooComplex
+
+from .check_budget import CheckBudget
+from .checker import Checker
+from .faults import Faults
+from .wanted import shown
+
+if TYPE_CHECKING:
+    from synmod.leaves.frozen import Json
+
+    from .schema import Schema
+
+__all__ = ["CheckBudget", "is_valid", "problems", "validate"]
 
 
-def problems(schema: Schema, json: Json, *, limit: int = 10) -> tuple[Problem, ...]:
-    """List what is wrong with `json`, at most `limit` faults, in document order."""
-    from jsonschema import Draft202012Validator
+def is_valid(schema: Schema, json: Json, *, budget: CheckBudget | None = None) -> bool:
+    """Tell whether a value satisfies a schema.
 
-    found = []
-    for error in Draft202012Validator(schema).iter_errors(json):
-        found.append(Problem(pointer(error.absolute_path), error.message, repr(error.instance)[:200]))
-        if len(found) == limit:
-            break
-    return tuple(found)
+    Args:
+        schema: An interned schema; it is compiled at its first use and kept so.
+        json: A JSON value, plain or frozen.
+        budget: What several validations may cost together; without it, what this one may cost by itself.
+
+    Returns:
+        The verdict of the jsonschema library, but for patterns, which all run in the linear-time engine.
+
+    Raises:
+        SchemaTooComplex: It takes more keyword checks than the budget allows.
+
+    Example:
+        >>> is_valid(schema_from({"type": "integer"}, root="any"), 1.0)
+        True
+
+    Source: jsonschema's `is_valid`; differs: compiled, counted, no `re`.
+    """
+    checker = schema._checker
+    if checker is None:
+        checker = schema._checker = Checker(schema)
+    if budget is None:
+        budget = CheckBudget(json=json)
+    elif budget.verdicts:
+        budget.verdicts = {}
+    try:
+        return checker.root.check(json, budget)
+    except RecursionError:
+        raise SchemaTooComplex("The alternatives of the schema lie too deep inside one another.") from None
 
 
-def validate(schema: Schema, json: Json, where: str) -> None:
-    """Raise SchemaError, beginning with `where`, unless `json` is valid."""
-    found = problems(schema, json)
+def problems(schema: Schema, json: Json, *, limit: int = 10, budget: CheckBudget | None = None) -> tuple[Problem, ...]:
+    """List what is wrong with a value.
+
+    Args:
+        schema: An interned schema.
+        json: A JSON value, plain or frozen.
+        limit: How many faults to list.
+        budget: As in `is_valid`.
+
+    Returns:
+        `(pointer, wanted, got)` of each fault, in document order; nothing for a valid value. `got` is JSON text, cut
+        to 200 characters.
+
+    Raises:
+        SchemaTooComplex: It takes more keyword checks than the budget allows.
+
+    Example:
+        >>> problems(schema_from({"type": "integer"}, root="any"), "1")
+        (Problem(pointer='', wanted='integer', got='"1"'),)
+
+    Source: jsonschema's `iter_errors`; differs: the faults inside the one alternative that was meant are told.
+    """
+    if is_valid(schema, json, budget=budget):
+        return ()
+    checker = schema._checker or Checker(schema)
+    faults = Faults(checker, CheckBudget(json=json), limit)
+    try:
+        faults.collect([checker.schema], json, ())
+    except (SchemaTooComplex, RecursionError):
+        pass  # what has been found so far is enough: the value is known to be invalid
+    return tuple(faults.found) or (Problem("", "a value that satisfies the schema", shown(json)),)
+
+
+def validate(schema: Schema, json: Json, where: str, *, budget: CheckBudget | None = None) -> None:
+    """Refuse a value that does not satisfy a schema.
+
+    Args:
+        schema: An interned schema.
+        json: A JSON value, plain or frozen.
+        where: What the value is for, such as a module path or the name of an argument; the message begins with it.
+        budget: As in `is_valid`.
+
+    Raises:
+        SchemaError: The value does not satisfy the schema. Its `errors` are the faults, up to ten.
+        SchemaTooComplex: It takes more keyword checks than the budget allows.
+
+    Example:
+        >>> validate(schema_from({"type": "integer"}, root="any"), 1, "answer/count")
+
+    Source: jsonschema's `validate`; differs: every fault is told, with its place.
+    """
+    found = problems(schema, json, budget=budget)
     if found:
-        lines = "\n".join(f"  {p.pointer or '(root)'}: wanted {p.wanted}, got {p.got}" for p in found)
-        raise SchemaError(f"{where}: does not satisfy its schema:\n{lines}", found)
+        lines = [f"{problem.pointer or 'the whole'}: wanted {problem.wanted}, got {problem.got}" for problem in found]
+        about = lines[0] if len(lines) == 1 else "\n  " + "\n  ".join(lines)
+        raise SchemaError(f"{where}: the value does not satisfy its schema: {about}", found)

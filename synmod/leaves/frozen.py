@@ -15,7 +15,19 @@ from math import copysign, isfinite
 from typing import Any, Final, TypeAlias
 
 from synmod.errors import DataError
-from synmod.leaves.frozen_types import FROZEN, FrozenDict, FrozenList, depth_of, frozen_dict, frozen_list, put, thawed
+from synmod.leaves.frozen_types import (
+    FROZEN,
+    FrozenDict,
+    FrozenList,
+    depth_of,
+    fill,
+    frozen_dict,
+    frozen_list,
+    is_array,
+    is_object,
+    put,
+    thawed,
+)
 from synmod.leaves.not_json import (
     INT_END,
     MAX_DEPTH,
@@ -33,10 +45,13 @@ __all__ = [
     "FrozenList",
     "Json",
     "depth_of",
+    "fill",
     "freeze",
     "frozen",
     "frozen_dict",
     "frozen_list",
+    "is_array",
+    "is_object",
     "json_equal",
     "thaw",
 ]
@@ -141,12 +156,8 @@ def json_equal(a: Json, b: Json) -> bool:
     return True
 
 
-def freeze(json: Json, limit: int = MAX_DEPTH) -> Json:
-    """Freeze a plain dict or list that nests at most `limit` deep.
-
-    Raises:
-        DataError: As `frozen`.
-    """
+def freeze(json: Json, limit: int = MAX_DEPTH, too_deep: type[Exception] = DataError) -> Json:
+    """Freeze a plain dict or list that nests at most `limit` deep; raise as `frozen`, or `too_deep` if it nests more."""
     path = [_Open("", json)]
     done: dict[int, Any] = {id(json): None}  # id of a plain container -> its frozen form, None while on the path
     try:
@@ -173,7 +184,8 @@ def freeze(json: Json, limit: int = MAX_DEPTH) -> Json:
             path[-1].put(key, part, limit - len(path), limit)
     except Fault as fault:
         steps = [step.key for step in path[1:]]
-        raise DataError(fault.text(pointer(steps if fault.key is None else [*steps, fault.key]))) from None
+        error = too_deep if fault.too_deep else DataError
+        raise error(fault.text(pointer(steps if fault.key is None else [*steps, fault.key]))) from None
 
 
 class _Open:

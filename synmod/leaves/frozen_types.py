@@ -5,12 +5,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["FROZEN", "FrozenDict", "FrozenList", "depth_of", "frozen_dict", "frozen_list", "put", "thawed"]
+__all__ = [
+    "FROZEN",
+    "FrozenDict",
+    "FrozenList",
+    "depth_of",
+    "fill",
+    "frozen_dict",
+    "frozen_list",
+    "is_array",
+    "is_object",
+    "put",
+    "thawed",
+]
 
 
 def _refuse(*_: object, **__: object) -> NoReturn:
@@ -81,6 +93,11 @@ _put_in_dict = cast("Callable[[Any, Any, Any], None]", dict.__setitem__)
 _put_in_list = cast("Callable[[Any, Any, Any], None]", list.__setitem__)
 
 
+def fill(new: FrozenDict, content: Mapping[str, Any]) -> None:
+    """Give a frozen object that nobody has seen yet its content."""
+    _fill_dict(new, content)
+
+
 def frozen_dict(content: Mapping[str, Any]) -> FrozenDict:
     """Wrap what is known to be JSON: scalars and frozen parts. Nothing is checked."""
     new = _new_dict(FrozenDict)
@@ -93,6 +110,16 @@ def frozen_list(content: Iterable[Any]) -> FrozenList:
     new = _new_list(FrozenList)
     _fill_list(new, content)
     return new
+
+
+def is_object(json: object) -> TypeGuard[dict[str, Any]]:
+    """Tell whether a JSON value, frozen or plain, is an object."""
+    return isinstance(json, dict)
+
+
+def is_array(json: object) -> TypeGuard[list[Any]]:
+    """Tell whether a JSON value, frozen or plain, is an array."""
+    return isinstance(json, list)
 
 
 def put(container: Any, key: Any, part: Any) -> None:

@@ -24,13 +24,15 @@ class Fault(Exception):
         key: Where it stands in its container; None for the container itself.
         what: What was found.
         remedy: What to do about it.
+        too_deep: Whether it would be JSON if it stood less deep.
     """
 
-    def __init__(self, key: str | int | None, what: str, remedy: str) -> None:
+    def __init__(self, key: str | int | None, what: str, remedy: str, *, too_deep: bool = False) -> None:
         super().__init__(what)
         self.key = key
         self.what = what
         self.remedy = remedy
+        self.too_deep = too_deep
 
     def text(self, where: str) -> str:
         """Write the message of the error."""
@@ -49,7 +51,7 @@ def key_fault(key: object) -> Fault:
 
 def depth_fault(key: str | int | None, limit: int) -> Fault:
     """Describe a container that stands too deep."""
-    return Fault(key, f"nesting over {limit} levels", f"the limit is {limit}")
+    return Fault(key, f"nesting over {limit} levels", f"the limit is {limit}", too_deep=True)
 
 
 def cycle_fault(key: str | int | None) -> Fault:
