@@ -5,7 +5,10 @@ State: bounded caches only. Speed: a schema of a class is one dictionary read; a
 Must never know: an event loop, a file, a socket, a clock, modules, models of language, any room above.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from synmod.data import ops
+from synmod.data.contain import contains
 from synmod.data.model import DataModel
 from synmod.data.schema import Schema
 from synmod.data.subtype import is_subschema
@@ -14,17 +17,68 @@ from synmod.data.text import dump_json, parse_json
 from synmod.data.value import JsonDataModel
 from synmod.leaves.frozen import frozen, json_equal, thaw
 
+if TYPE_CHECKING:
+    from synmod.data.ready_made import (
+        Audio,
+        AudioPart,
+        ChatMessage,
+        ChatMessages,
+        File,
+        FilePart,
+        FineScore,
+        Image,
+        ImagePart,
+        Rating,
+        Rating10,
+        Rating20,
+        Score,
+        TextPart,
+        ToolCall,
+        normalize_score,
+    )
+
 __all__ = [
+    "Audio",
+    "AudioPart",
+    "ChatMessage",
+    "ChatMessages",
     "DataModel",
+    "File",
+    "FilePart",
+    "FineScore",
+    "Image",
+    "ImagePart",
     "JsonDataModel",
+    "Rating",
+    "Rating10",
+    "Rating20",
     "Schema",
+    "Score",
     "SymbolicDataModel",
+    "TextPart",
+    "ToolCall",
+    "contains",
     "dump_json",
     "frozen",
     "is_subschema",
     "is_symbolic",
     "json_equal",
+    "normalize_score",
     "ops",
     "parse_json",
     "thaw",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Make the ready-made data models when one of them is first asked for."""
+    if name not in __all__:
+        raise AttributeError(f"module 'synmod.data' has no attribute {name!r}")
+    from synmod.data import ready_made
+
+    globals().update({lazy: getattr(ready_made, lazy) for lazy in ready_made.__all__})
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -7,7 +7,6 @@ from typing import Any
 from pydantic import BaseModel
 
 from synmod.data.declare import declare
-from synmod.data.described import Described
 from synmod.data.kept import Kept
 from synmod.data.parts import Parts, parts_of
 from synmod.data.rooted import properties_of
@@ -70,7 +69,9 @@ def includes(whole: Schema, part: Schema) -> bool:
     """Tell whether a schema contains another; kept per pair."""
     if whole is part:
         return True
-    return _known.get((whole, part), None, lambda: _includes(parts_of(whole), parts_of(part)), lambda _: 1)
+    key = (id(whole), id(part))
+    known = _known.find(key)
+    return _known.keep(key, _includes(parts_of(whole), parts_of(part)), (whole, part)) if known is None else known
 
 
 def _includes(whole: Parts, part: Parts) -> bool:
@@ -86,6 +87,3 @@ def _restricted(parts: Parts, names: list[str], extra: bool) -> Schema:
     """Write the schema of some fields alone."""
     fields = {name: parts.fields[name] for name in names}
     return Parts(fields, (), extra, parts.definitions).schema
-
-
-__all__ = ["Described", "contains", "holds", "includes"]

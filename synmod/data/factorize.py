@@ -26,7 +26,7 @@ class Factorize:
             return
         parts = parts_of(schema)
         self._groups = _groups(parts)
-        self._lists = self._named(parts, names or {})
+        self._lists = self._named(parts, checked_names(names))
         self._members = {member for group in self._groups.values() for member in group}
         written = self._parts(parts)
         self._declared = parts.fields
@@ -41,8 +41,6 @@ class Factorize:
                     f"factorize: {head!r} heads no group of numbered fields; the groups are {list(self._groups)}."
                     f"{did_you_mean(head, self._groups)}"
                 )
-            if not isinstance(name, str):
-                raise ArgumentError(f"factorize: the name of the array of {head!r} must be a str, got {name!r:.100}.")
         members = {member for group in self._groups.values() for member in group}
         taken = {name for name in parts.fields if name not in members}
         lists: dict[str, str] = {}
@@ -116,3 +114,16 @@ def _groups(parts: Parts) -> dict[str, list[str]]:
             groups[head] = group
             grouped.update(group)
     return groups
+
+
+def checked_names(names: Any) -> dict[str, str]:
+    """Give the names of arrays by field as a plain dict.
+
+    Raises:
+        ArgumentError: They are no dict of texts.
+    """
+    if names is None:
+        return {}
+    if not isinstance(names, Mapping) or not all(isinstance(x, str) for pair in names.items() for x in pair):
+        raise ArgumentError(f"factorize: names must be a dict of array names by field, got {names!r:.100}.")
+    return dict(names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
@@ -23,22 +23,19 @@ class Kept(Generic[T]):
         self._entries: dict[Hashable, tuple[T, tuple[object, ...], int]] = {}
         self._lock = threading.Lock()
 
-    def get(self, sources: tuple[object, ...], more: Hashable, make: Callable[[], T], weigh: Callable[[T], int]) -> T:
-        """Give the plan of these sources; make it if it is not here. Hot."""
-        key = (more, *map(id, sources))
+    def find(self, key: Hashable) -> T | None:
+        """Give the plan kept under a key made of ids of its sources, None if it is not here. Hot."""
         entry = self._entries.get(key)
-        if entry is not None:
-            return entry[0]
-        plan = make()
-        self._keep(key, plan, sources, weigh(plan))
-        return plan
+        return None if entry is None else entry[0]
 
-    def _keep(self, key: Hashable, plan: T, sources: tuple[object, ...], weight: int) -> None:
+    def keep(self, key: Hashable, plan: T, sources: tuple[object, ...], weight: int = 1) -> T:
+        """Keep a plan and give it back."""
         with self._lock:
             if key in self._entries:
-                return
+                return plan
             self._entries[key] = (plan, sources, weight)
             self._used += weight
             while self._used > self._room and len(self._entries) > 1:
                 _, _, freed = self._entries.pop(next(iter(self._entries)))
                 self._used -= freed
+        return plan

@@ -161,6 +161,3 @@ class MaskedSchema:
             self._variants[key] = name
             self._unwritten.append((name, reference, branch))
         return f"#/$defs/{escape(self._variants[key])}"
-
-
-__all__ = ["MaskedSchema"]

@@ -69,8 +69,9 @@ class Branch:
         """Mask a value; lists are passed through, scalars are what they are, untouched parts are shared."""
         if isinstance(json, FrozenDict):
             kept: dict[str, Any] = {}
+            fields = self.fields
             for key, content in json.items():
-                fate = self.fate(key)
+                fate = fields.get(key) or self.fate(key)
                 if fate is Fate.KEEP:
                     kept[key] = content
                 elif isinstance(fate, Branch):

@@ -25,10 +25,12 @@ class Concatenation:
         operands: Parts of the operands, their definitions named as in the result.
         renames: For each operand its fields that got another name.
         ends: For each operand how many fields the fold has up to it.
+        orders: For each operand but the first its fields, in the order in which its values usually have them.
+        names: For each operand the same fields, as they are called in the result.
         parts: The result.
     """
 
-    __slots__ = ("ends", "operands", "parts", "renames")
+    __slots__ = ("ends", "names", "operands", "orders", "parts", "renames")
 
     def __init__(self, operands: Sequence[Parts]) -> None:
         fold = _Fold(operands[0])
@@ -41,13 +43,22 @@ class Concatenation:
             self.renames.append(fold.add(operand))
             self.ends.append(len(fold.fields))
         self.parts = fold.parts()
+        self.orders = [(), *(tuple(operand.fields) for operand in self.operands[1:])]
+        self.names = [
+            tuple([renames.get(name, name) for name in order])
+            for order, renames in zip(self.orders, self.renames, strict=True)
+        ]
 
     def __call__(self, values: Sequence[FrozenDict]) -> FrozenDict:
         """Merge values, one for each operand. Hot: contents are shared, keys are copied."""
         merged: dict[str, Any] = {}
-        for value, operand, renames in zip(values, self.operands, self.renames, strict=True):
-            if not value.keys() <= operand.fields.keys():
+        for number, value in enumerate(values):
+            if number and tuple(value) == self.orders[number]:
+                merged.update(zip(self.names[number], value.values(), strict=True))
+                continue
+            if not value.keys() <= self.operands[number].fields.keys():
                 return self._with_extra_keys(values)
+            renames = self.renames[number]
             merged.update({renames.get(key, key): content for key, content in value.items()} if renames else value)
         return frozen_dict(merged)
 

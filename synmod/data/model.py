@@ -12,6 +12,7 @@ from synmod.data.symbol import SymbolicDataModel, symbol
 from synmod.data.text import dump_json
 from synmod.data.value import JsonDataModel, to_value
 from synmod.leaves.frozen import FrozenDict, thaw
+from synmod.registry import admit
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
@@ -25,7 +26,7 @@ class DataModelClass(OperandClass, ModelMetaclass):
     def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> type:
         """Defer only `DataModel` itself: a user's class is completed when it is defined, as pydantic's users expect."""
         asked = namespace.get("model_config") or {}
-        if "defer_build" not in asked and any(base.__module__ == __name__ for base in bases):
+        if "defer_build" not in asked and globals().get("DataModel") in bases:
             config.setdefault("defer_build", False)
         return super().__new__(mcs, name, bases, namespace, **config)
 
@@ -46,6 +47,8 @@ class DataModel(BaseModel, Operand, metaclass=DataModelClass):
 
     Source: Synalinks' `DataModel`, pydantic.
     """
+
+    __module__ = "synmod.data"
 
     model_config = ConfigDict(extra="forbid", validate_assignment=True, defer_build=True)
 
@@ -92,3 +95,6 @@ class DataModel(BaseModel, Operand, metaclass=DataModelClass):
 
     def __synmod_json__(self) -> FrozenDict:
         return dump(self)
+
+
+admit(DataModel)

@@ -6,13 +6,13 @@ recorded, as a plan that is replayed when the program runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from synmod.data.contain import contains, holds
 from synmod.data.declare import schema_of
-from synmod.data.factorize import Factorize
+from synmod.data.factorize import Factorize, checked_names
 from synmod.data.kept import Kept
 from synmod.data.mask_tree import Fate
 from synmod.data.masks import Mask
@@ -20,11 +20,12 @@ from synmod.data.merge import Concatenation
 from synmod.data.operand import OPERATORS, OperandClass
 from synmod.data.operands import as_operand, is_operand, refuse_class_beside, traced_path
 from synmod.data.mask_patterns import patterns_of
+from synmod.data.parts import parts_of
 from synmod.data.plans import Absent, Everything, OnlyOne, Plan, Whatever, refuse_none
 from synmod.data.rename import Rename, checked_prefix, checked_suffix
 from synmod.data.schema import Schema
 from synmod.data.symbol import RECORDERS, SymbolicDataModel, symbol
-from synmod.data.value import JsonDataModel, parts_of_value, wrap_parts
+from synmod.data.value import JsonDataModel, wrap_parts
 from synmod.errors import ArgumentError
 
 __all__ = [
@@ -111,10 +112,13 @@ def concat(*operands: Any) -> Any:
 
     Source: Synalinks' `concat`; differs: one suffix rule, made from schemas.
     """
+    if _are_values(operands):
+        return _merged(operands)
     present = _operands(operands, "concat")
-    if None in present:
-        raise refuse_none(present.index(None), traced_path())
-    return _planned("concat", present) or _merged(present)
+    for position, x in enumerate(present):
+        if x is None:
+            raise refuse_none(position, traced_path())
+    return _together("concat", present)
 
 
 def logical_and(*operands: Any) -> Any:
@@ -136,10 +140,10 @@ def logical_and(*operands: Any) -> Any:
 
     Source: Synalinks' `logical_and`.
     """
+    if _are_values(operands):
+        return _merged(operands)
     present = _operands(operands, "logical_and")
-    if None in present:
-        return None
-    return _planned("logical_and", present) or _merged(present)
+    return None if any(x is None for x in present) else _together("logical_and", present)
 
 
 def logical_or(*operands: Any) -> Any:
@@ -165,16 +169,15 @@ def logical_or(*operands: Any) -> Any:
 
     Source: Synalinks' `logical_or`.
     """
+    if _are_values(operands):
+        return _merged(operands)
     given = _operands(operands, "logical_or")
     present = [x for x in given if x is not None]
     if len(present) < 2:
         return _single(present)
     if (planned := _planned("logical_or", given)) is not None:
         return planned
-    folded = present[0]
-    for x in present[1:]:
-        folded = _merged((folded, x))
-    return folded
+    return _merged(present)
 
 
 def logical_xor(*operands: Any) -> Any:
@@ -251,7 +254,8 @@ def in_mask(x: Any, mask: Any, *, recursive: bool = False) -> Any:
 
     Source: Synalinks' `in_mask`; differs: paths are exact, and a pattern without a match is an error.
     """
-    return _on_one("in_mask", x, {"mask": patterns_of(mask, recursive=recursive)})
+    patterns = patterns_of(mask, recursive=recursive)
+    return _on_one("in_mask", x, {"mask": patterns}, tuple(patterns))
 
 
 def out_mask(x: Any, mask: Any, *, recursive: bool = False) -> Any:
@@ -277,7 +281,8 @@ def out_mask(x: Any, mask: Any, *, recursive: bool = False) -> Any:
 
     Source: Synalinks' `out_mask`; differs as `in_mask`.
     """
-    return _on_one("out_mask", x, {"mask": patterns_of(mask, recursive=recursive)})
+    patterns = patterns_of(mask, recursive=recursive)
+    return _on_one("out_mask", x, {"mask": patterns}, tuple(patterns))
 
 
 def prefix(x: Any, prefix: str) -> Any:
@@ -300,7 +305,7 @@ def prefix(x: Any, prefix: str) -> Any:
 
     Source: Synalinks' `prefix`.
     """
-    return _on_one("prefix", x, {"prefix": checked_prefix(prefix)})
+    return _on_one("prefix", x, {"prefix": checked_prefix(prefix)}, prefix)
 
 
 def suffix(x: Any, suffix: str) -> Any:
@@ -323,7 +328,7 @@ def suffix(x: Any, suffix: str) -> Any:
 
     Source: Synalinks' `suffix`.
     """
-    return _on_one("suffix", x, {"suffix": checked_suffix(suffix)})
+    return _on_one("suffix", x, {"suffix": checked_suffix(suffix)}, suffix)
 
 
 def factorize(x: Any, names: Mapping[str, str] | None = None) -> Any:
@@ -348,16 +353,23 @@ def factorize(x: Any, names: Mapping[str, str] | None = None) -> Any:
 
     Source: Synalinks' `factorize`; differs: no plurals, no stemming.
     """
-    if names is not None and not isinstance(names, Mapping):
-        raise ArgumentError(f"factorize: names must be a dict of names by field, got {names!r:.100}.")
-    return _on_one("factorize", x, {"names": dict(names)} if names else {})
+    given = checked_names(names)
+    return _on_one("factorize", x, {"names": given} if given else {}, tuple(given.items()))
+
+
+def _are_values(operands: Sequence[Any]) -> bool:
+    """Tell whether all operands, two at least, are values. Hot: the short way for most operations."""
+    for x in operands:
+        if type(x) is not JsonDataModel:
+            return False
+    return len(operands) > 1
 
 
 def _operands(operands: tuple[Any, ...], name: str) -> list[Any]:
     """Check what was given: two or more operands that may stand there."""
     if len(operands) < 2:
         raise ArgumentError(f"{name} takes two or more operands, got {len(operands)}.")
-    return [x if type(x) is JsonDataModel or x is None else as_operand(x, name) for x in operands]
+    return [as_operand(x, name) for x in operands]
 
 
 def _single(present: list[Any]) -> Any:
@@ -368,15 +380,20 @@ def _single(present: list[Any]) -> Any:
     return symbol(schema_of(x), x) if isinstance(x, type) else x
 
 
+def _together(name: str, present: Sequence[Any]) -> Any:
+    """Put operands together that are all there."""
+    return _merged(present) if _are_values(present) else _planned(name, present)
+
+
 def _merged(values: Sequence[JsonDataModel[Any]]) -> JsonDataModel[Any]:
     """Concatenate values by the plan kept for their schemas. Hot."""
-    parts = tuple([parts_of_value(value) for value in values])
-    merge = _merges.get(parts, None, lambda: Concatenation(parts), _weight)
+    parts = tuple([value._parts or parts_of(value._schema) for value in values])
+    key = tuple(map(id, parts))
+    merge = _merges.find(key)
+    if merge is None:
+        merge = Concatenation(parts)
+        _merges.keep(key, merge, parts, 10 + len(merge.parts.fields))
     return wrap_parts(merge([value._json for value in values]), merge.parts)
-
-
-def _weight(merge: Concatenation) -> int:
-    return 10 + len(merge.parts.fields)
 
 
 def _planned(name: str, operands: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> SymbolicDataModel | None:
@@ -399,17 +416,19 @@ def _planned(name: str, operands: Sequence[Any], kwargs: Mapping[str, Any] | Non
     return output
 
 
-def _on_one(name: str, x: Any, kwargs: dict[str, Any]) -> Any:
-    """Apply an operation of one operand."""
-    operand = as_operand(x, name)
+def _on_one(name: str, x: Any, kwargs: dict[str, Any], more: Hashable) -> Any:
+    """Apply an operation of one operand; `more` stands for the keyword arguments in the key of its plan."""
+    operand = x if type(x) is JsonDataModel else as_operand(x, name)
     if operand is None:
         return None
-    if isinstance(operand, JsonDataModel):
-        schema = operand._schema
-        more = (name, *((key, repr(value)) for key, value in kwargs.items()))
-        plan = _plans.get((schema,), more, lambda: OPERATIONS[name].plan((schema,), kwargs), lambda _: 1)
-        return plan.apply((operand,))
-    return _planned(name, (operand,), kwargs)
+    if not isinstance(operand, JsonDataModel):
+        return _planned(name, (operand,), kwargs)
+    schema = operand._schema
+    key = (name, more, id(schema))
+    plan = _plans.find(key)
+    if plan is None:
+        plan = _plans.keep(key, OPERATIONS[name].plan((schema,), kwargs), (schema,))
+    return plan.apply((operand,))
 
 
 OPERATORS.update(

@@ -5,8 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
+
+
+class UnwritableField(Exception):
+    """A field that has no JSON Schema; `class_schema` finds its name."""
+
+    def __init__(self, field: Any, why: str) -> None:
+        super().__init__(why)
+        self.field = field
 
 
 class _Writer(GenerateJsonSchema):
@@ -15,6 +24,18 @@ class _Writer(GenerateJsonSchema):
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> dict[str, Any]:
         """Drop the pattern: it needs look-around, and `.to(Model)` checks the number."""
         return _without_pattern(super().decimal_schema(schema))
+
+    def model_field_schema(self, schema: core_schema.ModelField) -> dict[str, Any]:
+        """Say which field it is that cannot be written."""
+        try:
+            return super().model_field_schema(schema)
+        except PydanticInvalidForJsonSchema as error:
+            raise UnwritableField(schema, error.message) from error
+
+    def emit_warning(self, kind: Any, detail: str) -> None:
+        """Refuse a default that is no JSON; pydantic would leave it out with a warning."""
+        if kind == "non-serializable-default":
+            raise PydanticInvalidForJsonSchema(detail)
 
     def complex_schema(self, schema: core_schema.ComplexSchema) -> dict[str, Any]:
         """Likewise."""

@@ -9,40 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
+from synmod.data.keywords import ANNOTATIONS, ONE_SUBSCHEMA, SUBSCHEMA_LISTS, SUBSCHEMA_MAPS
 from synmod.leaves.frozen import FrozenDict, frozen_dict, frozen_list
-
-_OF_ONE: Final = frozenset(
-    {
-        "additionalProperties",
-        "contains",
-        "contentSchema",
-        "else",
-        "if",
-        "items",
-        "not",
-        "propertyNames",
-        "then",
-        "unevaluatedItems",
-        "unevaluatedProperties",
-    }
-)
-_OF_LIST: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
-_OF_NAMES: Final = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
-
-ANNOTATIONS: Final = frozenset(
-    {
-        "title",
-        "description",
-        "default",
-        "examples",
-        "format",
-        "deprecated",
-        "readOnly",
-        "writeOnly",
-        "discriminator",
-    }
-)
-"""Keywords that say nothing about what is valid."""
 
 _DEFS: Final = "#/$defs/"
 
@@ -52,11 +20,11 @@ def subschemas(schema: Any) -> Iterator[Any]:
     if not isinstance(schema, dict):
         return
     for keyword, value in schema.items():
-        if keyword in _OF_ONE:
+        if keyword in ONE_SUBSCHEMA:
             yield value
-        elif keyword in _OF_LIST and isinstance(value, list):
+        elif keyword in SUBSCHEMA_LISTS and isinstance(value, list):
             yield from value
-        elif keyword in _OF_NAMES and isinstance(value, dict):
+        elif keyword in SUBSCHEMA_MAPS and isinstance(value, dict):
             yield from value.values()
 
 
@@ -67,11 +35,11 @@ def mapped(schema: Any, change: Callable[[FrozenDict], FrozenDict]) -> Any:
     changed: dict[str, Any] = {}
     for keyword, value in schema.items():
         new = value
-        if keyword in _OF_ONE:
+        if keyword in ONE_SUBSCHEMA:
             new = mapped(value, change)
-        elif keyword in _OF_LIST and isinstance(value, list):
+        elif keyword in SUBSCHEMA_LISTS and isinstance(value, list):
             new = _same_or(value, [mapped(arm, change) for arm in value])
-        elif keyword in _OF_NAMES and isinstance(value, dict):
+        elif keyword in SUBSCHEMA_MAPS and isinstance(value, dict):
             arms = {name: mapped(arm, change) for name, arm in value.items()}
             new = value if all(arms[name] is arm for name, arm in value.items()) else frozen_dict(arms)
         if new is not value:

@@ -8,11 +8,11 @@ from typing import Any, overload
 from pydantic import BaseModel, ValidationError
 from typing_extensions import TypeVar
 
-from synmod.data.class_schema import dump, schema_of_class
+from synmod.data.class_schema import dump, dump_and_schema
 from synmod.data.declare import declare, model_of
 from synmod.data.described import Described, ModelT, field_list
 from synmod.data.labels import label_of
-from synmod.data.parts import Parts, parts_of
+from synmod.data.parts import Parts
 from synmod.data.rooted import properties_of
 from synmod.data.schema import Schema
 from synmod.data.subtype import is_subschema
@@ -191,15 +191,10 @@ def wrap_parts(json: FrozenDict, parts: Parts) -> JsonDataModel[Any]:
     return new
 
 
-def parts_of_value(x: JsonDataModel[Any]) -> Parts:
-    """Give the parts of a value's schema."""
-    return x._parts or parts_of(x._schema)
-
-
 def to_value(x: BaseModel, name: str | None = None) -> JsonDataModel[Any]:
     """Turn an instance of a data model into a value."""
-    cls = type(x)
-    return wrap(dump(x), schema_of_class(cls), cls, name)
+    json, schema = dump_and_schema(x)
+    return wrap(json, schema, type(x), name)
 
 
 def admit(
@@ -269,6 +264,3 @@ def _value_again(
 ) -> JsonDataModel[Any]:
     """Rebuild a pickled value."""
     return wrap(frozen(json), declare(schema), model, name)
-
-
-__all__ = ["JsonDataModel", "admit", "model_of", "to_value", "wrap"]
