@@ -1,42 +1,113 @@
 """How synmod sees a program: one walk over nodes, Variables and containers, and the pair of structure and state.
 
 Floor: 5. Purpose: Variables, node types, the walk, split and merge, update, clone, overlays, filters. State: the
-registries of node and tree types, one ContextVar for overlays, one counter of structural edits. Speed: at most 5 µs a
-visit; reading a Variable costs one ContextVar read. Must never know: modules, calls, flows, language models, files.
+registries of node and tree types, one ContextVar for overlays, one counter of structural edits, tables of sealed
+programs for as long as they live. Speed: at most 5 µs a visit; reading a Variable costs one ContextVar read. Must never
+know: modules, calls, flows, language models, files.
 """
 
-from synmod.tree import initializers, views
+from synmod.leaves.paths import KeyPath, path_str
+from synmod.tree import filters, initializers, views
+from synmod.tree.clone import clone, deepcopy_node
+from synmod.tree.codec import CODEC
+from synmod.tree.defs import ContainerDef, NodeDef, NodeRef, StaticDef, VariableDef, VariableRef
 from synmod.tree.edits import EDITS
+from synmod.tree.filters import (
+    Everything,
+    Not,
+    Nothing,
+    OfType,
+    PathContains,
+    PathIn,
+    Trainable,
+    WithTag,
+)
+from synmod.tree.graphdef import GraphDef
+from synmod.tree.iterate import iter_children, iter_graph, iter_modules
+from synmod.tree.merge import merge, unflatten
 from synmod.tree.node_types import NodeImpl, get_node_impl, own_impl, register_graph_node_type, register_impl
 from synmod.tree.overlay import discarding_writes
 from synmod.tree.refmap import RefMap
+from synmod.tree.sharing import find_duplicates, paths_of
+from synmod.tree.split import Variables, flatten, graphdef, split, state, variables
+from synmod.tree.state import State
+from synmod.tree.state_diff import StateDiff
 from synmod.tree.static import Static, static
 from synmod.tree.tree_types import register_tree_type
+from synmod.tree.update import update
+from synmod.tree.using import using
 from synmod.tree.variable import Intermediate, Memory, OptState, Param, Stat, Variable
 from synmod.tree.variable_state import VariableState
 from synmod.tree.walk import Visit, walk
 
+All = filters.All
+Any = filters.Any
+Path = filters.Path
+Schema = filters.Schema
+
 __all__ = [
+    "CODEC",
     "EDITS",
+    "All",
+    "Any",
+    "ContainerDef",
+    "Everything",
+    "GraphDef",
     "Intermediate",
+    "KeyPath",
     "Memory",
+    "NodeDef",
     "NodeImpl",
+    "NodeRef",
+    "Not",
+    "Nothing",
+    "OfType",
     "OptState",
     "Param",
+    "Path",
+    "PathContains",
+    "PathIn",
     "RefMap",
+    "Schema",
     "Stat",
+    "State",
+    "StateDiff",
     "Static",
+    "StaticDef",
+    "Trainable",
     "Variable",
+    "VariableDef",
+    "VariableRef",
     "VariableState",
+    "Variables",
     "Visit",
+    "WithTag",
+    "clone",
+    "deepcopy_node",
     "discarding_writes",
+    "filters",
+    "find_duplicates",
+    "flatten",
     "get_node_impl",
+    "graphdef",
     "initializers",
+    "iter_children",
+    "iter_graph",
+    "iter_modules",
+    "merge",
     "own_impl",
+    "path_str",
+    "paths_of",
     "register_graph_node_type",
     "register_impl",
     "register_tree_type",
+    "split",
+    "state",
     "static",
+    "unflatten",
+    "update",
+    "using",
+    "variables",
     "views",
     "walk",
 ]

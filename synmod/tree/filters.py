@@ -7,15 +7,14 @@ by content.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from types import EllipsisType
-from typing import TYPE_CHECKING, Any as Anything, TypeAlias
+from typing import Any as Anything
+from typing import TypeAlias
 
-from synmod.data.contain import schema_contains
+from synmod.data.contain import contains
 from synmod.data.declare import declare
 from synmod.errors import ArgumentError
 from synmod.leaves.frozen import Json, frozen, json_equal
-from synmod.leaves.paths import KeyPath, parse_path, path_str
+from synmod.leaves.paths import KeyPath, path_str
 from synmod.tree.glob import glob_matches
 from synmod.tree.variable import Variable
 from synmod.tree.variable_state import VariableState
@@ -25,9 +24,12 @@ FilterLike: TypeAlias = Anything
 
 
 class Filter:
-    """What every filter can do: tell whether a value at a path is meant."""
+    """Tells whether a value at a path is meant; equal, hashed and printed by content."""
 
-    __slots__ = ()
+    __slots__ = ("_content",)
+
+    def __init__(self, *content: Anything) -> None:
+        self._content = content
 
     def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:
         """Decide; `masked` tells whether a frozen module lies above the value."""
@@ -36,11 +38,220 @@ class Filter:
     def __call__(self, path: KeyPath, value: Anything) -> bool:
         return self.matches(path, value, False)
 
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._content == other._content  # pyright: ignore[reportAttributeAccessIssue]
 
-@dataclass(frozen=True, slots=True)
+    def __hash__(self) -> int:
+        return hash((type(self), self._content))
+
+    def __repr__(self) -> str:
+        inside = ", ".join(part.__qualname__ if isinstance(part, type) else repr(part) for part in self._content)
+        return f"{type(self).__name__}({inside})"
+
+
 class Everything(Filter):
     """Everything; also written `...` or True."""
 
-    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """Say yes."""
         return True
+
+
+class Nothing(Filter):
+    """Nothing; also written None or False."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+        """Say no."""
+        return False
+
+
+class OfType(Filter):
+    """Instances of a class; for leaves of a State the class of their Variable. Also written as the class itself."""
+
+    __slots__ = ()
+
+    def __init__(self, type: type) -> None:  # noqa: A002  (what it is called everywhere)
+        super().__init__(type)
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+        """Ask for the class."""
+        cls = self._content[0]
+        return isinstance(value, cls) or (isinstance(value, VariableState) and issubclass(value.type, cls))
+
+
+class WithTag(Filter):
+    """Variables whose metadata `tag` equals this one. Also written as the text itself."""
+
+    __slots__ = ()
+
+    def __init__(self, tag: Json) -> None:
+        super().__init__(frozen(tag))
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+        """Look at the metadata."""
+        if not isinstance(value, Variable | VariableState):
+            return False
+        metadata = value.metadata
+        return "tag" in metadata and json_equal(metadata["tag"], self._content[0])
+
+
+class PathContains(Filter):
+    """Paths with a step that equals the key; with `exact=False`, that has it in its text."""
+
+    __slots__ = ()
+
+    def __init__(self, key: str | int, exact: bool = True) -> None:
+        super().__init__(key, exact)
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+        """Look at every step."""
+        key, exact = self._content
+        if exact:
+            return any(step == key and type(step) is type(key) for step in path)
+        return any(str(key) in str(step) for step in path)
+
+    def __repr__(self) -> str:
+        key, exact = self._content
+        return f"PathContains({key!r})" if exact else f"PathContains({key!r}, exact=False)"
+
+
+class PathIn(Filter):
+    """These very paths, as tuples of steps or as texts."""
+
+    __slots__ = ("_texts",)
+
+    def __init__(self, *paths: KeyPath | str) -> None:
+        self._texts = frozenset(path if isinstance(path, str) else path_str(path) for path in paths)
+        super().__init__(*sorted(self._texts))
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+        """Look the path up."""
+        return path_str(path) in self._texts
+
+
+class Path(Filter):
+    """Paths that match a glob as a whole: `*` within one step, `**` any number of steps; case counts."""
+
+    __slots__ = ()
+
+    def __init__(self, glob: str) -> None:
+        super().__init__(glob)
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+        """Match."""
+        return glob_matches(self._content[0], path)
+
+
+class Trainable(Filter):
+    """Variables that count as trainable: own bit set, no frozen module above; in a State the own bit alone."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+        """Look at the bit."""
+        return isinstance(value, Variable | VariableState) and value.trainable and not masked
+
+
+class Schema(Filter):
+    """Variables whose schema has all that a data model or schema requires."""
+
+    __slots__ = ()
+
+    def __init__(self, model: Anything) -> None:
+        declare(model, root="any")
+        super().__init__(model)
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+        """Compare the schemas."""
+        return isinstance(value, Variable | VariableState) and contains(value.schema, self._content[0])
+
+
+class Where(Filter):
+    """What a function of path and value says yes to. Also written as the function itself."""
+
+    __slots__ = ()
+
+    def __init__(self, function: Callable[[KeyPath, Anything], Anything]) -> None:
+        super().__init__(function)
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+        """Ask the function."""
+        return bool(self._content[0](path, value))
+
+
+class Any(Filter):
+    """What at least one of the filters says yes to. Also written as a tuple or list."""
+
+    __slots__ = ()
+
+    def __init__(self, *filters: FilterLike) -> None:
+        super().__init__(*map(to_filter, filters))
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:
+        """Ask each until one says yes."""
+        return any(one.matches(path, value, masked) for one in self._content)
+
+
+class All(Filter):
+    """What all of the filters say yes to."""
+
+    __slots__ = ()
+
+    def __init__(self, *filters: FilterLike) -> None:
+        super().__init__(*map(to_filter, filters))
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:
+        """Ask each until one says no."""
+        return all(one.matches(path, value, masked) for one in self._content)
+
+
+class Not(Filter):
+    """What the filter says no to."""
+
+    __slots__ = ()
+
+    def __init__(self, filter: FilterLike) -> None:  # noqa: A002  (what it is)
+        super().__init__(to_filter(filter))
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:
+        """Ask and turn the answer round."""
+        return not self._content[0].matches(path, value, masked)
+
+
+def to_filter(x: FilterLike) -> Filter:
+    """Turn what a user wrote into a filter.
+
+    Raises:
+        ArgumentError: It is none (contains 'Invalid filter').
+    """
+    if isinstance(x, Filter):
+        return x
+    if x is ... or x is True:
+        return Everything()
+    if x is None or x is False:
+        return Nothing()
+    if isinstance(x, type):
+        return OfType(x)
+    if isinstance(x, str):
+        return WithTag(x)
+    if isinstance(x, tuple | list):
+        return Any(*x)
+    if callable(x):
+        return Where(x)
+    raise ArgumentError(
+        f"Invalid filter {x!r:.200}: write a type, a tag, `...`, a function of (path, value), a tuple of filters, or one "
+        "of sm.filters."
+    )

@@ -271,6 +271,13 @@ class Variable:
         layer.write(self, new)
         return not layer.silent, self._version
 
+    def _rewrite(self, value: Json, schema: Schema, says: FrozenDict) -> None:
+        """Become another Variable of the same type, in place."""
+        with self._lock:
+            self._schema = schema
+            self._about = says
+            self._put(value)
+
     def _say(self, changes: dict[str, Json]) -> None:
         with self._lock:
             self._about = about.changed(self._about, changes)

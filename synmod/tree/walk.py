@@ -6,7 +6,7 @@ nodes, each one completely, depth first. Iterative, linear in edges; an alias vi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from synmod.errors import GraphError
 from synmod.leaves.paths import KeyPath, path_str
@@ -36,9 +36,10 @@ class Visit:
         children: The `(step, child)` pairs of a container, or of a node that is descended.
         aux: What makes up a container besides its children.
         masked: Whether a frozen module is above it, or it is one.
+        is_open: Whether it is a node whose children are visited; False for aliases.
     """
 
-    __slots__ = ("above", "aux", "children", "first", "index", "kind", "masked", "step", "value")
+    __slots__ = ("above", "aux", "children", "first", "index", "is_open", "kind", "masked", "step", "value")
 
     def __init__(
         self, above: Visit | None, step: Step, value: Any, kind: Kind, index: int | None, first: bool, masked: bool
@@ -52,6 +53,7 @@ class Visit:
         self.masked = masked
         self.children: Pairs = _NONE
         self.aux: Any = None
+        self.is_open = False
 
     @property
     def path(self) -> KeyPath:
@@ -72,8 +74,24 @@ class Visit:
 _NONE: Pairs = []
 
 
+class Reader(Protocol):
+    """How the walk reads what it meets: live objects, or the definitions of a graph."""
+
+    kinds: Kinds
+
+    def entity(self, value: Any) -> Any:
+        """Give the object whose identity counts."""
+
+    def enter(self, node: Any, visit: Visit) -> tuple[Pairs, bool]:
+        """Give the children of a node, and whether it masks the Variables below."""
+        ...
+
+    def open(self, value: Any, kind: int, visit: Visit) -> tuple[Pairs, Any] | None:
+        """Take a container apart, one level; None where it is a static."""
+
+
 class LiveReader:
-    """How the walk reads live objects; a reader of graph definitions has the same methods."""
+    """How the walk reads live objects."""
 
     __slots__ = ("kinds",)
 
@@ -84,7 +102,7 @@ class LiveReader:
         """Give the object whose identity counts."""
         return value
 
-    def enter(self, node: Any) -> tuple[Pairs, bool]:
+    def enter(self, node: Any, visit: Visit) -> tuple[Pairs, bool]:  # noqa: ARG002  (readers of definitions need it)
         """Give the children of a node, and whether it masks the Variables below."""
         impl: NodeImpl = own_impl(type(node))  # pyright: ignore[reportAssignmentType]  (its kind is NODE)
         return impl.pairs(node), impl.own_trainable is not None and not impl.own_trainable(node)
@@ -102,7 +120,7 @@ def walk(
     every_path: bool = False,
     key: Callable[[Any], Any] | None = None,
     seen: RefMap[int] | None = None,
-    reader: Any = None,
+    reader: Reader | None = None,
 ) -> Iterator[Visit]:
     """Visit everything below a root, in definition order.
 
@@ -123,117 +141,144 @@ def walk(
 
     Source: graph.md section 1.2, NNX `iter_graph`; differs: iterative, one for all folds.
     """
-    reader = reader or LiveReader()
-    kinds: Kinds = reader.kinds
-    numbers = RefMap[int]().entries if seen is None else seen.entries
-    on_path: set[int] = set()
-    post = order == "post"
-    stack: list[Any] = []
-    above: Visit | None = None
-    pairs: Pairs = [(None, root)]
-    while True:
-        deferred: list[Any] = []
-        yield from _own_values(reader, kinds, numbers, above, pairs, deferred, statics, post)
-        deferred.reverse()
-        stack += deferred
-        while stack:
-            item = stack.pop()
-            if type(item) is Visit:
-                on_path.discard(id(item.value))
-                if post:
+    return _Walk(reader or LiveReader(), order == "post", statics, every_path, key, seen).visits(root)
+
+
+class _Walk:
+    """One walk: what it was asked for, and the numbers it has given."""
+
+    __slots__ = ("every_path", "key", "kinds", "numbers", "on_path", "post", "reader", "statics")
+
+    def __init__(
+        self,
+        reader: Reader,
+        post: bool,
+        statics: bool,
+        every_path: bool,
+        key: Callable[[Any], Any] | None,
+        seen: RefMap[int] | None,
+    ) -> None:
+        self.reader = reader
+        self.kinds = reader.kinds
+        self.post = post
+        self.statics = statics
+        self.every_path = every_path
+        self.key = key
+        self.numbers = RefMap[int]().entries if seen is None else seen.entries
+        self.on_path: set[int] = set()
+
+    def visits(self, root: Any) -> Iterator[Visit]:
+        """Visit node after node: each with its own values, its child nodes kept on a stack for later."""
+        later: list[Any] = []
+        yield from self._own_values(None, [(None, root)], later)
+        later.reverse()
+        while later:
+            item = later.pop()
+            if type(item) is Visit:  # all below it is done
+                self.on_path.discard(id(item.value))
+                if self.post:
                     yield item
                 continue
-            above, step, value = item
-            node = reader.entity(value)
-            known = numbers.get(id(node))
-            if known is None:
-                number = len(numbers)
-                numbers[id(node)] = (node, number)
-            elif not every_path:
-                yield Visit(above, step, node, "node", known[1], False, above is not None and above.masked)
+            visit = self._arrive(*item)
+            if visit is None:
                 continue
-            elif id(node) in on_path:
-                continue
-            else:
-                number = known[1]
-            pairs, masks = reader.enter(node)
-            visit = Visit(
-                above, step, node, "node", number, known is None, masks or (above is not None and above.masked)
-            )
-            if key is not None:
-                pairs = _sorted(pairs, key)
-            visit.children = pairs
-            if post or every_path:
-                stack.append(visit)
-                on_path.add(id(node))
-            if not post:
+            if not visit.is_open:
                 yield visit
-            above = visit
-            break
+                continue
+            if self.post or self.every_path:
+                later.append(visit)
+            if not self.post:
+                yield visit
+            deferred: list[Any] = []
+            yield from self._own_values(visit, visit.children, deferred)
+            deferred.reverse()
+            later += deferred
+
+    def _arrive(self, above: Visit | None, step: Step, value: Any) -> Visit | None:
+        """Come to a node: number it and open it, unless it was open before; None where a path would bite its tail."""
+        node = self.reader.entity(value)
+        known = self.numbers.get(id(node))
+        masked = above is not None and above.masked
+        if known is None:
+            number = len(self.numbers)
+            self.numbers[id(node)] = (node, number)
         else:
-            return
+            number = known[1]
+            if not self.every_path:
+                return Visit(above, step, node, "node", number, False, masked)
+            if id(node) in self.on_path:
+                return None
+        visit = Visit(above, step, node, "node", number, known is None, masked)
+        visit.children, masks = self.reader.enter(node, visit)
+        visit.is_open = True
+        if masks:
+            visit.masked = True
+        if self.key is not None:
+            visit.children = _sorted(visit.children, self.key)
+        if self.every_path:
+            self.on_path.add(id(node))
+        return visit
 
-
-def _own_values(
-    reader: Any,
-    kinds: Kinds,
-    numbers: dict[int, tuple[Any, int]],
-    above: Visit | None,
-    pairs: Pairs,
-    deferred: list[Any],
-    statics: bool,
-    post: bool,
-) -> Iterator[Visit]:
-    """Visit what one node holds itself, and note its child nodes (and the containers to close after them)."""
-    masked = above is not None and above.masked
-    open_now: set[int] = set()
-    levels: list[tuple[Visit | None, Iterator[tuple[Step, Any]], int]] = [(above, iter(pairs), 0)]
-    while levels:
-        parent, remaining, deferred_before = levels[-1]
-        for step, value in remaining:
-            kind = kinds[type(value)]
-            if kind == STATIC:
-                if statics:
-                    yield Visit(parent, step, value, "static", None, True, masked)
-            elif kind == VARIABLE:
-                variable = reader.entity(value)
-                known = numbers.get(id(variable))
-                if known is None:
-                    number = len(numbers)
-                    numbers[id(variable)] = (variable, number)
-                    yield Visit(parent, step, variable, "variable", number, True, masked)
-                else:
-                    yield Visit(parent, step, variable, "variable", known[1], False, masked)
-            elif kind == NODE:
-                deferred.append((parent, step, value))
-            else:
-                visit = Visit(parent, step, value, "container", None, True, masked)
-                if id(value) in open_now:
-                    raise GraphError(
-                        f"At {path_str(visit.path)!r}: a {type(value).__name__} is inside itself: "
-                        "cycles may pass only through nodes."
-                    )
-                opened = reader.open(value, kind, visit)
-                if opened is None:
-                    visit.kind = "static"
+    def _own_values(self, above: Visit | None, pairs: Pairs, deferred: list[Any]) -> Iterator[Visit]:
+        """Visit what one node holds itself, and note its child nodes (and the containers to close after them)."""
+        kinds, statics, masked = self.kinds, self.statics, above is not None and above.masked
+        levels: list[tuple[Visit | None, Iterator[tuple[Step, Any]], int]] = [(above, iter(pairs), 0)]
+        open_now: set[int] = set()
+        while levels:
+            parent, remaining, deferred_before = levels[-1]
+            for step, value in remaining:
+                kind = kinds[type(value)]
+                if kind == STATIC:
                     if statics:
+                        yield Visit(parent, step, value, "static", None, True, masked)
+                elif kind == VARIABLE:
+                    yield self._variable(parent, step, value, masked)
+                elif kind == NODE:
+                    deferred.append((parent, step, value))
+                else:
+                    visit = self._container(parent, step, value, kind, open_now)
+                    if visit.kind == "static":
+                        if statics:
+                            yield visit
+                        continue
+                    if not self.post:
                         yield visit
-                    continue
-                visit.children, visit.aux = opened
-                open_now.add(id(value))
-                if not post:
-                    yield visit
-                levels.append((visit, iter(visit.children), len(deferred)))
-                break
-        else:
-            levels.pop()
-            if levels and parent is not None:
-                open_now.discard(id(parent.value))
-                if post:
-                    if len(deferred) > deferred_before:
-                        deferred.append(parent)
-                    else:
+                    levels.append((visit, iter(visit.children), len(deferred)))
+                    break
+            else:
+                levels.pop()
+                if levels and parent is not None:
+                    open_now.discard(id(parent.value))
+                    if self.post and len(deferred) == deferred_before:
                         yield parent
+                    elif self.post:
+                        deferred.append(parent)
+
+    def _variable(self, above: Visit | None, step: Step, value: Any, masked: bool) -> Visit:
+        """Come to a Variable."""
+        variable = self.reader.entity(value)
+        known = self.numbers.get(id(variable))
+        if known is not None:
+            return Visit(above, step, variable, "variable", known[1], False, masked)
+        number = len(self.numbers)
+        self.numbers[id(variable)] = (variable, number)
+        return Visit(above, step, variable, "variable", number, True, masked)
+
+    def _container(self, above: Visit | None, step: Step, value: Any, kind: int, open_now: set[int]) -> Visit:
+        """Come to a container and open it; a static after all where it cannot be opened and need not."""
+        visit = Visit(above, step, value, "container", None, True, above is not None and above.masked)
+        if id(value) in open_now:
+            raise GraphError(
+                f"At {path_str(visit.path)!r}: a {type(value).__name__} is inside itself: "
+                "cycles may pass only through nodes."
+            )
+        opened = self.reader.open(value, kind, visit)
+        if opened is None:
+            visit.kind = "static"
+        else:
+            visit.children, visit.aux = opened
+            open_now.add(id(value))
+        return visit
 
 
 def _sorted(pairs: Pairs, key: Callable[[Any], Any]) -> Pairs:

@@ -1,0 +1,127 @@
+"""Variables that an update adds: found holders first, then all of them or none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from synmod.errors import DataError, SchemaError, StateError
+from synmod.leaves.frozen import frozen
+from synmod.leaves.paths import KeyPath, path_str
+from synmod.tree.containers import DICTS
+from synmod.tree.edits import EDITS
+from synmod.tree.faults import Fault
+from synmod.tree.node_types import get_node_impl
+from synmod.tree.variable import Variable
+from synmod.tree.variable_state import VariableState
+from synmod.tree.walk import Visit, walk
+
+if TYPE_CHECKING:
+    from synmod.tree.layout import Misfit
+
+_REFUSALS = (TypeError, ValueError, LookupError, AttributeError)
+"""What a holder may raise that does not take a key."""
+
+
+class Addition(NamedTuple):
+    """One new Variable and the visit of its holder."""
+
+    path: KeyPath
+    holder: Visit
+    variable: Variable
+
+    @property
+    def key(self) -> Any:
+        """The last step."""
+        return self.path[-1]
+
+
+class Additions:
+    """New Variables for unknown paths.
+
+    Args:
+        root: The program.
+        lost: Paths nobody knows, with what was given for them.
+        skip: Whether what no holder can take is left out instead of refused.
+    """
+
+    def __init__(self, root: Any, lost: list[tuple[Misfit, Any]], *, skip: bool) -> None:
+        self.faults: list[Fault] = []
+        self._additions: list[Addition] = []
+        if not lost:
+            return
+        holders = {v.path: v for v in walk(root) if v.kind == "container" or (v.kind == "node" and v.first)}
+        for misfit, given in lost:
+            holder = holders.get(misfit.holder) if misfit.kind == "unknown" else None
+            if holder is None or not _can_hold(holder, misfit.path[-1]):
+                if not skip:
+                    self.faults.append(Fault(len(self.faults), f"Cannot set key {path_str(misfit.path)!r}"))
+                continue
+            try:
+                self._additions.append(Addition(misfit.path, holder, _variable(given)))
+            except (DataError, SchemaError) as error:
+                self.faults.append(Fault(len(self.faults), f"{path_str(misfit.path)!r}: {error}"))
+
+    def make(self) -> list[KeyPath]:
+        """Add them all; where a holder refuses, take back what was added.
+
+        Raises:
+            StateError: A holder does not take its key (contains 'Cannot set key').
+        """
+        done: list[Addition] = []
+        for each in self._additions:
+            try:
+                _put(each)
+            except _REFUSALS as error:
+                for one in reversed(done):
+                    _take_back(one)
+                raise StateError(f"update: Cannot set key {path_str(each.path)!r}: {error}") from error
+            done.append(each)
+        if done:
+            EDITS.bump()
+        return [each.path for each in done]
+
+
+def _can_hold(holder: Visit, key: Any) -> bool:
+    """Tell whether a Variable may come to stand at a key."""
+    if holder.kind == "container":
+        return type(holder.value) in DICTS and key != ""
+    if not get_node_impl(holder.value).is_module:
+        return True
+    return isinstance(key, str) and key.isidentifier() and not hasattr(type(holder.value), key)
+
+
+def _variable(given: Any) -> Variable:
+    if isinstance(given, VariableState):
+        return given.to_variable()
+    if isinstance(given, Variable):
+        raise DataError("a Variable is no value: give its `.value` or `.to_state()`")
+    return Variable(frozen(given))
+
+
+def _put(addition: Addition) -> None:
+    """Add one; the node around a dict is told by setting its attribute anew, so that it seals itself again."""
+    holder = addition.holder
+    if holder.kind == "node":
+        get_node_impl(holder.value).set_key(holder.value, addition.key, addition.variable)
+        return
+    holder.value[addition.key] = addition.variable
+    _tell_owner(holder)
+
+
+def _take_back(addition: Addition) -> None:
+    holder = addition.holder
+    if holder.kind == "node":
+        get_node_impl(holder.value).pop_key(holder.value, addition.key)
+        return
+    del holder.value[addition.key]
+    _tell_owner(holder)
+
+
+def _tell_owner(container: Visit) -> None:
+    """Set the attribute that holds a container anew, on the node that has it."""
+    attribute = container
+    while attribute.above is not None and attribute.above.kind != "node":
+        attribute = attribute.above
+    if attribute.above is not None:
+        owner = attribute.above.value
+        get_node_impl(owner).set_key(owner, attribute.step, attribute.value)

@@ -1,0 +1,175 @@
+"""One order for comparing: a graph definition as a list of places, the same however its attributes were assigned."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from synmod.errors import GraphError
+from synmod.leaves.paths import KeyPath, path_str
+from synmod.tree.codec import codec
+from synmod.tree.containers import DICTS, is_namedtuple
+from synmod.tree.defs import ContainerDef, NodeDef, NodeRef, StaticDef, VariableDef, VariableRef
+from synmod.tree.encoding import canonical_json, class_text, static_text
+from synmod.tree.kinds import NODE, VARIABLE, kind_of_type
+from synmod.tree.node_types import own_impl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from synmod.tree.defs import Definition, Term
+
+Link = tuple[Any, Any] | None
+"""A path from its end: (link of what is above, step)."""
+
+
+class Opaque:
+    """Something without a text: equal to itself only."""
+
+    __slots__ = ("link", "value")
+
+    def __init__(self, value: Any, link: Link) -> None:
+        self.value = value
+        self.link = link
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Opaque) and other.value is self.value
+
+    def __hash__(self) -> int:
+        try:
+            return hash(self.value)
+        except TypeError:
+            raise GraphError(f"{describe(self)}; it is not hashable either. {REMEDY}") from None
+
+
+REMEDY = "Wrap it in static(x), list its attribute in _graph_ignored, or make it from JSON by a get_config of your own."
+
+Token = str | int | Opaque
+
+
+class Place(NamedTuple):
+    """What stands at one path of the graph."""
+
+    link: Link
+    tokens: tuple[Token, ...]
+    keys: tuple[str, ...] = ()
+    number: int | None = None
+
+
+def path_of(link: Link) -> KeyPath:
+    """Write a link as a path."""
+    steps: list[Any] = []
+    while link is not None:
+        link, step = link
+        steps.append(step)
+    steps.reverse()
+    return tuple(steps)
+
+
+def describe(opaque: Opaque) -> str:
+    """Say where something without a text stands."""
+    return f"At {path_str(path_of(opaque.link))!r}: an object of type {type(opaque.value).__name__} cannot be encoded"
+
+
+class Canonical:
+    """Lists the places of a graph; attributes and dict keys in sorted order, references by order of first mention."""
+
+    def __init__(self, definitions: Mapping[int, Definition]) -> None:
+        self._definitions = definitions
+        self._numbers: dict[int, int] = {}
+        self._opened: set[int] = set()
+
+    def places(self, root: Term) -> list[Place]:
+        """List all places, iteratively."""
+        found: list[Place] = []
+        pending: list[tuple[Link, Term]] = [(None, root)]
+        while pending:
+            link, term = pending.pop()
+            place, below = self._place(link, term)
+            found.append(place)
+            pending.extend(((link, step), child) for step, child in reversed(below))
+        return found
+
+    def _place(self, link: Link, term: Term) -> tuple[Place, list[tuple[Any, Term]]]:
+        """Describe one place and list what is below it, in order."""
+        if isinstance(term, StaticDef):
+            return Place(link, ("static", _leaf(term.value, link))), []
+        if isinstance(term, ContainerDef):
+            below = list(zip(term.steps, term.children, strict=True))
+            if term.type in DICTS:
+                below = _by_key(below)
+            return Place(link, ("container", class_text(term.type), *self._nest(term.aux, link)), _keys(below)), below
+        number = self._number(term.index)
+        definition = self._definitions.get(term.index)
+        if definition is None or term.index in self._opened:
+            return Place(link, ("reference", number)), []
+        self._opened.add(term.index)
+        head = (number, class_text(definition.type))
+        if isinstance(definition, VariableDef):
+            texts = canonical_json(definition.schema), canonical_json(definition.metadata)
+            return Place(link, ("variable", *head, *texts), (), number), []
+        below = _by_key(definition.attributes)
+        return Place(link, ("node", *head, *self._metadata(definition, link)), _keys(below), number), below
+
+    def _metadata(self, definition: NodeDef, link: Link) -> list[Token]:
+        """Describe what of a node's metadata counts."""
+        impl = own_impl(definition.type)
+        counts = definition.metadata
+        if impl is not None and impl.compared is not None:
+            counts = impl.compared(counts)
+        return self._nest(counts, link)
+
+    def _number(self, index: int) -> int:
+        return self._numbers.setdefault(index, len(self._numbers))
+
+    def _nest(self, nest: Any, link: Link) -> list[Token]:
+        """Describe a nest of plain containers, dataclasses, references and statics."""
+        tokens: list[Token] = []
+        pending = [nest]
+        while pending:
+            x = pending.pop()
+            opened = _opened(x)
+            if opened is not None:
+                name, keys, parts = opened
+                tokens += (name, *keys, len(parts))
+                pending.extend(reversed(parts))
+            elif isinstance(x, NodeRef | VariableRef):
+                tokens += ("reference", self._number(x.index))
+            else:
+                tokens.append(_leaf(x, link))
+        return tokens
+
+
+def _opened(x: Any) -> tuple[str, list[str], list[Any]] | None:
+    """Take a container of a nest apart; None for a leaf."""
+    cls = type(x)
+    if cls in DICTS:
+        if static_text(x) is not None:
+            return None
+        pairs = _by_key(x.items())
+        return "dict", [repr(key) for key, _ in pairs], [value for _, value in pairs]
+    if cls is list or cls is tuple:
+        return cls.__name__, [], list(x)
+    if is_namedtuple(cls):
+        return class_text(cls), [], list(x)
+    if dataclasses.is_dataclass(x) and not isinstance(x, NodeRef | VariableRef | type):
+        fields = [field.name for field in dataclasses.fields(x) if field.compare]
+        return class_text(cls), fields, [getattr(x, name) for name in fields]
+    return None
+
+
+def _keys(below: list[tuple[Any, Term]]) -> tuple[str, ...]:
+    return tuple([repr(step) for step, _ in below])
+
+
+def _by_key(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Sort by key; int and str keys may be mixed."""
+    return sorted(pairs, key=lambda pair: (type(pair[0]).__name__, str(pair[0])))
+
+
+def _leaf(value: Any, link: Link) -> Token:
+    """Describe a static, or what only metadata reaches."""
+    text = static_text(value)
+    if text is None and kind_of_type(type(value)) in (NODE, VARIABLE):
+        text = codec("unreached")(value)
+    return Opaque(value, link) if text is None else text

@@ -1,0 +1,97 @@
+"""The text of a static, equal in every process; what has none compares by identity."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import decimal
+import enum
+import json
+import types
+import uuid
+from collections.abc import Callable
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from synmod.data.declare import schema_of
+from synmod.data.described import Described
+from synmod.data.symbol import SymbolicDataModel
+from synmod.errors import SynmodError
+from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen
+from synmod.registry import id_of
+from synmod.tree.static import Static
+
+_SCALARS: Final[dict[type[Any], Callable[[Any], str]]] = {
+    datetime.date: lambda x: x.isoformat(),
+    datetime.time: lambda x: x.isoformat(),
+    datetime.datetime: lambda x: x.isoformat(),
+    datetime.timedelta: repr,
+    decimal.Decimal: str,
+    uuid.UUID: str,
+    bytes: lambda x: base64.b64encode(x).decode(),
+}
+
+
+def canonical_json(value: Json) -> str:
+    """Write JSON with sorted keys: equal texts for values that `json_equal` takes for equal."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def class_text(cls: type[Any]) -> str:
+    """Name a class: by its public id, else by module and qualified name."""
+    return id_of(cls) or f"{cls.__module__}:{cls.__qualname__}"
+
+
+def static_text(value: Any) -> str | None:
+    """Encode a static.
+
+    Returns:
+        A text, the same for equal statics in every process; None where the object has none: other functions than
+        registered ones, handles, blobs.
+    """
+    kind = type(value)
+    if value is None or kind in (bool, int, float, str, dict, list, FrozenDict, FrozenList):
+        return _json_text(value)
+    if kind is Static:
+        return "static"
+    if isinstance(value, type):
+        return _class_value_text(value)  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(value, SymbolicDataModel):
+        return f"data_model {canonical_json(schema_of(value))}"
+    if isinstance(value, Described | BaseModel):
+        return _data_text(value)
+    if isinstance(value, types.FunctionType):
+        public_id = id_of(value)
+        return None if public_id is None else f"function {public_id}"
+    if isinstance(value, enum.Enum):
+        return f"enum {class_text(kind)} {value.name}"
+    if kind in _SCALARS:
+        return f"{kind.__name__} {_SCALARS[kind](value)}"
+    if kind is set or kind is frozenset:
+        texts = [static_text(item) for item in value]
+        return None if None in texts else f"{kind.__name__} {sorted(map(str, texts))}"
+    return _json_text(value) if isinstance(value, FrozenDict) else None
+
+
+def _json_text(value: Json) -> str | None:
+    try:
+        return canonical_json(frozen(value))
+    except ValueError:  # NaN, an int of too many digits, what is no JSON
+        return None
+
+
+def _class_value_text(cls: type[Any]) -> str:
+    if issubclass(cls, BaseModel):
+        try:
+            return f"data_model {canonical_json(schema_of(cls))}"
+        except SynmodError:  # a model whose schema cannot be used is known by its name only
+            return f"class {class_text(cls)}"
+    return f"class {class_text(cls)}"
+
+
+def _data_text(value: Any) -> str | None:
+    try:
+        return f"data {canonical_json(schema_of(value))} {canonical_json(frozen(value))}"
+    except SynmodError:
+        return None

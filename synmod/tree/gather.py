@@ -1,0 +1,141 @@
+"""Gathering: all leaves of the States handed in, by the Variable they mean, every fault noted, nothing written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from synmod.data.validate import problems
+from synmod.errors import DataError, Problem
+from synmod.leaves.frozen import FrozenDict, Json, frozen, json_equal
+from synmod.leaves.paths import path_str
+from synmod.tree.faults import Fault
+from synmod.tree.variable import Variable
+from synmod.tree.variable_state import VariableState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from synmod.data.schema import Schema
+    from synmod.leaves.paths import KeyPath
+    from synmod.tree.layout import Layout, Misfit, StateLike
+
+_UNKNOWN_LAST = float("inf")
+
+
+class Leaf(NamedTuple):
+    """A checked leaf: the path it was given at, its frozen value, and metadata where it came with some."""
+
+    path: KeyPath
+    value: Json
+    metadata: FrozenDict | None
+    type: type[Any] | None
+
+
+class Gathered:
+    """Leaves by the index of their Variable, and what did not fit.
+
+    Attributes:
+        leaves: What fits.
+        misfits: Leaves that have no Variable, in the order they came, each with what was given.
+        faults: Values that miss their schemas, and paths with two values.
+    """
+
+    __slots__ = ("faults", "leaves", "misfits")
+
+    def __init__(self) -> None:
+        self.leaves: dict[int, Leaf] = {}
+        self.misfits: list[tuple[Misfit, Any]] = []
+        self.faults: list[Fault] = []
+
+
+def gather(
+    layout: Layout,
+    states: Iterable[StateLike],
+    schema_of: Callable[[int], Schema],
+    what: str,
+    *,
+    overwrite: bool = False,
+) -> Gathered:
+    """Take the leaves of States and raw JSON and check each against the schema of its Variable.
+
+    Args:
+        layout: Where leaves go.
+        states: What was handed in; later ones win with `overwrite`, else two values for one Variable are a fault.
+        schema_of: The schema of a Variable by index.
+        what: The name of the function, for errors.
+        overwrite: Whether a later State wins.
+
+    Raises:
+        ArgumentError: Something is neither a State nor JSON of one.
+    """
+    found = Gathered()
+    for state in states:
+        for path, target, given in layout.given(state, what):
+            if not isinstance(target, int):
+                found.misfits.append((target, given))
+                continue
+            leaf = _checked(path, given, schema_of(target), target, found.faults)
+            if leaf is None:
+                continue
+            before = found.leaves.get(target)
+            if before is not None and not overwrite and not json_equal(before.value, leaf.value):
+                where = " and ".join(dict.fromkeys((repr(path_str(before.path)), repr(path_str(path)))))
+                found.faults.append(
+                    Fault(
+                        target,
+                        f"{where}: two different values for one Variable: {before.value!r:.80}, {leaf.value!r:.80}",
+                    )
+                )
+            found.leaves[target] = leaf
+    return found
+
+
+def _checked(path: KeyPath, given: Any, schema: Schema, index: int, faults: list[Fault]) -> Leaf | None:
+    """Freeze and validate one leaf."""
+    if isinstance(given, VariableState):
+        if given.schema is schema:
+            return Leaf(path, given.value, given.metadata, given.type)
+        value, metadata, kind = given.value, given.metadata, given.type
+    else:
+        metadata, kind = None, None
+        try:
+            value = _plain(given)
+        except DataError as error:
+            faults.append(_misses(path, index, (Problem("", "JSON", str(error)),)))
+            return None
+    missed = problems(schema, value)
+    if missed:
+        faults.append(_misses(path, index, missed))
+        return None
+    return Leaf(path, value, metadata, kind)
+
+
+def _plain(given: Any) -> Json:
+    if isinstance(given, Variable):
+        raise DataError("a Variable is no value: give its `.value` or `.to_state()`")
+    return frozen(given)
+
+
+def _misses(path: KeyPath, index: int, missed: Iterable[Problem]) -> Fault:
+    """Say how a value misses its schema: path, pointer into the value, wanted and got."""
+    whole = tuple(missed)
+    text = path_str(path)
+    lines = "; ".join(f"{text}#{p.pointer}: wanted {p.wanted}, got {p.got}" for p in whole)
+    return Fault(index, lines, tuple(Problem(f"{text}#{p.pointer}", p.wanted, p.got) for p in whole))
+
+
+def unknown_fault(misfits: Iterable[Misfit]) -> list[Fault]:
+    """Say in one line which keys nobody knows; no line if there are none."""
+    texts = [misfit.text for misfit in misfits]
+    return [Fault(_UNKNOWN_LAST, f"Unknown keys: {', '.join(texts)}")] if texts else []
+
+
+def misfit_fault(misfit: Misfit, static: str) -> Fault:
+    """Say why one leaf has no place; `static` is the phrase for a value where a static stands."""
+    text = f"{static} {misfit.text}" if misfit.kind == "static" else misfit.text
+    return Fault(_UNKNOWN_LAST, text)
+
+
+def leaves_by_path(leaf_paths: Mapping[KeyPath, int], found: Gathered) -> dict[KeyPath, Leaf]:
+    """Order what fits by canonical path, in definition order."""
+    return {path: found.leaves[index] for path, index in leaf_paths.items() if index in found.leaves}

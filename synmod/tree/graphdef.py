@@ -1,0 +1,180 @@
+"""GraphDef: the structure of a program without its values. Frozen, comparable, the half of the pair that has no State."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from synmod.errors import GraphError
+from synmod.leaves.paths import KeyPath
+from synmod.tree.canonical import REMEDY, Canonical, Opaque, Place, describe, path_of
+from synmod.tree.codec import codec
+from synmod.tree.def_reader import DefReader
+from synmod.tree.defs import NodeDef, VariableDef
+from synmod.tree.drawing import drawn
+from synmod.tree.walk import walk
+
+if TYPE_CHECKING:
+    from synmod.leaves.frozen import Json
+    from synmod.tree.defs import Definition, Term
+
+M = TypeVar("M")
+
+
+class GraphDef(Generic[M]):
+    """Nodes, statics, references by index, and types, schemas and metadata of Variables. No values.
+
+    Made by `split` and `graphdef`. Equal if the structure is equal, whatever the values and the order of assignment.
+
+    Attributes:
+        root: What stands at the root.
+        definitions: Nodes and Variables by index, in definition order.
+        kept: By index, the nodes that copies keep as they are, and what is below those.
+
+    Example:
+        >>> from synmod.tree import Param, graphdef
+        >>> graphdef({"a": Param("x")}) == graphdef({"a": Param("y")})
+        True
+
+    Source: Flax NNX `GraphDef`; differs: flat, so depth is no limit, and comparable across processes.
+    """
+
+    __slots__ = ("__weakref__", "_hash", "_leaf_paths", "_places", "definitions", "kept", "root")
+
+    def __init__(
+        self,
+        root: Term,
+        definitions: Mapping[int, Definition],
+        kept: Mapping[int, Any] | None = None,
+        leaf_paths: Mapping[KeyPath, int] | None = None,
+    ) -> None:
+        put = object.__setattr__
+        put(self, "root", root)
+        put(self, "definitions", definitions)
+        put(self, "kept", kept or {})
+        put(self, "_leaf_paths", leaf_paths)
+        put(self, "_places", None)
+        put(self, "_hash", None)
+
+    root: Term
+    definitions: Mapping[int, Definition]
+    kept: Mapping[int, Any]
+    _leaf_paths: Mapping[KeyPath, int] | None
+    _places: list[Place] | None
+    _hash: int | None
+
+    @property
+    def nodes(self) -> tuple[NodeDef, ...]:
+        """The nodes, in definition order."""
+        return tuple(each for each in self.definitions.values() if isinstance(each, NodeDef))
+
+    @property
+    def variables(self) -> tuple[VariableDef, ...]:
+        """The Variables, in definition order."""
+        return tuple(each for each in self.definitions.values() if isinstance(each, VariableDef))
+
+    @property
+    def leaf_paths(self) -> Mapping[KeyPath, int]:
+        """The index of each Variable by its canonical path, in definition order."""
+        if self._leaf_paths is None:
+            visits = walk(self.root, reader=DefReader(self.definitions))
+            paths = {v.path: v.value.index for v in visits if v.kind == "variable" and v.first}
+            object.__setattr__(self, "_leaf_paths", paths)
+        assert self._leaf_paths is not None
+        return self._leaf_paths
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of the structure: equal for equal graphs, in every process.
+
+        Raises:
+            GraphError: A static cannot be encoded; names every path, the type and the remedies.
+        """
+        digest = hashlib.sha256()
+        opaque: list[Opaque] = []
+        for place in self._canonical():
+            for token in (*place.tokens, place.keys):
+                if isinstance(token, Opaque):
+                    opaque.append(token)
+                else:
+                    digest.update(repr(token).encode())
+        if opaque:
+            raise GraphError("\n".join([f"{describe(each)}." for each in opaque] + [REMEDY]))
+        return digest.hexdigest()
+
+    def diff(self, other: GraphDef[Any]) -> tuple[KeyPath, ...]:
+        """List the paths at which two structures differ, in definition order; of an added or removed part its top."""
+        mine, theirs = _by_path(self._canonical()), _by_path(other._canonical())
+        changed = [path for path in mine if mine[path] != theirs.get(path)]
+        changed += [path for path in theirs if path not in mine]
+        gone = {path for path in changed if (path in mine) != (path in theirs)}
+        return tuple(path for path in changed if path not in gone or path[:-1] not in gone)
+
+    def to_json(self) -> dict[str, Json]:
+        """Give one object of the keys `graph`, `data_models`, `language_models`.
+
+        Raises:
+            GraphError: Something cannot be written; lists every offender with its path and the remedy.
+        """
+        return codec("encode")(self)
+
+    @classmethod
+    def from_json(
+        cls, json: Json, *, language_models: Any = None, custom_objects: Mapping[str, Any] | None = None
+    ) -> GraphDef[Any]:
+        """Read what `to_json` gave, under the rules of loading.
+
+        Args:
+            json: The object of three keys.
+            language_models: Live models or model strings by saved name, or one for all.
+            custom_objects: Classes and functions by id, for this call.
+
+        Raises:
+            LoadError: It cannot be read.
+        """
+        return codec("decode")(json, language_models=language_models, custom_objects=custom_objects)
+
+    def _canonical(self) -> list[Place]:
+        if self._places is None:
+            object.__setattr__(self, "_places", Canonical(self.definitions).places(self.root))
+        assert self._places is not None
+        return self._places
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, GraphDef):
+            return NotImplemented
+        if self is other:
+            return True
+        mine, theirs = self._canonical(), other._canonical()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        return len(mine) == len(theirs) and all(a[1:] == b[1:] for a, b in zip(mine, theirs, strict=True))
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            object.__setattr__(self, "_hash", hash(tuple(place[1:] for place in self._canonical())))
+        assert self._hash is not None
+        return self._hash
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"A GraphDef is frozen: {name!r} cannot be set. Change the program and ask anew.")
+
+    def __copy__(self) -> GraphDef[M]:
+        return self
+
+    def __deepcopy__(self, memo: object) -> GraphDef[M]:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return GraphDef, (self.root, dict(self.definitions), dict(self.kept))
+
+    def __repr__(self) -> str:
+        return drawn(self.root, self.definitions)
+
+
+def _by_path(places: list[Place]) -> dict[KeyPath, tuple[Any, ...]]:
+    """Key the places by path; numbers of references become paths, which do not shift when something is added."""
+    numbered = {place.number: path_of(place.link) for place in places if place.number is not None}
+    return {
+        path_of(place.link): tuple(numbered.get(t, t) if type(t) is int else t for t in place.tokens)
+        for place in places
+    }

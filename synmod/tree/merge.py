@@ -1,0 +1,158 @@
+"""merge and unflatten: a program from structure and State."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from synmod.errors import GraphError
+from synmod.leaves.paths import path_str
+from synmod.tree.build import build
+from synmod.tree.defs import VariableDef
+from synmod.tree.faults import Fault, raise_faults
+from synmod.tree.gather import Gathered, gather, misfit_fault, unknown_fault
+from synmod.tree.layout import ABSENT, Layout
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, MutableMapping
+
+    from synmod.leaves.frozen import FrozenDict, Json
+    from synmod.tree.graphdef import GraphDef
+    from synmod.tree.layout import StateLike
+
+M = TypeVar("M")
+
+
+def merge(
+    graphdef: GraphDef[M], state: StateLike, *states: StateLike, overwrite: bool = False, metadata: bool = False
+) -> M:
+    """Rebuild the program that `split` took apart.
+
+    New objects, made without running `__init__` or `build`: shared children are shared again, cycles are closed again,
+    and what was built is built. By-reference nodes (language models) and statics are the same objects.
+
+    Args:
+        graphdef: Shape, as returned by `split`.
+        state: A State, or its JSON nested by key or by path text; alias paths are accepted.
+        *states: More parts, in any order.
+        overwrite: Let a later State win where two give one path different values.
+        metadata: Take the metadata of the States instead of that of the graph.
+
+    Returns:
+        A program equal to the one split; `is` differs.
+
+    Schemas:
+        states: {path: JSON that satisfies the Variable's schema}
+
+    Raises:
+        StateError: A Variable is in no State ('Expected key'), or a State does not fit. Names every path.
+        StateSchemaError: Values miss their schemas.
+        ArgumentError: Something is no State.
+
+    Example:
+        >>> from synmod.tree import Param, split
+        >>> graphdef, state = split({"a": Param("x")})
+        >>> merge(graphdef, state)["a"].value
+        'x'
+
+    Source: Flax NNX `merge`; differs: values are validated, conflicts refused.
+    """
+    return unflatten_into(graphdef, (state, *states), {}, {}, "merge", overwrite=overwrite, metadata=metadata)
+
+
+def unflatten(
+    graphdef: GraphDef[M],
+    state: StateLike,
+    *,
+    index_ref: MutableMapping[int, Any] | None = None,
+    index_ref_cache: Mapping[int, Any] | None = None,
+) -> M:
+    """Merge with an index space in hand.
+
+    Args:
+        graphdef: Shape.
+        state: A State or its JSON.
+        index_ref: Objects by index, made by earlier calls; this call's are added.
+        index_ref_cache: Objects by index that are rewritten in place and keep their identity.
+
+    Returns:
+        What stands at the root.
+
+    Raises:
+        GraphError: An index of the graph is in `index_ref` ('already used'), or the cache holds another type for it.
+        StateError: As `merge`.
+
+    Source: Flax NNX `unflatten`.
+    """
+    objects: dict[int, Any] = dict(index_ref or {})
+    for index, definition in graphdef.definitions.items():
+        if index in objects:
+            raise GraphError(f"Index {index} ({definition.type.__name__}) is already used: each is defined once.")
+        known = (index_ref_cache or {}).get(index)
+        if known is not None and type(known) is not definition.type:
+            raise GraphError(
+                f"Index {index} is a {definition.type.__name__} in the graph, but {type(known).__name__} in the cache."
+            )
+    root = unflatten_into(graphdef, (state,), objects, index_ref_cache or {}, "unflatten")
+    if index_ref is not None:
+        index_ref.update(objects)
+    return root
+
+
+def unflatten_into(
+    graphdef: GraphDef[M],
+    states: tuple[StateLike, ...],
+    objects: dict[int, Any],
+    existing: Mapping[int, Any],
+    what: str,
+    *,
+    overwrite: bool = False,
+    metadata: bool = False,
+) -> M:
+    """Check every leaf, then build."""
+    values = checked_values(graphdef, states, what, overwrite=overwrite, metadata=metadata)
+    for index, kept in graphdef.kept.items():
+        if index not in existing:
+            objects.setdefault(index, kept)
+    return build(graphdef, values, objects, existing)
+
+
+def checked_values(
+    graphdef: GraphDef[Any], states: tuple[StateLike, ...], what: str, *, overwrite: bool, metadata: bool
+) -> dict[int, tuple[Json, FrozenDict]]:
+    """Find the value and metadata of every Variable of a graph.
+
+    Raises:
+        StateError: Leaves are missing, unknown, or do not fit.
+        StateSchemaError: Values miss their schemas.
+    """
+    definitions: Any = graphdef.definitions
+    layout = Layout(graphdef.root, definitions, graphdef.leaf_paths)
+    found = gather(layout, states, lambda index: definitions[index].schema, what, overwrite=overwrite)
+    faults = [*found.faults, *_missing(graphdef, found), *_misfits(found)]
+    values: dict[int, tuple[Json, FrozenDict]] = {}
+    for index, leaf in found.leaves.items():
+        definition: VariableDef = definitions[index]
+        if leaf.type is not None and leaf.type is not definition.type:
+            text = f"{path_str(leaf.path)!r}: expected a {definition.type.__name__}, got a {leaf.type.__name__}"
+            faults.append(Fault(index, text))
+        says = leaf.metadata if metadata and leaf.metadata is not None else definition.metadata
+        values[index] = leaf.value, says
+    raise_faults(what, faults)
+    return values
+
+
+def _missing(graphdef: GraphDef[Any], found: Gathered) -> list[Fault]:
+    """Say which Variables got no value; kept ones have theirs."""
+    faulty = {fault.order for fault in found.faults}
+    return [
+        Fault(index, f"Expected key {path_str(path)!r} ({graphdef.definitions[index].type.__name__}): no value given")
+        for path, index in graphdef.leaf_paths.items()
+        if index not in found.leaves and index not in graphdef.kept and index not in faulty
+    ]
+
+
+def _misfits(found: Gathered) -> list[Fault]:
+    """Say which leaves have no Variable."""
+    unknown = [misfit for misfit, _ in found.misfits if misfit.kind in ABSENT]
+    others = [misfit for misfit, _ in found.misfits if misfit.kind not in ABSENT]
+    return [*(misfit_fault(misfit, "Got state for static field") for misfit in others), *unknown_fault(unknown)]

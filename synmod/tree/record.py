@@ -1,0 +1,170 @@
+"""Recording: one walk over live objects that writes their graph definition down."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from synmod.errors import ArgumentError, GraphError
+from synmod.tree.codec import CODEC
+from synmod.tree.defs import ContainerDef, NodeDef, NodeRef, StaticDef, VariableDef, VariableRef
+from synmod.tree.graphdef import GraphDef
+from synmod.tree.kinds import STATIC, kind_of_type
+from synmod.tree.node_types import own_impl
+from synmod.tree.refmap import RefMap
+from synmod.tree.variable import Variable
+from synmod.tree.walk import walk
+
+if TYPE_CHECKING:
+    from synmod.leaves.paths import KeyPath
+    from synmod.tree.defs import Definition, Term
+    from synmod.tree.walk import Visit
+
+M = TypeVar("M")
+
+
+class Recording(Generic[M]):
+    """A graph definition with the live objects it was made of.
+
+    Attributes:
+        graphdef: The structure.
+        leaves: The first visit of each Variable, in definition order.
+        objects: Live nodes and Variables by index.
+    """
+
+    __slots__ = ("graphdef", "leaves", "objects")
+
+    def __init__(self, graphdef: GraphDef[M], leaves: list[Visit], objects: dict[int, Any]) -> None:
+        self.graphdef = graphdef
+        self.leaves = leaves
+        self.objects = objects
+
+    def variables(self) -> dict[KeyPath, Variable]:
+        """Give the live Variables by canonical path, in definition order."""
+        return {visit.path: visit.value for visit in self.leaves}
+
+
+def check_root(root: object) -> None:
+    """Refuse what holds no graph.
+
+    Raises:
+        ArgumentError: It is no node, Variable or container.
+    """
+    if kind_of_type(type(root)) == STATIC:
+        raise ArgumentError(
+            f"An object of type {type(root).__name__} is no root of a graph: give a Module, a registered node, a "
+            "Variable, or a list or dict of them."
+        )
+
+
+def record(root: M, seen: RefMap[int] | None = None) -> Recording[M]:
+    """Walk below a root and write down what is there.
+
+    Args:
+        root: A node, a Variable or a container of them.
+        seen: Numbers given before; what is in it becomes a reference only, what is new is added.
+
+    Raises:
+        ArgumentError: `root` holds no graph.
+        GraphError: The walk cannot be made.
+    """
+    check_root(root)
+    seen = RefMap() if seen is None else seen
+    visits = list(walk(root, seen=seen))
+    terms: dict[int, dict[Any, Term]] = {}
+    definitions: dict[int, Definition] = {}
+    term: Term = StaticDef(root)
+    for visit in reversed(visits):  # what is below comes later, so it is ready when its holder is written
+        term = _term(visit, terms.pop(id(visit), {}), definitions)
+        if visit.above is not None:
+            terms.setdefault(id(visit.above), {})[visit.step] = term
+    objects = {v.index: v.value for v in visits if v.first and v.index is not None}
+    _replace_references(definitions, seen)
+    definitions = dict(sorted(definitions.items()))
+    leaves = [visit for visit in visits if visit.kind == "variable" and visit.first]
+    graphdef: GraphDef[M] = GraphDef(term, definitions, _kept(definitions, objects))
+    return Recording(graphdef, leaves, objects)
+
+
+def _term(visit: Visit, below: dict[Any, Term], definitions: dict[int, Definition]) -> Term:
+    """Write one visit down."""
+    value, index = visit.value, visit.index
+    if visit.kind == "container":
+        steps = tuple(step for step, _ in visit.children)
+        children = tuple([below.get(step) or StaticDef(child) for step, child in visit.children])
+        return ContainerDef(type(value), steps, children, visit.aux)
+    assert index is not None
+    if visit.kind == "variable":
+        if visit.first:
+            definitions[index] = VariableDef(type(value), index, value._schema, value._about)
+        return VariableRef(type(value), index)
+    if visit.first:
+        attributes = tuple([(step, below.get(step) or StaticDef(child)) for step, child in visit.children])
+        impl = own_impl(type(value))
+        assert impl is not None
+        definitions[index] = NodeDef(type(value), index, attributes, impl.flatten(value)[1])
+    return NodeRef(type(value), index)
+
+
+def _replace_references(definitions: dict[int, Definition], numbers: RefMap[int]) -> None:
+    """Put references in the place of the graph's nodes and Variables in metadata."""
+
+    def reference(x: Any) -> Any:
+        entry = numbers.entries.get(id(x))
+        if entry is None or entry[0] is not x:
+            return x
+        return (VariableRef if isinstance(x, Variable) else NodeRef)(type(x), entry[1])
+
+    for index, definition in definitions.items():
+        if isinstance(definition, NodeDef):
+            impl = own_impl(definition.type)
+            if impl is not None and impl.map_refs is not None:
+                metadata = impl.map_refs(definition.metadata, reference)
+                definitions[index] = NodeDef(definition.type, index, definition.attributes, metadata)
+
+
+def _kept(definitions: dict[int, Definition], objects: dict[int, Any]) -> dict[int, Any]:
+    """Find the nodes that copies keep as they are, and everything that can be reached from those."""
+    pending = [
+        index
+        for index, definition in definitions.items()
+        if isinstance(definition, NodeDef) and _is_by_reference(definition.type)
+    ]
+    kept: dict[int, Any] = {}
+    while pending:
+        index = pending.pop()
+        if index in kept or index not in definitions:
+            continue
+        kept[index] = objects[index]
+        definition = definitions[index]
+        if isinstance(definition, NodeDef):
+            pending.extend(references_in([child for _, child in definition.attributes]))
+    return kept
+
+
+def _is_by_reference(cls: type[Any]) -> bool:
+    impl = own_impl(cls)
+    return impl is not None and impl.by_reference
+
+
+def references_in(terms: list[Term]) -> list[int]:
+    """List the indices that terms refer to, through containers."""
+    found: list[int] = []
+    pending = list(terms)
+    while pending:
+        term = pending.pop()
+        if isinstance(term, ContainerDef):
+            pending.extend(term.children)
+        elif not isinstance(term, StaticDef):
+            found.append(term.index)
+    return found
+
+
+def _unreached_text(x: Any) -> str | None:
+    """Describe a node or Variable that is no part of a graph by a graph of its own."""
+    try:
+        return f"graph {record(x).graphdef.fingerprint}"
+    except GraphError:
+        return None
+
+
+CODEC["unreached"] = _unreached_text

@@ -1,0 +1,177 @@
+"""split, state, variables, graphdef, flatten: a program taken apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from synmod.errors import ArgumentError, StateError
+from synmod.leaves.paths import path_str
+from synmod.tree.filters import FilterLike, to_filter
+from synmod.tree.graphdef import GraphDef
+from synmod.tree.partition import partition, single_or_all
+from synmod.tree.path_map import PathMap
+from synmod.tree.record import Recording, check_root, record
+from synmod.tree.sharing import find_duplicates
+from synmod.tree.state import State
+from synmod.tree.variable import Variable
+from synmod.tree.walk import walk
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from synmod.tree.filters import Filter
+    from synmod.tree.refmap import RefMap
+    from synmod.tree.walk import Visit
+
+M = TypeVar("M")
+
+
+class Variables(PathMap[Variable]):
+    """Live Variables by path, as `variables` gives them."""
+
+    __slots__ = ()
+
+
+def split(node: M, *filters: FilterLike, shared: Literal["allow", "error"] = "allow") -> tuple[GraphDef[M], Any]:
+    """Take a program apart into structure and State.
+
+    Args:
+        node: A Module, a registered node, a Variable, or a list or dict of them.
+        *filters: Give a State each; the first that matches takes a leaf. `...` takes the rest and comes last.
+        shared: `"error"` refuses objects with two paths.
+
+    Returns:
+        `(graphdef, state)`, or `(graphdef, state1, state2, ...)` for several filters.
+
+    Raises:
+        ArgumentError: `node` holds no graph, or a filter is none.
+        StateError: The filters leave something over, or `shared="error"` finds a Duplicate.
+        GraphError: The walk cannot be made.
+
+    Example:
+        >>> from synmod.tree import Memory, Param
+        >>> graphdef, params, rest = split({"a": Param("x"), "b": Memory([])}, Param, ...)
+        >>> params.to_json(), rest.to_json()
+        ({'a': 'x'}, {'b': []})
+
+    Source: Flax NNX `split`.
+    """
+    parts_for = [to_filter(each) for each in filters]
+    if shared not in ("allow", "error"):
+        raise ArgumentError(f"shared must be 'allow' or 'error', not {shared!r}.")
+    if shared == "error":
+        _refuse_sharing(node)
+    taken = record(node)
+    return (taken.graphdef, *_states(taken, parts_for, exhaustive=True))  # pyright: ignore[reportReturnType]
+
+
+def state(node: Any, *filters: FilterLike) -> Any:
+    """Take a snapshot of the values.
+
+    Args:
+        node: A program.
+        *filters: What to take; everything without one. They need not take all.
+
+    Returns:
+        A State for none or one filter, a tuple of them for more.
+
+    Raises:
+        ArgumentError: As `split`.
+        StateError: `...` is not the last filter.
+
+    Example:
+        >>> from synmod.tree import Param
+        >>> state({"a": Param("x")})["a"].value
+        'x'
+
+    Source: Flax NNX `state`.
+    """
+    parts_for = [to_filter(each) for each in filters]
+    leaves = [(visit.path, visit.value, visit.masked) for visit in _leaf_visits(node)]
+    parts = partition(leaves, parts_for, exhaustive=False)
+    return single_or_all([State._of({path: v.to_state() for path, v in part}) for part in parts])
+
+
+def variables(node: Any, *filters: FilterLike) -> Any:
+    """Give the live Variables by path, as `state` gives snapshots.
+
+    Args:
+        node: A program.
+        *filters: What to take; everything without one.
+
+    Returns:
+        A mapping by path for none or one filter, a tuple of them for more.
+
+    Raises:
+        ArgumentError: As `split`.
+        StateError: `...` is not the last filter.
+
+    Example:
+        >>> from synmod.tree import Param
+        >>> program = {"a": Param("x")}
+        >>> variables(program, Param)["a"] is program["a"]
+        True
+
+    Source: Flax NNX `variables`.
+    """
+    parts_for = [to_filter(each) for each in filters]
+    leaves = [(visit.path, visit.value, visit.masked) for visit in _leaf_visits(node)]
+    parts = partition(leaves, parts_for, exhaustive=False)
+    return single_or_all([Variables._of(dict(part)) for part in parts])
+
+
+def graphdef(node: M) -> GraphDef[M]:
+    """Give the structure alone.
+
+    Raises:
+        ArgumentError: `node` holds no graph.
+
+    Example:
+        >>> from synmod.tree import Param
+        >>> len(graphdef([Param("x"), Param("y")]).variables)
+        2
+
+    Source: Flax NNX `graphdef`.
+    """
+    return record(node).graphdef
+
+
+def flatten(node: M, ref_index: RefMap[int] | None = None) -> tuple[GraphDef[M], State]:
+    """Split with an index space in hand.
+
+    Args:
+        node: A program.
+        ref_index: Numbers given before; what is in it becomes a reference, what is new is added.
+
+    Returns:
+        `(graphdef, state)`; the State has what is new.
+
+    Raises:
+        ArgumentError: `node` holds no graph.
+
+    Source: Flax NNX `flatten`.
+    """
+    taken = record(node, ref_index)
+    return taken.graphdef, _states(taken, [], exhaustive=True)[0]
+
+
+def _states(taken: Recording[Any], filters: Sequence[Filter], *, exhaustive: bool) -> list[State]:
+    """Snapshot the Variables of a recording, parted by filters."""
+    paths = {visit.path: visit for visit in taken.leaves}
+    object.__setattr__(taken.graphdef, "_leaf_paths", {path: visit.index for path, visit in paths.items()})
+    leaves = [(path, visit.value, visit.masked) for path, visit in paths.items()]
+    parts = partition(leaves, filters, exhaustive=exhaustive)
+    return [State._of({path: variable.to_state() for path, variable in part}) for part in parts]
+
+
+def _leaf_visits(node: Any) -> list[Visit]:
+    check_root(node)
+    return [visit for visit in walk(node) if visit.kind == "variable" and visit.first]
+
+
+def _refuse_sharing(node: Any) -> None:
+    """Raise if an object has two paths."""
+    twice = find_duplicates(node)
+    if twice:
+        lines = "; ".join(" and ".join(repr(path_str(path)) for path in paths) for paths in twice)
+        raise StateError(f"Duplicate: the same object at {lines}. Use shared='allow', or clone one of them.")

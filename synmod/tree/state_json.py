@@ -1,0 +1,135 @@
+"""States as JSON, and JSON as States: by path text, nested by key, read against a graph or another State."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from synmod.data.validate import problems
+from synmod.errors import DataError, Problem, StateError
+from synmod.leaves.frozen import Json, frozen
+from synmod.leaves.paths import KeyPath, escape_step, parse_path, path_str
+from synmod.tree.defs import ContainerDef, VariableRef
+from synmod.tree.faults import Fault, raise_faults
+from synmod.tree.gather import Gathered, gather, leaves_by_path, misfit_fault, unknown_fault
+from synmod.tree.layout import ABSENT, Layout
+from synmod.tree.variable_state import VariableState, snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from synmod.tree.defs import Term
+    from synmod.tree.graphdef import GraphDef
+    from synmod.tree.layout import StateLike
+
+
+def nested_json(leaves: Mapping[KeyPath, VariableState]) -> dict[str, Json]:
+    """Nest the values by key; keys are written as steps of a path text are."""
+    root: dict[str, Any] = {}
+    for path, leaf in leaves.items():
+        here = root
+        for step in path[:-1]:
+            here = here.setdefault(escape_step(step), {})
+        here[escape_step(path[-1]) if path else ""] = leaf.value
+    return root
+
+
+def read_state(graphdef: GraphDef[Any], json: StateLike) -> dict[KeyPath, VariableState]:
+    """Read JSON against a graph, in definition order.
+
+    Raises:
+        StateError: A path is not in the graph.
+        StateSchemaError: A value misses its schema.
+    """
+    definitions: Any = graphdef.definitions
+    layout = Layout(graphdef.root, graphdef.definitions, graphdef.leaf_paths)
+    found = gather(layout, [json], lambda index: definitions[index].schema, "State.from_json")
+    _refuse("State.from_json", found)
+    leaves: dict[KeyPath, VariableState] = {}
+    for path, leaf in leaves_by_path(graphdef.leaf_paths, found).items():
+        definition = definitions[graphdef.leaf_paths[path]]
+        leaves[path] = snapshot(definition.type, leaf.value, definition.schema, definition.metadata)
+    return leaves
+
+
+def replaced(leaves: Mapping[KeyPath, VariableState], json: StateLike) -> dict[KeyPath, VariableState]:
+    """Set given leaves of a State.
+
+    Raises:
+        StateError: A path is not in it.
+        StateSchemaError: A value misses its schema.
+    """
+    paths = list(leaves)
+    layout = Layout(_term_of(paths), {}, {path: index for index, path in enumerate(paths)})
+    found = gather(layout, [json], lambda index: leaves[paths[index]].schema, "replace")
+    _refuse("replace", found)
+    new = dict(leaves)
+    for index, leaf in found.leaves.items():
+        old = leaves[paths[index]]
+        new[paths[index]] = snapshot(old.type, leaf.value, old.schema, old.metadata)
+    return new
+
+
+def checked_leaf(path: KeyPath, leaf: VariableState, value: Json, faults: list[Fault]) -> VariableState:
+    """Give a leaf with another value; a value that misses the schema is noted."""
+    try:
+        kept = frozen(value)
+        missed = problems(leaf.schema, kept)
+    except DataError as error:
+        kept, missed = None, (Problem("", "JSON", str(error)),)
+    if not missed:
+        return snapshot(leaf.type, kept, leaf.schema, leaf.metadata)
+    text = path_str(path)
+    lines = "; ".join(f"{text}#{p.pointer}: wanted {p.wanted}, got {p.got}" for p in missed)
+    faults.append(Fault(len(faults), lines, tuple(Problem(f"{text}#{p.pointer}", p.wanted, p.got) for p in missed)))
+    return leaf
+
+
+def checked_leaves(leaves: Mapping[KeyPath | str, VariableState]) -> dict[KeyPath, VariableState]:
+    """Check paths and leaves that somebody put together by hand.
+
+    Raises:
+        StateError: A path is none, or lies below another leaf; a leaf is no VariableState.
+    """
+    checked: dict[KeyPath, VariableState] = {}
+    for path, leaf in leaves.items():
+        steps = parse_path(path) if isinstance(path, str) else tuple(path)
+        if any(type(step) not in (str, int) for step in steps):
+            raise StateError(f"{path!r} is no path: steps are str or int.")
+        if not isinstance(leaf, VariableState):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
+            raise StateError(f"At {path_str(steps)!r}: a leaf must be a VariableState, not {type(leaf).__name__}.")
+        checked[steps] = leaf
+    for above, below in pairwise(sorted(checked, key=lambda path: tuple(map(str, path)))):
+        if below[: len(above)] == above:
+            raise StateError(f"{path_str(below)!r} lies below the leaf {path_str(above)!r}.")
+    return checked
+
+
+def _refuse(what: str, found: Gathered) -> None:
+    """Raise for whatever did not fit."""
+    unknown = [misfit for misfit, _ in found.misfits if misfit.kind in ABSENT]
+    others = [misfit for misfit, _ in found.misfits if misfit.kind not in ABSENT]
+    faults = [misfit_fault(misfit, "Got state for static field") for misfit in others]
+    raise_faults(what, [*found.faults, *faults, *unknown_fault(unknown)])
+
+
+def _term_of(paths: Iterable[KeyPath]) -> Term:
+    """Make containers that hold leaves at exactly these paths."""
+    trie: dict[Any, Any] = {}
+    nodes: list[tuple[dict[Any, Any], dict[Any, Any] | None, Any]] = [(trie, None, None)]
+    for index, path in enumerate(paths):
+        if not path:
+            return VariableRef(object, index)
+        here = trie
+        for step in path[:-1]:
+            if step not in here:
+                here[step] = {}
+                nodes.append((here[step], here, step))
+            here = here[step]
+        here[path[-1]] = VariableRef(object, index)
+    term: Term = VariableRef(object, 0)
+    for content, holder, step in reversed(nodes):  # a holder was made before what it holds
+        term = ContainerDef(dict, tuple(content), tuple(content.values()))
+        if holder is not None:
+            holder[step] = term
+    return term
