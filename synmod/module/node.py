@@ -91,11 +91,11 @@ def _init(module: Module, pairs: list[tuple[Any, Any]]) -> None:
         record.ready = record.built
 
 
-def _put(module: Module, name: str, value: Any) -> None:
+def _put(module: Module, name: str | int, value: Any) -> None:
     if isinstance(value, Static):
         module._record.statics.add(name)
         value = value.value  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    if name in _SPECIAL:
+    if name in _SPECIAL or not isinstance(name, str):  # members of a Sequential stand at int steps
         vars(module)[name] = value
     else:
         object.__setattr__(module, name, value)
