@@ -18,7 +18,7 @@ from synmod.lm.draws import current_sample, drawing
 from synmod.lm.model import LanguageModel
 from synmod.lm.records import Attempt, LMReply, LMRequest
 from synmod.lm.sampling import SAMPLING, sampling_params
-from synmod.scope.usage import Usage
+from synmod.scope import Usage
 
 __all__ = [
     "SAMPLING",

@@ -26,6 +26,13 @@ def _litellm(settings: Settings) -> Adapter:
     return LiteLLMAdapter(settings)
 
 
+def _litellm_by_hand(settings: Settings) -> Adapter:
+    """litellm in the provider's own protocol, also at an `api_base`."""
+    from synmod.lm.litellm_adapter import LiteLLMAdapter
+
+    return LiteLLMAdapter(settings, native=True)
+
+
 ADAPTERS: Final[Mapping[str, Callable[[Settings], Adapter]]] = {"embedded": _embedded}
 """Provider -> what makes its adapter; litellm serves those that are not here."""
 
@@ -39,7 +46,7 @@ def adapter_for(settings: Settings, chosen: object = None) -> Adapter:
     if chosen is None:
         return ADAPTERS.get(settings.provider, _litellm)(settings)
     if chosen == "litellm":
-        return _litellm(settings)
+        return _litellm_by_hand(settings)
     missing = [name for name in ("name", "version", "send") if not hasattr(chosen, name)]
     if isinstance(chosen, str) or missing:
         got = repr(chosen) if isinstance(chosen, str) else f"{type(chosen).__name__} without {', '.join(missing)}"

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from synmod.leaves.clock import current_clock
 from synmod.lm.records import Attempt, LMReply, LMRequest
-from synmod.scope.ambient import AMBIENT, effective
-from synmod.scope.frame import CallFrame, current_call
-from synmod.scope.phase import phase_in
-from synmod.scope.usage import Usage
+from synmod.scope import CallFrame, Usage, ambient, current_call, phase_in
 
 if TYPE_CHECKING:
     from synmod.lm.model import LanguageModel
@@ -23,25 +21,18 @@ class ModelCall:
     """One call of one model: made when it begins, dropped when it ends. Hot: slots, and no work nobody asks for."""
 
     __slots__ = (
-        "ambient",
-        "attempts",
-        "frame",
-        "model",
-        "phase",
-        "requests",
-        "started",
-        "timeout_s",
-        "used",
+        "ambient", "attempts", "clock", "frame", "model", "phase", "requests", "started", "timeout_s", "used",
         "waited_s",
-    )
+    )  # fmt: skip
 
     def __init__(self, model: LanguageModel, timeout_s: float | None) -> None:
         self.model = model
         self.timeout_s = timeout_s
-        self.ambient = effective(AMBIENT.get())
+        self.ambient = ambient()
         self.frame: CallFrame | None = current_call()
         self.phase = phase_in(self.ambient, self.frame)
-        self.started = model.clock.now()
+        self.clock = current_clock()
+        self.started = self.clock.now()
         self.attempts: list[Attempt] = []
         self.requests = 0
         self.used = _NOTHING
@@ -55,7 +46,7 @@ class ModelCall:
     @property
     def elapsed_s(self) -> float:
         """Seconds since the call began."""
-        return self.model.clock.now() - self.started
+        return self.clock.now() - self.started
 
     def use(self, used: Usage) -> None:
         """Add what one request used."""

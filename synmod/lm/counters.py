@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Final
 
 from synmod.leaves.suggest import did_you_mean
-from synmod.scope.phase import PHASES, check_phase
-from synmod.scope.usage import Usage
+from synmod.scope import PHASES, Usage, check_phase
 
 __all__ = ["ModelCounters", "PhaseCounters"]
 

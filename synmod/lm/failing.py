@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar
 
-from synmod.errors import ModelError
+from synmod.errors import BadReplyError, ModelError
 from synmod.lm.call import ModelCall
 
-__all__ = ["complete", "shortened"]
+__all__ = ["complete", "shortened", "unsent", "was_sent"]
+
+E = TypeVar("E", bound=ModelError)
 
 MOST_BYTES: Final = 2_000
 
@@ -24,8 +26,21 @@ def complete(error: ModelError, call: ModelCall) -> None:
     error.path = call.path
     error.phase = call.phase
     error.provider_message = shortened(call.model.scrub(error.provider_message))
+    if isinstance(error, BadReplyError):
+        error.text = call.model.scrub(error.text)
     module = "" if call.frame is None else f"module: {call.path or call.frame.name}   "
     error.args = (f"{error.model}: {said}\n  {module}requests sent: {call.requests}",)
+
+
+def unsent(error: E) -> E:
+    """Mark an error of an adapter as known before anything left: it counts as no request, and is not retried."""
+    vars(error)["_unsent"] = True
+    return error
+
+
+def was_sent(error: ModelError) -> bool:
+    """Tell whether a request had left when an error came."""
+    return "_unsent" not in vars(error)
 
 
 def shortened(text: str) -> str:

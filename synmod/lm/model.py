@@ -12,7 +12,6 @@ from synmod.leaves.suggest import did_you_mean
 from synmod.lm.adapter import Adapter
 from synmod.lm.adapters import adapter_for
 from synmod.lm.call import ModelCall
-from synmod.lm.clock import Clock
 from synmod.lm.counters import ATTRIBUTES, ModelCounters
 from synmod.lm.draws import check_sample, current_sample
 from synmod.lm.keys import known_secrets, scrubbed
@@ -67,7 +66,8 @@ class LanguageModel:
     dropped in silence.
     """
 
-    __slots__ = ("__weakref__", "adapter", "clock", "counters", "price", "settings")
+    # `backoff`: whether waits between attempts are waited; a double need not.
+    __slots__ = ("__weakref__", "adapter", "backoff", "counters", "price", "settings")
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class LanguageModel:
         self.adapter: Adapter = adapter_for(self.settings, adapter)
         self.price = ModelPrice(self.settings)
         self.counters = ModelCounters()
-        self.clock = Clock()
+        self.backoff = True
 
     async def __call__(
         self,

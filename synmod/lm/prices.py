@@ -110,7 +110,9 @@ def _price_of(entry: Mapping[str, Any]) -> Price | None:
     if rates is None:
         return None
     lengths = {int(match[2]) for key in entry if (match := _ABOVE.fullmatch(key))}
-    above = [(length * 1000, _rates(entry, f"_above_{length}k_tokens", rates)) for length in sorted(lengths, reverse=True)]
+    above = [
+        (length * 1000, _rates(entry, f"_above_{length}k_tokens", rates)) for length in sorted(lengths, reverse=True)
+    ]
     return Price(rates, tuple((length, found) for length, found in above if found is not None))
 
 

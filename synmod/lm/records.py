@@ -11,7 +11,7 @@ from synmod.errors import DataError, FieldError
 from synmod.leaves.frozen import Json, frozen_dict
 from synmod.leaves.suggest import did_you_mean
 from synmod.lm.messages import Message
-from synmod.scope.usage import Usage
+from synmod.scope import Usage
 
 __all__ = ["Attempt", "LMReply", "LMRequest"]
 

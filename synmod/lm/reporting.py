@@ -7,10 +7,19 @@ from synmod.leaves.aio import is_cancellation
 from synmod.lm.call import Below, ModelCall
 from synmod.lm.failing import complete
 from synmod.lm.records import LMReply, LMRequest
-from synmod.scope.events import LMBegin, LMEnd, place_of
-from synmod.scope.hooks import Listeners
-from synmod.scope.notify import begin_lm, end_lm, lm_listeners
-from synmod.scope.usage import Usage, add_usage, open_meters
+from synmod.scope import (
+    Listeners,
+    LMBegin,
+    LMEnd,
+    Usage,
+    add_usage,
+    begin_lm,
+    end_lm,
+    lm_listeners,
+    note_waiting,
+    open_meters,
+    place_of,
+)
 
 __all__ = ["reported"]
 
@@ -30,6 +39,7 @@ async def reported(below: Below, call: ModelCall, request: LMRequest) -> LMReply
         usage = call.usage(calls=0 if cancelled else 1)
         add_usage(meters, usage, call.phase)
         if cancelled:
+            note_waiting(call.frame or "")
             call.model.counters.count_cancelled(call.phase, call.requests)
         else:
             call.model.counters.count(call.phase, usage, failed=True)

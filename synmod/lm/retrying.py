@@ -6,7 +6,9 @@ import random
 from typing import Final
 
 from synmod.errors import ModelError
+from synmod.leaves import aio
 from synmod.lm.call import Below, ModelCall
+from synmod.lm.failing import was_sent
 from synmod.lm.records import LMReply, LMRequest
 from synmod.lm.timing import seconds_left
 
@@ -31,31 +33,33 @@ async def retried(below: Below, call: ModelCall, request: LMRequest) -> LMReply:
             return await below(call, request)
         except ModelError as error:
             failure = error
-        if not failure.transient or call.requests >= call.model.attempts:
+        if not failure.transient or not was_sent(failure) or call.requests >= call.model.attempts:
             raise failure
         await _wait(call, failure, failures)
         failures += 1
 
 
 async def _wait(call: ModelCall, failure: ModelError, failures: int) -> None:
-    """Wait before the next attempt; a wait that is too long raises now."""
+    """Wait before the next attempt; a wait that is too long raises the failure now, and says so."""
     seconds = failure.retry_after_s
     if seconds is None:
         seconds = _DICE.uniform(0.0, min(LONGEST_JITTER_S, FIRST_WAIT_S * 2**failures))
     too_long = _too_long(call, seconds)
     if too_long:
-        failure.add_note(too_long)
+        vars(failure)["_said"] = f"{failure}\n  {too_long}"
         raise failure
-    began = call.model.clock.now()
-    await call.model.clock.sleep(seconds)
-    call.waited_s = call.model.clock.now() - began
+    began = call.clock.now()
+    await (call.clock.sleep(seconds) if call.model.backoff else aio.checkpoint())
+    call.waited_s = call.clock.now() - began
 
 
 def _too_long(call: ModelCall, seconds: float) -> str:
     """Say why a wait makes no sense, or ""."""
     if seconds > LONGEST_WAIT_S:
-        return f"not retried: the provider asks to wait {seconds:g} s, longer than {LONGEST_WAIT_S:g} s"
+        return f"not tried again: that is to wait for {seconds:g} s, longer than {LONGEST_WAIT_S:g} s"
     left = seconds_left(call)
-    if left is not None and seconds >= left[0]:
-        return f"not retried: the wait of {seconds:.3g} s would pass {left[1]}, which leaves {max(left[0], 0):.3g} s"
+    if left is not None and seconds >= left:
+        return (
+            f"not tried again: a wait of {seconds:.3g} s would pass the deadline of the call, {max(left, 0):.3g} s away"
+        )
     return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from synmod.errors import ModelError, ModelTimeout
 from synmod.leaves import aio
 from synmod.lm.call import ModelCall
+from synmod.lm.failing import was_sent
 from synmod.lm.records import Attempt, LMReply, LMRequest
 
 __all__ = ["send"]
@@ -16,20 +17,23 @@ async def send(call: ModelCall, request: LMRequest) -> LMReply:
     Raises:
         ModelTimeout: `attempt_timeout_s` is over.
         ModelError: What the adapter raised.
+        TypeError: The adapter gave no `LMReply`.
     """
-    model = call.model
     waited, call.waited_s = call.waited_s, 0.0
     call.requests += 1
-    began = model.clock.now()
+    began = call.clock.now()
     try:
         reply = await _one_attempt(call, request)
     except ModelError as error:
-        said = call.model.scrub(f"{type(error).__name__}: {error}")
-        call.attempts.append(Attempt(error.status, said, model.clock.now() - began, waited))
+        if was_sent(error):
+            said = call.model.scrub(f"{type(error).__name__}: {error}")
+            call.attempts.append(Attempt(error.status, said, call.clock.now() - began, waited))
+        else:
+            call.requests -= 1
         raise
     if not isinstance(reply, LMReply):
-        raise TypeError(f"adapter {model.adapter.name!r} returned {type(reply).__name__}, wanted an LMReply")
-    call.attempts.append(Attempt(200, None, model.clock.now() - began, waited))
+        raise TypeError(f"adapter {call.model.adapter.name!r} gave {type(reply).__name__}, wanted an LMReply.")
+    call.attempts.append(Attempt(200, None, call.clock.now() - began, waited))
     return reply
 
 
@@ -40,5 +44,4 @@ async def _one_attempt(call: ModelCall, request: LMRequest) -> LMReply:
         return await call.model.adapter.send(request)
     with aio.deadline_scope(limit) as scope:
         return await call.model.adapter.send(request)
-    if scope.expired:
-        raise ModelTimeout(f"no reply within attempt_timeout_s={limit:g}")
+    raise ModelTimeout(f"no reply within attempt_timeout_s={limit:g}")

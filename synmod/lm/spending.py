@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from synmod.errors import ConfigError, ModelError
 from synmod.lm.call import Below, ModelCall
+from synmod.lm.failing import was_sent
 from synmod.lm.prices import Price
 from synmod.lm.records import LMReply, LMRequest
-from synmod.scope.usage import Usage
+from synmod.lm.tokens import estimate_tokens
+from synmod.scope import Reservation, Usage, reserve
 
 __all__ = ["within_budget"]
 
@@ -17,26 +20,41 @@ async def within_budget(below: Below, call: ModelCall, request: LMRequest) -> LM
         BudgetExceeded: It does not fit; nothing was sent.
         ConfigError: A cost is limited, and nobody knows the price of the model.
     """
-    price = await call.model.price.find()
-    reply = await below(call, request)
-    call.use(_priced(reply.usage, price))
-    return reply
+    if call.ambient is None or not call.ambient.budgets:
+        reply = await below(call, request)
+        call.use(_priced(reply.usage, await call.model.price.find()))
+        return reply
+    with await _reserved(call, request) as reservation:
+        try:
+            reply = await below(call, request)
+        except ModelError as error:
+            if was_sent(error):
+                reservation.settle(Usage())  # a call was made, though it gave nothing
+            raise
+        used = _priced(reply.usage, await call.model.price.find())
+        reservation.settle(used)
+        call.use(used)
+        return reply
+
+
+async def _reserved(call: ModelCall, request: LMRequest) -> Reservation:
+    """Reserve what a request may use; a request that goes on with a counted call is no further call."""
+    limited = any("cost_usd" in account.limits for account in call.ambient.budgets)
+    prompt, completion = estimate_tokens(request.messages), request.params.get("max_tokens") or 0
+    cost = 0.0
+    if limited:
+        price = await call.model.price.find()
+        if price is None:
+            raise ConfigError(
+                f"{request.model}: a budget limits cost_usd, and the price of this model is not known:"
+                " pass LanguageModel(..., price=(usd per million in, usd per million out))."
+            )
+        cost = price.cost_usd(prompt, completion)
+    return reserve(0 if call.requests else 1, prompt + completion, cost, where=call.path)
 
 
 def _priced(usage: Usage, price: Price | None) -> Usage:
     """Put the cost on what one request used; a cost that the adapter knows stands."""
-    cost = usage.cost_usd
-    if not cost:
-        cost = (
-            None if price is None else price.cost_usd(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
-        )
-    return Usage(
-        1,
-        1,
-        usage.prompt_tokens,
-        usage.completion_tokens,
-        usage.cached_tokens,
-        usage.reasoning_tokens,
-        cost,
-        usage.estimated,
-    )
+    prompt, completion, cached = usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens
+    cost = usage.cost_usd or (None if price is None else price.cost_usd(prompt, completion, cached))
+    return Usage(1, 1, prompt, completion, cached, usage.reasoning_tokens, cost, usage.estimated)

@@ -10,6 +10,7 @@ from functools import partial
 
 from synmod.lm.spending import within_budget
 from synmod.lm.call import Below, Layer
+from synmod.lm.checking import checked
 from synmod.lm.repairing import readable
 from synmod.lm.reporting import reported
 from synmod.lm.retrying import retried
@@ -29,6 +30,7 @@ def stacked(*layers: Layer, adapter: Below) -> Below:
 
 send_through = stacked(
     reported,  # fallback goes above it
+    checked,
     in_time,
     readable,  # cache and single flight go above it
     retried,

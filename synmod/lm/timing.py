@@ -6,7 +6,7 @@ from synmod.errors import ModelTimeout
 from synmod.leaves import aio
 from synmod.lm.call import Below, ModelCall
 from synmod.lm.records import LMReply, LMRequest
-from synmod.scope.limits import check_deadline, time_left
+from synmod.scope import check_deadline
 
 __all__ = ["in_time", "seconds_left"]
 
@@ -18,22 +18,22 @@ async def in_time(below: Below, call: ModelCall, request: LMRequest) -> LMReply:
         ModelTimeout: `timeout_s` is over.
         DeadlineExceeded: An enclosing `sm.deadline` is over.
     """
-    check_deadline(call.path)
-    limits = [limit for limit in (call.timeout_s, time_left()) if limit is not None]
-    if not limits:
+    check_deadline(call.frame or "", call.ambient)
+    await aio.checkpoint()  # so that every call can be cancelled, also one that is answered without a wait
+    left = seconds_left(call)
+    if left is None:
         return await below(call, request)
-    with aio.deadline_scope(min(limits)) as scope:
+    with aio.deadline_scope(left):
         return await below(call, request)
-    check_deadline(call.path)
+    # Only a scope that expired leads here: it swallowed its own cancellation.
+    check_deadline(call.frame or "", call.ambient)
     raise ModelTimeout(f"no reply within timeout_s={call.timeout_s:g}")
 
 
-def seconds_left(call: ModelCall) -> tuple[float, str] | None:
-    """Tell how long the call may still take, and by which limit; None where there is none."""
-    limits: list[tuple[float, str]] = []
-    if call.timeout_s is not None:
-        limits.append((call.timeout_s - call.elapsed_s, f"timeout_s={call.timeout_s:g}"))
-    left = time_left()
-    if left is not None:
-        limits.append((left, "the enclosing sm.deadline"))
-    return min(limits, default=None)
+def seconds_left(call: ModelCall) -> float | None:
+    """Tell how long the call may still take; None where nothing limits it."""
+    deadline = None if call.ambient is None else call.ambient.deadline
+    if call.timeout_s is None:
+        return None if deadline is None else deadline.left()
+    left = call.timeout_s - call.elapsed_s
+    return left if deadline is None else min(left, deadline.left())

@@ -7,7 +7,7 @@ from typing import Final
 
 from synmod.lm.messages import Message
 
-__all__ = ["estimate_tokens"]
+__all__ = ["estimate_text", "estimate_tokens"]
 
 _CHARACTERS_PER_TOKEN: Final = 3
 
@@ -21,4 +21,9 @@ def estimate_tokens(messages: Iterable[Message]) -> int:
             characters += len(content)
         elif content is not None:
             characters += sum(len(part["text"]) for part in content)
+    return estimate_text(characters)
+
+
+def estimate_text(characters: int) -> int:
+    """Estimate how many tokens a text of so many characters takes."""
     return -(-characters // _CHARACTERS_PER_TOKEN)

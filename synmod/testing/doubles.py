@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from inspect import isawaitable
 from typing import Any
 
 from synmod.data.text import dump_json
 from synmod.leaves import aio
-from synmod.lm.clock import Clock
-from synmod.lm.messages import message
 from synmod.lm.model import LanguageModel
 from synmod.lm.records import LMReply, LMRequest
-from synmod.lm.tokens import estimate_tokens
-from synmod.scope.usage import Usage
+from synmod.lm.tokens import estimate_text, estimate_tokens
+from synmod.scope import Usage
 
 __all__ = ["Double", "reply_of"]
-
-
-class NoWaiting(Clock):
-    """The real time, but a wait between attempts only lets others run."""
-
-    __slots__ = ()
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait for nothing."""
-        await aio.checkpoint()
 
 
 class DoubleAdapter:
@@ -46,7 +33,7 @@ class DoubleAdapter:
         if self.latency_s:
             await aio.sleep(self.latency_s)
         item = self.answer(request)
-        if isawaitable(item):
+        if hasattr(item, "__await__"):
             item = await item
         return reply_of(item, request)
 
@@ -66,8 +53,7 @@ class Double(LanguageModel):
     ) -> None:
         name = model.partition("/")[2]
         super().__init__(model, adapter=DoubleAdapter(name, answer, latency_s), **lm)
-        if not backoff:
-            self.clock = NoWaiting()
+        self.backoff = backoff
 
     @property
     def requests(self) -> list[LMRequest]:
@@ -85,7 +71,7 @@ def reply_of(item: Any, request: LMRequest) -> LMReply:
     text = item if isinstance(item, str) else dump_json(item)
     usage = Usage(
         prompt_tokens=estimate_tokens(request.messages),
-        completion_tokens=estimate_tokens([message("assistant", text)]),
+        completion_tokens=estimate_text(len(text)),
         estimated=True,
     )
     return LMReply(text, usage=usage)

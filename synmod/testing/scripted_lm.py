@@ -9,7 +9,7 @@ from typing import Any
 
 from synmod.errors import ConfigError
 from synmod.lm.records import LMRequest
-from synmod.scope.frame import current_call
+from synmod.scope import current_call
 from synmod.testing.doubles import Double
 
 __all__ = ["ScriptedLM"]
