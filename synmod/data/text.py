@@ -3,19 +3,100 @@
 from __future__ import annotations
 
 import json as _json
+from typing import TYPE_CHECKING, Any
 
-from synmod.errors import DataError
-from synmod.leaves.frozen import Json, frozen, thaw
+from synmod.errors import ArgumentError, DataError
+from synmod.leaves.frozen import frozen
+
+from .text_faults import fault_in
+
+if TYPE_CHECKING:
+    from synmod.leaves.frozen import Json
+
+__all__ = ["dump_json", "parse_json"]
 
 
 def parse_json(text: str | bytes) -> Json:
-    """Read JSON."""
+    """Read JSON that somebody else wrote, strictly.
+
+    Args:
+        text: A str, or bytes in UTF-8.
+
+    Returns:
+        The value, in plain dicts and lists.
+
+    Raises:
+        DataError: It is not JSON, or not JSON that can be kept: NaN, a number that overflows, an int over 1,000 digits,
+            half a surrogate pair, a key twice in an object, nesting over 50, trailing text, a byte order mark. Names
+            line and column.
+        ArgumentError: It is neither str nor bytes.
+
+    Example:
+        >>> parse_json('{"a": [1, 2.0]}')
+        {'a': [1, 2.0]}
+
+    Source: Python's `json.loads`; differs: nothing is repaired, and deep input is no RecursionError.
+    """
+    text = _decoded(text)
     try:
-        return thaw(frozen(_json.loads(text)))
-    except ValueError as error:
-        raise DataError(f"not JSON: {error}") from None
+        json = _json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant)
+        frozen(json)
+    except _json.JSONDecodeError as error:
+        what = "text after the JSON value" if error.msg == "Extra data" else error.msg
+        raise DataError(f"line {error.lineno} column {error.colno}: not JSON: {what}.") from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(fault_in(text) or f"not JSON: {error}.") from None
+    return json
 
 
 def dump_json(json: Json, indent: int | None = None) -> str:
-    """Write JSON, text as it is."""
-    return _json.dumps(frozen(json), ensure_ascii=False, indent=indent)
+    """Write JSON; every character that can be shown is written as it is.
+
+    Args:
+        json: A JSON value, plain or frozen, or a data model.
+        indent: Spaces for each level; None for one line.
+
+    Returns:
+        The text; `parse_json` gives the very value back.
+
+    Raises:
+        DataError: It is no JSON value.
+
+    Example:
+        >>> dump_json({"a": "é"})
+        '{"a": "é"}'
+
+    Source: Python's `json.dumps`; differs: `ensure_ascii=False`, and nothing is converted.
+    """
+    return _json.dumps(frozen(json), ensure_ascii=False, indent=indent, allow_nan=False)
+
+
+def _decoded(text: str | bytes) -> str:
+    """Give the characters; strict UTF-8 without a byte order mark."""
+    if isinstance(text, bytes | bytearray):
+        try:
+            text = text.decode()
+        except UnicodeDecodeError as error:
+            before = bytes(text[: error.start]).decode()
+            line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+            raise DataError(
+                f"line {line} column {column}: not JSON: the bytes are not UTF-8 ({error.reason})."
+            ) from None
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (callers may be untyped)
+        raise ArgumentError(f"JSON is read from a str or from bytes, not from a value of type {type(text).__name__}.")
+    if text.startswith("\ufeff"):
+        raise DataError("line 1 column 1: not JSON: a byte order mark (BOM); leave it out.")
+    return text
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object whose keys are all different."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a key twice in an object")
+    return made
+
+
+def _refuse_constant(name: str) -> float:
+    """Refuse NaN and the infinities, which Python reads and JSON does not have."""
+    raise ValueError(name)
