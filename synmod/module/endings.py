@@ -18,7 +18,8 @@ def call_end(frame: CallFrame, phase: str, outputs: Any, failure: BaseException 
     """The record of an ended call; that of an entry call carries usage and rewards of the whole run."""
     elapsed = perf_counter() - started
     if frame.parent is None:
-        return CallEnd(*place_of(frame, phase), outputs, failure, elapsed, frame.usage, frame.rewards)
+        rewards = frame.rewards if failure is None else ()  # those of a failed call are gone
+        return CallEnd(*place_of(frame, phase), outputs, failure, elapsed, frame.usage, rewards)
     return CallEnd(*place_of(frame, phase), outputs, failure, elapsed)
 
 

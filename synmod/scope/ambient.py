@@ -145,13 +145,15 @@ def enter(field: str, value: object) -> Entered:
 def leave(entered: Entered, *, keep: bool = False) -> None:
     """Let a block end, wherever this is called; `keep` says that it goes on to hold for tasks that outlive it.
 
-    In another context than that of the entry, or while an inner block is still open, nothing is set back: the flag
-    alone ends the block.
+    In another context than that of the entry nothing is set back: the flag alone ends the block.
     """
     record, token = entered
     record.flag.live = keep
     if AMBIENT.get() is record:
         reset(AMBIENT, token)
+    left = AMBIENT.get()
+    if left is not None and (held := effective(left)) is not left:  # blocks were left out of order
+        AMBIENT.set(held)  # says the same, and forgets what has ended
 
 
 def reset(variable: ContextVar[Any], token: Token[Any]) -> None:
