@@ -51,8 +51,10 @@ def cancelled_type() -> type[BaseException]:
 
 
 def is_cancellation(error: BaseException | None) -> bool:
-    """Tell whether an exception is a cancellation of either library."""
+    """Tell whether an exception is a cancellation of either library, or a group of nothing else (as trio's nursery)."""
     if isinstance(error, asyncio.CancelledError):
         return True
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(is_cancellation, error.exceptions))
     cancelled = getattr(sys.modules.get("trio"), "Cancelled", None)
     return cancelled is not None and isinstance(error, cancelled)
