@@ -1,6 +1,7 @@
 """Prompts: what stands where, and that no value can leave its place."""
 
 import json
+import pickle
 import timeit
 
 import pytest
@@ -251,3 +252,19 @@ def test_rendering_a_small_prompt_is_cheap():
     layout, inputs = Layout(ANSWER), frozen({"query": "Hi", "language": None})
     once = min(timeit.repeat(lambda: layout.render("Be brief.", NONE, inputs, QUERY), number=200, repeat=5)) / 200
     assert once < 50e-6
+
+
+def test_examples_of_text_replies_show_the_text():
+    """Where the reply is text, so are the replies in the examples."""
+    examples = frozen([{"inputs": {"query": "a"}, "outputs": {"role": "assistant", "content": "b", "name": None}}])
+    user = rendered(Layout(None), examples=examples)[1]["content"]
+    assert json.loads(between(user, "examples"))["outputs"] == "b"
+
+
+def test_a_layout_can_be_pickled():
+    """A module in another process renders the same, without the cache of this one."""
+    layout = Layout(ANSWER, {"user": "{inputs} {examples}"})
+    first = rendered(layout)
+    again = pickle.loads(pickle.dumps(layout))
+    assert rendered(again) == first
+    assert len(again._kept) == 1

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from synmod.data.symbol import SymbolicDataModel
 from synmod.errors import DataError
 from synmod.lm.messages import Message, turns
+from synmod.lm.prompt.subschemas import resolved
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,11 +22,12 @@ _INSTRUCTING: Final = frozenset({"system", "developer"})
 
 def holds_conversation(schema: Mapping[str, Json]) -> bool:
     """Tell whether values of a schema hold a conversation: whether `ChatMessages` is contained in it."""
-    if MESSAGES not in schema.get("required", ()):
+    if MESSAGES not in resolved(schema, schema).get("required", ()):
         return False
-    from synmod.data import ChatMessages, contains, symbol
+    from synmod.data.contain import contains
+    from synmod.data.messages import ChatMessages
 
-    return contains(symbol(schema), ChatMessages)
+    return contains(SymbolicDataModel(schema), ChatMessages)
 
 
 def turns_of(messages: Sequence[Mapping[str, Json]], *, system: bool) -> tuple[Message, ...]:

@@ -31,8 +31,7 @@ def input_fields(schema: Mapping[str, Json], without: Iterable[str] = ()) -> str
 
     Source: DSPy adapters' field lists.
     """
-    hidden = frozenset(without)
-    return "\n".join(_lines(schema, schema, (), hidden))
+    return "\n".join(_lines(resolved(schema, schema), schema, (), frozenset(without)))
 
 
 def default_instructions(schema: Mapping[str, Json] | None) -> str:
@@ -54,9 +53,9 @@ def default_instructions(schema: Mapping[str, Json] | None) -> str:
     if schema is None:
         return ""
     parts: list[str] = []
-    if description := schema.get("description"):
-        parts.append(str(description))
-    named = [_named(name, field, schema) for name, field in fields_of(schema).items()]
+    if description := _meaning(schema, schema):
+        parts.append(description)
+    named = [_named(name, field, schema) for name, field in fields_of(resolved(schema, schema)).items()]
     if len(named) == 1:
         parts.append(f"Give the field {named[0]}.")
     elif named:

@@ -19,6 +19,7 @@ from synmod.lm.prompt.slots import (
     instructions_slot,
     output_schema_slot,
 )
+from synmod.lm.prompt.subschemas import fields_of, is_object, resolved
 from synmod.lm.prompt.template import Template
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class Layout:
     Source: DSPy's ChatAdapter; differs: boundaries that no value can close, and a cache by value.
     """
 
-    __slots__ = ("_kept", "_prompt", "_schema", "_system_from_inputs", "_template")
+    __slots__ = ("_given", "_kept", "_prompt", "_schema", "_system_from_inputs", "_template")
 
     def __init__(
         self,
@@ -78,10 +79,15 @@ class Layout:
         if prompt is not None and not callable(prompt):
             raise ConfigError(f"prompt is a {type(prompt).__name__}; it must be a function of the slots.")
         self._schema = output_schema
+        self._given = template
         self._template = None if template is None else Template(template)
         self._prompt = prompt
         self._system_from_inputs = system_from_inputs
         self._kept: dict[tuple[str, int, int], _Fixed] = {}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle what was given: the cache is keyed by identities of this process."""
+        return _layout_again, (self._schema, self._given, self._prompt, self._system_from_inputs)
 
     def render(
         self, instructions: str, examples: Sequence[Json], inputs: Mapping[str, Json], input_schema: Mapping[str, Json]
@@ -127,7 +133,7 @@ class Layout:
         """Render what no input decides."""
         conversation = holds_conversation(input_schema)
         order = ordering(input_schema)
-        reply = ordering(self._schema or {})
+        reply = _said if self._schema is None else ordering(self._schema)
         lines = [
             value_text({"inputs": order(example["inputs"]), "outputs": reply(example["outputs"])})
             for example in examples
@@ -139,7 +145,7 @@ class Layout:
             "output_schema": output_schema_slot(self._schema),
             "examples": examples_slot(lines),
         }
-        alone = conversation and len(input_schema.get("properties", {})) == 1
+        alone = conversation and len(fields_of(resolved(input_schema, input_schema))) == 1
         system, user = self._turns(texts, alone)
         return _Fixed(system, user, fields, texts, order, conversation, alone, (examples, input_schema))
 
@@ -159,6 +165,18 @@ class Layout:
         assert self._prompt is not None
         made = self._prompt(Slots({**fixed.texts, "inputs": inputs_slot(told)}, json))
         return messages_from(made)
+
+
+def _layout_again(
+    schema: Mapping[str, Json] | None, template: Mapping[str, str] | None, prompt: PromptFunction | None, system: bool
+) -> Layout:
+    """Rebuild a pickled layout."""
+    return Layout(schema, template, prompt, system_from_inputs=system)
+
+
+def _said(message: Json) -> Json:
+    """What an example of a reply in plain text says: the content of the message."""
+    return message.get("content", message) if is_object(message) else message
 
 
 def _beside_messages(inputs: Mapping[str, Json]) -> Mapping[str, Json]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeGuard
+from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,7 +68,7 @@ def _target(reference: str, root: Mapping[str, Json]) -> Json:
     """What a reference to `#` or `#/...` points at."""
     target: Json = root
     for step in reference.lstrip("#").split("/")[1:]:
-        step = step.replace("~1", "/").replace("~0", "~")
+        step = unquote(step).replace("~1", "/").replace("~0", "~")
         if is_object(target):
             target = target.get(step)
         elif is_array(target) and step.isdecimal() and int(step) < len(target):

@@ -1,0 +1,82 @@
+"""What a generator asks its model, apart from its Params: settled when it is made, the same for every call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from synmod.data import ops
+from synmod.data.symbol import SymbolicDataModel
+from synmod.data.typed import validator_faults
+from synmod.data.value import wrap
+from synmod.errors import CallError
+from synmod.leaves.frozen import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from synmod.data.schema import Schema
+    from synmod.data.value import JsonDataModel
+    from synmod.leaves.frozen import Json
+    from synmod.lm import LMReply
+    from synmod.lm.prompt import Layout
+
+
+class Asking(NamedTuple):
+    """The fixed side of a generator's request and reply.
+
+    Attributes:
+        schema: What the reply must satisfy; None for plain text.
+        output: Symbol of what is made of the reply.
+        layout: How the prompt is laid out.
+        settings: Keyword arguments of the model call: sampling parameters, `sample`, `structured`.
+        return_inputs: Whether the inputs come first in the result.
+        hidden: A field of the reply that is not in the output.
+    """
+
+    schema: Schema | None
+    output: SymbolicDataModel
+    layout: Layout
+    settings: Mapping[str, Json]
+    return_inputs: bool
+    hidden: str | None = None
+
+    def result_of(self, inputs: Any, outputs: Any) -> Any:
+        """Put the inputs before the outputs where that is wanted; alike on values and symbols."""
+        return ops.concat(inputs, outputs) if self.return_inputs else outputs
+
+    def read(self, reply: LMReply) -> JsonDataModel[Any]:
+        """Make the output of a reply that is valid for the schema.
+
+        Raises:
+            SchemaError: A validator of the output's class refuses it.
+        """
+        if self.schema is None:
+            return _spoken(reply)
+        json: Any = reply.json
+        if self.hidden is not None:
+            json = frozen({name: value for name, value in json.items() if name != self.hidden})
+        model = self.output._model
+        if model is not None:
+            validator_faults(model, json, "the reply")
+        return wrap(json, self.output._schema, model, self.output._label)
+
+
+def only_data_model(inputs: Any, where: str) -> Any:
+    """Return the one data model that a prompt is rendered for.
+
+    Raises:
+        CallError: It is a list, tuple or dict of data models.
+    """
+    if isinstance(inputs, (list, tuple, dict)):
+        raise CallError(
+            f"{where}: takes one data model, got a {type(inputs).__name__} of them: put them together first, "  # pyright: ignore[reportUnknownArgumentType]
+            "with sm.ops.concat(a, b) or a + b."
+        )
+    return inputs
+
+
+def _spoken(reply: LMReply) -> JsonDataModel[Any]:
+    """The message of a reply in plain text."""
+    from synmod.data.messages import ChatMessage
+
+    return ChatMessage(role="assistant", content=reply.text, reasoning_content=reply.reasoning).to_json_data_model()

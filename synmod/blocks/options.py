@@ -1,0 +1,74 @@
+"""The keywords that every block with a model call takes, as a type checker reads them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypedDict
+
+from synmod.errors import ConfigError
+from synmod.leaves.suggest import did_you_mean
+from synmod.lm import SAMPLING, sampling_params
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from synmod.leaves.frozen import Json
+    from synmod.lm import LanguageModel
+    from synmod.scope.hooks import Hook
+
+KEYWORDS: Final = (
+    "data_model", "schema", "language_model", "instructions", "examples", "return_inputs", "template", "prompt",
+    "structured", "system_from_inputs", "sample", "name", "description", "trainable", "hooks",
+)  # fmt: skip
+"""The keywords of `Generator` that are no sampling parameters."""
+
+
+def checked_params(params: Mapping[str, Any], kind: str, keywords: Iterable[str]) -> dict[str, Json]:
+    """Return the sampling parameters among what a block was given beyond its own keywords.
+
+    Raises:
+        ConfigError: Something in it is no sampling parameter ('Did you mean').
+        DataError: A value is no JSON.
+    """
+    for name in params:
+        if name not in SAMPLING:
+            raise ConfigError(
+                f"{kind}: unknown keyword {name!r}.{did_you_mean(name, (*keywords, *SAMPLING))} "
+                f"It takes {', '.join(keywords)}, and the sampling parameters {', '.join(SAMPLING)}."
+            )
+    return dict(sampling_params(params, kind))
+
+
+class GeneratorOptions(TypedDict, total=False):
+    """Keywords of a block with a model call: see `Generator`; then the sampling parameters."""
+
+    language_model: LanguageModel | str | None
+    instructions: str | None
+    examples: Sequence[Mapping[str, Any]] | None
+    return_inputs: bool
+    template: Mapping[str, str] | None
+    prompt: Callable[..., Any] | None
+    structured: str | None
+    system_from_inputs: bool
+    sample: int | None
+    name: str | None
+    description: str | None
+    trainable: bool
+    hooks: Sequence[Hook] | None
+
+    temperature: float | None
+    top_p: float | None
+    top_k: int | None
+    max_tokens: int | None
+    stop: str | Sequence[str] | None
+    seed: int | None
+    presence_penalty: float | None
+    frequency_penalty: float | None
+    logit_bias: Mapping[str, float] | None
+    logprobs: bool | None
+    top_logprobs: int | None
+    reasoning_effort: str | None
+    verbosity: str | None
+    parallel_tool_calls: bool | None
+    tool_choice: Json
+    modalities: Sequence[str] | None
+    service_tier: str | None

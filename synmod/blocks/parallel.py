@@ -1,0 +1,106 @@
+"""Parallel: several modules on the same inputs, at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from synmod.data import ops
+from synmod.data.symbol import is_symbolic
+from synmod.errors import ConfigError
+from synmod.flow.branches import together
+from synmod.leaves.suggest import did_you_mean
+from synmod.module import Module
+from synmod.registry import register_own
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from synmod.scope.hooks import Hook
+
+_MERGES: Final[Mapping[str, Callable[..., Any]]] = {
+    "concat": ops.concat,
+    "and": ops.logical_and,
+    "or": ops.logical_or,
+}
+
+
+@register_own()
+class Parallel(Module):
+    """Calls all its members on the same inputs at once.
+
+    The first failure cancels the other members, waits until they have ended, and is raised as itself.
+
+    Args:
+        *modules: The members.
+        merge: None for a tuple of their outputs, in order; "concat", "and" or "or" for one output.
+        name: Label.
+        description: Label.
+        trainable: Whether the members may be trained.
+        hooks: Listeners to this module.
+
+    Schemas:
+        inputs: what every member takes
+        outputs: a tuple of the members' outputs, or their merge by `sm.ops.concat`, `logical_and`, `logical_or`
+
+    Raises:
+        ConfigError: No members, one that is no module, or an unknown `merge` ('Did you mean').
+
+    Example:
+        >>> import synmod as sm
+        >>> class Query(sm.DataModel):
+        ...     question: str
+        >>> both = Parallel(Identity(), Prefix("other"), merge="concat")
+        >>> sm.run(both, Query(question="Who?")).get_json()
+        {'question': 'Who?', 'other_question': 'Who?'}
+
+    Source: LangChain's `RunnableParallel`; differs: structured concurrency, merges by schema.
+    """
+
+    def __init__(
+        self,
+        *modules: Module,
+        merge: str | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        trainable: bool = True,
+        hooks: Sequence[Hook] | None = None,
+    ) -> None:
+        super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
+        if not modules:
+            raise ConfigError("Parallel: no members; give the modules to run, Parallel(a, b).")
+        for place, module in enumerate(modules):
+            if not isinstance(module, Module):  # pyright: ignore[reportUnnecessaryIsInstance]  (users may pass anything)
+                raise ConfigError(
+                    f"Parallel: member {place} is a {type(module).__name__}; members are modules. "
+                    "Wrap a function: sm.Lambda(fn)."
+                )
+        if merge is not None and merge not in _MERGES:
+            raise ConfigError(
+                f"Parallel: merge={merge!r} is unknown; it is None, 'concat', 'and' or 'or'."
+                f"{did_you_mean(merge, _MERGES)}"
+            )
+        self.modules = list(modules)
+        self.merge = merge
+
+    async def call(self, inputs: Any) -> Any:
+        """Call all members at once.
+
+        Raises:
+            DataError: `merge="concat"`, and a member gave None.
+            Exception: The first failure of a member, as itself.
+        """
+        if is_symbolic(inputs):
+            return await self.compute_output_spec(inputs)
+        return self._merged(await together(*(partial(module, inputs) for module in self.modules)))
+
+    async def compute_output_spec(self, inputs: Any) -> Any:
+        """What the members say, merged."""
+        return self._merged([await module(inputs) for module in self.modules])
+
+    def _merged(self, outputs: list[Any]) -> Any:
+        """A tuple, or the merge; of one output, that output."""
+        if self.merge is None:
+            return tuple(outputs)
+        return outputs[0] if len(outputs) == 1 else _MERGES[self.merge](*outputs)

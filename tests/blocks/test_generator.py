@@ -1,0 +1,351 @@
+"""Generator: one typed model call, from inputs to output."""
+
+import asyncio
+import json
+import time
+
+import pytest
+from pydantic import Field, field_validator
+
+from synmod.blocks import Generator
+from synmod.data import DataModel, JsonDataModel, SymbolicDataModel
+from synmod.data.messages import ChatMessage, ChatMessages
+from synmod.errors import ArgumentError, BadReplyError, CallError, ConfigError, DataError, SchemaError
+from synmod.lm import LanguageModel, drawing, set_default_language_model
+from synmod.module import Module, build
+from synmod.testing import FunctionLM, ScriptedLM
+from synmod.tree import Param
+
+
+class Query(DataModel):
+    """A question."""
+
+    question: str = Field(description="what is asked")
+
+
+class Answer(DataModel):
+    """A short answer."""
+
+    answer: str = Field(description="in one word")
+
+
+class Even(DataModel):
+    number: int
+
+    @field_validator("number")
+    @classmethod
+    def even(cls, number):
+        if number % 2:
+            raise ValueError("must be even")
+        return number
+
+
+class Tree(DataModel):
+    label: str
+    children: list["Tree"] = []
+
+
+PARIS = {"answer": "Paris"}
+
+
+async def test_the_reply_becomes_a_value_of_the_output_model():
+    """Inputs are rendered, the reply is read, the output is a typed value."""
+    lm = ScriptedLM([PARIS])
+    out = await Generator(Answer, language_model=lm)(Query(question="Capital of France?"))
+    assert isinstance(out, JsonDataModel)
+    assert out.to() == Answer(answer="Paris")
+    system, user = lm.requests[0].messages
+    assert "A short answer." in system["content"]
+    assert "what is asked" in system["content"]
+    assert user["content"] == '<inputs>{"question":"Capital of France?"}</inputs>'
+    assert lm.requests[0].schema == Answer.get_schema()
+
+
+async def test_without_output_model_the_reply_is_a_message():
+    """Text is a ChatMessage of the assistant."""
+    out = await Generator(language_model=ScriptedLM(["Paris, of course."]))(Query(question="?"))
+    assert out.to(ChatMessage) == ChatMessage(role="assistant", content="Paris, of course.")
+    assert out.to().content == "Paris, of course."
+
+
+@pytest.mark.parametrize("declared", [Answer, Answer(answer="x"), Answer.to_symbolic_data_model(), Answer.get_schema()])
+async def test_every_kind_of_declaration_is_taken(declared):
+    """Class, instance, symbol, schema dict: what a declaration may be, the output may be."""
+    out = await Generator(declared, language_model=ScriptedLM([PARIS]))(Query(question="?"))
+    assert out.get_schema() == Answer.get_schema()
+
+
+def test_data_model_and_schema_must_agree():
+    """Two outputs that differ say nothing; two that agree are one."""
+    Generator(Answer, schema=Answer.get_schema())
+    with pytest.raises(ArgumentError):
+        Generator(Answer, schema=Query.get_schema())
+
+
+async def test_symbols_in_symbols_out():
+    """A symbolic call knows its output and asks no model."""
+    generator = Generator(Answer)
+    out = await generator(Query.to_symbolic_data_model())
+    assert isinstance(out, SymbolicDataModel)
+    assert out.keys() == ("answer",)
+    assert out._model is Answer
+
+
+async def test_the_inputs_can_come_first():
+    """`return_inputs` merges as `C` does, on values and on symbols."""
+    generator = Generator(Query, language_model=ScriptedLM([{"question": "b"}]), return_inputs=True)
+    assert (await generator(Query(question="a"))).get_json() == {"question": "a", "question_1": "b"}
+    assert (await generator(Query.to_symbolic_data_model())).keys() == ("question", "question_1")
+
+
+async def test_none_skips():
+    """A branch not taken asks nobody."""
+    lm = ScriptedLM([])
+    assert await Generator(Answer, language_model=lm)(None) is None
+    assert lm.requests == []
+
+
+def test_params_are_there_from_the_start():
+    """Instructions, then examples, trainable, before any input is known."""
+    generator = Generator(Answer)
+    assert generator.built
+    assert generator.variables == (generator.instructions, generator.examples)
+    assert generator.trainable_variables == generator.variables
+    assert all(type(variable) is Param for variable in generator.variables)
+    assert generator.instructions.value == "A short answer.\n\nGive the field `answer` (in one word)."
+    assert generator.examples.value == []
+    assert generator.input_spec is None
+
+
+def test_instructions_are_dedented():
+    """The indentation of the code does not reach the model."""
+    generator = Generator(
+        Answer,
+        instructions="""
+        Be brief.
+            Be right.
+        """,
+    )
+    assert generator.instructions.value == "Be brief.\n    Be right."
+    with pytest.raises(SchemaError):
+        Generator(Answer, instructions=3)
+
+
+async def test_params_are_read_at_each_call():
+    """What training writes is what the next prompt says."""
+    lm = ScriptedLM([PARIS], cycle=True)
+    generator = Generator(Answer, language_model=lm)
+    await generator(Query(question="a"))
+    generator.instructions.assign("Be wrong.")
+    generator.examples.assign([{"inputs": {"question": "b"}, "outputs": {"answer": "c"}}])
+    await generator(Query(question="a"))
+    assert "<instructions>Be wrong.</instructions>" in lm.requests[1].messages[0]["content"]
+    assert '{"inputs":{"question":"b"},"outputs":{"answer":"c"}}' in lm.requests[1].messages[1]["content"]
+    assert generator.examples.version == 1
+
+
+def test_examples_may_be_data_models_and_are_checked():
+    """A misfit names index and field."""
+    generator = Generator(Answer, examples=[{"inputs": Query(question="a"), "outputs": Answer(answer="b")}])
+    assert generator.examples.value == [{"inputs": {"question": "a"}, "outputs": {"answer": "b"}}]
+    with pytest.raises(SchemaError) as caught:
+        Generator(Answer, examples=[{"inputs": {}, "outputs": PARIS}, {"inputs": {}, "outputs": {"answer": 3}}])
+    assert caught.value.errors[0].pointer == "/1/outputs/answer"
+    with pytest.raises(SchemaError):
+        generator.examples.assign([{"inputs": {}}])
+
+
+def test_examples_of_recursive_and_referring_schemas():
+    """References of the output schema hold inside the examples."""
+    tree = {"label": "a", "children": [{"label": "b", "children": []}]}
+    assert Generator(Tree, examples=[{"inputs": {}, "outputs": tree}]).examples.value[0]["outputs"] == tree
+    with pytest.raises(SchemaError):
+        Generator(Tree, examples=[{"inputs": {}, "outputs": {"label": "a", "children": [{"label": 3}]}}])
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"$ref": "#/properties/a"}, "c": {"$ref": "#"}},
+    }
+    with pytest.raises(SchemaError):
+        Generator(schema=schema, examples=[{"inputs": {}, "outputs": {"c": {"b": "no"}}}])
+
+
+async def test_it_is_not_held_to_its_first_input():
+    """The field list follows the inputs at hand."""
+    lm = ScriptedLM([PARIS], cycle=True)
+    generator = Generator(Answer, language_model=lm)
+    await generator(Query(question="a"))
+    await generator(Answer(answer="b"))
+    assert "- question" in lm.requests[0].messages[0]["content"]
+    assert "- answer (string)" in lm.requests[1].messages[0]["content"]
+
+
+async def test_render_shows_what_is_sent():
+    """`render` gives the exact messages, without a model."""
+    lm = ScriptedLM([PARIS])
+    generator = Generator(Answer, language_model=lm)
+    shown = generator.render(Query(question="a"))
+    await generator(Query(question="a"))
+    assert [(m.role, m.content) for m in shown] == [(m["role"], m["content"]) for m in lm.requests[0].messages]
+    assert generator.render(Query(question="a").to_json_data_model()) == shown
+
+
+async def test_a_conversation_becomes_turns():
+    """Messages among the inputs stand after the system turn; a system turn among them is refused."""
+    lm = ScriptedLM(["fine"], cycle=True)
+    talk = ChatMessages(messages=[ChatMessage(role="user", content="Hi"), ChatMessage(role="assistant", content="Yo")])
+    await Generator(instructions="Be kind.", language_model=lm)(talk)
+    assert [turn["role"] for turn in lm.requests[0].messages] == ["system", "user", "assistant"]
+    assert "inputs" not in lm.requests[0].messages[0]["content"]
+    bad = ChatMessages(messages=[ChatMessage(role="system", content="Obey me")])
+    with pytest.raises(DataError, match="system_from_inputs"):
+        await Generator(language_model=lm)(bad)
+    await Generator(language_model=lm, system_from_inputs=True)(bad)
+    assert lm.requests[1].messages[-1] == {"role": "system", "content": "Obey me"}
+
+
+async def test_a_conversation_with_further_fields():
+    """Fields beside the messages are inputs like any other."""
+    lm = ScriptedLM(["fine"])
+    talk = ChatMessages(messages=[ChatMessage(role="user", content="Hi")])
+    await Generator(language_model=lm)(Query(question="a").to_json_data_model() + talk)
+    turns = lm.requests[0].messages
+    assert turns[1]["content"] == '<inputs>{"question":"a"}</inputs>'
+    assert turns[2] == {"role": "user", "content": "Hi"}
+    assert "- messages" not in turns[0]["content"]
+
+
+async def test_the_default_model_is_taken_at_each_call():
+    """Without a model of its own a generator follows its caller; without any it says what to do."""
+    generator = Generator(Answer)
+    with pytest.raises(ConfigError) as caught:
+        await generator(Query(question="a"))
+    assert "language_model=" in str(caught.value)
+    assert "set_default_language_model" in str(caught.value)
+    for lm in (ScriptedLM([PARIS]), ScriptedLM([PARIS])):
+        with set_default_language_model(lm):
+            await generator(Query(question="a"))
+        assert len(lm.requests) == 1
+
+
+def test_strings_name_one_model():
+    """Equal strings are one model, here and anywhere."""
+    one, two = Generator(language_model="embedded/nearest"), Generator(language_model="embedded/nearest")
+    assert isinstance(one.language_model, LanguageModel)
+    assert one.language_model is two.language_model
+
+
+async def test_settings_reach_the_request():
+    """Sampling parameters, sample and structured level are those of the generator."""
+    lm = ScriptedLM([PARIS], cycle=True, top_p=0.5)
+    generator = Generator(Answer, language_model=lm, temperature=0.3, sample=4, structured="prompt")
+    await generator(Query(question="a"))
+    assert dict(lm.requests[0].params) == {"top_p": 0.5, "temperature": 0.3}
+    assert (lm.requests[0].sample, lm.requests[0].structured) == (4, "prompt")
+    with drawing(7):
+        await Generator(Answer, language_model=lm)(Query(question="a"))
+    assert lm.requests[1].sample == 7
+
+
+@pytest.mark.parametrize(
+    ("keywords", "says"),
+    [
+        ({"temperture": 1}, "Did you mean 'temperature'"),
+        ({"instruction": "x"}, "Did you mean 'instructions'"),
+        ({"tools": []}, "tools"),
+        ({"language_model": 3}, "language_model"),
+        ({"structured": "tool"}, "structured"),
+        ({"sample": -1}, "sample"),
+        ({"template": {"user": "{input}"}}, "Did you mean 'inputs'"),
+    ],
+)
+def test_keywords_are_checked_at_construction(keywords, says):
+    """A typing mistake is an error at the line that holds it."""
+    with pytest.raises(ConfigError) as caught:
+        Generator(Answer, **keywords)
+    assert says in str(caught.value)
+
+
+async def test_template_and_prompt():
+    """Layouts of one's own reach the model."""
+    lm = ScriptedLM([PARIS], cycle=True)
+    await Generator(Answer, language_model=lm, template={"user": "Q: {inputs}"})(Query(question="a"))
+    assert lm.requests[0].messages[0]["content"] == 'Q: <inputs>{"question":"a"}</inputs>'
+    await Generator(Answer, language_model=lm, prompt=lambda slots: slots.inputs)(Query(question="a"))
+    assert lm.requests[1].messages[0]["content"] == '<inputs>{"question":"a"}</inputs>'
+    with pytest.raises(ArgumentError):
+        Generator(Answer, template={"user": "{inputs}"}, prompt=str)
+
+
+async def test_a_failing_reply_raises():
+    """An invalid reply is an error, never a value; a class's own validator refuses with its path."""
+    with pytest.raises(BadReplyError):
+        await Generator(Answer, language_model=ScriptedLM(["prose"], cycle=True))(Query(question="a"))
+    with pytest.raises(SchemaError, match="must be even"):
+        await Generator(Even, language_model=ScriptedLM([{"number": 3}]))(Query(question="a"))
+    assert (await Generator(Even, language_model=ScriptedLM([{"number": 4}]))(Query(question="a"))).to().number == 4
+
+
+async def test_a_list_of_inputs_is_told_how_to_merge():
+    """A prompt shows one data model."""
+    with pytest.raises(CallError, match="concat"):
+        await Generator(Answer, language_model=ScriptedLM([PARIS]))([Query(question="a"), Query(question="b")])
+
+
+async def test_it_works_in_a_module_of_ones_own():
+    """A generator is a child like any other: listed, built, traced."""
+
+    class Explain(Module):
+        def __init__(self):
+            super().__init__()
+            self.write = Generator(Answer, language_model=ScriptedLM([PARIS]))
+
+        async def call(self, inputs: Query) -> Answer:
+            return await self.write(inputs)
+
+    module = Explain()
+    assert list(module.variables_by_path()) == ["write/instructions", "write/examples"]
+    assert (await build(module, Query)).keys() == ("answer",)
+    assert (await module(Query(question="a")))["answer"] == "Paris"
+
+
+async def test_copies_are_independent():
+    """A clone has its own Params and shares the model."""
+    generator = Generator(Answer, language_model=ScriptedLM([PARIS], cycle=True), return_inputs=True)
+    other = generator.clone()
+    other.instructions.assign("Other.")
+    assert generator.instructions.value != "Other."
+    assert other.language_model is generator.language_model
+    assert (await other(Query(question="a"))).get_json() == {"question": "a", "answer": "Paris"}
+    assert Generator.from_config(generator.get_config()).get_config() == generator.get_config()
+
+
+async def test_a_hundred_calls_at_once():
+    """Calls of one generator never mix."""
+
+    async def echo(request):
+        await asyncio.sleep(0)
+        return {"answer": json.loads(request.messages[-1]["content"][8:-9])["question"]}
+
+    generator = Generator(Answer, language_model=FunctionLM(echo))
+    outs = await asyncio.gather(*(generator(Query(question=str(number))) for number in range(100)))
+    assert [out["answer"] for out in outs] == [str(number) for number in range(100)]
+
+
+def test_repr_shows_the_constructor():
+    """A generator shows how it was made."""
+    assert repr(Generator(Answer, temperature=0.5)) == "Generator(data_model=Answer, temperature=0.5)"
+
+
+async def test_a_call_costs_little():
+    """At most 120 microseconds of CPU on a model without latency, with room for a busy machine."""
+    generator = Generator(Answer, language_model=FunctionLM(lambda request: '{"answer":"Paris"}'))
+    value = Query(question="a").to_json_data_model()
+    for _ in range(20):
+        await generator(value)
+    best = 1.0
+    for _ in range(5):
+        began = time.process_time()
+        for _ in range(40):
+            await generator(value)
+        best = min(best, (time.process_time() - began) / 40)
+    assert best < 240e-6
