@@ -131,6 +131,8 @@ _NONE_GIVEN: Mapping[str, Any] = MappingProxyType({})
 
 def _remember(step: Step, outputs: Any) -> None:
     """Point each output symbol at the step; the numbers count all leaves, None included."""
+    if outputs is None:
+        return
     if is_leaf(outputs):
         outputs._origin = Origin(step, 0)
         return

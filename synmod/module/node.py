@@ -79,6 +79,7 @@ def _create_empty(made: Blueprint) -> Module:
     record.made_in_build = made.made_in_build
     record.flow = made.flow
     record.constructed = True
+    vars(module).update(made.ignored)
     return module
 
 
