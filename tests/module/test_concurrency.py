@@ -156,7 +156,7 @@ def test_a_thousand_mixed_calls_keep_every_record_right(any_loop):
         assert paths[parent] == path.rpartition("/")[0]
     for number, rewards in collected.items():
         given = [] if number % 7 == 0 else [("left/leaf", number), ("right/leaf", number)]
-        assert [(path, value) for path, _, value in rewards] == given
+        assert sorted((path, value) for path, _, value in rewards) == given  # trio starts branches in any order
     assert FRAME.get() is None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from types import ModuleType
-from typing import Literal
+from typing import Literal, cast
 
 
 def running_trio() -> ModuleType | None:
@@ -55,6 +55,6 @@ def is_cancellation(error: BaseException | None) -> bool:
     if isinstance(error, asyncio.CancelledError):
         return True
     if isinstance(error, BaseExceptionGroup):
-        return all(map(is_cancellation, error.exceptions))
+        return all(map(is_cancellation, cast("BaseExceptionGroup[BaseException]", error).exceptions))
     cancelled = getattr(sys.modules.get("trio"), "Cancelled", None)
     return cancelled is not None and isinstance(error, cancelled)
