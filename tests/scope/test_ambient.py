@@ -152,7 +152,7 @@ async def test_an_async_generator_closed_by_another_task_raises_nothing(block):
     generator = held()
     assert await anext(generator) == 1
     await asyncio.create_task(generator.aclose())
-    assert AMBIENT.get() is None
+    assert ambient() is None
 
 
 def test_blocks_left_out_of_order_leave_no_trace(block):
