@@ -6,13 +6,14 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from synmod.leaves.clock import current_clock
+from synmod.errors import BuildError
 from synmod.lm.records import Attempt, LMReply, LMRequest
 from synmod.scope import CallFrame, Usage, ambient, current_call, phase_in
 
 if TYPE_CHECKING:
     from synmod.lm.model import LanguageModel
 
-__all__ = ["Below", "Layer", "ModelCall"]
+__all__ = ["Below", "Layer", "ModelCall", "refuse_while_building"]
 
 _NOTHING: Final = Usage()
 
@@ -64,6 +65,16 @@ class ModelCall:
             used.reasoning_tokens,
             used.cost_usd,
             used.estimated,
+        )
+
+
+def refuse_while_building(model: str) -> None:
+    """Raise BuildError where a module is being built, or its `call` traced on symbols: that costs nobody a token."""
+    frame = current_call()
+    if frame is not None and frame.symbolic:
+        raise BuildError(
+            f"{frame.path or frame.name!r}: {model} was asked while the module is built on symbols. Ask it in `call`, "
+            "and declare the output of `call` (`-> Answer`), so that nobody has to run it to learn its schema."
         )
 
 

@@ -11,7 +11,7 @@ from synmod.leaves.frozen import FrozenDict, Json, frozen_dict
 from synmod.leaves.suggest import did_you_mean
 from synmod.lm.adapter import Adapter
 from synmod.lm.adapters import adapter_for
-from synmod.lm.call import ModelCall
+from synmod.lm.call import ModelCall, refuse_while_building
 from synmod.lm.counters import ATTRIBUTES, ModelCounters
 from synmod.lm.draws import check_sample, current_sample
 from synmod.lm.keys import known_secrets, scrubbed
@@ -143,6 +143,7 @@ class LanguageModel:
             ModelTimeout: `timeout_s` is over, or the last attempt had no reply in `attempt_timeout_s`.
             BadReplyError: The reply is refused, cut off or invalid, also after repair.
             UnboundModelError: The model came from a file that rightly does not say how to reach it.
+            BuildError: A module is being built or traced here, which must cost nobody a token.
             DeadlineExceeded, BudgetExceeded: An enclosing `sm.deadline` or `sm.budget` ends the call.
 
         Example:
@@ -166,6 +167,7 @@ class LanguageModel:
     ) -> LMReply:
         """Answer a call oneself, whoever stands in."""
         settings = self.settings
+        refuse_while_building(settings.model)
         request = LMRequest(
             settings.model,
             turns(messages),
@@ -212,6 +214,27 @@ class LanguageModel:
     def known_secrets(self) -> frozenset[str]:
         """Give the texts that must never leave this room: key, headers, credentials of the environment."""
         return known_secrets(self.settings, getattr(self.adapter, "handed_out", ()))
+
+    def record(self) -> dict[str, Any]:
+        """Give what a saved file may hold of this model: no key, no address, no header, only the names of those given.
+
+        Returns:
+            `model, attempts, timeout_s, repairs, structured, defaults, supply`.
+
+        Example:
+            >>> LanguageModel("openai/house", api_base="http://localhost:8000/v1").record()["supply"]
+            ['api_base']
+        """
+        settings = self.settings
+        return {
+            "model": settings.model,
+            "attempts": settings.attempts,
+            "timeout_s": settings.timeout_s,
+            "repairs": settings.repairs,
+            "structured": settings.structured,
+            "defaults": dict(settings.defaults),
+            "supply": list(settings.supply),
+        }
 
     async def aclose(self) -> None:
         """Close the connections that this model holds in the running loop; the next call opens new ones.

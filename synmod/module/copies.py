@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from synmod.errors import ArgumentError
 from synmod.leaves.naming import check_name
 from synmod.leaves.paths import path_str
-from synmod.tree.node_types import get_node_impl
+from synmod.tree import GraphDef, State, deepcopy_node, get_node_impl, merge, split
+from synmod.tree import clone as clone_node
 from synmod.tree.walk import walk
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ def clone(module: M, name: str | None) -> M:
     Raises:
         BadNameError: The name is no identifier; nothing is copied.
     """
-    from synmod.tree import clone as clone_node
-
     if name is not None:
         check_name(name)
     copy = clone_node(module)
@@ -34,12 +33,8 @@ def clone(module: M, name: str | None) -> M:
 
 
 def deepcopy(module: M, memo: dict[int, Any]) -> M:
-    """What `copy.deepcopy` does: a clone, noted so that what is copied beside it refers to the same one."""
-    from synmod.tree import clone as clone_node
-
-    copy = clone_node(module)
-    memo[id(module)] = copy
-    return copy
+    """What `copy.deepcopy` does: a clone that refers to what was copied beside it."""
+    return deepcopy_node(module, memo)
 
 
 def reduce(module: Module) -> tuple[Any, ...]:
@@ -48,8 +43,6 @@ def reduce(module: Module) -> tuple[Any, ...]:
     Raises:
         TypeError: A live model is held; names its path.
     """
-    from synmod.tree import split
-
     for visit in walk(module):
         if visit.kind == "node" and get_node_impl(visit.value).by_reference:
             path = path_str(visit.path)
@@ -60,9 +53,7 @@ def reduce(module: Module) -> tuple[Any, ...]:
     return _merged, split(module)
 
 
-def _merged(graphdef: Any, state: Any) -> Any:
-    from synmod.tree import merge
-
+def _merged(graphdef: GraphDef[Any], state: State) -> Any:
     return merge(graphdef, state)
 
 
