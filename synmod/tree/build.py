@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.errors import GraphError
 from synmod.tree.containers import put_together
-from synmod.tree.def_reader import foreign
 from synmod.tree.defs import ContainerDef, NodeDef, NodeRef, StaticDef, VariableDef, VariableRef
 from synmod.tree.node_types import NodeImpl, own_impl
 
@@ -29,14 +28,14 @@ def build(
     Args:
         graphdef: The structure.
         values: Value and metadata of each Variable by index.
-        objects: What is there already, by index, and is used as it is; new objects are added.
+        objects: What is there already, by index, and is used as it is; new objects are added. Whatever the graph refers
+            to and does not define must be here.
         existing: Objects that are emptied and filled anew instead of made.
 
     Returns:
         What stands at the root.
 
     Raises:
-        StateError: A reference leads to another split.
         GraphError: Constructor arguments need one another, or a node type is not registered here.
     """
     existing = existing or {}
@@ -46,25 +45,23 @@ def build(
             value, metadata = values[each.index]
             known = existing.get(each.index)
             if known is None:
-                objects[each.index] = each.type._made(value, each.schema, metadata)
+                objects[each.index] = each.type._made(value, each.schema, metadata, each.extra)
             else:
                 known._rewrite(value, each.schema, metadata)
                 objects[each.index] = known
     nodes = [each for each in own if isinstance(each, NodeDef)]
     _make_empty(nodes, objects, existing)
     for node in reversed(nodes):  # what is below comes later: a node is filled with nodes that are full
-        pairs = [(step, realised(term, objects, step)) for step, term in node.attributes]
+        pairs = [(step, realised(term, objects)) for step, term in node.attributes]
         _impl(node).fill(objects[node.index], pairs)
     return realised(graphdef.root, objects)
 
 
-def realised(term: Term, objects: Mapping[int, Any], path: Any = "") -> Any:
+def realised(term: Term, objects: Mapping[int, Any]) -> Any:
     """Give the object a term stands for; containers are put together anew, iteratively."""
     if isinstance(term, StaticDef):
         return term.value
     if isinstance(term, NodeRef | VariableRef):
-        if term.index not in objects:
-            raise foreign(term, str(path))
         return objects[term.index]
     opened: list[tuple[ContainerDef, list[Any]]] = [(term, [])]
     while True:
@@ -74,7 +71,7 @@ def realised(term: Term, objects: Mapping[int, Any], path: Any = "") -> Any:
             if isinstance(child, ContainerDef):
                 opened.append((child, []))
             else:
-                parts.append(realised(child, objects, container.steps[len(parts)]))
+                parts.append(realised(child, objects))
             continue
         opened.pop()
         done = put_together(container.type, container.steps, parts, container.aux)
@@ -133,14 +130,10 @@ def _empty(node: NodeDef, objects: Mapping[int, Any], known: Any) -> Any:
         return known
 
     def resolved(x: Any) -> Any:
-        if not isinstance(x, NodeRef | VariableRef):
-            return x
-        if x.index not in objects:
-            raise foreign(x, f"the arguments of {node.type.__name__} #{node.index}")
-        return objects[x.index]
+        return objects[x.index] if isinstance(x, NodeRef | VariableRef) else x
 
     metadata = node.metadata if impl.map_refs is None else impl.map_refs(node.metadata, resolved)
-    return impl.create_empty(metadata)
+    return impl.make(metadata)
 
 
 def _impl(node: NodeDef) -> NodeImpl:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from synmod.errors import StateError
-from synmod.leaves.paths import path_str
 from synmod.tree.defs import ContainerDef, NodeRef, StaticDef, VariableRef
 from synmod.tree.kinds import NODE, SEQUENCE, STATIC, VARIABLE, Kinds
 
@@ -29,20 +27,10 @@ class DefReader:
         """Give the definition that a reference leads to; the reference itself where another split has it."""
         return self.definitions.get(value.index, value)
 
-    def enter(self, node: NodeDef | NodeRef, visit: Visit) -> tuple[Pairs, bool]:
-        """Give the children of a definition."""
-        if isinstance(node, NodeRef):
-            raise foreign(node, path_str(visit.path))
-        return list(node.attributes), False
+    def enter(self, node: NodeDef | NodeRef, visit: Visit) -> tuple[Pairs, bool]:  # noqa: ARG002
+        """Give the children of a definition; of a reference into another split there are none."""
+        return [] if isinstance(node, NodeRef) else list(node.attributes), False
 
     def open(self, value: ContainerDef, kind: int, visit: Visit) -> tuple[Pairs, Any]:  # noqa: ARG002
         """Give the children of a container."""
         return list(zip(value.steps, value.children, strict=True)), None
-
-
-def foreign(ref: NodeRef | VariableRef, path: str) -> StateError:
-    """The error for a reference into another split."""
-    return StateError(
-        f"At {path!r}: reference to index {ref.index} ({ref.type.__name__}) of another split: merge what was split "
-        "together in one merge_context()."
-    )

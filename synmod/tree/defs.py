@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from synmod.data.schema import Schema
     from synmod.leaves.frozen import FrozenDict
     from synmod.tree.variable import Variable
@@ -59,12 +61,17 @@ class NodeDef:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VariableDef:
-    """A Variable without its value. `metadata` holds `trainable`, `name`, `description` and what is free."""
+    """A Variable without its value.
+
+    `metadata` holds `trainable`, `name`, `description` and what is free; `extra` what a subclass keeps on its instances,
+    which like every static is passed on by reference.
+    """
 
     type: type[Variable]
     index: int
     schema: Schema
     metadata: FrozenDict
+    extra: Mapping[str, Any] | None = None
 
 
 Term: TypeAlias = NodeRef | VariableRef | ContainerDef | StaticDef

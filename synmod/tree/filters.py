@@ -171,8 +171,8 @@ class Schema(Filter):
     __slots__ = ()
 
     def __init__(self, model: Anything) -> None:
-        declare(model, root="any")
-        super().__init__(model)
+        declared = declare(model, root="any")
+        super().__init__(model if isinstance(model, type) else declared)
 
     def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """Compare the schemas."""
@@ -252,6 +252,6 @@ def to_filter(x: FilterLike) -> Filter:
     if callable(x):
         return Where(x)
     raise ArgumentError(
-        f"Invalid filter {x!r:.200}: write a type, a tag, `...`, a function of (path, value), a tuple of filters, or one "
-        "of sm.filters."
+        f"Invalid filter {x!r:.200}: write a type, a tag, `...`, a function of (path, value), a tuple of filters, or "
+        "one of sm.filters."
     )

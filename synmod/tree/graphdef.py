@@ -31,6 +31,7 @@ class GraphDef(Generic[M]):
         root: What stands at the root.
         definitions: Nodes and Variables by index, in definition order.
         kept: By index, the nodes that copies keep as they are, and what is below those.
+        foreign: Indices of another split that references lead to, each with a path where one stands.
 
     Example:
         >>> from synmod.tree import Param, graphdef
@@ -40,26 +41,28 @@ class GraphDef(Generic[M]):
     Source: Flax NNX `GraphDef`; differs: flat, so depth is no limit, and comparable across processes.
     """
 
-    __slots__ = ("__weakref__", "_hash", "_leaf_paths", "_places", "definitions", "kept", "root")
+    __slots__ = ("__weakref__", "_hash", "_leaf_paths", "_places", "definitions", "foreign", "kept", "root")
 
     def __init__(
         self,
         root: Term,
         definitions: Mapping[int, Definition],
         kept: Mapping[int, Any] | None = None,
-        leaf_paths: Mapping[KeyPath, int] | None = None,
+        foreign: Mapping[int, KeyPath] | None = None,
     ) -> None:
         put = object.__setattr__
         put(self, "root", root)
         put(self, "definitions", definitions)
         put(self, "kept", kept or {})
-        put(self, "_leaf_paths", leaf_paths)
+        put(self, "foreign", foreign or {})
+        put(self, "_leaf_paths", None)
         put(self, "_places", None)
         put(self, "_hash", None)
 
     root: Term
     definitions: Mapping[int, Definition]
     kept: Mapping[int, Any]
+    foreign: Mapping[int, KeyPath]
     _leaf_paths: Mapping[KeyPath, int] | None
     _places: list[Place] | None
     _hash: int | None
@@ -79,7 +82,7 @@ class GraphDef(Generic[M]):
         """The index of each Variable by its canonical path, in definition order."""
         if self._leaf_paths is None:
             visits = walk(self.root, reader=DefReader(self.definitions))
-            paths = {v.path: v.value.index for v in visits if v.kind == "variable" and v.first}
+            paths = {v.path: v.value.index for v in visits if v.first and isinstance(v.value, VariableDef)}
             object.__setattr__(self, "_leaf_paths", paths)
         assert self._leaf_paths is not None
         return self._leaf_paths
@@ -165,7 +168,7 @@ class GraphDef(Generic[M]):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return GraphDef, (self.root, dict(self.definitions), dict(self.kept))
+        return GraphDef, (self.root, dict(self.definitions), dict(self.kept), dict(self.foreign))
 
     def __repr__(self) -> str:
         return drawn(self.root, self.definitions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from synmod.errors import GraphError
+from synmod.errors import GraphError, StateError
 from synmod.leaves.paths import path_str
 from synmod.tree.build import build
 from synmod.tree.defs import VariableDef
@@ -109,11 +109,22 @@ def unflatten_into(
     metadata: bool = False,
 ) -> M:
     """Check every leaf, then build."""
+    _check_references(graphdef, objects)
     values = checked_values(graphdef, states, what, overwrite=overwrite, metadata=metadata)
     for index, kept in graphdef.kept.items():
         if index not in existing:
             objects.setdefault(index, kept)
     return build(graphdef, values, objects, existing)
+
+
+def _check_references(graphdef: GraphDef[Any], objects: Mapping[int, Any]) -> None:
+    """Refuse references that lead to another split."""
+    lost = [(path, index) for index, path in graphdef.foreign.items() if index not in objects]
+    if lost:
+        names = ", ".join(f"{path_str(path)!r} (index {index})" for path, index in lost)
+        raise StateError(
+            f"merge: references into another split at {names}: merge what was split together in one merge_context()."
+        )
 
 
 def checked_values(

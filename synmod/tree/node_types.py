@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from synmod import registry
 from synmod.errors import GraphError
+from synmod.leaves.frozen import FrozenDict, FrozenList, frozen, thaw
 from synmod.tree.containers import DICTS, SEQUENCES
 from synmod.tree.variable import Variable
 
@@ -37,6 +38,7 @@ class NodeImpl:
         init: Fills a new node with all its pairs at once.
         by_reference: In process a copy keeps the very object.
         children: Gives the pairs alone, cheaper than `flatten`.
+        metadata: Gives the metadata alone, cheaper than `flatten`.
         own_trainable: Tells whether the node's own `trainable` is set; where it is not, all Variables below are masked.
         map_refs: Gives the metadata with `fn(x)` in the place of each x in it that may be a node, a Variable or a
             reference to one; `fn` returns everything else as it came.
@@ -58,6 +60,7 @@ class NodeImpl:
     init: Callable[[Any, list[tuple[Key, Any]]], None] | None = None
     by_reference: bool = False
     children: Callable[[Any], Pairs] | None = None
+    metadata: Callable[[Any], Any] | None = None
     own_trainable: Callable[[Any], bool] | None = None
     map_refs: Callable[[Any, Callable[[Any], Any]], Any] | None = None
     compared: Callable[[Any], Any] | None = None
@@ -70,6 +73,15 @@ class NodeImpl:
     def pairs(self, node: Any) -> list[tuple[Key, Any]]:
         """List the children with their keys."""
         return list(self.flatten(node)[0] if self.children is None else self.children(node))
+
+    def metadata_of(self, node: Any) -> Any:
+        """Give the metadata; JSON is frozen, so that no later change reaches a graph definition."""
+        metadata = self.flatten(node)[1] if self.metadata is None else self.metadata(node)
+        return frozen(metadata) if type(metadata) in (dict, list) else metadata
+
+    def make(self, metadata: Any) -> Any:
+        """Make a node without children from its metadata, thawed if it is JSON."""
+        return self.create_empty(thaw(metadata) if isinstance(metadata, FrozenDict | FrozenList) else metadata)
 
     def fill(self, node: Any, pairs: list[tuple[Key, Any]]) -> None:
         """Give a new, empty node its children."""

@@ -8,7 +8,7 @@ from synmod.errors import ArgumentError, GraphError
 from synmod.tree.codec import CODEC
 from synmod.tree.defs import ContainerDef, NodeDef, NodeRef, StaticDef, VariableDef, VariableRef
 from synmod.tree.graphdef import GraphDef
-from synmod.tree.kinds import STATIC, kind_of_type
+from synmod.tree.kinds import KNOWN, SET, STATIC, Kinds, holds_node
 from synmod.tree.node_types import own_impl
 from synmod.tree.refmap import RefMap
 from synmod.tree.variable import Variable
@@ -49,7 +49,9 @@ def check_root(root: object) -> None:
     Raises:
         ArgumentError: It is no node, Variable or container.
     """
-    if kind_of_type(type(root)) == STATIC:
+    kinds = Kinds(KNOWN)
+    kind = kinds[type(root)]
+    if kind == STATIC or (kind == SET and not holds_node(root, kinds)):
         raise ArgumentError(
             f"An object of type {type(root).__name__} is no root of a graph: give a Module, a registered node, a "
             "Variable, or a list or dict of them."
@@ -81,7 +83,8 @@ def record(root: M, seen: RefMap[int] | None = None) -> Recording[M]:
     _replace_references(definitions, seen)
     definitions = dict(sorted(definitions.items()))
     leaves = [visit for visit in visits if visit.kind == "variable" and visit.first]
-    graphdef: GraphDef[M] = GraphDef(term, definitions, _kept(definitions, objects))
+    foreign = {v.index: v.path for v in visits if v.index is not None and v.index not in definitions}
+    graphdef: GraphDef[M] = GraphDef(term, definitions, _kept(definitions, objects), foreign)
     return Recording(graphdef, leaves, objects)
 
 
@@ -95,13 +98,13 @@ def _term(visit: Visit, below: dict[Any, Term], definitions: dict[int, Definitio
     assert index is not None
     if visit.kind == "variable":
         if visit.first:
-            definitions[index] = VariableDef(type(value), index, value._schema, value._about)
+            definitions[index] = VariableDef(type(value), index, value._schema, value._about, value._extra())
         return VariableRef(type(value), index)
     if visit.first:
         attributes = tuple([(step, below.get(step) or StaticDef(child)) for step, child in visit.children])
         impl = own_impl(type(value))
         assert impl is not None
-        definitions[index] = NodeDef(type(value), index, attributes, impl.flatten(value)[1])
+        definitions[index] = NodeDef(type(value), index, attributes, impl.metadata_of(value))
     return NodeRef(type(value), index)
 
 

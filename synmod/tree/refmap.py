@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import Any, Generic, TypeVar
 
 V = TypeVar("V")
@@ -14,7 +14,7 @@ class RefMap(MutableMapping[Any, V], Generic[V]):
     Unhashable keys are fine, and equal keys that are different objects are two keys.
 
     Args:
-        pairs: First entries, `(key, value)`.
+        pairs: First entries: a mapping, or `(key, value)` pairs.
 
     Example:
         >>> seen = RefMap([([], 1), ([], 2)])
@@ -26,8 +26,9 @@ class RefMap(MutableMapping[Any, V], Generic[V]):
 
     __slots__ = ("entries",)
 
-    def __init__(self, pairs: Iterable[tuple[Any, V]] = ()) -> None:
-        self.entries: dict[int, tuple[Any, V]] = {id(key): (key, value) for key, value in pairs}
+    def __init__(self, pairs: Mapping[Any, V] | Iterable[tuple[Any, V]] = ()) -> None:
+        given: Iterable[tuple[Any, V]] = pairs.items() if isinstance(pairs, Mapping) else pairs
+        self.entries: dict[int, tuple[Any, V]] = {id(key): (key, value) for key, value in given}
 
     def __getitem__(self, key: Any) -> V:
         try:
@@ -54,8 +55,8 @@ class RefMap(MutableMapping[Any, V], Generic[V]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RefMap):
             return NotImplemented
-        mine, theirs = self.entries, other.entries  # pyright: ignore[reportUnknownMemberType]
-        return mine.keys() == theirs.keys() and all(mine[key][1] == theirs[key][1] for key in mine)
+        theirs: dict[int, tuple[Any, Any]] = other.entries  # pyright: ignore[reportUnknownMemberType]
+        return self.entries.keys() == theirs.keys() and all(e[1] == theirs[key][1] for key, e in self.entries.items())
 
     __hash__ = None  # pyright: ignore[reportAssignmentType]  (mutable)
 

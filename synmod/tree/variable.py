@@ -20,7 +20,7 @@ from synmod.tree.overlay import LAYER, MISSING, layer_for
 from synmod.tree.variable_state import VariableState, snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 
 class Variable:
@@ -81,11 +81,18 @@ class Variable:
         self._fill(first, declared, says)
 
     @classmethod
-    def _made(cls, value: Json, schema: Schema, says: FrozenDict) -> Self:
+    def _made(cls, value: Json, schema: Schema, says: FrozenDict, extra: Mapping[str, Any] | None = None) -> Self:
         """Make one of parts that are known to fit, without running `__init__`."""
-        new = cls.__new__(cls)
+        new: Self = object.__new__(cls)
         new._fill(value, schema, says)
+        if extra:
+            new.__dict__.update(extra)
         return new
+
+    def _extra(self) -> Mapping[str, Any] | None:
+        """Give what a subclass keeps on its instances."""
+        extra: dict[str, Any] | None = getattr(self, "__dict__", None)
+        return dict(extra) if extra else None
 
     def _fill(self, value: Json, schema: Schema, says: FrozenDict) -> None:
         self._value = value
@@ -220,7 +227,7 @@ class Variable:
             SchemaError: The value does not satisfy the schema.
         """
         new = self.value if value is MISSING else self._admit(value)
-        return type(self)._made(new, self._schema, about.changed(self._about, metadata))
+        return type(self)._made(new, self._schema, about.changed(self._about, metadata), self._extra())
 
     def copy_from(self, other: Variable) -> None:
         """Take value and metadata of another Variable of the same type.
@@ -289,7 +296,7 @@ class Variable:
         return self.replace()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (type(self), self.value, dict(self._schema), self._about)
+        return _again, (type(self), self.value, dict(self._schema), self._about, self._extra())
 
     def __repr__(self) -> str:
         label = "" if self.name is None else f", name={self.name!r}"
@@ -383,6 +390,8 @@ def _where_of(variable: Variable) -> str:
     return _where(type(variable).__name__, variable.name)
 
 
-def _again(cls: type[Variable], value: Json, schema: Json, says: FrozenDict) -> Variable:
+def _again(
+    cls: type[Variable], value: Json, schema: Json, says: FrozenDict, extra: Mapping[str, Any] | None
+) -> Variable:
     """Rebuild a pickled Variable."""
-    return cls._made(value, trusted_schema(schema), says)
+    return cls._made(value, trusted_schema(schema), says, extra)
