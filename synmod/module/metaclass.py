@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABCMeta
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from synmod.errors import ConfigError
 from synmod.module.arguments import capture
@@ -63,17 +63,19 @@ class ModuleMeta(ABCMeta):
         super().__init__(name, bases, namespace, **kwargs)
         cls._declaration = ClassDeclaration(cls)
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Record the arguments, make the instance, and note that its construction is over."""
-        arguments = capture(cls._declaration, args, kwargs)
-        module = cast("Any", cast("Any", cls).__new__(cls, *args, **kwargs))
-        if isinstance(module, cls):
-            record = module._record
-            record.arguments = arguments
-            cast("Any", cls).__init__(module, *args, **kwargs)
-            record.given = (record.name, record.description, record.trainable)
-            record.constructed = True
-        return module
+    if not TYPE_CHECKING:  # a checker shall read the constructor of the class itself
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            """Record the arguments, make the instance, and note that its construction is over."""
+            arguments = capture(cls._declaration, args, kwargs)
+            module = cls.__new__(cls, *args, **kwargs)
+            if isinstance(module, cls):
+                record = module._record
+                record.arguments = arguments
+                cls.__init__(module, *args, **kwargs)
+                record.given = (record.name, record.description, record.trainable)
+                record.constructed = True
+            return module
 
 
 def _check_namespace(name: str, namespace: Mapping[str, Any]) -> None:
