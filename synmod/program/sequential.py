@@ -1,0 +1,200 @@
+"""`Sequential`: modules and functions in a row, each given what the one before returned."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from synmod.blocks import Lambda
+from synmod.data.model import DataModel
+from synmod.data.symbol import SymbolicDataModel
+from synmod.errors import ConfigError, GraphError
+from synmod.leaves.aio import Suspended, drive
+from synmod.module import Module, build
+from synmod.module.config import from_config
+from synmod.module.sealing import refuse_if_sealed
+from synmod.program.input import Input
+from synmod.program.program import Program
+
+if TYPE_CHECKING:
+    from synmod.scope import Hook
+
+Member = Module | Callable[..., Any] | SymbolicDataModel
+
+
+class Sequential(Program):
+    """Members in a row: each gets the output of the one before, whole.
+
+    Args:
+        members: Modules, or plain callables, sync or async, that take and return data. An `sm.Input` (or a data-model
+            class) may stand first: it is the contract, and the constructor builds at once.
+        name: Label.
+        description: Label.
+        trainable: Whether the members may be trained.
+        hooks: Listeners.
+
+    Raises:
+        GraphError: An Input elsewhere than first.
+        ConfigError: A member that is neither; an unknown keyword.
+        Exception: With an Input first, what a build raises.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Query(sm.DataModel):
+        ...     question: str
+        >>> both = sm.Sequential([sm.Input(Query), sm.Identity(), lambda x: x.prefix("my")])
+        >>> sm.run(both, Query(question="Who?")).get_json()
+        {'my_question': 'Who?'}
+
+    Source: Keras `Sequential`; differs: an Input builds at once, functions are members too.
+    """
+
+    __slots__ = ("_lambdas",)
+    _is_module_base: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        members: Iterable[Member] = (),
+        name: str | None = None,
+        *,
+        description: str | None = None,
+        trainable: bool = True,
+        hooks: Sequence[Hook] | None = None,
+        **unknown: Any,
+    ) -> None:
+        super().__init__(name=name, description=description, trainable=trainable, hooks=hooks, **unknown)
+        for member in members:
+            self._append(member)
+        if self.input_spec is not None:
+            self._build_now()
+
+    @property
+    def members(self) -> tuple[Module | Callable[..., Any], ...]:
+        """The members in order; an Input is none."""
+        return tuple(self.__dict__[index] for index in range(self._count()))  # pyright: ignore[reportArgumentType]
+
+    @property
+    def built(self) -> bool:
+        """Whether it was built: at its first call, by `sm.build`, or by its constructor where an Input stands first."""
+        return self._record.sealed and all(member.built for member in self.members if isinstance(member, Module))
+
+    def add(self, member: Member) -> None:
+        """Append a member; possible until it is built.
+
+        Raises:
+            SealedError: It is built.
+            GraphError: An Input elsewhere than first.
+            ConfigError: It is neither a module nor a callable.
+        """
+        refuse_if_sealed(self, str(self._count()), "a member")
+        self._append(member)
+        self._recorded(lambda known: [*known, member])
+
+    def pop(self) -> Module | Callable[..., Any]:
+        """Take the last member out and return it; possible until it is built.
+
+        Raises:
+            SealedError: It is built.
+            GraphError: There is no member.
+        """
+        last = self._count() - 1
+        refuse_if_sealed(self, str(last), "the last member")
+        if last < 0:
+            raise GraphError(f"{self.name!r}: there is no member to take out.")
+        self._recorded(lambda known: known[:-1])
+        return self.__dict__.pop(last)  # pyright: ignore[reportArgumentType]
+
+    async def call(self, *inputs: Any, **named: Any) -> Any:
+        """Run the members; further arguments go to the first one. Empty, it returns its input."""
+        if not self._count():
+            return inputs[0] if len(inputs) == 1 else inputs or None
+        value: Any = None
+        for index, member in enumerate(self.members):
+            callee = member if isinstance(member, Module) else self._lambda(member)
+            value = await (callee(value) if index else callee(*inputs, **named))
+        return value
+
+    async def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
+        """What a trace of the members tells."""
+        return await Module.compute_output_spec(self, *args, **kwargs)
+
+    @classmethod
+    def from_config(cls, config_: Mapping[str, Any]) -> Self:
+        """Make one of what `get_config` returned; members are built when they are reached, not here."""
+        members = list(config_.get("members", ()))
+        if not members or not _is_input(members[0]):
+            return from_config(cls, config_)
+        made = from_config(cls, {**config_, "members": members[1:]})
+        made.input_spec = _as_input(members[0])
+        made._recorded(lambda known: [members[0], *known])
+        return made
+
+    def _own_inputs(self) -> tuple[Any, ...]:
+        """What `sm.build` builds it on: its Input."""
+        spec = self.input_spec
+        return () if spec is None else (spec,)
+
+    def _passes_none(self) -> bool:
+        """A None goes by as in any module."""
+        return True
+
+    def _count(self) -> int:
+        """How many members there are; they stand in the module's attributes under 0, 1, and so on."""
+        count = 0
+        while count in self.__dict__:
+            count += 1
+        return count
+
+    def _append(self, member: Any) -> None:
+        """Take a member in, or the Input that stands before all."""
+        index = self._count()
+        if _is_input(member):
+            if index or self.input_spec is not None:
+                raise GraphError(f"{self.name!r}: member {index} is an Input; an Input may only stand first.")
+            self.input_spec = _as_input(member)
+            return
+        if not isinstance(member, Module) and (isinstance(member, type) or not callable(member)):
+            shown = f"the class {member.__name__}" if isinstance(member, type) else f"a {type(member).__name__}"
+            raise ConfigError(
+                f"{self.name!r}: member {index} is {shown}; members are modules (instances) or plain callables."
+            )
+        self.__dict__[index] = member  # pyright: ignore[reportArgumentType]  # an int step, as graph paths have it
+
+    def _recorded(self, change: Any) -> None:
+        """Keep the constructor's record in step, where it has the members."""
+        arguments = self._record.arguments
+        if arguments is not None and type(self).__init__ is Sequential.__init__:
+            members = change(list(arguments.get("members", ())))
+            self._record.arguments = {**arguments, "members": members}
+
+    def _lambda(self, function: Callable[..., Any]) -> Module:
+        """The module through which a plain callable is called, made once."""
+        lambdas: dict[Any, Module] | None = getattr(self, "_lambdas", None)
+        if lambdas is None:
+            lambdas = {}
+            object.__setattr__(self, "_lambdas", lambdas)
+        if id(function) not in lambdas:
+            lambdas[id(function)] = Lambda(function)
+        return lambdas[id(function)]
+
+    def _build_now(self) -> None:
+        """Build on the Input, if no build waits; otherwise the first call builds."""
+        try:
+            copy_context().run(drive, build(self))
+        except Suspended:
+            return
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if isinstance(name, str)]  # pyright: ignore[reportUnnecessaryIsInstance]
+
+
+def _is_input(member: Any) -> bool:
+    """Tell whether something stands for data, not for work."""
+    return isinstance(member, SymbolicDataModel) or (inspect.isclass(member) and issubclass(member, DataModel))
+
+
+def _as_input(member: Any) -> SymbolicDataModel:
+    """An Input of a class; a symbol as it is."""
+    return member if isinstance(member, SymbolicDataModel) else Input(member)
