@@ -1,0 +1,25 @@
+"""Prints the table of ratios."""
+
+import sys
+
+from tests.benchmarks import calls, files, generators, imports, waits, walks
+from tests.benchmarks.measure import table
+
+PARTS = {
+    "calls": calls,
+    "waits": waits,
+    "walks": walks,
+    "files": files,
+    "imports": imports,
+    "generators": generators,
+}
+
+
+def main(names):
+    """Measure the named parts, all without names."""
+    chosen = [PARTS[name] for name in names] or list(PARTS.values())
+    print(table([row for part in chosen for row in part.rows()]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,75 @@
+"""Timing in pairs: ours, floor, ours, floor, ...; the median of the ratios counts."""
+
+import gc
+import statistics
+from dataclasses import dataclass
+from time import perf_counter
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table.
+
+    Attributes:
+        what: What was measured.
+        ours_us: Microseconds of synmod, the median round.
+        floor_us: Microseconds of the floor, the median round; None where the budget is absolute.
+        budget: The most that is good enough: a ratio, or microseconds.
+        got: The ratio, or the microseconds.
+    """
+
+    what: str
+    ours_us: float
+    floor_us: float | None
+    budget: float
+    got: float
+
+    @property
+    def unit(self) -> str:
+        """Whether `got` and `budget` are times the floor, or microseconds."""
+        return "µs" if self.floor_us is None else "x"
+
+
+def timed(fn) -> float:
+    """Seconds of one run."""
+    start = perf_counter()
+    fn()
+    return perf_counter() - start
+
+
+def paired(what, ours, floor, *, budget, per=1, rounds=9) -> Row:
+    """Measure `ours` against `floor`; `per` is how many units one run does."""
+    pairs = []
+    ours(), floor()
+    gc.disable()
+    try:
+        for _ in range(rounds):
+            gc.collect()
+            pairs.append((timed(ours), timed(floor)))
+    finally:
+        gc.enable()
+    ratio = statistics.median(a / b for a, b in pairs)
+    medians = [statistics.median(column) / per * 1e6 for column in zip(*pairs, strict=True)]
+    return Row(what, medians[0], medians[1], budget, ratio)
+
+
+def alone(what, ours, *, budget_us, per=1, rounds=9) -> Row:
+    """Measure `ours` in microseconds a unit."""
+    ours()
+    gc.disable()
+    try:
+        each = statistics.median(timed(ours) for _ in range(rounds)) / per * 1e6
+    finally:
+        gc.enable()
+    return Row(what, each, None, budget_us, each)
+
+
+def table(rows) -> str:
+    """The rows as text."""
+    lines = [f"{'what':<52}{'ours':>12}{'floor':>12}{'got':>10}{'budget':>10}"]
+    for row in rows:
+        floor = "" if row.floor_us is None else f"{row.floor_us:,.2f} µs"
+        over = "  over" if row.got > row.budget else ""
+        got, budget = f"{row.got:.2f} {row.unit}", f"{row.budget:g} {row.unit}"
+        lines.append(f"{row.what:<52}{row.ours_us:>9,.2f} µs{floor:>12}{got:>10}{budget:>10}{over}")
+    return "\n".join(lines)

@@ -1,0 +1,18 @@
+"""Every benchmark still runs and says what it measured; none is held to a time here."""
+
+import pytest
+
+from tests.benchmarks.__main__ import PARTS
+from tests.benchmarks.measure import table
+
+
+@pytest.mark.parametrize("part", sorted(PARTS))
+def test_a_benchmark_gives_rows(part):
+    """At a small scale, each row has a name, a positive figure and a budget."""
+    rows = list(PARTS[part].rows(scale=0.005))
+    assert rows
+    for row in rows:
+        assert row.what
+        assert row.got > 0
+        assert row.budget > 0
+    assert rows[0].what in table(rows)
