@@ -39,7 +39,11 @@ class Part:
     async def __call__(self, x=None, paths=None):
         record, parent = ambient(), current_call()
         phase = phase_in(record, parent)
-        frame = RootFrame(self, None, phase, False, paths or {}) if parent is None else CallFrame(parent, self, None, phase, False)
+        frame = (
+            RootFrame(self, None, phase, False, paths or {})
+            if parent is None
+            else CallFrame(parent, self, None, phase, False)
+        )
         limit = plain_limit(record) if parent is None else None
         if limit is None:
             return await self._limited(frame, phase, record, x)
@@ -91,7 +95,3 @@ class Part:
             self.counters.count_entry(phase, elapsed_s, failed=failure is not None)
             if failure is None:
                 hand_up(frame)
-
-
-class Seen(list):
-    """Notes what hooks are told, as (hook, method, name of the part)."""

@@ -1,0 +1,680 @@
+"""Hooks: who is told, in which order, and that no hook can break a call."""
+
+import asyncio
+import contextvars
+import dataclasses
+import logging
+import time
+
+import pytest
+
+from synmod.errors import ArgumentError
+from synmod.leaves.aio import backend, checkpoint, deadline_scope, drive, is_cancellation, sleep, task_group
+from synmod.scope import (
+    BuildBegin,
+    BuildEnd,
+    Hook,
+    LMBegin,
+    LMEnd,
+    Usage,
+    ambient,
+    begin_build,
+    begin_lm,
+    current_call,
+    end_build,
+    end_lm,
+    hooks,
+    hooks_for,
+    lm_listeners,
+    notify_assign,
+    phase,
+    place_of,
+)
+from tests.scope.part import Part
+
+
+class Notes(Hook):
+    """Notes what it is told, plainly."""
+
+    def __init__(self, name, notes):
+        self.name = name
+        self.notes = notes
+
+    def on_call_begin(self, event):
+        self.notes.append((self.name, "begin", event.name))
+
+    def on_call_end(self, event):
+        self.notes.append((self.name, "end", event.name))
+
+
+class AsyncNotes(Hook):
+    """Notes what it is told, after waiting."""
+
+    def __init__(self, name, notes, wait=0.0):
+        self.name = name
+        self.notes = notes
+        self.wait = wait
+
+    async def on_call_begin(self, event):
+        await sleep(self.wait)
+        self.notes.append((self.name, "begin", event.name))
+
+    async def on_call_end(self, event):
+        await sleep(self.wait)
+        self.notes.append((self.name, "end", event.name))
+
+
+async def forever(_):
+    await sleep(60)
+
+
+# -- which and in which order ----------------------------------------------------------------------------------------
+
+
+def test_begin_goes_inwards_and_end_outwards(any_loop):
+    """Scopes from the outermost in, then the module's own; the end the other way round."""
+    notes = []
+
+    async def main():
+        part = Part("p", hooks=[Notes("own 1", notes), AsyncNotes("own 2", notes)])
+        with hooks(Notes("outer", notes)), hooks(AsyncNotes("inner 1", notes), Notes("inner 2", notes)):
+            await part()
+
+    any_loop(main)
+    order = ["outer", "inner 1", "inner 2", "own 1", "own 2"]
+    assert notes == [(name, "begin", "p") for name in order] + [(name, "end", "p") for name in reversed(order)]
+
+
+def test_a_hook_found_twice_runs_once(any_loop):
+    """In two scopes, twice in one, and on the module: it is one hook."""
+    notes = []
+    hook = Notes("h", notes)
+
+    async def main():
+        with hooks(hook, hook), hooks(Notes("other", notes), hook):
+            await Part("p", hooks=[hook])()
+
+    any_loop(main)
+    assert [note[0] for note in notes] == ["h", "other", "other", "h"]
+
+
+def test_hooks_are_told_apart_by_identity(any_loop):
+    """Two hooks that compare equal are two hooks."""
+    notes = []
+
+    @dataclasses.dataclass(frozen=True)
+    class Equal(Hook):
+        name: str = "same"
+
+        def on_call_begin(self, event):
+            notes.append(event.name)
+
+    async def main():
+        with hooks(Equal(), Equal()):
+            await Part("p")()
+
+    any_loop(main)
+    assert notes == ["p", "p"]
+
+
+def test_a_scope_sees_every_call_inside_and_none_outside(any_loop):
+    """Whenever parts were made; and a part's own hooks see its calls alone."""
+    seen, own = [], []
+
+    async def main():
+        child = Part("child", hooks=[Notes("own", own)])
+        top = Part("top", lambda _: child())
+        with hooks(Notes("scope", seen)):
+            await top()
+        await child()
+
+    any_loop(main)
+    assert [note[1:] for note in seen] == [("begin", "top"), ("begin", "child"), ("end", "child"), ("end", "top")]
+    assert [note[1:] for note in own] == [("begin", "child"), ("end", "child")] * 2
+
+
+def test_only_overridden_methods_count():
+    """A hook that overrides nothing makes nobody write a record."""
+
+    class Ends(Hook):
+        def on_call_end(self, event): ...
+
+    with hooks(Ends()):
+        listeners = hooks_for(ambient(), ())
+    assert not listeners.want("on_call_begin")
+    assert listeners.want("on_call_end")
+    assert Hook.told == frozenset()
+    assert Ends.told == {"on_call_end"}
+
+
+def test_without_hooks_nobody_listens():
+    """No listener, no record, no cost."""
+    assert hooks_for(ambient(), ()) is None
+    assert lm_listeners() is None
+    with phase("reward"):
+        assert hooks_for(ambient(), ()) is None
+
+
+def test_a_mixin_may_bring_the_methods():
+    """What a class overrides is found through its whole ancestry."""
+
+    class Mixin:
+        def on_call_begin(self, event): ...
+
+    class Mixed(Mixin, Hook): ...
+
+    assert Mixed.told == {"on_call_begin"}
+
+
+# -- what may be added -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["on_variable_assign", "on_skip_dropped"])
+def test_async_methods_told_from_plain_code_are_refused(method):
+    """Plain code cannot wait; that is said when the hook is added."""
+
+    async def told(self, event): ...
+
+    hook = type("Late", (Hook,), {method: told})()
+    with pytest.raises(ArgumentError, match=method):
+        hooks(hook)
+
+
+@pytest.mark.parametrize("wrong", [Hook, print, None, "logger"])
+def test_what_is_no_hook_is_refused(wrong):
+    """A class, a function, a name: the remedy is in the text."""
+    with pytest.raises(ArgumentError, match="hook"):
+        hooks(wrong)
+
+
+def test_no_hook_is_refused():
+    """A block without a hook says nothing."""
+    with pytest.raises(ArgumentError):
+        hooks()
+
+
+# -- what they are told ----------------------------------------------------------------------------------------------
+
+
+def test_records_carry_place_values_and_outcome(any_loop):
+    """Fields of begin and end, and that they are frozen."""
+    told = []
+
+    class All(Hook):
+        def on_call_begin(self, event):
+            told.append(event)
+
+        async def on_call_end(self, event):
+            told.append(event)
+
+    async def main():
+        async def leaf(x):
+            raise ValueError(x)
+
+        async def top(x):
+            with pytest.raises(ValueError):
+                await Part("leaf", leaf)("inner")
+            return x
+
+        with hooks(All()), phase("reward"):
+            await Part("top", top)("outer")
+
+    any_loop(main)
+    begin_top, begin_leaf, end_leaf, end_top = told
+    assert begin_top.parent_call_id is None
+    assert begin_leaf.parent_call_id == begin_top.call_id == end_top.call_id
+    assert (begin_leaf.path, begin_leaf.name, begin_leaf.phase, begin_leaf.training) == (
+        "leaf",
+        "leaf",
+        "reward",
+        False,
+    )
+    assert begin_leaf.inputs == ("inner",)
+    assert dict(begin_leaf.kwargs) == {}
+    assert isinstance(end_leaf.exception, ValueError)
+    assert end_leaf.outputs is None
+    assert (end_top.outputs, end_top.exception) == ("outer", None)
+    assert end_top.elapsed_s >= end_leaf.elapsed_s >= 0
+    assert end_top.usage == Usage()
+    assert end_top.rewards == ()
+    assert end_leaf.usage is None
+    for event in told:
+        with pytest.raises(AttributeError):
+            event.path = "other"
+
+
+def test_a_cancellation_is_the_exception_of_the_end(any_loop):
+    """Each begin has exactly one end, also when the call is cancelled."""
+    ends = []
+
+    class Ends(Hook):
+        def on_call_end(self, event):
+            ends.append(event.exception)
+
+    async def main():
+        with hooks(Ends()), deadline_scope(0.01):
+            await Part("p", forever)()
+
+    any_loop(main)
+    assert len(ends) == 1
+    assert is_cancellation(ends[0])
+
+
+async def test_the_closing_of_a_coroutine_is_the_exception_of_the_end():
+    """Only plain methods are told then, since a closing coroutine cannot wait."""
+    told = []
+
+    class Plain(Hook):
+        def on_call_end(self, event):
+            told.append(type(event.exception))
+
+    class Waits(Hook):
+        async def on_call_end(self, event):
+            told.append("async")
+
+    async def suspends(_):
+        await asyncio.sleep(60)
+
+    with hooks(Plain(), Waits(), Plain()):
+        coroutine = Part("p", suspends)()
+        coroutine.send(None)
+        coroutine.close()
+    assert told == [GeneratorExit, GeneratorExit]
+
+
+def test_build_events_go_through_the_same_rules(any_loop):
+    """Begin inwards, end outwards."""
+    notes = []
+
+    class Builds(Hook):
+        def __init__(self, name):
+            self.name = name
+
+        def on_build_begin(self, event):
+            notes.append((self.name, "begin", event.inputs))
+
+        async def on_build_end(self, event):
+            notes.append((self.name, "end", event.exception))
+
+    async def main():
+        with hooks(Builds(1), Builds(2)):
+            listeners = hooks_for(ambient(), ())
+            place = place_of(None, "inference")
+            await begin_build(listeners, BuildBegin(*place, ("symbol",), {}))
+            await end_build(listeners, BuildEnd(*place, ("symbol",), None, 0.1))
+
+    any_loop(main)
+    assert notes == [(1, "begin", ("symbol",)), (2, "begin", ("symbol",)), (2, "end", None), (1, "end", None)]
+
+
+def test_a_driven_build_tells_plain_methods_only(caplog):
+    """Where plain code drives a build an async method is not called; that is logged once."""
+    told = []
+
+    class Plain(Hook):
+        def on_build_begin(self, event):
+            told.append("plain")
+
+    class Waits(Hook):
+        async def on_build_begin(self, event):
+            told.append("async")
+
+    async def build():
+        listeners = hooks_for(ambient(), ())
+        await begin_build(listeners, BuildBegin(*place_of(None, "inference"), (), {}))
+
+    with hooks(Plain(), Waits()):
+        drive(build())
+        drive(build())
+    assert told == ["plain", "plain"]
+    errors = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert len(errors) == 1
+    assert "on_build_begin" in errors[0].getMessage()
+
+
+def test_model_events_reach_the_hooks_of_every_part_above(any_loop):
+    """A part's own hooks see the model calls inside its calls, to any depth; scopes come first, then outermost in."""
+    seen = []
+
+    class Models(Hook):
+        def __init__(self, name):
+            self.name = name
+
+        def on_lm_begin(self, event):
+            seen.append((self.name, "begin", event.path, event.model))
+
+        def on_lm_end(self, event):
+            seen.append((self.name, "end", event.path, event.cached))
+
+    async def leaf(_):
+        frame = current_call()
+        listeners = lm_listeners()
+        await begin_lm(listeners, LMBegin(*place_of(frame, "inference"), "request", "a/b"))
+        ended = LMEnd(*place_of(frame, "inference"), "request", "a/b", "reply", None, 1, Usage(calls=1), 0.1, False)
+        await end_lm(listeners, ended)
+
+    shared = Models("shared")
+    top = Part("top", lambda _: Part("leaf", leaf, hooks=[shared, Models("leaf")])(), hooks=[Models("top"), shared])
+
+    async def main():
+        with hooks(Models("scope")):
+            await top()
+        assert lm_listeners() is None
+
+    any_loop(main)
+    order = ["scope", "top", "shared", "leaf"]
+    assert seen == [(name, "begin", "leaf", "a/b") for name in order] + [
+        (name, "end", "leaf", False) for name in reversed(order)
+    ]
+
+
+def test_an_assignment_is_told_with_both_values(any_loop):
+    """Inside a call with the path of the call, outside with none."""
+    told = []
+    variable = object()
+
+    class Assigns(Hook):
+        def on_variable_assign(self, event):
+            told.append((event.path, event.variable, event.old, event.new, event.version))
+
+    async def body(_):
+        notify_assign(variable, "notes", 1, 2, 3)
+
+    async def main():
+        with hooks(Assigns()):
+            notify_assign(variable, "notes", 0, 1, 1)
+            child = Part("child", body)
+            await Part("top", lambda _: child())(paths={id(variable): "child/notes"})
+        notify_assign(variable, "notes", 0, 1, 1)
+        await Part("own", body, hooks=[Assigns()])()
+
+    any_loop(main)
+    assert told == [("", "notes", 0, 1, 1), ("child", "child/notes", 1, 2, 3), ("", "notes", 1, 2, 3)]
+
+
+# -- isolation -------------------------------------------------------------------------------------------------------
+
+
+class Raises(Hook):
+    """Fails whenever it is told."""
+
+    def on_call_begin(self, event):
+        raise RuntimeError("begin")
+
+    async def on_call_end(self, event):
+        raise RuntimeError("end")
+
+    def on_variable_assign(self, event):
+        raise RuntimeError("assign")
+
+
+def test_a_failing_hook_changes_nothing(any_loop, caplog):
+    """Result, original exception and the other hooks stay; the log has it once as an error."""
+    caplog.set_level(logging.DEBUG, "synmod.hooks")
+    notes = []
+
+    async def fails(_):
+        raise KeyError("mine")
+
+    async def returns(x):
+        return x
+
+    async def main():
+        with hooks(Raises(), Notes("n", notes)):
+            assert await Part("p", returns)(5) == 5
+            with pytest.raises(KeyError, match="mine") as caught:
+                await Part("q", fails)()
+            assert caught.value.__context__ is None
+            notify_assign(object(), "v", 1, 2, 3)
+
+    any_loop(main)
+    assert [note[1:] for note in notes] == [("begin", "p"), ("end", "p"), ("begin", "q"), ("end", "q")]
+    levels = [record.levelno for record in caplog.records if record.name == "synmod.hooks"]
+    assert sorted(levels) == [logging.DEBUG] * 2 + [logging.ERROR] * 3
+    assert all(record.exc_info for record in caplog.records if record.name == "synmod.hooks")
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("method", ["on_call_begin", "on_call_end"])
+def test_interruptions_pass(interruption, method):
+    """KeyboardInterrupt and SystemExit are nobody's to swallow; those told of the begin are told of the end."""
+    notes = []
+
+    def told(self, event):
+        raise interruption
+
+    hook = type("Interrupts", (Hook,), {method: told})()
+    with hooks(Notes("outer", notes), hook, Notes("inner", notes)), pytest.raises(interruption):
+        drive(Part("p")())
+    begun = ["outer"] if method == "on_call_begin" else ["outer", "inner"]
+    assert [note[0] for note in notes if note[1] == "begin"] == begun
+    assert [note[0] for note in notes if note[1] == "end"] == begun[::-1]
+
+
+async def test_a_cancelled_error_of_the_hooks_own_making_is_isolated():
+    """A hook that awaits a cancelled task has failed; the call has not been cancelled."""
+
+    class Awaits(Hook):
+        async def on_call_begin(self, event):
+            task = asyncio.create_task(asyncio.sleep(60))
+            task.cancel()
+            await task
+
+    async def returns(x):
+        return x
+
+    with hooks(Awaits()):
+        assert await Part("p", returns)(7) == 7
+
+
+async def test_a_cancellation_of_the_call_passes_through_a_hook():
+    """A cancellation that finds the call waiting in a hook cancels the call."""
+    notes = []
+    part = Part("p")
+
+    class Waits(Hook):
+        async def on_call_begin(self, event):
+            await asyncio.sleep(60)
+
+    async def main():
+        with hooks(Notes("outer", notes), Waits(), Notes("inner", notes)):
+            await part()
+
+    task = asyncio.create_task(main())
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert notes == [("outer", "begin", "p"), ("outer", "end", "p")]
+    assert part.counters.cancelled == 1
+
+
+def test_async_end_hooks_run_after_a_cancellation_for_a_second_at_most(any_loop):
+    """They are shielded, and cut off when the second is over; the others are told all the same."""
+    notes = []
+
+    class Slow(Hook):
+        async def on_call_end(self, event):
+            await sleep(60)
+            notes.append("never")
+
+    async def main():
+        with hooks(Notes("plain", notes), AsyncNotes("quick", notes, 0.01)), deadline_scope(0.1):
+            await Part("p", forever)()
+        started = time.monotonic()
+        with hooks(Notes("last", notes), Slow()), deadline_scope(0.01):
+            await Part("q", forever)()
+        assert time.monotonic() - started < 10
+
+    any_loop(main)
+    assert notes[:4] == [("plain", "begin", "p"), ("quick", "begin", "p"), ("quick", "end", "p"), ("plain", "end", "p")]
+    assert notes[4:] == [("last", "begin", "q"), ("last", "end", "q")]
+
+
+async def test_a_cancellation_during_the_end_tells_the_rest():
+    """The end of the other hooks is not lost when one of them is interrupted."""
+    notes = []
+
+    class Waits(Hook):
+        async def on_call_end(self, event):
+            await asyncio.sleep(60)
+
+    async def main():
+        with hooks(Notes("outer", notes), AsyncNotes("async", notes), Waits()):
+            await Part("p")()
+
+    task = asyncio.create_task(main())
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [note[0] for note in notes if note[1] == "end"] == ["async", "outer"]
+
+
+# -- calls that hooks make -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["plain", "async"])
+def test_calls_of_a_hook_are_entry_calls_and_not_shown_to_it(any_loop, kind):
+    """A hook may use modules without seeing itself for ever; the others see what it does."""
+    notes, frames = [], []
+
+    async def helps(_):
+        frames.append((current_call().depth, current_call().path))
+
+    helper = Part("helper", helps)
+
+    class Plain(Notes):
+        def on_call_begin(self, event):
+            super().on_call_begin(event)
+            drive(helper())
+
+    class Waits(AsyncNotes):
+        async def on_call_begin(self, event):
+            self.notes.append((self.name, "begin", event.name))
+            await helper()
+            assert current_call() is None
+
+    caller = (Plain if kind == "plain" else Waits)("caller", notes)
+
+    async def body(_):
+        assert current_call().name == "p"
+
+    async def main():
+        helper.hooks = (caller,)
+        with hooks(Notes("other", notes), caller):
+            await Part("p", body)()
+
+    any_loop(main)
+    assert frames == [(0, "")]
+    assert [note for note in notes if note[0] == "caller"] == [("caller", "begin", "p"), ("caller", "end", "p")]
+    assert ("other", "begin", "helper") in notes
+    assert helper.counters.invocations == 1
+
+
+async def test_tasks_that_a_hook_starts_stay_apart():
+    """A hook that starts background work does not see it either."""
+    notes, tasks = [], []
+    helper = Part("helper")
+
+    class Starts(Notes):
+        def on_call_end(self, event):
+            self.notes.append(event.name)
+            tasks.append(asyncio.create_task(helper()))
+
+    with hooks(Starts("h", notes)):
+        await Part("p")()
+        await asyncio.gather(*tasks)
+    assert notes == [("h", "begin", "p"), "p"]
+    assert helper.counters.invocations == 1
+
+
+def test_blocks_are_as_they_were_after_a_hook(any_loop):
+    """What a hook sets stays with it."""
+
+    class Sets(Hook):
+        def on_call_begin(self, event):
+            phase("optimizer").__enter__()
+
+    async def body(_):
+        return current_call().phase
+
+    async def main():
+        before = ambient()
+        with hooks(Sets()):
+            assert await Part("p", body)() == "inference"
+            assert current_call() is None
+        assert ambient() is before
+
+    any_loop(main)
+
+
+# -- stress ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_thousand_calls_with_mixed_ends_each_end_once(any_loop):
+    """Returns, failures and cancellations beside raising hooks: one begin, one end, exact counters, nothing left."""
+    begun, ended = {}, {}
+
+    class Counts(Hook):
+        def on_call_begin(self, event):
+            begun[event.call_id] = begun.get(event.call_id, 0) + 1
+
+        async def on_call_end(self, event):
+            await checkpoint()
+            ended[event.call_id] = ended.get(event.call_id, 0) + 1
+
+    async def leaf(x):
+        await sleep(0.001 * (x % 3))
+        if x % 5 == 0:
+            raise ValueError(x)
+        if x % 7 == 0:
+            await sleep(60)
+        return x
+
+    part = Part("leaf", leaf)
+    top = Part("top", part)
+
+    async def one(x):
+        try:
+            with deadline_scope(0.5 if x % 7 == 0 else 60):
+                assert await top(x) == x
+        except ValueError:
+            assert x % 5 == 0
+        assert current_call() is None
+
+    async def main():
+        with hooks(Raises(), Counts()):
+            async with task_group() as group:
+                for x in range(1000):
+                    group.start_soon(one, x)
+        if backend() == "asyncio":
+            assert not asyncio.current_task().cancelling()
+
+    logging.getLogger("synmod.hooks").addHandler(logging.NullHandler())
+    any_loop(main)
+    failed = sum(1 for x in range(1000) if x % 5 == 0)
+    cancelled = sum(1 for x in range(1000) if x % 5 and x % 7 == 0)
+    assert begun == ended
+    assert len(begun) == 2000
+    assert set(begun.values()) == {1}
+    assert (top.counters.failed, top.counters.cancelled) == (failed, cancelled)
+    assert top.counters.invocations == 1000 - cancelled
+    assert part.counters.nested == 1000 - cancelled
+
+
+def test_a_hook_in_a_foreign_context_raises_nothing():
+    """A coroutine that is closed in another context than it was started in ends quietly."""
+    notes = []
+
+    async def suspends(_):
+        await asyncio.sleep(60)
+
+    async def main():
+        with hooks(Notes("n", notes)):
+            coroutine = Part("p", suspends)()
+            contextvars.copy_context().run(coroutine.send, None)
+            contextvars.copy_context().run(coroutine.close)
+
+    asyncio.run(main())
+    assert [note[1] for note in notes] == ["begin", "end"]
