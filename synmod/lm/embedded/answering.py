@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from synmod.leaves.frozen import json_equal
 from synmod.lm.embedded.closed import closed_values, ranked
+from synmod.lm.embedded.fitting import fits
 from synmod.lm.embedded.quantities import number
 from synmod.lm.embedded.scene import MISSING, Field, Scene
 from synmod.lm.embedded.sentences import string, telling
@@ -18,16 +18,6 @@ if TYPE_CHECKING:
     from synmod.leaves.frozen import Json
 
 _DEEPEST = 40  # a recursive type that demands itself has no answer; the reply will fail validation
-
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "number": (int, float),
-    "integer": (int,),
-    "boolean": (bool,),
-    "null": (type(None),),
-}
 
 
 def answer(scene: Scene) -> Json:
@@ -67,11 +57,10 @@ def _value(schema: Json, field: Field, scene: Scene, depth: int) -> Json:
 
 def _object(target: Mapping[str, Json], field: Field, scene: Scene, depth: int) -> Json:
     """Answer an object field by field; what is optional only where the nearest example has it."""
-    nearest = _nearest_value(field, target, scene)
     fields = fields_of(target)
-    if not fields and nearest is not MISSING:
+    if not fields and (nearest := _nearest_value(field, target, scene)) is not MISSING:
         return nearest
-    has: Mapping[str, Json] = nearest if is_object(nearest) else {}
+    has: Json = next((field.seen[index] for index in scene.nearest if is_object(field.seen[index])), ())
     required = target.get("required", ())
     if depth > _DEEPEST:
         return {}
@@ -123,39 +112,8 @@ def _nearest_value(field: Field, target: Mapping[str, Json], scene: Scene, *, al
     for index in scene.nearest:
         value = field.seen[index]
         if value is not MISSING:
-            if _fits(value, target, scene.root):
+            if fits(value, target, scene.root):
                 return value
             if alone:
                 return MISSING
     return MISSING
-
-
-def _fits(value: Json, target: Mapping[str, Json], root: Mapping[str, Json]) -> bool:
-    """Whether a value has the kind, the listed values and the keys of a schema."""
-    arms = alternatives(target)
-    if arms:
-        return any(_fits(value, resolved(arm, root), root) for arm in arms)
-    if "const" in target and not json_equal(value, target["const"]):
-        return False
-    if is_array(listed := target.get("enum")) and not any(json_equal(value, one) for one in listed):
-        return False
-    kinds = target.get("type")
-    if kinds is not None and not any(_is_a(value, kind) for kind in (kinds if is_array(kinds) else [kinds])):
-        return False
-    if not is_object(value):
-        return True
-    fields = fields_of(target)
-    if any(name not in value for name in target.get("required", ())):
-        return False
-    if target.get("additionalProperties") is False and any(name not in fields for name in value):
-        return False
-    return all(_fits(value[name], resolved(inner, root), root) for name, inner in fields.items() if name in value)
-
-
-def _is_a(value: Json, kind: Json) -> bool:
-    """Whether a value is of a JSON type."""
-    if isinstance(value, bool):
-        return kind == "boolean"
-    if kind == "integer" and isinstance(value, float):
-        return value.is_integer()
-    return isinstance(value, _TYPES.get(str(kind), ()))

@@ -6,8 +6,7 @@ import re
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
-from synmod.data.schema import trusted_schema
-from synmod.data.validate import problems
+from synmod.lm.embedded.fitting import meets_text_demands
 from synmod.lm.embedded.words import features
 
 if TYPE_CHECKING:
@@ -18,21 +17,20 @@ if TYPE_CHECKING:
 
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 _FEW_WORDS: Final = 12
-_DEMANDS: Final = ("pattern", "minLength", "maxLength")
 
 
 def string(target: Mapping[str, Json], field: Field, scene: Scene) -> str:
     """Answer a string field that is open."""
     for index in scene.nearest:
-        if isinstance(field.seen[index], str) and _meets(field.seen[index], target):
+        if isinstance(field.seen[index], str) and meets_text_demands(field.seen[index], target):
             return field.seen[index]
     text = telling(scene, f"sentences of {field.path}")
     if isinstance(longest := target.get("maxLength"), int):
         text = text[:longest]
-    if _meets(text, target):
+    if meets_text_demands(text, target):
         return text
     offered = [target[key] for key in ("default",) if key in target] + list(target.get("examples") or ())
-    return next((value for value in offered if isinstance(value, str) and _meets(value, target)), text)
+    return next((value for value in offered if isinstance(value, str) and meets_text_demands(value, target)), text)
 
 
 def telling(scene: Scene, purpose: str) -> str:
@@ -61,9 +59,3 @@ def _overlaps(sentences: list[str]) -> list[Fraction]:
         rest = whole - 2 * shared - own
         overlaps.append(Fraction(shared * shared, own * rest) if own and rest else Fraction(0))
     return overlaps
-
-
-def _meets(text: str, target: Mapping[str, Json]) -> bool:
-    """Whether a text has the length and the pattern that a schema demands."""
-    demands = {key: target[key] for key in _DEMANDS if key in target}
-    return not demands or not problems(trusted_schema(demands), text, limit=1)
