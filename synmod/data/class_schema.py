@@ -2,30 +2,49 @@
 
 from __future__ import annotations
 
-from math import isfinite
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from pydantic import BaseModel, RootModel
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic_core import PydanticSerializationError
 
 from synmod.data.declared_fields import has_own_serializer, name_of_field, refuse_unsound_fields
+from synmod.data.dumps import frozen_fields
 from synmod.data.pydantic_schema import UnwritableField, written_schema
-from synmod.data.schema import Schema, schema_from
-from synmod.data.validate import problems
+from synmod.data.rooted import properties_of
+from synmod.data.schema import Schema, schema_from, trusted_schema
+from synmod.data.validate import is_valid, problems
 from synmod.errors import DataError, SchemaError
-from synmod.leaves.frozen import FrozenDict, depth_of, frozen, frozen_dict
+from synmod.leaves.frozen import FrozenDict, frozen
 
 _KEPT: Final = "__synmod_declared__"
 
-_PLAIN_INT: Final = 10**18
 
+class Declared:
+    """What is known of a class: its schema, and which dumps must be checked.
 
-class Declared(NamedTuple):
-    """What is known of a class: its schema, and whether every dump must be checked against it."""
+    Attributes:
+        schema: The schema.
+        checks_dumps: Whether every dump is checked whole.
+        fields: Schemas of fields whose values could be edited in place, as far as they were met.
+    """
 
-    schema: Schema
-    checks_dumps: bool
+    __slots__ = ("checks_dumps", "fields", "schema")
+
+    def __init__(self, schema: Schema, checks_dumps: bool) -> None:
+        self.schema = schema
+        self.checks_dumps = checks_dumps
+        self.fields: dict[str, Schema] = {}
+
+    def field(self, key: str) -> Schema:
+        """Give the schema of one field, with the definitions it refers to."""
+        known = self.fields.get(key)
+        if known is None:
+            field = properties_of(self.schema)[key]
+            definitions = self.schema.get("$defs")
+            whole = {**field, "$defs": definitions} if definitions and isinstance(field, dict) else field
+            known = self.fields[key] = trusted_schema(whole)
+        return known
 
 
 def schema_of_class(cls: type[BaseModel]) -> Schema:
@@ -51,7 +70,7 @@ def dump(instance: BaseModel) -> FrozenDict:
 def dump_and_schema(instance: BaseModel) -> tuple[FrozenDict, Schema]:
     """Give the JSON of an instance, and the schema of its class. Hot."""
     cls = type(instance)
-    schema, checks = cls.__dict__.get(_KEPT) or _declared(cls)
+    declared = cls.__dict__.get(_KEPT) or _declared(cls)
     try:
         # round_trip leaves out computed fields, at every depth.
         plain = instance.__pydantic_serializer__.to_python(
@@ -59,37 +78,22 @@ def dump_and_schema(instance: BaseModel) -> tuple[FrozenDict, Schema]:
         )
     except PydanticSerializationError as error:
         raise DataError(f"{cls.__name__}: has no JSON: {error}") from error
-    if not checks and _is_flat(plain):
-        return frozen_dict(plain), schema
-    json = frozen(plain)
-    if checks or depth_of(json) > 1:
-        _check(cls, schema, json)
-    return json, schema
+    if declared.checks_dumps:
+        json = frozen(plain)
+        _check(cls, declared.schema, json)
+        return json, declared.schema
+    json, nested = frozen_fields(plain)
+    for key in nested:  # checked when they were assigned, but not when they were edited in place
+        if not is_valid(declared.field(key), json[key]):
+            _check(cls, declared.schema, json)
+    return json, declared.schema
 
 
-def _is_flat(plain: Any) -> bool:
-    """Tell whether a dump holds scalars only, of the kind that need no further look."""
-    for value in plain.values():
-        kind = type(value)
-        if kind is str:
-            if not value.isascii():
-                return False
-        elif kind is int:
-            if not -_PLAIN_INT < value < _PLAIN_INT:
-                return False
-        elif kind is float:
-            if not isfinite(value):
-                return False
-        elif value is not None and kind is not bool:
-            return False
-    return True
-
-
-def _check(cls: type[BaseModel], schema: Schema, json: FrozenDict) -> None:
+def _check(cls: type[BaseModel], schema: Schema, json: Any) -> None:
     """Refuse an instance that was edited in place to something else (DataError)."""
     found = problems(schema, json)
     if found:
-        faults = "; ".join(f"{p.pointer or '(root)'}: wanted {p.wanted}, got {p.got}" for p in found)
+        faults = "; ".join(f"{p.pointer or 'the whole'}: wanted {p.wanted}, got {p.got}" for p in found)
         raise DataError(f"{cls.__name__}: the instance does not satisfy its own schema: {faults}")
 
 
@@ -115,5 +119,11 @@ def _declared(cls: type[BaseModel]) -> Declared:
 
 
 def _must_check(cls: type[BaseModel]) -> bool:
-    """Tell whether each dump must be checked: user code writes some of it, its keys are free, or it is no object."""
-    return has_own_serializer(cls) or cls.model_config.get("extra") == "allow" or issubclass(cls, RootModel)
+    """Tell whether each dump must be checked whole: nothing else guarantees that it is what the schema says."""
+    config = cls.model_config
+    return (
+        has_own_serializer(cls)
+        or config.get("extra") == "allow"
+        or not config.get("validate_assignment")
+        or issubclass(cls, RootModel)
+    )

@@ -35,7 +35,7 @@ def declare(x: Any, *, root: Root = "object") -> Schema:
     Source: Synalinks' `data_model or schema` arguments; differs: one function, and the schema is checked.
     """
     if isinstance(x, Described):
-        return _rooted(x._schema, root)
+        return x._schema
     if isinstance(x, type):
         if issubclass(x, BaseModel):
             return _rooted(schema_of_class(x), root)

@@ -8,15 +8,14 @@ import re
 from mimetypes import MimeTypes
 from os import PathLike
 from pathlib import PurePath
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 from urllib.parse import unquote_to_bytes
 
 from pydantic import model_validator
-from typing_extensions import Self
 
+from synmod.data.content_parts import AudioPart, FilePart, ImagePart, TextPart
 from synmod.data.field_faults import FieldFault, refuse
 from synmod.data.model import DataModel
-from synmod.data.content_parts import AudioPart, FilePart, ImagePart, TextPart
 from synmod.errors import DataError
 from synmod.registry import register_own
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, model_validator
-from typing_extensions import Self
 
+from synmod.data.content_parts import ContentPart
 from synmod.data.field_faults import FieldFault, positional, refuse
 from synmod.data.media import as_part
 from synmod.data.model import DataModel
-from synmod.data.content_parts import ContentPart
 from synmod.data.tool_call import ToolCall
 from synmod.registry import register_own
 

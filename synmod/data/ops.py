@@ -14,12 +14,12 @@ from synmod.data.contain import contains, holds
 from synmod.data.declare import schema_of
 from synmod.data.factorize import Factorize, checked_names
 from synmod.data.kept import Kept
+from synmod.data.mask_patterns import patterns_of
 from synmod.data.mask_tree import Fate
 from synmod.data.masks import Mask
 from synmod.data.merge import Concatenation
-from synmod.data.operand import OPERATORS, OperandClass
+from synmod.data.operand import OPERATORS
 from synmod.data.operands import as_operand, is_operand, refuse_class_beside, traced_path
-from synmod.data.mask_patterns import patterns_of
 from synmod.data.parts import parts_of
 from synmod.data.plans import Absent, Everything, OnlyOne, Plan, Whatever, refuse_none
 from synmod.data.rename import Rename, checked_prefix, checked_suffix

@@ -13,7 +13,7 @@ from synmod.data.labels import label_of
 from synmod.data.rooted import properties_of
 from synmod.data.schema import Schema
 from synmod.errors import ArgumentError, FieldError, SymbolicValueError
-from synmod.leaves.frozen import json_equal, thaw
+from synmod.leaves.frozen import json_equal
 from synmod.leaves.suggest import did_you_mean
 
 RECORDERS: dict[str, Callable[..., Any]] = {}
@@ -108,7 +108,7 @@ class SymbolicDataModel(Described[Any]):
         return symbol(self._schema, self._model, self._label)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _symbol_again, (thaw(self._schema), self._model, self._label)
+        return symbol, (self._schema, self._model, self._label)
 
     def __repr__(self) -> str:
         """Show label and fields."""
@@ -127,11 +127,6 @@ def symbol(schema: Schema, data_model: type[BaseModel] | None = None, name: str 
     new = SymbolicDataModel.__new__(SymbolicDataModel)
     _fill(new, schema, data_model, name)
     return new
-
-
-def _symbol_again(schema: dict[str, Any], model: type[BaseModel] | None, name: str | None) -> SymbolicDataModel:
-    """Rebuild a pickled symbol."""
-    return symbol(declare(schema), model, name)
 
 
 def declaration(schema: Any, data_model: Any, what: str) -> tuple[Schema, type[BaseModel] | None]:

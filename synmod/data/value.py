@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, KeysView
 from typing import Any, overload
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from typing_extensions import TypeVar
 
 from synmod.data.class_schema import dump, dump_and_schema
-from synmod.data.declare import declare, model_of
 from synmod.data.described import Described, ModelT, field_list
 from synmod.data.labels import label_of
 from synmod.data.parts import Parts
@@ -150,11 +149,11 @@ class JsonDataModel(Described[ModelT]):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _value_again, (thaw(self._json), thaw(self._schema), self._model, self._label)
+        return wrap, (self._json, self._schema, self._model, self._label)
 
     def __repr__(self) -> str:
         """Show the JSON, cut."""
-        return f"JsonDataModel({str(dict(self._json)):.500})"
+        return f"JsonDataModel({dict(self._json)!s:.500})"
 
 
 _new: Any = object.__new__
@@ -257,10 +256,3 @@ def _absent(x: JsonDataModel[Any], key: str) -> Any:
         raise FieldError(f"The field {key!r} is declared, but absent here: read it with `get({key!r}, ...)`.")
     known = [*x._json, *(field for field in declared if field not in x._json)]
     raise FieldError(f"There is no field {key!r}; there are {field_list(known)}.{did_you_mean(key, known)}")
-
-
-def _value_again(
-    json: dict[str, Any], schema: dict[str, Any], model: type[BaseModel] | None, name: str | None
-) -> JsonDataModel[Any]:
-    """Rebuild a pickled value."""
-    return wrap(frozen(json), declare(schema), model, name)
