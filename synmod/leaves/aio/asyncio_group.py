@@ -61,14 +61,14 @@ class AsyncioGroup:
             self._ended(task)
 
     async def _child(self, function: Callable[..., Awaitable[object]], args: tuple[object, ...]) -> None:
-        """Run one child; the group gives up at the moment of its failure, before the loop does anything else."""
+        """Run one child. The group gives up in the turn after its failure: what fails in the same turn is told too."""
         _GROUP.set(self)
         self._children.add(_current_task())  # an eager task runs before `start_soon` has it
         try:
             await function(*args)
         except Exception as error:  # noqa: BLE001  # kept as it is, and raised when the block is left
             self._errors.append(error)
-            self._give_up()
+            self._loop.call_soon(self._give_up)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """Forget a child; wake the block after the last."""
