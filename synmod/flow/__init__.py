@@ -9,12 +9,12 @@ Must never know: modules (a step's module is something to call), files, language
 
 from synmod.flow.branches import together
 from synmod.flow.bridge import in_thread, run
+from synmod.flow.engine import run_plan
 from synmod.flow.graph import steps_between
 from synmod.flow.live import live_graph
 from synmod.flow.plan import Plan, compile_flow
 from synmod.flow.pool import ConcurrentMap, Failed, map_concurrently
 from synmod.flow.record import FlowGraph, FlowStep, SymbolRef, record_graph
-from synmod.flow.run import run_plan
 from synmod.flow.steps import Declared, Origin, Step, record_call
 
 __all__ = [

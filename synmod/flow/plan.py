@@ -1,6 +1,6 @@
 """A plan: a program's graph made ready to run, with its modules and with everything counted beforehand.
 
-Made once for a program and shared by all its calls; it is never written to. What a run changes is in `run.py`.
+Made once for a program and shared by all its calls; it is never written to. What a run changes is in `engine.py`.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _JSON_SCALARS = (str, int, float, bool, type(None))
 class Declared:
     """What is known of a value to come: its schema, the class behind it, its label, whether it may be left out."""
 
-    __slots__ = ("data_model", "name", "optional", "schema")
+    __slots__ = ("__weakref__", "data_model", "name", "optional", "schema")
 
     def __init__(self, schema: Any, data_model: Any = None, name: str | None = None, optional: bool = False) -> None:
         self.schema = schema

@@ -75,7 +75,8 @@ class Workers:
                 while not self._is_async and self._may_start():
                     self._start(self._read_now())
         except BaseExceptionGroup:
-            assert self.failure is not None, "a worker keeps what it raises"
+            if self.failure is None:  # closed from outside: trio's group of cancellations
+                raise
         finally:
             self.ended = True
             self.news.wake_all()
