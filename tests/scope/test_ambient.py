@@ -1,6 +1,7 @@
 """Blocks: restored on every exit, inherited by tasks, over when they have ended."""
 
 import asyncio
+import contextlib
 import contextvars
 import threading
 
@@ -48,14 +49,11 @@ def test_every_exit_restores_what_was(any_loop, block, error):
 
     async def main():
         before = AMBIENT.get()
-        try:
-            with block():
-                assert AMBIENT.get() is not before
-                await sleep(0)
-                if error is not None:
-                    raise error
-        except BaseException as raised:
-            assert type(raised) is error
+        with pytest.raises(error) if error is not None else contextlib.nullcontext(), block():
+            assert AMBIENT.get() is not before
+            await sleep(0)
+            if error is not None:
+                raise error
         assert AMBIENT.get() is before
 
     any_loop(main)
