@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from .check_budget import CheckBudget
 
-_ALL_KINDS: Final = frozenset({"array", "boolean", "fraction", "integer", "null", "object", "string"})
+ALL_KINDS: Final = frozenset({"array", "boolean", "fraction", "integer", "null", "object", "string"})
+"""The kinds of JSON values; a number is an integer, which 1.0 is too, or a fraction."""
 
 
 class Checker:
@@ -40,7 +41,7 @@ class Checker:
 
     def node(self, schema: Any) -> Node:
         """Give the node of a subschema; bare references lead to the node of what they name."""
-        schema = self._behind_references(schema)
+        schema = self.behind_references(schema)
         if not is_object(schema):
             return ANYTHING if schema else NOTHING
         if ASSERTIONS.isdisjoint(schema):
@@ -60,7 +61,7 @@ class Checker:
 
     def alternatives(self, schema: Any) -> list[Any] | None:
         """Give the arms of a schema that is nothing but alternatives."""
-        schema = self._behind_references(schema)
+        schema = self.behind_references(schema)
         return schema["anyOf"] if _asks_only("anyOf", schema) else None
 
     def together(self, schema: Mapping[str, Any]) -> list[Any]:
@@ -77,7 +78,8 @@ class Checker:
                         pending.append(self.target(part))
         return list(found.values())
 
-    def _behind_references(self, schema: Any) -> Any:
+    def behind_references(self, schema: Any) -> Any:
+        """Follow references that stand alone, to what they name."""
         while _asks_only("$ref", schema):
             schema = self.target(schema)
         return schema
@@ -103,7 +105,7 @@ class Checker:
 
     def _checks_by_type(self, parts: list[dict[str, Any]]) -> dict[type, tuple[Check, ...]]:
         """Sort the checks by the type of value they concern; a type that is not there is not allowed."""
-        kinds = _ALL_KINDS.intersection(*(_kinds_of(part) for part in parts if "type" in part))
+        kinds = ALL_KINDS.intersection(*(kinds_of(part) for part in parts if "type" in part))
         always = [check for part in parts for check in combination_checks(part, self)]
         numbers = [check for part in parts for check in number_checks(part)]
         whole: list[Check] = [] if "fraction" in kinds else [lambda number, _: number.is_integer()]
@@ -129,7 +131,7 @@ def _asks_only(keyword: str, schema: Any) -> bool:
     return is_object(schema) and keyword in schema and len(ASSERTIONS.intersection(schema)) == 1
 
 
-def _kinds_of(schema: Mapping[str, Any]) -> set[str]:
+def kinds_of(schema: Mapping[str, Any]) -> set[str]:
     """Give the kinds that `type` allows; a number is an integer or a fraction."""
     names: Any = schema["type"]
     kinds = set[str](names if is_array(names) else (names,))

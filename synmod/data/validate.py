@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 
     from .schema import Schema
 
-__all__ = ["CheckBudget", "is_valid", "problems", "validate"]
+__all__ = ["CheckBudget", "checker_of", "is_valid", "problems", "validate"]
+
+
+def checker_of(schema: Schema) -> Checker:
+    """Give the compiled form of a schema, which is kept with it."""
+    if schema._checker is None:
+        schema._checker = Checker(schema)
+    return schema._checker
 
 
 def is_valid(schema: Schema, json: Json, *, budget: CheckBudget | None = None) -> bool:
@@ -39,9 +46,7 @@ def is_valid(schema: Schema, json: Json, *, budget: CheckBudget | None = None) -
 
     Source: jsonschema's `is_valid`; differs: compiled, counted, no `re`.
     """
-    checker = schema._checker
-    if checker is None:
-        checker = schema._checker = Checker(schema)
+    checker = schema._checker or checker_of(schema)
     if budget is None:
         budget = CheckBudget(json=json)
     elif budget.verdicts:
@@ -76,7 +81,7 @@ def problems(schema: Schema, json: Json, *, limit: int = 10, budget: CheckBudget
     """
     if is_valid(schema, json, budget=budget):
         return ()
-    checker = schema._checker or Checker(schema)
+    checker = checker_of(schema)
     faults = Faults(checker, CheckBudget(json=json), limit)
     try:
         faults.collect([checker.schema], json, ())
