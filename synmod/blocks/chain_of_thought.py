@@ -42,12 +42,13 @@ class ChainOfThought(Generator[M]):
 
     Example:
         >>> import synmod as sm
+        >>> from synmod.testing import ScriptedLM
         >>> class Query(sm.DataModel):
         ...     question: str
         >>> class Answer(sm.DataModel):
         ...     answer: str
-        >>> lm = sm.testing.ScriptedLM([{"thinking": "A capital.", "answer": "Paris"}])
-        >>> sm.run(ChainOfThought(Answer, language_model=lm), Query(question="Capital of France?")).get_json()
+        >>> lm = ScriptedLM([{"thinking": "A capital.", "answer": "Paris"}])
+        >>> sm.run(sm.ChainOfThought(Answer, language_model=lm), Query(question="Capital of France?")).get_json()
         {'thinking': 'A capital.', 'answer': 'Paris'}
 
     Source: chain-of-thought prompting (Wei et al. 2022), DSPy's and Synalinks' `ChainOfThought`.

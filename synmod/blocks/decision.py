@@ -44,7 +44,7 @@ class Decision(Generator[Any]):
         >>> import synmod as sm
         >>> class Mail(sm.DataModel):
         ...     text: str
-        >>> decision = Decision({"spam": "prize, lottery", "ham": "lunch"}, language_model="embedded/nearest")
+        >>> decision = sm.Decision({"spam": "prize, lottery", "ham": "lunch"}, language_model="embedded/nearest")
         >>> sm.run(decision, Mail(text="You won the lottery!"))["choice"]
         'spam'
 

@@ -79,11 +79,12 @@ class Generator(Module, Generic[M]):
 
     Example:
         >>> import synmod as sm
+        >>> from synmod.testing import ScriptedLM
         >>> class Query(sm.DataModel):
         ...     question: str
         >>> class Answer(sm.DataModel):
         ...     answer: str
-        >>> generator = Generator(Answer, language_model=sm.testing.ScriptedLM([{"answer": "Paris"}]))
+        >>> generator = sm.Generator(Answer, language_model=ScriptedLM([{"answer": "Paris"}]))
         >>> sm.run(generator, Query(question="Capital of France?"))["answer"]
         'Paris'
 
@@ -223,7 +224,7 @@ class Generator(Module, Generic[M]):
             >>> import synmod as sm
             >>> class Query(sm.DataModel):
             ...     question: str
-            >>> Generator(instructions="Be brief.").render(Query(question="Who?"))[1].content
+            >>> sm.Generator(instructions="Be brief.").render(Query(question="Who?"))[1].content
             '<inputs>{"question":"Who?"}</inputs>'
         """
         from synmod.data.messages import ChatMessage

@@ -68,7 +68,7 @@ class InMask(_Mask):
         >>> class Cited(sm.DataModel):
         ...     answer: str
         ...     source: str
-        >>> sm.run(InMask("answer"), Cited(answer="Paris", source="atlas")).get_json()
+        >>> sm.run(sm.InMask("answer"), Cited(answer="Paris", source="atlas")).get_json()
         {'answer': 'Paris'}
 
     Source: Synalinks' `InMask`.
@@ -102,7 +102,7 @@ class OutMask(_Mask):
         >>> class Cited(sm.DataModel):
         ...     answer: str
         ...     source: str
-        >>> sm.run(OutMask("source"), Cited(answer="Paris", source="atlas")).get_json()
+        >>> sm.run(sm.OutMask("source"), Cited(answer="Paris", source="atlas")).get_json()
         {'answer': 'Paris'}
 
     Source: Synalinks' `OutMask`.

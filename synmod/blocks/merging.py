@@ -49,7 +49,7 @@ class Concat(_Merge):
         >>> import synmod as sm
         >>> class Query(sm.DataModel):
         ...     question: str
-        >>> sm.run(Concat(), Query(question="Who?"), Query(question="Why?")).get_json()
+        >>> sm.run(sm.Concat(), Query(question="Who?"), Query(question="Why?")).get_json()
         {'question': 'Who?', 'question_1': 'Why?'}
 
     Source: Keras' `Concatenate`, Synalinks' `Concat`.
@@ -73,7 +73,7 @@ class And(_Merge):
         >>> import synmod as sm
         >>> class Query(sm.DataModel):
         ...     question: str
-        >>> sm.run(And(), Query(question="Who?"), None) is None
+        >>> sm.run(sm.And(), Query(question="Who?"), None) is None
         True
 
     Source: Synalinks' `And`.
@@ -97,7 +97,7 @@ class Or(_Merge):
         >>> import synmod as sm
         >>> class Query(sm.DataModel):
         ...     question: str
-        >>> sm.run(Or(), None, Query(question="Who?")).get_json()
+        >>> sm.run(sm.Or(), None, Query(question="Who?")).get_json()
         {'question': 'Who?'}
 
     Source: Synalinks' `Or`.
@@ -121,7 +121,7 @@ class Xor(_Merge):
         >>> import synmod as sm
         >>> class Query(sm.DataModel):
         ...     question: str
-        >>> sm.run(Xor(), Query(question="Who?"), Query(question="Why?")) is None
+        >>> sm.run(sm.Xor(), Query(question="Who?"), Query(question="Why?")) is None
         True
 
     Source: Synalinks' `Xor`.
@@ -145,7 +145,7 @@ class Not(Module):
         >>> import synmod as sm
         >>> class Query(sm.DataModel):
         ...     question: str
-        >>> sm.run(Not(), Query(question="Who?")) is None
+        >>> sm.run(sm.blocks.Not(), Query(question="Who?")) is None
         True
 
     Source: Synalinks' `Not`.

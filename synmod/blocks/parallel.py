@@ -51,7 +51,7 @@ class Parallel(Module):
         >>> import synmod as sm
         >>> class Query(sm.DataModel):
         ...     question: str
-        >>> both = Parallel(Identity(), Prefix("other"), merge="concat")
+        >>> both = sm.Parallel(sm.Identity(), sm.Prefix("other"), merge="concat")
         >>> sm.run(both, Query(question="Who?")).get_json()
         {'question': 'Who?', 'other_question': 'Who?'}
 

@@ -37,7 +37,7 @@ class Identity(Module):
         >>> import synmod as sm
         >>> class Query(sm.DataModel):
         ...     question: str
-        >>> sm.run(Identity(), Query(question="Who?"))["question"]
+        >>> sm.run(sm.Identity(), Query(question="Who?"))["question"]
         'Who?'
 
     Source: Keras' `Identity`.
@@ -75,7 +75,7 @@ class Constant(Module):
         >>> import synmod as sm
         >>> class Query(sm.DataModel):
         ...     question: str
-        >>> sm.run(Constant({"style": "brief"}), Query(question="Who?")).get_json()
+        >>> sm.run(sm.Constant({"style": "brief"}), Query(question="Who?")).get_json()
         {'style': 'brief'}
 
     Source: Keras' `Constant` initializer, as a step.
@@ -134,7 +134,7 @@ class Lambda(Module):
         >>> import synmod as sm
         >>> class Query(sm.DataModel):
         ...     question: str
-        >>> shout = Lambda(lambda x: Query(question=x.question.upper()), output=Query)
+        >>> shout = sm.Lambda(lambda x: Query(question=x.question.upper()), output=Query)
         >>> sm.run(shout, Query(question="who?"))["question"]
         'WHO?'
 

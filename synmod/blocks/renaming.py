@@ -38,7 +38,7 @@ class Prefix(Module):
         >>> import synmod as sm
         >>> class Query(sm.DataModel):
         ...     question: str
-        >>> sm.run(Prefix("first"), Query(question="Who?")).get_json()
+        >>> sm.run(sm.Prefix("first"), Query(question="Who?")).get_json()
         {'first_question': 'Who?'}
 
     Source: Synalinks' `prefix`.
@@ -89,7 +89,7 @@ class Suffix(Module):
         >>> import synmod as sm
         >>> class Query(sm.DataModel):
         ...     question: str
-        >>> sm.run(Suffix("2"), Query(question="Who?")).get_json()
+        >>> sm.run(sm.Suffix("2"), Query(question="Who?")).get_json()
         {'question_2': 'Who?'}
 
     Source: Synalinks' `suffix`.
@@ -141,7 +141,7 @@ class Factorize(Module):
         >>> class Query(sm.DataModel):
         ...     question: str
         >>> both = Query(question="Who?").to_json_data_model() + Query(question="Why?")
-        >>> sm.run(Factorize({"question": "questions"}), both).get_json()
+        >>> sm.run(sm.Factorize({"question": "questions"}), both).get_json()
         {'questions': ['Who?', 'Why?']}
 
     Source: Synalinks' `factorize`; differs: no plurals, no stemming.
