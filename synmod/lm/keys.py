@@ -10,7 +10,7 @@ from typing import Final
 from synmod.errors import AuthError
 from synmod.lm.settings import Settings
 
-__all__ = ["ENVIRONMENT", "find_key", "known_secrets", "missing_key", "scrubbed"]
+__all__ = ["ENVIRONMENT", "environment_secrets", "find_key", "known_secrets", "missing_key", "scrubbed"]
 
 ENVIRONMENT: Final[dict[str, tuple[str, ...]]] = {
     "ai21": ("AI21_API_KEY",),
@@ -81,9 +81,13 @@ def known_secrets(settings: Settings, handed_out: Iterable[str] = ()) -> frozens
         found.add(_plain(settings.api_key))
     for value in settings.headers.values():
         found.update((value, value.split()[-1] if value.split() else ""))
-    for name in (*_OTHERS, *(name for names in ENVIRONMENT.values() for name in names)):
-        found.add(os.environ.get(name, ""))
-    return frozenset(secret for secret in found if len(secret) >= _SHORTEST)
+    return frozenset(secret for secret in found if len(secret) >= _SHORTEST) | environment_secrets()
+
+
+def environment_secrets() -> frozenset[str]:
+    """Collect the credentials that the environment holds, of every provider in the table."""
+    names = (*_OTHERS, *(name for names in ENVIRONMENT.values() for name in names))
+    return frozenset(value for name in names if len(value := os.environ.get(name, "")) >= _SHORTEST)
 
 
 def scrubbed(text: str, secrets: Iterable[str]) -> str:

@@ -8,6 +8,7 @@ from synmod.module import Module
 
 __all__ = ["AttributeNames"]
 
+_LONGEST_STEP = 10
 _DECLARATIONS = frozenset({"input_spec", "output_spec"})
 """Names that Module answers by a descriptor and that an instance may set."""
 
@@ -22,6 +23,8 @@ class AttributeNames(dict[tuple[type, str], str | None]):
 
 def _fault(cls: type, name: str) -> str | None:
     """Say why instances of a class cannot have a saved attribute of this name."""
+    if len(name) < _LONGEST_STEP and name.isdecimal() and name.isascii() and str(int(name)) == name:
+        return None  # an int step, such as a member of a Sequential: no attribute that code could mean
     if not name.isidentifier():
         return "an attribute name that is no identifier"
     if name.startswith("__") and name.endswith("__"):

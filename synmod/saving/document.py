@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from synmod.errors import SaveError, SaveProblem
 from synmod.saving.faults import malformed, shown
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from synmod.leaves.frozen import Json
     from synmod.saving.limits import FileLimits
 
-__all__ = ["FIRST_READERS", "FORMAT", "read", "resealed", "written"]
+__all__ = ["FIRST_READERS", "FORMAT", "Document", "check_fields", "read", "resealed", "rewritten", "written"]
 
 FORMAT: Final = len(MIGRATIONS) + 1
 """The format that is written."""
@@ -85,7 +85,19 @@ def _check_limits(data: bytes, depth: int, limits: FileLimits) -> None:
         )
 
 
-def read(data: bytes, limits: FileLimits, *kinds: str) -> tuple[dict[str, Json], dict[str, Json]]:
+class Document(NamedTuple):
+    """A document that was read: its header, its sections, and how many JSON values it has."""
+
+    header: dict[str, Json]
+    sections: dict[str, Json]
+    values: int
+
+    def newest(self) -> Document:
+        """The same in the newest format."""
+        return self._replace(sections=migrated(self.sections, self.header["format"]))
+
+
+def read(data: bytes, limits: FileLimits, *kinds: str) -> Document:
     """Read a document.
 
     Args:
@@ -94,13 +106,15 @@ def read(data: bytes, limits: FileLimits, *kinds: str) -> tuple[dict[str, Json],
         *kinds: The kinds that the caller can use; the first is what it is for.
 
     Returns:
-        The header and the sections, migrated to the newest format.
+        The document, its sections migrated to the newest format.
 
     Raises:
         FormatError: It is no JSON text of a format that this release reads, not of these kinds, has a section or field
             too many or too few, or its digest is wrong.
     """
-    document = _mapping(parse_document(data, limits), ())
+    content, values = parse_document(data, limits)
+    del data
+    document = _mapping(content, ())
     header = _checked_header(document)
     kind = header["kind"]
     if kind not in kinds:
@@ -117,16 +131,22 @@ def read(data: bytes, limits: FileLimits, *kinds: str) -> tuple[dict[str, Json],
         )
     sections = migrated(sections, header["format"])
     check_fields(sections, (), SECTIONS[kind])
-    return header, sections
+    return Document(header, sections, values)
 
 
-def resealed(data: bytes, limits: FileLimits) -> tuple[dict[str, Json], dict[str, Json]]:
+def resealed(data: bytes, limits: FileLimits) -> Document:
     """Read a document whose digest may be wrong: the header as it must be, and the sections as they are in the file."""
-    document = _mapping(parse_document(data, limits), ())
+    content, values = parse_document(data, limits)
+    document = _mapping(content, ())
     header = _checked_header(document)
     sections = {name: content for name, content in document.items() if name != "header"}
-    check_fields(sections, (), SECTIONS[header["kind"]])
-    return {**header, "sha256": digest(sections, limits.max_depth)}, sections
+    check_fields(migrated(sections, header["format"]), (), SECTIONS[header["kind"]])
+    return Document({**header, "sha256": digest(sections, limits.max_depth)}, sections, values)
+
+
+def rewritten(document: Document) -> str:
+    """Write a document that was read, header and all."""
+    return layout({"header": document.header, **document.sections})[0]
 
 
 def _checked_header(document: dict[str, Json]) -> dict[str, Any]:

@@ -15,9 +15,10 @@ from synmod.module import Module
 from synmod.registry import id_of
 from synmod.saving.attribute_names import AttributeNames
 from synmod.saving.module_record import module_record
-from synmod.saving.problems import Problems, at, unregistered
+from synmod.saving.problems import Problems, unregistered
 from synmod.saving.tables import DataModelTable, LanguageModelTable
 from synmod.saving.terms import Place, TermWriter
+from synmod.saving.unbound import Unbound
 from synmod.saving.views import MISSING, NodeView, node_view, plain, variable_view
 from synmod.tree.def_reader import DefReader
 from synmod.tree.defs import NodeDef, NodeRef, VariableRef
@@ -178,11 +179,15 @@ class _GraphWriter:
 
     def _config_of_model(self, model: Any) -> Json:
         """Write the config of a registered class of language models, as the class itself tells it."""
-        get_config = getattr(model, "get_config", None)
-        if get_config is None:
-            return None
-        place = Place("", at("", f"language model {model.name!r}"))
-        return {name: self.terms.term(value, place) for name, value in get_config().items()}
+        if isinstance(model, Unbound):
+            config, name = model.config or {}, model.saved_name
+        else:
+            get_config = getattr(type(model), "get_config", None)
+            if get_config is None:
+                return None
+            config, name = get_config(model), model.name
+        place = Place("", f"language model {name!r}")
+        return {key: self.terms.term(value, place) for key, value in config.items()}
 
 
 _OWN = frozenset({"trainable", "name", "description"})

@@ -28,8 +28,7 @@ def flow_record(flow: FlowGraph, children: Mapping[str | int, Any], visit: Visit
     """
     symbols: list[Json] = []
     for symbol in flow.symbols:
-        known = symbol.schema if symbol.data_model is None else symbol.data_model
-        symbols.append({"data_model": writer.data_model(known), "name": symbol.name, "optional": symbol.optional})
+        symbols.append({"data_model": writer.data_model(symbol), "name": symbol.name, "optional": symbol.optional})
     return {
         "symbols": symbols,
         "inputs": writer.terms.term(flow.inputs, Place(visit, "inputs")),

@@ -44,11 +44,11 @@ def record_of(
         model: The model.
         place: Where it was met, for messages.
         problems: Takes what could not be loaded again.
-        config_of: Writes the config of a registered subclass, as terms.
+        config_of: Writes the config of a registered subclass, or of an unbound model, as terms.
     """
     adapter = model.adapter
     if isinstance(adapter, Unbound):
-        return adapter.record
+        return adapter.record if adapter.config is None else {**adapter.record, "config": config_of(adapter)}
     public_id = id_of(type(model))
     if public_id is None:
         return {"type": None}

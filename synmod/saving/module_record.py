@@ -10,6 +10,7 @@ from synmod.leaves.frozen import Json, json_equal
 from synmod.leaves.paths import path_str
 from synmod.module import Module
 from synmod.saving.flow_record import flow_record
+from synmod.saving.overrides import is_overridden
 from synmod.saving.terms import Place, TermWriter
 from synmod.tree.static import Static
 
@@ -62,14 +63,14 @@ def module_record(view: NodeView, visit: Visit, writer: Writer) -> dict[str, Jso
 def _config(view: NodeView, visit: Visit, writer: Writer) -> dict[str, Json]:
     """Write the constructor arguments, in the order of the signature."""
     made, declaration = view.metadata, view.cls._declaration  # pyright: ignore[reportAttributeAccessIssue]
-    overridden = _overrides(view.cls, "get_config")
+    overridden = is_overridden(view.cls, "get_config")
     if made.arguments is None and not overridden:
         what = "not made by calling its class" if declaration.init is not None else "no readable signature"
         if declaration.init is not None and _has_double_names(declaration.init):
             what = "two parameters of one name"
         writer.problems.note(path_str(visit.path), f"{view.cls.__qualname__}: {what}", _ANSWER)
         return {}
-    config: dict[str, Any] = view.live.get_config()
+    config: dict[str, Any] = view.live.get_config() if overridden else Module.get_config(view.live)
     names = list(config)
     if not overridden:
         signature = declaration.init
@@ -101,7 +102,7 @@ def _attributes(view: NodeView, visit: Visit, writer: Writer, config: dict[str, 
     Left out: statics, what equals its same-named argument, and plain values of a class that answers for them itself.
     """
     made = view.metadata
-    answers = _overrides(view.cls, "get_config")
+    answers = is_overridden(view.cls, "get_config")
     terms = writer.terms
     attributes: dict[str, Json] = {}
     for key, value in view.pairs:
@@ -139,7 +140,7 @@ def _may_hold_structure(value: Any) -> bool:
 
 def _check_made_in_build(view: NodeView, visit: Visit, writer: Writer, name: str) -> None:
     """What `build` made outside the graph is gone after a load, unless the class makes it anew."""
-    if name in view.metadata.made_in_build and not _overrides(view.cls, "build_from_config"):
+    if name in view.metadata.made_in_build and not is_overridden(view.cls, "build_from_config"):
         writer.problems.note(
             Place(visit, f"attribute {name!r}").text([]),
             "static or ignored, and made in `build`, which a load does not run",
@@ -150,10 +151,11 @@ def _check_made_in_build(view: NodeView, visit: Visit, writer: Writer, name: str
 def _build(view: NodeView, visit: Visit, writer: Writer) -> Json:
     """Write what the module was built on; null for one that is unbuilt or has no `build`."""
     made = view.metadata
-    if not made.built or not view.cls._declaration.defines_build:  # pyright: ignore[reportAttributeAccessIssue]
+    cls: Any = view.cls
+    answers = cls.get_build_config is not Module.get_build_config  # a Sequential does, and has no `build`
+    if not made.built or not (answers or cls._declaration.defines_build):
         return None
-    overridden = _overrides(view.cls, "get_build_config")
-    config = view.live.get_build_config() if overridden else _built_on(made.build_config)
+    config = view.live.get_build_config() if answers else _built_on(made.build_config)
     return None if config is None else writer.terms.term(config, Place(visit, "get_build_config()"))
 
 
@@ -172,11 +174,6 @@ def _shape(nest: Any) -> Any:
     if isinstance(nest, dict):
         return {"dict": {key: _shape(part) for key, part in nest.items()}}
     return [_shape(part) for part in nest] if isinstance(nest, list | tuple) else nest
-
-
-def _overrides(cls: type, method: str) -> bool:
-    """Whether a class answers by itself."""
-    return getattr(cls, method) is not getattr(Module, method)
 
 
 def _has_double_names(signature: inspect.Signature) -> bool:

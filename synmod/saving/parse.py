@@ -26,8 +26,11 @@ _SHALLOW = 200
 """How deep Python's own parser may recurse, whatever stack the caller stands on."""
 
 
-def parse_document(data: bytes, limits: FileLimits) -> Json:
+def parse_document(data: bytes, limits: FileLimits) -> tuple[Json, int]:
     """Measure, then parse, a JSON text.
+
+    Returns:
+        The document, and how many JSON values it has.
 
     Raises:
         FormatError: It is no JSON text, or beyond a limit, or one that another parser would read otherwise: a BOM, a
@@ -52,7 +55,7 @@ def parse_document(data: bytes, limits: FileLimits) -> Json:
             f"nested {measures.depth:,} deep, and max_depth is {limits.max_depth:,}: "
             "limits=FileLimits(max_depth=...) raises it.",
         )
-    return _parse(data, deep=measures.depth > _SHALLOW)
+    return _parse(data, deep=measures.depth > _SHALLOW), measures.values
 
 
 def encoded(text: str) -> bytes:

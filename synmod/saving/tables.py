@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.data.declare import schema_of
 from synmod.data.described import Described
-from synmod.data.schema import Schema
+from synmod.flow.steps import Declared
 from synmod.registry import id_of
 from synmod.saving.model_records import record_of
 from synmod.saving.stand_ins import kept_id
@@ -14,6 +14,7 @@ from synmod.saving.stand_ins import kept_id
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from synmod.data.schema import Schema
     from synmod.leaves.frozen import Json
     from synmod.lm import LanguageModel
     from synmod.saving.problems import Problems
@@ -31,8 +32,10 @@ class DataModelTable:
 
     def index(self, declared: Any) -> int:
         """The index of a class, a symbol, a value, or the class of an instance."""
-        if isinstance(declared, Schema):
-            return self.entry(None, declared)
+        if isinstance(declared, Declared):
+            known = declared.data_model
+            public_id = kept_id(declared) if known is None else id_of(known)
+            return self.entry(public_id, declared.schema if known is None else schema_of(known))
         if isinstance(declared, Described):
             return self.entry(kept_id(declared), declared._schema)
         cls: type = declared if isinstance(declared, type) else type(declared)

@@ -21,13 +21,15 @@ class Unbound:
 
     Attributes:
         record: The record as it stood in the file; saved again as it is.
+        config: The live values of the record's config, None where it has none.
     """
 
     name = "unbound"
     version = 1
 
-    def __init__(self, saved_name: str, record: dict[str, Json], needs: str) -> None:
+    def __init__(self, saved_name: str, record: dict[str, Json], needs: str, config: dict[str, Any] | None) -> None:
         self.saved_name = saved_name
+        self.config = config
         self.record = record
         self.needs = needs
 
@@ -44,7 +46,9 @@ class Unbound:
         )
 
 
-def unbound_model(saved_name: str, record: dict[str, Json], needs: str, settings: dict[str, Any]) -> LanguageModel:
+def unbound_model(
+    saved_name: str, record: dict[str, Json], needs: str, settings: dict[str, Any], config: dict[str, Any] | None
+) -> LanguageModel:
     """Make a model that answers every call with what it lacks."""
-    model = settings.pop("model", None)
-    return LanguageModel(model or _ANY_MODEL, name=saved_name, adapter=Unbound(saved_name, record, needs), **settings)
+    adapter = Unbound(saved_name, record, needs, config)
+    return LanguageModel(**{"model": _ANY_MODEL, **settings, "name": saved_name, "adapter": adapter})

@@ -1,0 +1,183 @@
+"""Stage one of a load: every claim of the document is looked at, in the order of its sections, and nothing is made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from synmod.data.class_schema import schema_of_class
+from synmod.data.model import DataModel
+from synmod.data.schema import Schema, schema_from
+from synmod.errors import SynmodError
+from synmod.leaves.frozen import Json, frozen_dict, json_equal
+from synmod.lm import LanguageModel
+from synmod.saving.attribute_names import AttributeNames
+from synmod.saving.check_nodes import NodeChecker, check_arguments, checked_name
+from synmod.saving.check_state import check_reached, state_places
+from synmod.saving.check_terms import TermChecker, check_array, check_bool, check_object, check_text
+from synmod.saving.document import check_fields
+from synmod.saving.faults import load_fault, malformed
+from synmod.saving.layout import compact
+from synmod.saving.model_records import check_record
+from synmod.saving.plan import ModelEntry, Plan, VariableEntry
+from synmod.saving.schema_differences import differing_pointers
+from synmod.saving.values import ValueChecker
+from synmod.tree.variable import Variable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from synmod.saving.doc_walk import DocumentWalk
+    from synmod.saving.resolver import Resolver
+
+__all__ = ["checked"]
+
+Where = tuple[str | int, ...]
+_OWN = ("trainable", "name", "description")
+
+
+def checked(sections: dict[str, Json], values: int, resolver: Resolver, supplied: Mapping[str, LanguageModel]) -> Plan:
+    """Check the sections of a program.
+
+    Args:
+        sections: `graph`, `data_models`, `language_models`, and `state` where values are to be loaded too.
+        values: How many JSON values the document has.
+        resolver: Finds the objects behind ids.
+        supplied: The caller's language models by saved name.
+
+    Raises:
+        FormatError: A field is unknown or missing, a term or index cannot be.
+        LoadError: It names or holds what cannot be loaded here.
+    """
+    return _Check(sections, values, resolver, supplied).run()
+
+
+class _Check:
+    """One check, section by section."""
+
+    def __init__(
+        self, sections: dict[str, Json], values: int, resolver: Resolver, supplied: Mapping[str, LanguageModel]
+    ) -> None:
+        self.sections = sections
+        self.resolver = resolver
+        self.values = ValueChecker(values)
+        self.names = AttributeNames()
+        self.schemas: dict[tuple[str, str], Schema] = {}
+        self.supplied = dict(supplied)
+
+    def run(self) -> Plan:
+        """Check everything."""
+        graph = check_object(self.sections["graph"], ("graph",))
+        check_fields(graph, ("graph",), ("root", "nodes", "variables"))
+        node_records = check_array(graph["nodes"], ("graph", "nodes"))
+        variable_records = check_array(graph["variables"], ("graph", "variables"))
+        models = [
+            self.data_model(entry, ("data_models", number))
+            for number, entry in enumerate(check_array(self.sections["data_models"], ("data_models",)))
+        ]
+        language_models = check_object(self.sections["language_models"], ("language_models",))
+        sizes = len(node_records), len(variable_records)
+        terms = TermChecker(sizes, models, language_models, self.resolver, self.values, self.names)
+        for name, record in language_models.items():
+            self.language_model(name, record, terms)
+        variables = [
+            self.variable(record, ("graph", "variables", number)) for number, record in enumerate(variable_records)
+        ]
+        node_checker = NodeChecker(terms, self.names)
+        nodes = [node_checker.check(number, record) for number, record in enumerate(node_records)]
+        terms.check(graph["root"], ("graph", "root"))
+        check_arguments(nodes)
+        plan = Plan(graph["root"], nodes, variables, models, language_models, self.supplied, self.resolver, {})
+        walk = check_reached(plan)
+        if "state" in self.sections:
+            self.state(plan, walk)
+        return plan
+
+    def data_model(self, entry: Json, where: Where) -> ModelEntry:
+        """Check an entry of `data_models`, and that a class that is known here has the stored schema."""
+        record = check_object(entry, where)
+        check_fields(record, where, ("schema",), ("name", "title"))
+        if "title" in record:
+            check_text(record["title"], (*where, "title"))
+        schema = self.schema(record["schema"], (*where, "schema"), "object")
+        if "name" not in record:
+            return ModelEntry(None, None, schema)
+        name = record["name"]
+        cls = self.resolver.find_or_none(name, (*where, "name"))
+        if cls is None:
+            return ModelEntry(name, None, schema)
+        if not isinstance(cls, type) or not issubclass(cls, DataModel):
+            raise load_fault((*where, "name"), f"{name!r} is registered, but is no DataModel.")
+        known = schema_of_class(cls)
+        if known is not schema and not json_equal(known, schema):
+            raise load_fault(
+                where,
+                f"the schema of {name!r} differs from that of the class here, at "
+                f"{', '.join(differing_pointers(schema, known))}. To take the schema of the file, pass "
+                f"custom_objects={{{name!r}: None}}; else save the program with the class it was made with.",
+            )
+        return ModelEntry(name, cls, schema)
+
+    def schema(self, json: Json, where: Where, root: Any) -> Schema:
+        """Check a schema; equal texts are checked once."""
+        if json is True or type(json) is not dict:
+            raise malformed(where, "wanted an object: a JSON Schema.")
+        key = root, compact(json, 0)
+        known = self.schemas.get(key)
+        if known is None:
+            try:
+                known = self.schemas[key] = schema_from(json, root=root)
+            except SynmodError as error:
+                raise load_fault(where, str(error)) from error
+        return known
+
+    def language_model(self, name: str, record: Json, terms: TermChecker) -> None:
+        """Check a record of `language_models`."""
+        where = ("language_models", name)
+        if not name:
+            raise malformed(where, "a language model needs a name.")
+        check_record(record, where)
+        if record["type"] is None:
+            return
+        cls = self.resolver.find_or_none(record["type"], (*where, "type"))
+        if cls is not None and not (isinstance(cls, type) and issubclass(cls, LanguageModel)):
+            raise load_fault((*where, "type"), f"{record['type']!r} is no class of language models.")
+        if cls is LanguageModel and "config" in record:
+            raise malformed((*where, "config"), "only a class of one's own has a config.")
+        config = record.get("config")
+        if config is not None:
+            for argument, term in check_object(config, (*where, "config")).items():
+                terms.check(term, (*where, "config", argument))
+                if terms.nodes_met or terms.variables_met:
+                    raise load_fault((*where, "config", argument), "a language model cannot be given a node.")
+
+    def variable(self, entry: Json, where: Where) -> VariableEntry:
+        """Check the record of a Variable."""
+        record = check_object(entry, where)
+        check_fields(record, where, ("type", "schema", "trainable"), ("name", "description", "metadata", "value"))
+        cls = self.resolver.find_class(
+            record["type"], (*where, "type"), lambda found: issubclass(found, Variable), "a Variable type"
+        )
+        schema = self.schema(record["schema"], (*where, "schema"), "any")
+        says: dict[str, Json] = {"trainable": check_bool(record["trainable"], (*where, "trainable"))}
+        if "name" in record:
+            says["name"] = checked_name(record["name"], (*where, "name"), "variable")
+        if "description" in record:
+            says["description"] = check_text(record["description"], (*where, "description"))
+        if "metadata" in record:
+            free = self.values.freeze(check_object(record["metadata"], (*where, "metadata")), (*where, "metadata"))
+            for name in _OWN:
+                if name in free:
+                    raise malformed((*where, "metadata", name), "this has a field of its own.")
+            says |= free
+        entry = VariableEntry(cls, schema, frozen_dict(says))
+        if "value" in record:
+            entry.value = self.values.check(schema, record["value"], (*where, "value"))
+        return entry
+
+    def state(self, plan: Plan, walk: DocumentWalk) -> None:
+        """Check that the state has a valid value for each Variable that has a path, and nothing else."""
+        state = check_object(self.sections["state"], ("state",))
+        plan.paths = state_places(state, walk)
+        for path, number in plan.paths.items():
+            entry = plan.variables[number]
+            entry.value = self.values.check(entry.schema, state[path], ("state", path))
