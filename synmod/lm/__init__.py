@@ -18,6 +18,7 @@ from synmod.lm.draws import current_sample, drawing
 from synmod.lm.model import LanguageModel
 from synmod.lm.records import Attempt, LMReply, LMRequest
 from synmod.lm.sampling import SAMPLING, sampling_params
+from synmod.lm.unbound import UnboundLanguageModel
 from synmod.scope import Usage
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "LMReply",
     "LMRequest",
     "LanguageModel",
+    "UnboundLanguageModel",
     "Usage",
     "current_sample",
     "default_language_model",

@@ -19,16 +19,16 @@ def _embedded(settings: Settings) -> Adapter:
     return embedded.adapter_for(settings.model.partition("/")[2])
 
 
-def _litellm(settings: Settings) -> Adapter:
-    """litellm, the door to everything else; nothing of it is imported before the first request."""
-    from synmod.lm.litellm_adapter import LiteLLMAdapter
+def _remote(settings: Settings) -> Adapter:
+    """The door to everything else; nothing of litellm is imported before the first request."""
+    from synmod.lm.providers import LiteLLMAdapter
 
-    return LiteLLMAdapter(settings)
+    return LiteLLMAdapter(settings, native=False)
 
 
-def _litellm_by_hand(settings: Settings) -> Adapter:
-    """litellm in the provider's own protocol, also at an `api_base`."""
-    from synmod.lm.litellm_adapter import LiteLLMAdapter
+def _by_hand(settings: Settings) -> Adapter:
+    """The provider's own protocol, also at an `api_base`."""
+    from synmod.lm.providers import LiteLLMAdapter
 
     return LiteLLMAdapter(settings, native=True)
 
@@ -44,9 +44,9 @@ def adapter_for(settings: Settings, chosen: object = None) -> Adapter:
         ConfigError: `chosen` is neither "litellm" nor an adapter, or there is no such embedded model.
     """
     if chosen is None:
-        return ADAPTERS.get(settings.provider, _litellm)(settings)
+        return ADAPTERS.get(settings.provider, _remote)(settings)
     if chosen == "litellm":
-        return _litellm_by_hand(settings)
+        return _by_hand(settings)
     missing = [name for name in ("name", "version", "send") if not hasattr(chosen, name)]
     if isinstance(chosen, str) or missing:
         got = repr(chosen) if isinstance(chosen, str) else f"{type(chosen).__name__} without {', '.join(missing)}"
@@ -54,4 +54,4 @@ def adapter_for(settings: Settings, chosen: object = None) -> Adapter:
             f"{settings.model}: adapter: got {got}, wanted 'litellm' or an object with name, version and"
             " async send(LMRequest) -> LMReply."
         )
-    return chosen  # pyright: ignore[reportReturnType]  # the protocol was just checked
+    return chosen  # type: ignore[return-value]  # what the protocol asks for was just looked at

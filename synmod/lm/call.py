@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from synmod.leaves.clock import current_clock
 from synmod.errors import BuildError
+from synmod.leaves.clock import current_clock
 from synmod.lm.records import Attempt, LMReply, LMRequest
 from synmod.scope import CallFrame, Usage, ambient, current_call, phase_in
 

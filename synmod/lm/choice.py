@@ -59,7 +59,7 @@ def model_from(model: LanguageModel | str, where: str = "language_model") -> Lan
     """
     if isinstance(model, LanguageModel):
         return model
-    if not isinstance(model, str):
+    if not isinstance(model, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers may be untyped
         raise ConfigError(
             f"{where}: got {type(model).__name__}, wanted a LanguageModel or a string such as 'openai/gpt-4o-mini'."
         )
@@ -101,7 +101,7 @@ def resolve_model(model: LanguageModel | str | None, where: str) -> LanguageMode
     if found is None:
         raise ConfigError(
             f"{where or 'The module'}: no language model. Pass language_model=... to the module, or call"
-            " sm.set_default_language_model('provider/model') (as a statement for the process, with `with` for a block)."
+            " sm.set_default_language_model('provider/model'): as a statement for the process, in `with` for a block."
         )
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
@@ -28,7 +28,7 @@ def check_sample(sample: object) -> int:
 
 
 @contextmanager
-def drawing(sample: int) -> Iterator[None]:
+def drawing(sample: int) -> Generator[None]:
     """Let the model calls of a block be draw number `sample`, unless they say their own.
 
     Args:

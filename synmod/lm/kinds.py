@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from synmod.data.schema import Schema
 from synmod.leaves.frozen import Json
+from synmod.leaves.frozen_types import is_array, is_object
 
 __all__ = ["kind_of", "wanted_kinds"]
 
@@ -22,11 +23,11 @@ _MOST_STEPS: Final = 50
 
 def kind_of(json: Json) -> frozenset[str]:
     """Give the type words of JSON Schema that may hold for a value."""
-    if isinstance(json, dict):
+    if is_object(json):
         return frozenset({"object"})
-    if isinstance(json, list):
+    if is_array(json):
         return frozenset({"array"})
-    return _KINDS.get(type(json), frozenset())
+    return next((kinds for kind, kinds in _KINDS.items() if type(json) is kind), frozenset[str]())
 
 
 def wanted_kinds(schema: Schema) -> frozenset[str]:
@@ -34,9 +35,9 @@ def wanted_kinds(schema: Schema) -> frozenset[str]:
     return _named(schema, schema, _MOST_STEPS) or _CONTAINERS
 
 
-def _named(part: Any, root: Schema, steps: int) -> frozenset[str]:
+def _named(part: Json, root: Schema, steps: int) -> frozenset[str]:
     """Collect the kinds that a part of a schema names, through references and alternatives."""
-    if not isinstance(part, dict) or steps == 0:
+    if not is_object(part) or steps == 0:
         return frozenset()
     kinds = part.get("type")
     if kinds is not None:
@@ -44,10 +45,10 @@ def _named(part: Any, root: Schema, steps: int) -> frozenset[str]:
     if "const" in part:
         return kind_of(part["const"])
     if "enum" in part:
-        return frozenset().union(*map(kind_of, part["enum"]))
+        return frozenset[str]().union(*map(kind_of, part["enum"]))
     reference = part.get("$ref")
     if isinstance(reference, str) and reference.startswith("#/$defs/"):
         name = reference.removeprefix("#/$defs/").replace("~1", "/").replace("~0", "~")
         return _named(root.get("$defs", {}).get(name), root, steps - 1)
-    arms = [arm for key in ("anyOf", "oneOf", "allOf") for arm in part.get(key, ())]
-    return frozenset().union(*[_named(arm, root, steps - 1) for arm in arms[:_MOST_STEPS]])
+    arms: list[Json] = [arm for key in ("anyOf", "oneOf", "allOf") for arm in part.get(key, ())]
+    return frozenset[str]().union(*[_named(arm, root, steps - 1) for arm in arms[:_MOST_STEPS]])

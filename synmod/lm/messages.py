@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Any, Final, NoReturn
 
 from synmod.errors import DataError
-from synmod.leaves.frozen import FrozenDict, Json, frozen
+from synmod.leaves.frozen import FrozenDict, frozen
+from synmod.leaves.frozen_types import fill, is_array, is_object
 from synmod.leaves.suggest import did_you_mean
 
 __all__ = ["Message", "message", "turns"]
@@ -36,7 +37,7 @@ class Message(FrozenDict):
 def message(role: str, content: str) -> Message:
     """Make a turn of text. Trusted: nothing is checked."""
     turn = Message.__new__(Message)
-    dict.update(turn, role=role, content=content)
+    fill(turn, {"role": role, "content": content})
     return turn
 
 
@@ -61,26 +62,24 @@ def turns(messages: Any) -> tuple[Message, ...]:
     """
     if isinstance(messages, str):
         return (message("user", messages),)
-    if isinstance(messages, (dict, bytes)) or hasattr(type(messages), "__synmod_json__"):
-        messages = _unwrapped(messages)
-    if not isinstance(messages, Iterable):
+    items: Iterable[Any] = messages
+    if is_object(messages) or hasattr(messages, "__synmod_json__"):
+        items = _unwrapped(messages)
+    elif isinstance(messages, bytes) or not isinstance(messages, Iterable):
         raise DataError(
             f"messages: got {type(messages).__name__}, wanted a str, ChatMessages, or a list of turns such as {_FORM}."
         )
-    checked = tuple([item if type(item) is Message else _turn(item, index) for index, item in enumerate(messages)])
+    checked = tuple([item if type(item) is Message else _turn(item, index) for index, item in enumerate(items)])
     if not checked:
         raise DataError(f"messages: the list is empty, wanted at least one turn such as {_FORM}.")
     return checked
 
 
-def _unwrapped(messages: Any) -> Any:
-    """Open a data model: `ChatMessages` holds turns, a `ChatMessage` is one."""
-    if isinstance(messages, bytes):
-        return None
+def _unwrapped(messages: Any) -> list[Any]:
+    """Open a data model or its JSON: `ChatMessages` holds turns, a `ChatMessage` is one."""
     json = frozen(messages)
-    if isinstance(json, dict) and "role" not in json and isinstance(json.get("messages"), list):
-        return json["messages"]
-    return [json]
+    inner = json.get("messages") if is_object(json) and "role" not in json else None
+    return inner if is_array(inner) else [json]
 
 
 def _turn(item: Any, index: int) -> Message:
@@ -89,32 +88,31 @@ def _turn(item: Any, index: int) -> Message:
         json = frozen(item)
     except DataError as error:
         raise DataError(f"messages[{index}]: {error}") from None
-    if not isinstance(json, dict):
+    if not is_object(json):
         _refuse(index, f"got {type(item).__name__}", f"a turn such as {_FORM}")
     role = json.get("role")
-    if role not in ROLES:
+    if not isinstance(role, str) or role not in ROLES:
         _refuse(index, f"got role {role!r:.100}", f"one of {', '.join(sorted(ROLES))}.{did_you_mean(role, ROLES)}")
     turn = Message.__new__(Message)
-    dict.update(turn, {key: value for key, value in json.items() if value is not None})
-    dict.setdefault(turn, "content", None)
+    fill(turn, {"role": role, "content": None} | {key: value for key, value in json.items() if value is not None})
     _check_content(turn, index)
     return turn
 
 
 def _check_content(turn: Message, index: int) -> None:
     """A turn holds text, parts of text, or the tool calls of an assistant."""
-    content: Json = turn["content"]
+    content = turn["content"]
     if isinstance(content, str):
         return
     if content is None:
         if turn["role"] == "assistant" and turn.get("tool_calls"):
             return
         _refuse(index, "got no content", "a text")
-    if not isinstance(content, list):
+    if not is_array(content):
         _refuse(index, f"got content of type {type(content).__name__}", "a text")
     for place, part in enumerate(content):
-        if not isinstance(part, dict) or part.get("type") != "text" or not isinstance(part.get("text"), str):
-            kind = part.get("type") if isinstance(part, dict) else type(part).__name__
+        if not is_object(part) or part.get("type") != "text" or not isinstance(part.get("text"), str):
+            kind = part.get("type") if is_object(part) else type(part).__name__
             _refuse(index, f"got content[{place}] of kind {kind!r:.100}", 'parts {"type": "text", "text": ...} only')
 
 

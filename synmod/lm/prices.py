@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from synmod.leaves import aio
+from synmod.leaves.frozen_types import is_object
 from synmod.lm.settings import Settings
 
 __all__ = ["FREE", "ModelPrice", "Price", "list_price"]
@@ -85,9 +86,9 @@ def list_price(model: str) -> Price | None:
     known = _price_list()
     provider, _, name = model.partition("/")
     entry = known.get(model)
-    if not isinstance(entry, Mapping):
+    if not is_object(entry):
         entry = known.get(name)
-        if not isinstance(entry, Mapping) or entry.get("litellm_provider") != provider:
+        if not is_object(entry) or entry.get("litellm_provider") != provider:
             return None
     return _price_of(entry)
 

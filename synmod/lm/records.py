@@ -9,6 +9,7 @@ from typing import Any
 from synmod.data.schema import Schema
 from synmod.errors import DataError, FieldError
 from synmod.leaves.frozen import Json, frozen_dict
+from synmod.leaves.frozen_types import is_array, is_object
 from synmod.leaves.suggest import did_you_mean
 from synmod.lm.messages import Message
 from synmod.scope import Usage
@@ -113,8 +114,7 @@ class LMReply:
         try:
             return json[key]
         except (KeyError, IndexError, TypeError):
-            known = json if isinstance(json, dict) else ()
-            hint = did_you_mean(key, known) if known else f" It is an array of {len(json)}."
+            hint = did_you_mean(key, json) if is_object(json) else f" It is an array of {len(json)}."
             raise FieldError(f"The reply has no {key!r}.{hint}") from None
 
     def get(self, key: str, default: Any = None) -> Any:
@@ -124,13 +124,13 @@ class LMReply:
             DataError: The call had no schema, so the reply is text; or the value is no object.
         """
         json = self._container(key)
-        if not isinstance(json, dict):
+        if not is_object(json):
             raise DataError(f"reply.get({key!r}): the reply is an array; write reply[0].")
         return json.get(key, default)
 
     def _container(self, key: object) -> Any:
         """The JSON object or array of the reply."""
-        if isinstance(self.json, dict | list):
+        if is_object(self.json) or is_array(self.json):
             return self.json
         if self.json is None:
             raise DataError(

@@ -31,7 +31,7 @@ async def send(call: ModelCall, request: LMRequest) -> LMReply:
         else:
             call.requests -= 1
         raise
-    if not isinstance(reply, LMReply):
+    if not isinstance(reply, LMReply):  # pyright: ignore[reportUnnecessaryIsInstance]  # adapters may be untyped
         raise TypeError(f"adapter {call.model.adapter.name!r} gave {type(reply).__name__}, wanted an LMReply.")
     call.attempts.append(Attempt(200, None, call.clock.now() - began, waited))
     return reply
@@ -42,6 +42,6 @@ async def _one_attempt(call: ModelCall, request: LMRequest) -> LMReply:
     limit = call.model.settings.attempt_timeout_s
     if limit is None:
         return await call.model.adapter.send(request)
-    with aio.deadline_scope(limit) as scope:
+    with aio.deadline_scope(limit):
         return await call.model.adapter.send(request)
     raise ModelTimeout(f"no reply within attempt_timeout_s={limit:g}")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 from synmod.errors import ConfigError
 from synmod.leaves.frozen import FrozenDict, Json, frozen
@@ -77,7 +77,7 @@ def checked_settings(
     """Check what a model is made with; every fault is a ConfigError that names the argument."""
     check_model_string(model)
     given = {"api_base": api_base, "headers": headers, "extra_body": extra_body, "adapter": adapter}
-    if name is not None and (not isinstance(name, str) or not name):
+    if name is not None and not _is_text(name):
         raise ConfigError(f"{model}: name: got {name!r:.100}, wanted a text that is not empty.")
     return Settings(
         model=model,
@@ -141,10 +141,10 @@ def _checked_count(model: str, what: str, count: object, least: int) -> int:
     return count
 
 
-def _checked_key(model: str, key: Any) -> ApiKey | None:
+def _checked_key(model: str, key: object) -> ApiKey | None:
     """A key is a text, something that holds one, or something that gives one; it is never shown."""
     if key is None or isinstance(key, str) or hasattr(key, "get_secret_value") or callable(key):
-        return key
+        return cast("ApiKey", key)
     raise ConfigError(f"{model}: api_key: got {type(key).__name__}, wanted a str, a SecretStr, or a callable.")
 
 
@@ -168,21 +168,27 @@ def _checked_base(model: str, base: object) -> str | None:
     )
 
 
-def _checked_headers(model: str, headers: Any) -> Mapping[str, str]:
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _checked_headers(model: str, headers: object) -> Mapping[str, str]:
     """Headers are texts on one line, by name; values are never shown."""
     if not isinstance(headers, Mapping):
         raise ConfigError(f"{model}: headers: got {type(headers).__name__}, wanted a mapping of names to texts.")
-    for name, value in headers.items():
+    given: dict[Any, Any] = dict(cast("Mapping[Any, Any]", headers))
+    for name, value in given.items():
         if not isinstance(name, str) or not isinstance(value, str) or any(sign in name + value for sign in "\r\n\0"):
             raise ConfigError(f"{model}: headers: {name!r:.100} must be a name with a text on one line.")
-    return dict(headers)
+    return given
 
 
-def _checked_price(model: str, price: Any) -> tuple[float, float] | None:
+def _checked_price(model: str, price: object) -> tuple[float, float] | None:
     if price is None:
         return None
-    if isinstance(price, tuple | list) and len(price) == 2:
-        rates = [rate for rate in price if isinstance(rate, int | float) and not isinstance(rate, bool) and rate >= 0]
-        if len(rates) == 2 and max(rates) < float("inf"):
+    if isinstance(price, tuple | list):
+        given = cast("Sequence[Any]", price)
+        rates = [rate for rate in given if isinstance(rate, int | float) and not isinstance(rate, bool) and rate >= 0]
+        if len(given) == len(rates) == 2 and max(rates) < float("inf"):
             return float(rates[0]), float(rates[1])
     raise ConfigError(f"{model}: price: got {price!r:.100}, wanted (usd per million in, usd per million out).")

@@ -20,11 +20,13 @@ async def within_budget(below: Below, call: ModelCall, request: LMRequest) -> LM
         BudgetExceeded: It does not fit; nothing was sent.
         ConfigError: A cost is limited, and nobody knows the price of the model.
     """
-    if call.ambient is None or not call.ambient.budgets:
+    budgets = () if call.ambient is None else call.ambient.budgets
+    if not budgets:
         reply = await below(call, request)
         call.use(_priced(reply.usage, await call.model.price.find()))
         return reply
-    with await _reserved(call, request) as reservation:
+    cost_is_limited = any("cost_usd" in account.limits for account in budgets)
+    with await _reserved(call, request, cost_is_limited) as reservation:
         try:
             reply = await below(call, request)
         except ModelError as error:
@@ -37,12 +39,11 @@ async def within_budget(below: Below, call: ModelCall, request: LMRequest) -> LM
         return reply
 
 
-async def _reserved(call: ModelCall, request: LMRequest) -> Reservation:
+async def _reserved(call: ModelCall, request: LMRequest, cost_is_limited: bool) -> Reservation:
     """Reserve what a request may use; a request that goes on with a counted call is no further call."""
-    limited = any("cost_usd" in account.limits for account in call.ambient.budgets)
     prompt, completion = estimate_tokens(request.messages), request.params.get("max_tokens") or 0
     cost = 0.0
-    if limited:
+    if cost_is_limited:
         price = await call.model.price.find()
         if price is None:
             raise ConfigError(

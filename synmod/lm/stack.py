@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from synmod.lm.spending import within_budget
 from synmod.lm.call import Below, Layer
 from synmod.lm.checking import checked
 from synmod.lm.repairing import readable
 from synmod.lm.reporting import reported
 from synmod.lm.retrying import retried
 from synmod.lm.sending import send
+from synmod.lm.spending import within_budget
 from synmod.lm.timing import in_time
 
 __all__ = ["send_through"]

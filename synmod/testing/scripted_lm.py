@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, cast
 
 from synmod.errors import ConfigError
 from synmod.lm.records import LMRequest
@@ -69,9 +69,9 @@ class ScriptedLM(Double):
         **lm: Any,
     ) -> None:
         super().__init__(self._next, model, latency_s, backoff, lm)
-        by_path = replies if isinstance(replies, Mapping) else {"": replies}
+        by_path = cast("Mapping[str, Any]", replies) if isinstance(replies, Mapping) else {"": replies}
         for path, items in by_path.items():
-            if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
+            if hasattr(items, "keys") or isinstance(items, str | bytes) or not hasattr(items, "__iter__"):
                 where = f"replies[{path!r}]" if by_path is replies else "replies"
                 raise ConfigError(f"ScriptedLM: {where}: got {type(items).__name__}, wanted a list of replies.")
         self._cycle = cycle

@@ -1,0 +1,111 @@
+"""The adapter of litellm: one request out, one reply or one error of ours back."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Final
+
+from synmod.errors import UnavailableError
+from synmod.leaves import aio
+from synmod.leaves.frozen import thaw
+from synmod.lm.failing import unsent
+from synmod.lm.keys import find_key, missing_key
+from synmod.lm.providers.client import EXCHANGE, Exchange, client_for, leave_loop
+from synmod.lm.providers.door import open_door, quiet
+from synmod.lm.providers.errors import as_model_error, explained
+from synmod.lm.providers.reply import reply_from
+from synmod.lm.providers.request import asked, best_level, check_params
+from synmod.lm.providers.route import route_for
+from synmod.lm.records import LMReply, LMRequest
+from synmod.lm.settings import Settings
+
+__all__ = ["LiteLLMAdapter"]
+
+CONNECT_S: Final = 10.0
+_LONGEST_S: Final = 3_600.0  # the layers above end a request earlier
+_NO_KEY: Final = "none"
+
+
+class LiteLLMAdapter:
+    """Talks to a hundred providers through litellm; an OpenAI-compatible server is reached by our own client.
+
+    Args:
+        settings: What the model was made with.
+        native: Whether the provider's own protocol is asked for, also at an `api_base`.
+    """
+
+    __slots__ = ("__weakref__", "_route", "_settings", "handed_out")
+
+    name = "litellm"
+    version = 1
+
+    def __init__(self, settings: Settings, *, native: bool = False) -> None:
+        self._settings = settings
+        self._route = route_for(settings, native=native)
+        self.handed_out: deque[str] = deque(maxlen=8)  # keys of the last requests, to be kept out of texts
+
+    def check(self, request: LMRequest) -> None:  # noqa: ARG002  # what is wrong here is wrong for every request
+        """Refuse at once what cannot work here.
+
+        Raises:
+            UnavailableError: trio runs this code.
+            AuthError: There is no key where one is needed.
+        """
+        if aio.backend() == "trio":
+            raise unsent(UnavailableError("litellm needs asyncio, and trio runs this code."))
+        missing = missing_key(self._settings) if self._route.base is None else None
+        if missing is not None:
+            raise unsent(missing)
+
+    async def send(self, request: LMRequest) -> LMReply:
+        """Send one request."""
+        key = await find_key(self._settings)
+        if key is not None:
+            self.handed_out.append(key)
+        litellm = await open_door()
+        check_params(litellm, self._route, request)
+        arguments = await self._arguments(litellm, request, key)
+        exchange = Exchange(key or _NO_KEY, self._settings.headers, to_base=self._route.base is not None)
+        token = EXCHANGE.set(exchange)
+        try:
+            with quiet():
+                response = await litellm.acompletion(**arguments)
+        except Exception as error:  # noqa: BLE001  # a provider's door: what it raises becomes ours
+            failure = as_model_error(error, exchange.heard)
+        else:
+            return reply_from(response, request, exchange.heard)
+        finally:
+            EXCHANGE.reset(token)
+        # Outside the `except`, so that nothing of the original, which may hold a key, hangs on ours.
+        raise explained(failure, litellm, self._route, asked_for_schema="response_format" in arguments)
+
+    async def aclose(self) -> None:
+        """Close the connections of the running loop, unless another model uses them."""
+        await leave_loop(self)
+
+    async def _arguments(self, litellm: Any, request: LMRequest, key: str | None) -> dict[str, Any]:
+        """Everything that litellm is called with."""
+        import httpx
+
+        settings, route = self._settings, self._route
+        level = request.structured or best_level(litellm, route)
+        limit = settings.attempt_timeout_s or _LONGEST_S
+        arguments = asked(request, level)
+        arguments |= {
+            "model": route.model,
+            "timeout": httpx.Timeout(limit, connect=min(CONNECT_S, limit)),
+            "max_retries": 0,
+            "num_retries": 0,
+            "drop_params": False,
+        }
+        if settings.extra_body:
+            arguments["extra_body"] = thaw(settings.extra_body)
+        if route.base is not None:
+            arguments |= {"api_base": route.base, "allowed_openai_params": list(request.params)}
+        if key is not None or route.base is not None:
+            arguments["api_key"] = key or _NO_KEY
+        if route.own_client:
+            arguments["client"] = await client_for(self, route.base)
+        elif settings.headers:
+            arguments["extra_headers"] = dict(settings.headers)
+        return arguments
