@@ -121,11 +121,8 @@ class _Reader:
             return _POSIX.get(name, _ANYTHING)
         sign = self._take()
         low = self._escape(inside=True) if sign == "\\" else sign
-        if (
-            len(low) != 1
-            or self._pattern[self._at : self._at + 1] != "-"
-            or self._pattern[self._at + 1 : self._at + 2] in ("]", "")
-        ):
+        coming = self._pattern[self._at : self._at + 2]
+        if len(low) != 1 or coming[:1] != "-" or coming in ("-", "-]"):
             return low
         self._at += 1
         sign = self._take()
