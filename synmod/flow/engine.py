@@ -41,7 +41,10 @@ async def run_plan(plan: Plan, inputs: Sequence[Any]) -> Any:
         ready = run.after(step, await run.call(step))
     if ready:
         run.branches = Branches(run.follow)
-        await run.branches.finish(ready)
+        try:
+            await run.branches.finish(ready)
+        finally:
+            del run.branches  # it refers to the run: values are freed by counting, not by the collector
     return map_leaves(lambda ref: run.values[ref.index], plan.outputs)
 
 

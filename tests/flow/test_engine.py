@@ -297,7 +297,7 @@ def test_none_skips_a_step_and_all_its_outputs(any_loop):
         after = Fake("after")
         out = await after(nothing[1]["k"])
         result = await run_graph(x, [nothing, out], number(1))
-        assert after.calls == []
+        assert after.calls == 0
         return result
 
     assert any_loop(main) == [(None, {"k": None}), None]
@@ -393,18 +393,13 @@ async def test_nothing_of_a_run_stays():
     async def fail(_):
         raise ValueError
 
-    plan = plan_of(x, await Fake("join")([await Fake()(x), await Fake()(x)]))
+    plan = plan_of(x, await Fake("join", lambda both: both[0])([await Fake()(x), await Fake()(x)]))
     failing = plan_of(x, [await Fake(work=fail)(x), await Fake()(x)])
     value = number(1)
     gone = weakref.ref(value)
     await run_plan(plan, [value])
-    plan.steps[0].module.calls.clear()
-    plan.steps[1].module.calls.clear()
-    plan.steps[2].module.calls.clear()
     with pytest.raises(ValueError):
         await run_plan(failing, [value])
-    for step in failing.steps:
-        step.module.calls.clear()
     del value
     await asyncio.sleep(0)
     assert gone() is None

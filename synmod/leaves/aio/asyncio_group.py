@@ -144,7 +144,8 @@ class AsyncioGroup:
             if outside is not None:
                 self._host.uncancel()
                 self._host.cancel()  # both matter: the failure is raised, the cancellation arrives at the next wait
-            raise BaseExceptionGroup("failures of concurrent tasks", self._errors) from None
+            errors, self._errors = self._errors, []  # else frames of their tracebacks hold them, through this group
+            raise BaseExceptionGroup("failures of concurrent tasks", errors) from None
         if outside is not None:
             raise outside
         return True
