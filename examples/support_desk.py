@@ -1,0 +1,226 @@
+"""A help desk: every ticket gets a category, an urgency, and a reply; the urgent ones are handed over.
+
+    python examples/support_desk.py [--model provider/name] [--save desk.json]
+
+Reads hand-written tickets in three languages, runs the held-out ones at once, and prints how often category and urgency
+are right for three states of the same program: as it comes, with rule lines in its instructions, and with rule lines
+and examples. Then it shows the calls behind one ticket, saves the program, and loads it in a fresh process.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+import synmod as sm
+
+TICKETS = Path(__file__).parent / "data" / "tickets.jsonl"
+CATEGORIES = {
+    "billing": "payments, invoices, refunds",
+    "shipping": "orders on their way",
+    "technical": "something does not work",
+    "account": "login, users, personal data",
+    "feedback": "praise, blame, wishes",
+}
+
+
+class Ticket(sm.DataModel):
+    """What a customer wrote."""
+
+    text: str
+
+
+class Urgency(sm.DataModel):
+    """How soon somebody must look at it."""
+
+    urgency: Literal["low", "normal", "high"] = sm.Field(description="high: harm is done while nobody answers")
+
+
+class Escalation(sm.DataModel):
+    """A ticket that a person takes over."""
+
+    team: str
+    reason: str
+
+
+class Reply(sm.DataModel):
+    """What the desk answers."""
+
+    category: str
+    urgency: str
+    answer: str
+    handed_to: str | None = None
+
+
+@sm.register(package="support_desk")
+class Escalate(sm.Module):
+    """Hands urgent tickets to a team; gives None where nothing is to escalate."""
+
+    def __init__(self, team: str = "duty officer", **kwargs):
+        super().__init__(**kwargs)
+        self.team = team
+
+    async def build(self, inputs):
+        """The level that counts as urgent is part of the program, so that it can be trained and saved."""
+        levels = inputs.get_schema()["properties"]["urgency"]["enum"]
+        self.level = self.add_variable(levels[-1], schema={"enum": levels}, name="level")
+
+    async def call(self, inputs: Urgency) -> Escalation:
+        if inputs["urgency"] != self.level.value:
+            return None
+        return Escalation(team=self.team, reason=f"urgency is {inputs['urgency']}")
+
+
+@sm.register(package="support_desk")
+class WriteReply(sm.Module):
+    """Puts the reply together from what is known of the ticket."""
+
+    async def call(self, known, escalation: Escalation | None = None) -> Reply:
+        category, urgency = known["choice"], known["urgency"]
+        if escalation is None:
+            answer, team = f"Thank you, our {category} team will look at it.", None
+        else:
+            team = escalation["team"]
+            answer = f"Thank you, this cannot wait: our {team} is on it now."
+        return Reply(category=category, urgency=urgency, answer=answer, handed_to=team)
+
+
+@sm.compose
+async def desk(ticket: Ticket):
+    """A help desk."""
+    category = await sm.Decision(CATEGORIES, with_thinking=False, name="category")(ticket)
+    urgency = await sm.Generator(Urgency, name="urgency")(ticket)  # runs beside the decision: both wait for the ticket
+    escalation = await Escalate(name="escalate")(urgency)  # None for most tickets, and flows on as None
+    return await WriteReply(name="reply")(category + urgency, escalation)
+
+
+CATEGORY_RULES = """
+billing: charged, charge, invoice, invoices, payment, payments, refund, refunded, bill, billed, paid, pay, price, fee
+billing: vat, tax, discount, code, credit card, bank, plan costs, subscription, monthly, cheaper, took, money, purchase
+billing: rechnung, rechnungen, abgebucht, zurücküberweisen, tarif, steuer, gutschein, euro, euros
+billing: cobrado, pagos, pago, tarjeta, devuelvan, suscripción, factura
+shipping: parcel, order, orders, delivery, deliver, delivered, courier, driver, tracking, shipped, depot, box, crushed
+shipping: arrived, lost, moved, adress, address is, redirected, supposed to come, chairs, neighbours
+shipping: paket, zoll, versand, lieferung, angekommen, pedido, repartidor, paquete, recoger, tienda
+technical: app, error, update, closes, crash, crashes, upload, file, export, button, firefox, chrome, print, printing
+technical: api, timeouts, sync, calendar, notifications, phone, freeze, computer, search, page, settings, theme, shortcut
+technical: stürzt, version, drucken, tabelle, schrift, página, sistema, blanco, guardar, borra, not work, worked
+account: account, accounts, password, login, log in, logged in, sign-in, locked, unlock, reset, team, colleague, users
+account: email address, invite, admin, rights, delete my, merge, konto, passwort, e-mail-adresse, profil, gehackt, sperren
+account: cuenta, contraseña, entrar, perfil, idioma
+feedback: thank you, wonderful, wish, would be great, beautiful, liked, love, suggestion, friendly, stars, honestly
+feedback: slower, survey, mad, let us, widget, why is there no, lob, geholfen, fände, gut, enttäuscht, früher
+feedback: encanta, estaría bien, elegir
+"""
+URGENCY_RULES = """
+high: today, tomorrow, this morning, right now, hour, hospital, shop is down, losing, block it, backup, hacked, empty
+high: sofort, heute, gehackt, medikamentenkühlbox, minus, ya, clientes
+normal: wrong, charged, error, broken, missing, not, twice, still, cannot, never, nothing, closes, lost, expired, delete
+normal: nicht, falsch, stürzt, fehlt, obwohl, enttäuscht, vergessen, no, blanco, mojado, dos veces
+low: could, can i, can two, what, is there, is it possible, how can, do you also, please add, shortcut, suggestion, wish
+low: would be great, wonderful, beautiful, friendly, stars, why is there no, where do i, next time, cheaper
+low: können sie, wie lange, wie ändere, gibt es, lob, fände, puedo, se puede, quiero, encanta, estaría
+"""
+
+
+def read_tickets(split):
+    """The rows of one split, in order."""
+    rows = [json.loads(line) for line in TICKETS.read_text(encoding="utf-8").splitlines()]
+    return [row for row in rows if row["split"] == split]
+
+
+async def answer_all(program, rows, label):
+    """Run the program on all rows at once; the results come in the order of the rows."""
+    answers = []
+    async with sm.map_concurrently(program, [Ticket(text=row["text"]) for row in rows]) as results:
+        async for reply in results:
+            answers.append(reply.to(Reply))
+            print(f"\r{label}: {len(answers)} of {len(rows)} tickets", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return answers
+
+
+def accuracy(rows, answers, field):
+    """Share and counts of right answers, as text."""
+    right = sum(row[field] == getattr(reply, field) for row, reply in zip(rows, answers, strict=True))
+    return f"{right / len(rows):.2f} ({right} of {len(rows)})"
+
+
+def states(program):
+    """The three states of the program's Variables, by name; rules and examples come from train rows alone."""
+    train = read_tickets("train")
+    chosen = train[::2]  # every second row: 40 of 80
+    category, urgency = program.get_module("category"), program.get_module("urgency")
+    bare = {"category/instructions": category.instructions.value, "urgency/instructions": urgency.instructions.value}
+    rules = {
+        "category/instructions": bare["category/instructions"] + CATEGORY_RULES,
+        "urgency/instructions": bare["urgency/instructions"] + URGENCY_RULES,
+    }
+    examples = {
+        "category/examples": [
+            {"inputs": {"text": row["text"]}, "outputs": {"choice": row["category"]}} for row in chosen
+        ],
+        "urgency/examples": [
+            {"inputs": {"text": row["text"]}, "outputs": {"urgency": row["urgency"]}} for row in chosen
+        ],
+    }
+    return {"bare": bare, "rules": rules, f"rules and {len(chosen)} examples": rules | examples}
+
+
+async def compare(program, rows):
+    """Answer all rows in each state; a state is laid over the program, which itself stays as it is."""
+    print(f"{len(rows)} held-out tickets")
+    for label, state in states(program).items():
+        with sm.using(program, state):
+            answers = await answer_all(program, rows, label)
+        category, urgency = accuracy(rows, answers, "category"), accuracy(rows, answers, "urgency")
+        print(f"  {label:<24} category {category}   urgency {urgency}")
+
+
+async def show_one(program, row):
+    """Print the calls behind one ticket, with the tokens of each."""
+    with sm.trace() as trace:
+        reply = await program(Ticket(text=row["text"]))
+    print(f"\n{row['text']}\n  -> {reply.prettify_json()}\n\n{trace}")
+
+
+async def answer_file(path, model):
+    """Load a saved desk and print its replies as JSON lines: what the fresh process does."""
+    sm.set_default_language_model(model)
+    program = sm.load(path)
+    for reply in await answer_all(program, read_tickets("heldout"), "loaded"):
+        print(reply.model_dump_json())
+
+
+async def main(model, path):
+    """Everything, in order."""
+    sm.set_default_language_model(model)
+    heldout = read_tickets("heldout")
+    await compare(desk, heldout)
+    *_, best = states(desk).values()
+    sm.update(desk, best)
+    urgent = next(row for row in heldout if row["urgency"] == "high")
+    await show_one(desk, urgent)
+
+    desk.save(path)
+    here = [reply.model_dump_json() for reply in await answer_all(desk, heldout, "saved")]
+    command = [sys.executable, __file__, "--model", model, "--load", str(path)]
+    there = subprocess.run(command, check=True, capture_output=True, text=True, encoding="utf-8").stdout.splitlines()
+    print(f"\nsaved {path.stat().st_size:,} bytes; a fresh process gives", end=" ")
+    print("equal answers" if here == there else "DIFFERENT answers", f"({len(there)} of {len(heldout)})")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default="embedded/nearest", help="provider/name; the default needs no key")
+    parser.add_argument("--save", type=Path, help="where to keep the saved program (default: nowhere)")
+    parser.add_argument("--load", type=Path, help="answer with a saved program instead, as JSON lines")
+    arguments = parser.parse_args()
+    if arguments.load:
+        sm.run(answer_file, arguments.load, arguments.model)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            sm.run(main, arguments.model, arguments.save or Path(folder, "desk.json"))
