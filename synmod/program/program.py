@@ -17,6 +17,8 @@ from synmod.module.arguments import unknown_keyword
 from synmod.module.inputs import no_call, where
 from synmod.module.sealing import seal
 from synmod.program.graph_of import check_place, take_graph, wiring_of
+from synmod.registry import register_own
+from synmod.registry import register_own
 from synmod.scope import FRAME, current_call, nearest_live
 from synmod.tree import walk
 
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 _ACCEPTED = ["inputs", "outputs", "name", "description", "trainable", "hooks"]
 
 
+@register_own()
+@register_own()
 class Program(Module):
     """A program: a graph of modules between inputs and outputs, or a subclass with `call`.
 

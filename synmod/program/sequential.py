@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from synmod.blocks import Lambda
 from synmod.data.model import DataModel
 from synmod.data.symbol import SymbolicDataModel
 from synmod.errors import ConfigError, GraphError
@@ -15,8 +14,11 @@ from synmod.leaves.aio import Suspended, drive
 from synmod.module import Module, build
 from synmod.module.config import from_config
 from synmod.module.sealing import refuse_if_sealed
+from synmod.program.function_member import FunctionMember
 from synmod.program.input import Input
+from synmod.registry import register_own
 from synmod.program.program import Program
+from synmod.registry import register_own
 
 if TYPE_CHECKING:
     from synmod.scope import Hook
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 Member = Module | Callable[..., Any] | SymbolicDataModel
 
 
+@register_own()
+@register_own()
 class Sequential(Program):
     """Members in a row: each gets the output of the one before, whole.
 
@@ -51,7 +55,7 @@ class Sequential(Program):
     Source: Keras `Sequential`; differs: an Input builds at once, functions are members too.
     """
 
-    __slots__ = ("_lambdas",)
+    __slots__ = ("_functions",)
     _is_module_base: ClassVar[bool] = True
 
     def __init__(
@@ -112,7 +116,7 @@ class Sequential(Program):
             return inputs[0] if len(inputs) == 1 else inputs or None
         value: Any = None
         for index, member in enumerate(self.members):
-            callee = member if isinstance(member, Module) else self._lambda(member)
+            callee = self._callee(member)
             value = await (callee(value) if index else callee(*inputs, **named))
         return value
 
@@ -130,6 +134,10 @@ class Sequential(Program):
         made.input_spec = _as_input(members[0])
         made._recorded(lambda known: [members[0], *known])
         return made
+
+    def get_build_config(self) -> dict[str, Any] | None:
+        """What a file needs to know that it was built; the members know their schemas."""
+        return {"schemas_dict": {}} if self._record.sealed else None
 
     def _own_inputs(self) -> tuple[Any, ...]:
         """What `sm.build` builds it on: its Input."""
@@ -169,15 +177,17 @@ class Sequential(Program):
             members = change(list(arguments.get("members", ())))
             self._record.arguments = {**arguments, "members": members}
 
-    def _lambda(self, function: Callable[..., Any]) -> Module:
-        """The module through which a plain callable is called, made once."""
-        lambdas: dict[Any, Module] | None = getattr(self, "_lambdas", None)
-        if lambdas is None:
-            lambdas = {}
-            object.__setattr__(self, "_lambdas", lambdas)
-        if id(function) not in lambdas:
-            lambdas[id(function)] = Lambda(function)
-        return lambdas[id(function)]
+    def _callee(self, member: Module | Callable[..., Any]) -> Callable[..., Any]:
+        """What is called for a member: itself, or what calls a plain function, made once."""
+        if isinstance(member, Module):
+            return member
+        functions: dict[int, FunctionMember] | None = getattr(self, "_functions", None)
+        if functions is None:
+            functions = {}
+            object.__setattr__(self, "_functions", functions)
+        if id(member) not in functions:
+            functions[id(member)] = FunctionMember(member)
+        return functions[id(member)]
 
     def _build_now(self) -> None:
         """Build on the Input, if no build waits; otherwise the first call builds."""
