@@ -12,7 +12,7 @@ from synmod.errors import ArgumentError
 T = TypeVar("T")
 
 
-def _seed_text(seed: int, step: int, purpose: str) -> str:
+def _seed_text(seed: object, step: object, purpose: object) -> str:
     """Write the name of a random choice."""
     for name, number in (("seed", seed), ("step", step)):
         if not isinstance(number, int) or isinstance(number, bool):

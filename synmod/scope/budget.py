@@ -7,7 +7,7 @@ from numbers import Real
 
 from synmod.errors import ArgumentError
 from synmod.scope.ambient import Entered, ambient, enter, leave, take_entry
-from synmod.scope.frame import current_call
+from synmod.scope.frame import place_name
 from synmod.scope.spending import Account, Reservation, Spent, reserve_in
 
 
@@ -63,7 +63,7 @@ def _limit(name: str, value: object) -> float:
     return value  # type: ignore[return-value]
 
 
-def reserve(calls: int = 1, tokens: int = 0, cost_usd: float = 0.0, *, where: str | None = None) -> Reservation:
+def reserve(calls: int = 1, tokens: int = 0, cost_usd: float = 0.0, *, where: str = "") -> Reservation:
     """Reserve room for a request in all budgets that enclose it.
 
     Args:
@@ -85,10 +85,7 @@ def reserve(calls: int = 1, tokens: int = 0, cost_usd: float = 0.0, *, where: st
     """
     record = ambient()
     accounts = () if record is None else record.budgets
-    if where is None:
-        frame = current_call()
-        where = "" if frame is None else frame.path
-    return reserve_in(accounts, Spent(calls, tokens, cost_usd), where)
+    return reserve_in(accounts, Spent(calls, tokens, cost_usd), place_name(where))
 
 
 def cost_is_limited() -> bool:

@@ -208,3 +208,11 @@ def current_call() -> CallFrame | None:
     Source: Synalinks' call context, trio's current task.
     """
     return nearest_live(FRAME.get())
+
+
+def place_name(where: CallFrame | str | None = None) -> str:
+    """Name a place for an error: by its path; the entry call, whose path is empty, by its name; "" outside of calls."""
+    if isinstance(where, str) and where:
+        return where
+    frame = where if isinstance(where, CallFrame) else current_call()
+    return "" if frame is None else frame.path or frame.name

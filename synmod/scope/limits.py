@@ -10,7 +10,7 @@ from synmod.errors import ArgumentError
 from synmod.leaves.aio import DeadlineScope, deadline_scope, in_task
 from synmod.scope.ambient import Ambient, Entered, ambient, enter, leave, take_entry
 from synmod.scope.deadline import Deadline
-from synmod.scope.frame import CallFrame, current_call
+from synmod.scope.frame import CallFrame, current_call, place_name
 
 
 class deadline:  # noqa: N801  # read as a word: `with sm.deadline(2):`
@@ -101,10 +101,7 @@ class PlainLimit:
 
 def _place(limit: Deadline) -> str:
     """Tell the path that was waiting: the innermost call that the end of the time cancelled."""
-    if limit.waiting is not None:
-        return limit.waiting
-    frame = current_call()
-    return "" if frame is None else frame.path
+    return place_name(current_call()) if limit.waiting is None else limit.waiting
 
 
 def note_waiting(where: CallFrame | str) -> None:
@@ -112,7 +109,7 @@ def note_waiting(where: CallFrame | str) -> None:
     record = ambient()
     limit = None if record is None else record.deadline
     if limit is not None and limit.waiting is None and limit.is_over:
-        limit.waiting = where if isinstance(where, str) else where.path
+        limit.waiting = place_name(where)
 
 
 def check_deadline(where: CallFrame | str, record: Ambient | None = None) -> None:
@@ -128,7 +125,7 @@ def check_deadline(where: CallFrame | str, record: Ambient | None = None) -> Non
     record = record or ambient()
     limit = None if record is None else record.deadline
     if limit is not None and limit.is_over:
-        raise limit.exceeded(where if isinstance(where, str) else where.path)
+        raise limit.exceeded(place_name(where))
 
 
 def time_left() -> float | None:

@@ -36,7 +36,7 @@ def tasks_of_loop():
     """What still runs beside this task."""
     if backend() == "trio":
         return len(trio.lowlevel.current_task().child_nurseries)
-    return len([task for task in asyncio.all_tasks() if task.get_coro().__name__ not in ("main", "eager")])
+    return len([task for task in asyncio.all_tasks() if task.get_coro().__name__ not in ("main", "eager", "wrapper")])
 
 
 # -- which library ---------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ class InContext:
         result = run(self._function, *self._args)
         if not isawaitable(result):
             return result
-        coroutine = result if hasattr(result, "send") else _awaited(result)
+        coroutine: Any = result if hasattr(result, "send") else _awaited(result)
         step: Callable[..., Any] = coroutine.send
         value: Any = None
         while True:

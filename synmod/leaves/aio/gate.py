@@ -43,7 +43,7 @@ class Gate:
         """Let the first waiter through."""
         while self._waiters:
             waiter = self._waiters.popleft()
-            if not isinstance(waiter, asyncio.Future):
+            if not asyncio.isfuture(waiter):
                 waiter.set()
                 return
             if not waiter.done():
