@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from synmod.errors import DataError
 from synmod.leaves.frozen import Json, frozen
 from synmod.leaves.paths import path_str
-from synmod.lm import LanguageModel
+from synmod.lm import LanguageModel, UnboundLanguageModel
 from synmod.module import Module
 from synmod.registry import id_of
 from synmod.saving.attribute_names import AttributeNames
@@ -18,7 +18,6 @@ from synmod.saving.module_record import module_record
 from synmod.saving.problems import Problems, unregistered
 from synmod.saving.tables import DataModelTable, LanguageModelTable
 from synmod.saving.terms import Place, TermWriter
-from synmod.saving.unbound import Unbound
 from synmod.saving.views import MISSING, NodeView, node_view, plain, variable_view
 from synmod.tree.def_reader import DefReader
 from synmod.tree.defs import NodeDef, NodeRef, VariableRef
@@ -179,14 +178,14 @@ class _GraphWriter:
 
     def _config_of_model(self, model: Any) -> Json:
         """Write the config of a registered class of language models, as the class itself tells it."""
-        if isinstance(model, Unbound):
-            config, name = model.config or {}, model.saved_name
+        get_config = getattr(type(model), "get_config", None)
+        if isinstance(model, UnboundLanguageModel):
+            config = model.record()["config"]
+        elif get_config is None:
+            return None
         else:
-            get_config = getattr(type(model), "get_config", None)
-            if get_config is None:
-                return None
-            config, name = get_config(model), model.name
-        place = Place("", f"language model {name!r}")
+            config = get_config(model)
+        place = Place("", f"language model {model.name!r}")
         return {key: self.terms.term(value, place) for key, value in config.items()}
 
 

@@ -26,9 +26,10 @@ def flow_record(flow: FlowGraph, children: Mapping[str | int, Any], visit: Visit
         visit: The program, for messages.
         writer: The document.
     """
-    symbols: list[Json] = []
-    for symbol in flow.symbols:
-        symbols.append({"data_model": writer.data_model(symbol), "name": symbol.name, "optional": symbol.optional})
+    symbols = [
+        {"data_model": writer.data_model(symbol), "name": symbol.name, "optional": symbol.optional}
+        for symbol in flow.symbols
+    ]
     return {
         "symbols": symbols,
         "inputs": writer.terms.term(flow.inputs, Place(visit, "inputs")),

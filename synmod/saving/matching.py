@@ -19,7 +19,7 @@ from synmod.tree.containers import take_apart
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
-    from synmod.saving.plan import NodeEntry, Plan
+    from synmod.saving.plan import Plan
 
 __all__ = ["Match"]
 
@@ -82,7 +82,7 @@ class Match:
         self.nodes[index] = live
         if not entry.impl.is_module:
             return _same_json(entry.record["metadata"], entry.impl.flatten(live)[1])
-        config = _config_of(entry, live)
+        config = _config_of(live)
         terms = entry.record["config"]
         if config is None or config.keys() != terms.keys():
             return False
@@ -145,7 +145,7 @@ class Match:
             return False
 
 
-def _config_of(entry: NodeEntry, live: Any) -> dict[str, Any] | None:
+def _config_of(live: Any) -> dict[str, Any] | None:
     """The arguments of a live module; None where they are not known."""
     try:
         return live.get_config()

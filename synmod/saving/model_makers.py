@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.errors import ArgumentError, SynmodError
 from synmod.leaves.suggest import did_you_mean
-from synmod.lm import LanguageModel, model_from
+from synmod.lm import LanguageModel, UnboundLanguageModel, model_from
 from synmod.saving.faults import load_fault
-from synmod.saving.unbound import unbound_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -16,6 +15,9 @@ if TYPE_CHECKING:
     from synmod.leaves.frozen import Json
 
 __all__ = ["made_model", "supplied_models"]
+
+_ANY_MODEL = "unbound/model"
+"""The model string of a model of which the file holds nothing but the name."""
 
 _TAKEN = ("attempts", "timeout_s", "repairs", "structured")
 
@@ -74,13 +76,15 @@ def made_model(name: str, record: dict[str, Json], cls: type | None, decode: Cal
         LoadError: The class does not take what the record holds.
     """
     if record["type"] is None:
-        return unbound_model(name, record, "what a class that nobody registered was made with", {}, None)
+        return UnboundLanguageModel(
+            name, {**record, "model": _ANY_MODEL}, ["a model of a class that is not registered"]
+        )
     config = record.get("config")
     arguments = None if config is None else {key: decode(term) for key, term in config.items()}
     settings = {key: record[key] for key in ("model", *_TAKEN)} | record["defaults"]
     if cls is None or record["supply"]:
-        needs = ", ".join(record["supply"]) or f"the class {record['type']}, which is not registered here"
-        return unbound_model(name, record, needs, settings, arguments)
+        needs = [*record["supply"], *([f"the class {record['type']!r}"] if cls is None else [])]
+        return UnboundLanguageModel(name, record if config is None else {**record, "config": arguments}, needs)
     if name != record["model"]:
         settings["name"] = name
     try:

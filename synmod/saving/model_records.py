@@ -6,12 +6,11 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from synmod.leaves.suggest import did_you_mean
-from synmod.lm import SAMPLING, LanguageModel
+from synmod.lm import SAMPLING, LanguageModel, UnboundLanguageModel
 from synmod.lm.settings import STRUCTURED
 from synmod.registry import id_of
 from synmod.saving.document import check_fields
 from synmod.saving.faults import malformed, shown
-from synmod.saving.unbound import Unbound
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,9 +45,11 @@ def record_of(
         problems: Takes what could not be loaded again.
         config_of: Writes the config of a registered subclass, or of an unbound model, as terms.
     """
-    adapter = model.adapter
-    if isinstance(adapter, Unbound):
-        return adapter.record if adapter.config is None else {**adapter.record, "config": config_of(adapter)}
+    if isinstance(model, UnboundLanguageModel):
+        kept = model.record()
+        if kept["type"] is None:
+            return {"type": None}
+        return {**kept, "config": config_of(model)} if kept.get("config") is not None else kept
     public_id = id_of(type(model))
     if public_id is None:
         return {"type": None}
