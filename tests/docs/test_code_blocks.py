@@ -1,0 +1,49 @@
+"""Every Python block of the README and the docs runs, offline, and prints what the page says it prints.
+
+The blocks of one page run in one namespace, in order. A `text` block that follows a Python block is its output; a line
+`...` in it stands for any lines.
+"""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "pages").rglob("*.md"))]
+_BLOCK = re.compile(r"^```(python|text)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks_of(page):
+    """(line, code, expected output or None) of each Python block of a page."""
+    text = page.read_text(encoding="utf-8")
+    found = []
+    for match in _BLOCK.finditer(text):
+        kind, body = match.groups()
+        if kind == "python":
+            found.append([text.count("\n", 0, match.start()) + 2, body, None])
+        elif found and found[-1][2] is None:
+            found[-1][2] = body
+    return found
+
+
+def matches(expected, printed):
+    """Whether `printed` is what a page shows, `...` standing for any lines."""
+    pattern = ".*".join(re.escape(part.strip("\n")) for part in re.split(r"^\.\.\.$", expected, flags=re.MULTILINE))
+    return re.fullmatch(pattern, printed.strip("\n"), re.DOTALL) is not None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch):
+    """And their output is the one shown."""
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "__main__"}
+    for line, code, expected in blocks_of(page):
+        printed = io.StringIO()
+        compiled = compile("\n" * (line - 1) + code, str(page), "exec")
+        with contextlib.redirect_stdout(printed):
+            exec(compiled, namespace)
+        if expected is not None:
+            assert matches(expected, printed.getvalue()), f"{page.name}:{line} printed\n{printed.getvalue()}"
