@@ -8,7 +8,6 @@ from synmod.data import ops
 from synmod.data.symbol import SymbolicDataModel
 from synmod.data.typed import validator_faults
 from synmod.data.value import wrap
-from synmod.errors import CallError
 from synmod.leaves.frozen import frozen
 
 if TYPE_CHECKING:
@@ -59,20 +58,6 @@ class Asking(NamedTuple):
         if model is not None:
             validator_faults(model, json, "the reply")
         return wrap(json, self.output._schema, model, self.output._label)
-
-
-def only_data_model(inputs: Any, where: str) -> Any:
-    """Return the one data model that a prompt is rendered for.
-
-    Raises:
-        CallError: It is a list, tuple or dict of data models.
-    """
-    if isinstance(inputs, (list, tuple, dict)):
-        raise CallError(
-            f"{where}: takes one data model, got a {type(inputs).__name__} of them: put them together first, "  # pyright: ignore[reportUnknownArgumentType]
-            "with sm.ops.concat(a, b) or a + b."
-        )
-    return inputs
 
 
 def _spoken(reply: LMReply) -> JsonDataModel[Any]:

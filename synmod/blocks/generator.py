@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, cast, overload
 
 from pydantic import BaseModel
 from typing_extensions import TypeVar
 
-from synmod.blocks.asking import Asking, only_data_model
+from synmod.blocks.asking import Asking
 from synmod.blocks.examples_schema import examples_schema
 from synmod.blocks.options import KEYWORDS, checked_params
 from synmod.data.declare import schema_of
 from synmod.data.symbol import declaration, symbol
+from synmod.errors import CallError, SchemaError
 from synmod.leaves.frozen import frozen
 from synmod.lm import LanguageModel, model_from, resolve_model
 from synmod.lm.draws import check_sample
@@ -94,6 +95,9 @@ class Generator(Module, Generic[M]):
     _graph_ignored: ClassVar[frozenset[str]] = frozenset({"_asking", "output_spec"})
     _keywords: ClassVar[tuple[str, ...]] = KEYWORDS
 
+    language_model: LanguageModel | None = None
+    """The model that is called; None for the default of the calling context."""
+
     if TYPE_CHECKING:
 
         @overload
@@ -158,7 +162,8 @@ class Generator(Module, Generic[M]):
             settings["sample"] = check_sample(sample)
         if structured is not None:
             settings["structured"] = check_structured(structured, kind)
-        self.language_model = None if language_model is None else model_from(language_model, f"{kind}: language_model")
+        if language_model is not None:
+            self.language_model = model_from(language_model, f"{kind}: language_model")
         output, asked = _output_of(data_model, schema, kind)
         layout = Layout(asked, template, prompt, system_from_inputs=system_from_inputs)
         self._asking = Asking(asked, output, layout, settings, return_inputs)
@@ -196,14 +201,18 @@ class Generator(Module, Generic[M]):
         """
         model = self.language_model
         if not isinstance(model, LanguageModel):
-            model = resolve_model(model, self.path or self.name)
+            model = resolve_model(model, self._where)
         asking = self._asking
         reply = await model(self._prompt_for(inputs), asking.schema, **asking.settings)
-        return asking.result_of(inputs, asking.read(reply))
+        try:
+            outputs = asking.read(reply)
+        except SchemaError as error:
+            raise SchemaError(f"{self._where}: {error}", error.errors) from None
+        return asking.result_of(inputs, outputs)
 
     async def compute_output_spec(self, inputs: Any) -> SymbolicDataModel:
         """The output as a symbol: declared, and with `return_inputs` after the fields of the inputs."""
-        only_data_model(inputs, self.path or self.name)
+        self._refuse_nest(inputs)
         return self._asking.result_of(inputs, self._asking.output)
 
     def render(self, inputs: DataModel | JsonDataModel[Any]) -> list[ChatMessage]:
@@ -233,12 +242,24 @@ class Generator(Module, Generic[M]):
 
     def _prompt_for(self, inputs: Any) -> list[Message]:
         """Render the prompt with the Params as they are now."""
+        self._refuse_nest(inputs)
         return self._asking.layout.render(
-            self.instructions.value,
-            self.examples.value,
-            frozen(only_data_model(inputs, self.path or self.name)),
-            schema_of(inputs),
+            self.instructions.value, self.examples.value, frozen(inputs), schema_of(inputs)
         )
+
+    def _refuse_nest(self, inputs: Any) -> None:
+        """Raise CallError for a list, tuple or dict of data models: a prompt is rendered for one."""
+        if isinstance(inputs, (list, tuple, dict)):
+            nest = cast("object", inputs)
+            raise CallError(
+                f"{self._where}: takes one data model, got a {type(nest).__name__} of them; put them together first, "
+                "with sm.ops.concat(a, b) or a + b."
+            )
+
+    @property
+    def _where(self) -> str:
+        """How messages name this module."""
+        return self.path or self.name
 
 
 def _output_of(data_model: Any, schema: Json, kind: str) -> tuple[SymbolicDataModel, Schema | None]:
