@@ -10,6 +10,7 @@ from pydantic_core import PydanticSerializationError
 
 from synmod.data.declared_fields import has_own_serializer, name_of_field, refuse_unsound_fields
 from synmod.data.dumps import frozen_fields
+from synmod.data.in_place import lost_bool, written_names
 from synmod.data.pydantic_schema import UnwritableField, written_schema
 from synmod.data.rooted import properties_of
 from synmod.data.schema import Schema, schema_from, trusted_schema
@@ -26,14 +27,16 @@ class Declared:
     Attributes:
         schema: The schema.
         checks_dumps: Whether every dump is checked whole.
+        names: Names of fields by the keys under which they are written.
         fields: Schemas of fields whose values could be edited in place, as far as they were met.
     """
 
-    __slots__ = ("checks_dumps", "fields", "schema")
+    __slots__ = ("checks_dumps", "fields", "names", "schema")
 
-    def __init__(self, schema: Schema, checks_dumps: bool) -> None:
+    def __init__(self, schema: Schema, checks_dumps: bool, names: dict[str, str]) -> None:
         self.schema = schema
         self.checks_dumps = checks_dumps
+        self.names = names
         self.fields: dict[str, Schema] = {}
 
     def field(self, key: str) -> Schema:
@@ -86,7 +89,13 @@ def dump_and_schema(instance: BaseModel) -> tuple[FrozenDict, Schema]:
     for key in nested:  # checked when they were assigned, but not when they were edited in place
         if not is_valid(declared.field(key), json[key]):
             _check(cls, declared.schema, json)
+        lost = lost_bool(instance.__dict__.get(declared.names[key]), json[key], key)
+        if lost:
+            raise DataError(f"{cls.__name__}: {_EDITED}: {lost}: a bool stands where another type was declared")
     return json, declared.schema
+
+
+_EDITED: Final = "the instance does not satisfy its own schema"
 
 
 def _check(cls: type[BaseModel], schema: Schema, json: Any) -> None:
@@ -94,7 +103,7 @@ def _check(cls: type[BaseModel], schema: Schema, json: Any) -> None:
     found = problems(schema, json)
     if found:
         faults = "; ".join(f"{p.pointer or 'the whole'}: wanted {p.wanted}, got {p.got}" for p in found)
-        raise DataError(f"{cls.__name__}: the instance does not satisfy its own schema: {faults}")
+        raise DataError(f"{cls.__name__}: {_EDITED}: {faults}")
 
 
 def _declared(cls: type[BaseModel]) -> Declared:
@@ -113,7 +122,7 @@ def _declared(cls: type[BaseModel]) -> Declared:
     except PydanticUserError as error:
         raise SchemaError(f"{cls.__name__}: {error.message}") from error
     schema = schema_from(plain, root="any")
-    kept = Declared(schema, _must_check(cls))
+    kept = Declared(schema, _must_check(cls), written_names(cls))
     setattr(cls, _KEPT, kept)
     return kept
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from synmod.data.field_faults import positional
 from synmod.data.model import DataModel
+from synmod.data.own_models import TOLD_BRIEFLY, positional
 from synmod.registry import register_own
 
 
@@ -27,6 +27,8 @@ class TextPart(DataModel):
 
     Source: OpenAI's chat completions.
     """
+
+    model_config = TOLD_BRIEFLY
 
     type: Literal["text"]
     text: str
@@ -65,6 +67,8 @@ class ImagePart(DataModel):
     Source: OpenAI's chat completions.
     """
 
+    model_config = TOLD_BRIEFLY
+
     type: Literal["image_url"]
     image_url: ImageAddress
 
@@ -101,6 +105,8 @@ class AudioPart(DataModel):
 
     Source: OpenAI's chat completions.
     """
+
+    model_config = TOLD_BRIEFLY
 
     type: Literal["input_audio"]
     input_audio: AudioBytes
@@ -140,6 +146,8 @@ class FilePart(DataModel):
 
     Source: OpenAI's chat completions.
     """
+
+    model_config = TOLD_BRIEFLY
 
     type: Literal["file"]
     file: FileContent

@@ -55,7 +55,7 @@ def _fault_of(name: str, field: Mapping[str, Any]) -> str | None:
         )
     if field.get("serialization_exclude") or field.get("serialization_exclude_if") is not None:
         return "it is excluded from the JSON (`exclude`): leave it out of the model, or use a private attribute."
-    if any(node.get("type") == "json" for _, node in _within_core(name, field.get("schema"))):
+    if any(node.get("type") == "json" for _, node in _within_core(name, field.get("schema"), _OPAQUE | {"fields"})):
         return "Json[...] is read from a text but written as what it holds: declare what it holds."
     return None
 
@@ -85,7 +85,7 @@ def _nodes(cls: type[BaseModel]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     return _within_core(cls.__name__, cls.__pydantic_core_schema__)
 
 
-def _within_core(owner: str, core: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _within_core(owner: str, core: Any, opaque: frozenset[str] = _OPAQUE) -> Iterator[tuple[str, Mapping[str, Any]]]:
     pending, seen = [(owner, core)], set[int]()
     while pending:
         owner, here = pending.pop()
@@ -96,7 +96,7 @@ def _within_core(owner: str, core: Any) -> Iterator[tuple[str, Mapping[str, Any]
             owner = getattr(here.get("cls"), "__name__", owner)
             if "type" in here:
                 yield owner, here
-            pending.extend((owner, value) for key, value in here.items() if key not in _OPAQUE)
+            pending.extend((owner, value) for key, value in here.items() if key not in opaque)
         elif isinstance(here, list | tuple):
             pending.extend((owner, value) for value in here)
 
@@ -108,7 +108,8 @@ def _fields(cls: type[BaseModel]) -> Iterator[tuple[str, str, Mapping[str, Any]]
         if isinstance(fields, dict):
             yield from ((owner, name, field) for name, field in fields.items() if field.get("type") in _FIELDS)
         elif isinstance(fields, list | tuple):
-            yield from ((owner, field["name"], field) for field in fields if field.get("type") in _FIELDS)
+            described = (field for field in fields if isinstance(field, dict) and field.get("type") in _FIELDS)
+            yield from ((owner, field["name"], field) for field in described)
 
 
 def _models(cls: type[BaseModel]) -> list[type[BaseModel]]:

@@ -14,8 +14,8 @@ from urllib.parse import unquote_to_bytes
 from pydantic import model_validator
 
 from synmod.data.content_parts import AudioPart, FilePart, ImagePart, TextPart
-from synmod.data.field_faults import FieldFault, refuse
 from synmod.data.model import DataModel
+from synmod.data.own_models import TOLD_BRIEFLY, FieldFault, refuse
 from synmod.errors import DataError
 from synmod.registry import register_own
 
@@ -131,6 +131,8 @@ class Image(Media):
     Source: Synalinks' multimodal data models; differs: no file path in the data.
     """
 
+    model_config = TOLD_BRIEFLY
+
     _family: ClassVar[str] = "image"
 
     def __synmod_part__(self) -> ImagePart:
@@ -155,6 +157,8 @@ class Audio(Media):
 
     Source: Synalinks' multimodal data models; differs: no file path in the data.
     """
+
+    model_config = TOLD_BRIEFLY
 
     _family: ClassVar[str] = "audio"
 
@@ -182,6 +186,8 @@ class File(Media):
 
     Source: Synalinks' multimodal data models; differs: no file path in the data.
     """
+
+    model_config = TOLD_BRIEFLY
 
     @classmethod
     def _known(cls, media_type: str | None) -> str:

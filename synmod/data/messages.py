@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, model_validator
 
 from synmod.data.content_parts import ContentPart
-from synmod.data.field_faults import FieldFault, positional, refuse
 from synmod.data.media import as_part
 from synmod.data.model import DataModel
+from synmod.data.own_models import TOLD_BRIEFLY, FieldFault, positional, refuse
 from synmod.data.tool_call import ToolCall
 from synmod.registry import register_own
 
@@ -40,6 +40,8 @@ class ChatMessage(DataModel):
 
     Source: OpenAI's chat completions.
     """
+
+    model_config = TOLD_BRIEFLY
 
     role: Role
     content: str | list[Annotated[ContentPart, BeforeValidator(as_part)]] | None = None
@@ -105,6 +107,8 @@ class ChatMessages(DataModel):
 
     Source: Synalinks' `ChatMessages`.
     """
+
+    model_config = TOLD_BRIEFLY
 
     messages: list[ChatMessage]
 

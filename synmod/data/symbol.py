@@ -40,6 +40,7 @@ class SymbolicDataModel(Described[Any]):
     Source: Keras' `KerasTensor`, Synalinks' `SymbolicDataModel`.
     """
 
+    __module__ = "synmod.data"
     __slots__ = ("__weakref__", "_origin")
 
     _origin: Any

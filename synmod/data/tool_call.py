@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
-from synmod.data.field_faults import positional
 from synmod.data.model import DataModel
+from synmod.data.own_models import TOLD_BRIEFLY, positional
 from synmod.data.text import parse_json
 from synmod.errors import DataError
 from synmod.leaves.frozen import frozen
@@ -49,6 +49,8 @@ class ToolCall(DataModel):
 
     Source: OpenAI's chat completions.
     """
+
+    model_config = TOLD_BRIEFLY
 
     id: str
     type: Literal["function"]

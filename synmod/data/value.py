@@ -48,6 +48,7 @@ class JsonDataModel(Described[ModelT]):
     Source: Synalinks' `JsonDataModel`; differs: frozen, and validated when made.
     """
 
+    __module__ = "synmod.data"
     __slots__ = ("__weakref__", "_json", "_parts")
 
     _json: FrozenDict

@@ -1,15 +1,25 @@
-"""How our own data models report what pydantic cannot see, and take what they are called with."""
+"""How our own data models report what pydantic cannot see, describe themselves, and take their arguments."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from pydantic import ValidationError
+from pydantic import ConfigDict, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 FieldFault: TypeAlias = tuple[str, str, Any]
 """Field, what is wrong with it, its value."""
+
+
+def _cut_description(schema: dict[str, Any]) -> None:
+    """Tell models what a class is; its arguments and errors are for people."""
+    if "description" in schema:
+        schema["description"] = schema["description"].partition("\n\nArgs:")[0]
+
+
+TOLD_BRIEFLY: Final = ConfigDict(json_schema_extra=_cut_description)
+"""Configuration of a class whose docstring says more than a model needs."""
 
 
 def refuse(title: str, faults: Sequence[FieldFault]) -> None:
