@@ -40,8 +40,10 @@ class Hook:
         super().__init_subclass__(**kwargs)
         cls.told = frozenset(name for name in EVENTS if getattr(cls, name) is not getattr(Hook, name))
 
-    def __new__(cls, *_: Any, **__: Any) -> Self:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Make room for what was complained of; here, since subclasses may leave out `super().__init__()`."""
+        if (args or kwargs) and cls.__init__ is object.__init__:
+            raise ArgumentError(f"{cls.__name__}() takes no arguments: its class defines no __init__.")
         self = super().__new__(cls)
         object.__setattr__(self, "_complaints", {})  # also in a frozen dataclass
         return self

@@ -342,6 +342,33 @@ async def test_a_plain_cancellation_is_not_lost_beside_a_failure():
     assert [type(error) for error in reached] == [ValueError]
 
 
+def test_a_failure_while_a_scope_ends_leaves_nothing_behind(any_loop):
+    """The failure is raised, and who goes on after the scope is not cancelled."""
+
+    async def fail_late():
+        try:
+            await sleep(60)
+        finally:
+            raise ValueError("clean-up")
+
+    async def main():
+        for _ in range(3):
+            with pytest.raises(ExceptionGroup), deadline_scope(0.01):
+                async with task_group() as group:
+                    group.start_soon(fail_late)
+            await sleep(0.01)
+            await checkpoint()
+        with deadline_scope(0.01) as scope:
+            with pytest.raises(ExceptionGroup):
+                async with task_group() as group:
+                    group.start_soon(fail_late)
+            await sleep(60)
+        assert scope.expired
+        await sleep(0.01)
+
+    any_loop(main)
+
+
 def test_failures_stand_in_the_order_in_which_they_came(any_loop):
     """The first failure is the one that is raised as itself; the others can be named."""
 

@@ -187,6 +187,12 @@ def test_what_is_no_hook_is_refused(wrong):
         hooks(wrong)
 
 
+def test_arguments_that_nobody_takes_are_refused():
+    """A setting that is passed to a class without `__init__` must not vanish."""
+    with pytest.raises(ArgumentError, match="Raises"):
+        Raises(level=3)
+
+
 def test_no_hook_is_refused():
     """A block without a hook says nothing."""
     with pytest.raises(ArgumentError):

@@ -141,14 +141,19 @@ class AsyncioGroup:
             self._errors.append(error)
         outside = late or (None if ours or not isinstance(error, asyncio.CancelledError) else error)
         if self._errors:
-            if outside is not None:
-                self._host.uncancel()
-                self._host.cancel()  # both matter: the failure is raised, the cancellation arrives at the next wait
+            if outside is not None:  # both matter: the failure is raised, the cancellation comes at the next wait
+                self._loop.call_soon(self._cancel_host_again, *outside.args[:1])
             errors, self._errors = self._errors, []  # else frames of their tracebacks hold them, through this group
             raise BaseExceptionGroup("failures of concurrent tasks", errors) from None
         if outside is not None:
             raise outside
         return True
+
+    def _cancel_host_again(self, message: object = None) -> None:
+        """Repeat a cancellation beside which a failure was raised, unless the scope that it belongs to is left."""
+        if self._host.cancelling() > self._before and not self._host.done():
+            self._host.uncancel()
+            self._host.cancel(message)
 
     async def _unpressed(self, error: BaseException | None) -> bool:
         """Take our cancellation of the body back; tell whether it is what ended the body."""
