@@ -1,0 +1,216 @@
+"""Laws that hold for every program, tried on generated ones."""
+
+import copy
+import json
+import pickle
+
+from hypothesis import given, settings
+
+from synmod.leaves.paths import path_str
+from synmod.tree import (
+    State,
+    Variable,
+    clone,
+    find_duplicates,
+    graphdef,
+    iter_graph,
+    merge,
+    paths_of,
+    split,
+    state,
+    update,
+    using,
+    variables,
+    walk,
+)
+from tests.tree.stores import JSON, programs
+
+
+LAW = settings(max_examples=40, deadline=None)
+
+
+def at(root, path):
+    """Follow a path through live objects."""
+    for step in path:
+        if hasattr(root, "entries"):
+            root = root.entries[step]
+        elif isinstance(step, str) and hasattr(root, step):
+            root = getattr(root, step)
+        else:
+            root = root[step]
+    return root
+
+
+@LAW
+@given(programs)
+def test_merge_after_split_is_identity(program):
+    """Structure, State, order, sharing and types all come back; no object but statics is the same."""
+    shape, values = split(program)
+    twin = merge(shape, values)
+    assert graphdef(twin) == shape
+    assert hash(graphdef(twin)) == hash(shape)
+    assert graphdef(twin).fingerprint == shape.fingerprint
+    assert state(twin) == values
+    assert list(state(twin)) == list(values)
+    assert find_duplicates(twin) == find_duplicates(program)
+    old = {id(value) for _, value in iter_graph(program)}
+    assert not old & {id(value) for _, value in iter_graph(twin) if value not in ((), None)}
+
+
+@LAW
+@given(programs)
+def test_a_clone_is_equal_and_independent(program):
+    """Writing to the copy never reaches the original; values are shared until then."""
+    twin = clone(program)
+    before = state(program)
+    assert graphdef(twin) == graphdef(program)
+    for path, variable in variables(twin).items():
+        assert variable.value is before[path].value
+        variable.assign("changed")
+    assert state(program) == before
+
+
+@LAW
+@given(programs)
+def test_a_definition_is_walked_as_the_program_is(program):
+    """The canonical paths of a graph definition are those of the live walk."""
+    shape, values = split(program)
+    assert list(shape.leaf_paths) == list(values)
+    assert list(graphdef(program).leaf_paths) == list(values)
+
+
+@LAW
+@given(programs)
+def test_paths_lead_to_what_they_name(program):
+    """Every visit's path, followed by hand, leads to the visited value; shared objects are found at every path."""
+    for visit in walk(program, statics=True):
+        assert at(program, visit.path) is visit.value
+    for paths in find_duplicates(program):
+        assert len({id(at(program, path)) for path in paths}) == 1
+        every = paths_of(program, at(program, paths[0]))
+        assert every[0] == paths[0]
+        assert len(set(every)) == len(every)
+        assert all(at(program, path) is at(program, paths[0]) for path in every)
+
+
+@LAW
+@given(programs, JSON)
+def test_update_writes_what_state_reads(program, value):
+    """After `update` with a State the program has that State; the changed paths are told."""
+    goal = state(program).map(lambda path, leaf: value)
+    changed = update(program, goal)
+    assert state(program) == goal
+    assert update(program, goal) == ()
+    assert set(changed) <= set(goal)
+
+
+@LAW
+@given(programs, JSON)
+def test_an_overlay_is_seen_inside_and_nowhere_else(program, value):
+    """Inside the block State and reads come from the overlay; live values are as before, inside other tasks too."""
+    before = state(program)
+    goal = before.map(lambda path, leaf: value)
+    with using(program, goal) as overlay:
+        assert state(program) == goal
+        for variable in variables(program).values():
+            variable.assign([1])
+        assert overlay.changes == overlay.state == state(program)
+    assert state(program) == before
+    assert overlay.state == goal.map(lambda path, leaf: [1])
+
+
+@LAW
+@given(programs)
+def test_states_survive_json_byte_for_byte(program):
+    """Both JSON forms come back with types and key types, and ten round trips give the same bytes."""
+    shape, values = split(program)
+    for nested in (False, True):
+        text = json.dumps(values.to_json(nested=nested))
+        for _ in range(10):
+            again = State.from_json(shape, json.loads(text))
+            assert again == values
+            assert json.dumps(again.to_json(nested=nested)) == text
+        assert merge(shape, json.loads(text)) is not None
+
+
+@LAW
+@given(programs, JSON)
+def test_diff_and_apply_are_inverse(program, value):
+    """`a.apply(a.diff(b)) == b`, and the JSON Patch turns the one JSON into the other."""
+    a = state(program)
+    b = State.from_flat({path: leaf.with_value(value) for path, leaf in list(a.items())[1:]})
+    assert a.apply(a.diff(b)) == b
+    assert b.apply(b.diff(a)) == a
+    assert not a.diff(a)
+    assert json.dumps(patched(a.to_json(), a.diff(b).to_json_patch()), sort_keys=True) == json.dumps(
+        b.to_json(), sort_keys=True
+    )
+
+
+def patched(document, patch):
+    """Apply a JSON Patch of add, remove and replace, in the plainest way."""
+    document = json.loads(json.dumps(document))
+    for operation in patch:
+        *way, last = [s.replace("~1", "/").replace("~0", "~") for s in operation["path"].split("/")[1:]]
+        here = document
+        for step in way:
+            here = here[int(step)] if isinstance(here, list) else here[step]
+        key = int(last) if isinstance(here, list) else last
+        if operation["op"] == "remove":
+            del here[key]
+        elif operation["op"] == "add" and isinstance(here, list):
+            here.insert(key, operation["value"])
+        else:
+            here[key] = operation["value"]
+    return document
+
+
+@LAW
+@given(programs)
+def test_fingerprints_follow_equality(program):
+    """Equal States have equal fingerprints, also after pickling, deepcopy and another order."""
+    values = state(program)
+    turned = State.from_flat(dict(reversed(list(values.items()))))
+    assert turned == values
+    assert turned.fingerprint == values.fingerprint
+    assert hash(turned) == hash(values)
+    assert pickle.loads(pickle.dumps(values)) == values
+    assert copy.deepcopy(values) is values
+
+
+@LAW
+@given(programs)
+def test_each_leaf_is_found_by_every_spelling(program):
+    """A leaf is there by tuple, by text, and step by step."""
+    values = state(program)
+    for path, leaf in values.items():
+        assert values[path] is leaf
+        assert values[path_str(path)] is leaf
+        assert path in values
+        here = values
+        for step in path:
+            here = here[(step,)]
+        assert here is leaf or here == leaf
+
+
+@LAW
+@given(programs)
+def test_both_orders_visit_the_same(program):
+    """Post-order has the visits of pre-order, parents last."""
+    before = [(path, id(value)) for path, value in iter_graph(program)]
+    after = [(path, id(value)) for path, value in iter_graph(program, order="post")]
+    assert sorted(map(str, before)) == sorted(map(str, after))
+    assert after[-1][0] == ()
+    place = {path: n for n, (path, _) in enumerate(after)}
+    assert all(place[path[:-1]] > place[path] for path in place if path and path[:-1] in place)
+
+
+@LAW
+@given(programs)
+def test_copies_are_pickled_and_deep_copied_whole(program):
+    """Variables survive pickle and deepcopy with type, value, schema and metadata."""
+    for variable in variables(program).values():
+        for twin in (pickle.loads(pickle.dumps(variable)), copy.deepcopy(variable), copy.copy(variable)):
+            assert isinstance(twin, Variable)
+            assert twin is not variable
+            assert twin.to_state() == variable.to_state()
