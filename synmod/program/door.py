@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from synmod.data.labels import label_of
 from synmod.data.model import DataModel
 from synmod.data.subtype import is_subschema
 from synmod.data.symbol import SymbolicDataModel
@@ -144,7 +145,9 @@ def _shown(nest: Any) -> str:
     """Write a nest with the labels of its leaves."""
 
     def word(leaf: Any) -> Any:
-        return _Word(getattr(leaf, "_label", None) or type(leaf).__name__)
+        if not isinstance(leaf, JsonDataModel | SymbolicDataModel):
+            return _Word(type(leaf).__name__ if leaf is not None else "None")
+        return _Word(leaf._label or label_of(leaf._schema))
 
     return str(word(nest) if is_leaf(nest) else map_leaves(word, nest))[:200]
 
