@@ -16,7 +16,7 @@ from synmod.saving.check_state import check_reached, state_places
 from synmod.saving.check_terms import TermChecker, check_array, check_bool, check_object, check_text
 from synmod.saving.document import check_fields
 from synmod.saving.faults import load_fault, malformed
-from synmod.saving.layout import compact
+from synmod.saving.layout import compact_plain
 from synmod.saving.model_records import check_record
 from synmod.saving.plan import ModelEntry, Plan, VariableEntry
 from synmod.saving.schema_differences import differing_pointers
@@ -121,7 +121,7 @@ class _Check:
         """Check a schema; equal texts are checked once."""
         if json is True or type(json) is not dict:
             raise malformed(where, "wanted an object: a JSON Schema.")
-        key = root, compact(json, 0)
+        key = root, compact_plain(json, 0)
         known = self.schemas.get(key)
         if known is None:
             try:

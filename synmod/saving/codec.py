@@ -8,7 +8,7 @@ from synmod.errors import ArgumentError, GraphError
 from synmod.saving.check import checked
 from synmod.saving.document import check_fields
 from synmod.saving.encode import encoded_definition
-from synmod.saving.layout import compact
+from synmod.saving.layout import compact_plain
 from synmod.saving.limits import DEFAULT_LIMITS
 from synmod.saving.make import make
 from synmod.saving.model_makers import supplied_models
@@ -50,10 +50,10 @@ def definition_from(
         FormatError, LoadError: It cannot be read.
     """
     try:
-        text = compact(json, 0)
+        text = compact_plain(json, 0)
     except (TypeError, ValueError, RecursionError) as error:
         raise ArgumentError(f"GraphDef.from_json takes the JSON that to_json gave: {error}.") from None
-    sections, values = parse_document(text.encode(), DEFAULT_LIMITS)
+    sections, _, values = parse_document(text.encode(), DEFAULT_LIMITS)
     if not isinstance(sections, dict):
         raise ArgumentError(f"GraphDef.from_json takes an object with the keys {', '.join(_SECTIONS)}.")
     check_fields(sections, (), _SECTIONS)

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from synmod.errors import SaveError, SaveProblem
 from synmod.saving.faults import malformed, shown
-from synmod.saving.layout import digest, layout
+from synmod.saving.layout import Text, compact, compact_plain, digest, layout
 from synmod.saving.migrations import MIGRATIONS, migrated
 from synmod.saving.parse import parse_document
-from synmod.saving.scan import measure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,16 +59,15 @@ def written(kind: str, sections: Mapping[str, Json], limits: FileLimits, **heade
         SaveError: It would be beyond a limit, so nobody could load it without raising that limit too.
     """
     head = {"synmod": FIRST_READERS[FORMAT], "format": FORMAT, "kind": kind, **header, "sha256": _NO_DIGEST}
-    text, depth = layout({"header": head, **sections})
-    size = text.encode()
-    _check_limits(size, depth, limits)
-    return text.replace(_NO_DIGEST, digest(dict(sections), depth), 1)
+    text = layout({"header": head, **sections})
+    _check_limits(text, limits)
+    return text.text.replace(_NO_DIGEST, digest(compact(dict(sections))), 1)
 
 
-def _check_limits(data: bytes, depth: int, limits: FileLimits) -> None:
+def _check_limits(text: Text, limits: FileLimits) -> None:
     """Refuse a text that `load` would refuse."""
-    values = measure(data, limits.max_values).values
-    found = {"max_bytes": len(data), "max_depth": depth, "max_values": values}
+    size = len(text.text) if text.text.isascii() else len(text.text.encode())
+    found = {"max_bytes": size, "max_depth": text.depth, "max_values": text.values}
     problems = [
         SaveProblem(
             "",
@@ -112,7 +110,7 @@ def read(data: bytes, limits: FileLimits, *kinds: str) -> Document:
         FormatError: It is no JSON text of a format that this release reads, not of these kinds, has a section or field
             too many or too few, or its digest is wrong.
     """
-    content, values = parse_document(data, limits)
+    content, depth, values = parse_document(data, limits)
     del data
     document = _mapping(content, ())
     header = _checked_header(document)
@@ -123,7 +121,7 @@ def read(data: bytes, limits: FileLimits, *kinds: str) -> Document:
         )
     sections = {name: content for name, content in document.items() if name != "header"}
     document.clear()
-    if digest(sections, limits.max_depth) != header["sha256"]:
+    if digest(compact_plain(sections, depth)) != header["sha256"]:
         raise malformed(
             ("header", "sha256"),
             "the digest does not fit the content: the file was changed after it was saved. "
@@ -136,17 +134,17 @@ def read(data: bytes, limits: FileLimits, *kinds: str) -> Document:
 
 def resealed(data: bytes, limits: FileLimits) -> Document:
     """Read a document whose digest may be wrong: the header as it must be, and the sections as they are in the file."""
-    content, values = parse_document(data, limits)
+    content, depth, values = parse_document(data, limits)
     document = _mapping(content, ())
     header = _checked_header(document)
     sections = {name: content for name, content in document.items() if name != "header"}
     check_fields(migrated(sections, header["format"]), (), SECTIONS[header["kind"]])
-    return Document({**header, "sha256": digest(sections, limits.max_depth)}, sections, values)
+    return Document({**header, "sha256": digest(compact_plain(sections, depth))}, sections, values)
 
 
 def rewritten(document: Document) -> str:
     """Write a document that was read, header and all."""
-    return layout({"header": document.header, **document.sections})[0]
+    return layout({"header": document.header, **document.sections}).text
 
 
 def _checked_header(document: dict[str, Json]) -> dict[str, Any]:

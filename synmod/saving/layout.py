@@ -11,43 +11,62 @@ import re
 from hashlib import sha256
 from itertools import repeat
 from json.encoder import encode_basestring as quoted
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from synmod.data.schema import Schema
+from synmod.leaves.frozen import FrozenDict, FrozenList
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from synmod.leaves.frozen import Json
 
-__all__ = ["compact", "digest", "layout"]
+__all__ = ["Text", "compact", "compact_plain", "digest", "layout"]
 
 _HIDDEN = re.compile("[\x80-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """C1 controls, line separators and bidirectional overrides: characters that would make a diff show something else."""
 
-_SHALLOW = 200
 _COMPACT = json.JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":"))
 _CONTAINERS = (dict, list)
+_SHALLOW = 200
+"""How deep the library's own writer may recurse, whatever stack the caller stands on."""
 
 
-def layout(document: Json) -> tuple[str, int]:
-    """Write a document, one key a line, with a line feed at the end; and tell how deep it nests."""
-    text, depth = _written(document, "\n", "  ", ": ")
-    return (text if text.isascii() else _HIDDEN.sub(_escaped, text)) + "\n", depth
+class Text(NamedTuple):
+    """A JSON text with its measures: how deep it nests, and how many values it holds."""
+
+    text: str
+    depth: int
+    values: int
 
 
-def compact(content: Json, depth: int) -> str:
-    """Write on one line without spaces; `depth` tells whether Python's own writer can nest as deep."""
-    return _COMPACT.encode(content) if depth <= _SHALLOW else _written(content, "", "", ":")[0]
+def layout(document: Json) -> Text:
+    """Write a document, one key a line, with a line feed at the end."""
+    text, depth, values = _Writer("\n", "  ", ": ").write(document)
+    return Text((text if text.isascii() else _HIDDEN.sub(_escaped, text)) + "\n", depth, values)
 
 
-def digest(rest: dict[str, Json], depth: int) -> str:
-    """Tell the digest of a document: over every top-level key but the header, in file order.
+def compact(content: Json) -> str:
+    """Write on one line without spaces, as `json.dumps` does with these separators."""
+    return _Writer("", "", ":").write(content).text
+
+
+def compact_plain(content: Json, depth: int) -> str:
+    """The same for what a parser gave, whose depth is known: the library's own writer is faster where nothing repeats.
+
+    Raises:
+        TypeError, ValueError: It is no JSON after all.
+    """
+    return _COMPACT.encode(content) if depth <= _SHALLOW else compact(content)
+
+
+def digest(compact_text: str) -> str:
+    """Tell the digest of a document: over every top-level key but the header, on one line, in file order.
 
     Raises:
         UnicodeEncodeError: There is a lone surrogate in it.
     """
-    return sha256(compact(rest, depth).encode()).hexdigest()
+    return sha256(compact_text.encode()).hexdigest()
 
 
 def _escaped(found: re.Match[str]) -> str:
@@ -59,63 +78,85 @@ _Entries: TypeAlias = "Iterator[tuple[str | None, Json]]"
 _Memo: TypeAlias = "tuple[int, int] | None"
 
 
-def _written(content: Json, newline: str, indent: str, colon: str) -> tuple[str, int]:
-    """Write a JSON value, and tell how deep it nests. This is the hot loop of saving: one piece an entry."""
-    if not isinstance(content, _CONTAINERS) or not content:
-        return _scalar(content), int(isinstance(content, _CONTAINERS))
-    pieces: list[str] = []
-    add = pieces.append
-    schemas: dict[tuple[int, int], tuple[int, int]] = {}  # a schema at a depth -> where its pieces lie
-    stack: list[tuple[_Entries, str, str, _Memo, int]] = []
-    depth = deepest = begun = 0
-    memo: _Memo = None
-    entries, separator, comma, closing = _opened("", content, newline, indent)
-    while True:
-        for key, value in entries:
-            kind = cast("object", type(value))
-            start = separator if key is None else f"{separator}{quoted(key)}{colon}"
-            separator = comma
-            if kind is str:
-                add(start + quoted(value))
-            elif kind is int:
-                add(f"{start}{value}")
-            elif not isinstance(value, _CONTAINERS):
-                add(start + _scalar(value))
-            elif not value:
-                add(start + _scalar(value))
-                deepest = max(deepest, depth + 1)
+class _Writer:
+    """Writes one text: the hot loop of saving, one piece an entry.
+
+    A schema that stands in many places at one depth is written once. On one line, frozen values go through the
+    library's own writer, since those are known to be shallow.
+    """
+
+    def __init__(self, newline: str, indent: str, colon: str) -> None:
+        self._newline = newline
+        self._indent = indent
+        self._colon = colon
+        self._one_line = not newline
+        self._written: dict[tuple[int, int], tuple[str, int, int]] = {}  # a schema at a depth -> text, deepest, values
+
+    def write(self, content: Json) -> Text:
+        """Write a whole JSON value."""
+        if not isinstance(content, _CONTAINERS) or not content:
+            return Text(_scalar(content), int(isinstance(content, _CONTAINERS)), 1)
+        pieces: list[str] = []
+        add = pieces.append
+        colon, one_line = self._colon, self._one_line
+        stack: list[tuple[_Entries, str, str, _Memo, int, int]] = []
+        depth = deepest = begun = counted = 0
+        values = 1 + len(content)
+        memo: _Memo = None
+        entries, separator, comma, closing = self._opened("", content, 0)
+        while True:
+            for key, value in entries:
+                kind = cast("object", type(value))
+                start = separator if key is None else f"{separator}{quoted(key)}{colon}"
+                separator = comma
+                if kind is str:
+                    add(start + quoted(value))
+                elif kind is int:
+                    add(f"{start}{value}")
+                elif not isinstance(value, _CONTAINERS):
+                    add(start + _scalar(value))
+                elif not value:
+                    add(start + _scalar(value))
+                    deepest = max(deepest, depth + 1)
+                elif one_line and (kind is FrozenDict or kind is FrozenList):
+                    add(start + _COMPACT.encode(value))
+                else:
+                    inside: _Memo = None
+                    if kind is Schema:
+                        add(start)
+                        inside, start = (id(cast("object", value)), depth), ""
+                        known = self._written.get(inside)
+                        if known is not None:
+                            add(known[0])
+                            deepest = max(deepest, known[1])
+                            values += known[2]
+                            continue
+                    stack.append((entries, comma, closing, memo, begun, counted))
+                    depth += 1
+                    memo, begun, counted = inside, len(pieces), values
+                    values += len(value)
+                    entries, separator, comma, closing = self._opened(start, value, depth)
+                    break
             else:
-                inside: _Memo = None
-                if kind is Schema:
-                    add(start)
-                    inside, start = (id(cast("object", value)), depth), ""
-                    if inside in schemas:
-                        first, end = schemas[inside]
-                        pieces += pieces[first:end]
-                        continue
-                stack.append((entries, comma, closing, memo, begun))
-                depth += 1
-                memo, begun = inside, len(pieces)
-                entries, separator, comma, closing = _opened(start, value, newline + indent * depth, indent)
-                break
-        else:
-            add(closing)
-            deepest = max(deepest, depth)
-            if memo is not None:
-                schemas[memo] = begun, len(pieces)
-            if not stack:
-                return "".join(pieces), deepest + 1
-            entries, comma, closing, memo, begun = stack.pop()
-            separator = comma
-            depth -= 1
+                add(closing)
+                deepest = max(deepest, depth)
+                if memo is not None:
+                    text = "".join(pieces[begun:])
+                    pieces[begun:] = (text,)
+                    self._written[memo] = text, deepest, values - counted
+                if not stack:
+                    return Text("".join(pieces), deepest + 1, values)
+                entries, comma, closing, memo, begun, counted = stack.pop()
+                separator = comma
+                depth -= 1
 
-
-def _opened(start: str, container: Any, outer: str, indent: str) -> tuple[_Entries, str, str, str]:
-    """The entries of a container that begins on the line `outer`; what stands before the first, between, and after."""
-    inner = outer + indent
-    if isinstance(container, dict):
-        return iter(cast("dict[str, Json]", container).items()), f"{start}{{{inner}", "," + inner, outer + "}"
-    return zip(repeat(None), container), f"{start}[{inner}", "," + inner, outer + "]"  # one of them has no end
+    def _opened(self, start: str, container: Any, depth: int) -> tuple[_Entries, str, str, str]:
+        """The entries of a container; what stands before the first, between two, and after the last."""
+        outer = self._newline + self._indent * depth
+        inner = outer + self._indent
+        if isinstance(container, dict):
+            return iter(cast("dict[str, Json]", container).items()), f"{start}{{{inner}", "," + inner, outer + "}"
+        return zip(repeat(None), container), f"{start}[{inner}", "," + inner, outer + "]"  # one of them has no end
 
 
 def _scalar(value: Json) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -20,17 +19,18 @@ __all__ = ["parse_document"]
 MAX_DIGITS = 1_000
 """How many digits an int may have, as everywhere in synmod."""
 
-_LONG_NUMBER = re.compile(rb"[0-9]{1001}")
+_DIGITS = bytes(48 if byte in b"0123456789" else 32 for byte in range(256))
+_LONG_NUMBER = b"0" * (MAX_DIGITS + 1)
 _BOM = b"\xef\xbb\xbf"
 _SHALLOW = 200
 """How deep Python's own parser may recurse, whatever stack the caller stands on."""
 
 
-def parse_document(data: bytes, limits: FileLimits) -> tuple[Json, int]:
+def parse_document(data: bytes, limits: FileLimits) -> tuple[Json, int, int]:
     """Measure, then parse, a JSON text.
 
     Returns:
-        The document, and how many JSON values it has.
+        The document, how deep it nests, and how many JSON values it has.
 
     Raises:
         FormatError: It is no JSON text, or beyond a limit, or one that another parser would read otherwise: a BOM, a
@@ -55,7 +55,7 @@ def parse_document(data: bytes, limits: FileLimits) -> tuple[Json, int]:
             f"nested {measures.depth:,} deep, and max_depth is {limits.max_depth:,}: "
             "limits=FileLimits(max_depth=...) raises it.",
         )
-    return _parse(data, deep=measures.depth > _SHALLOW), measures.values
+    return _parse(data, deep=measures.depth > _SHALLOW), measures.depth, measures.values
 
 
 def encoded(text: str) -> bytes:
@@ -72,7 +72,7 @@ def encoded(text: str) -> bytes:
 
 def _parse(data: bytes, *, deep: bool) -> Json:
     """Decode and parse what has been measured."""
-    long_number = _LONG_NUMBER.search(data) is not None
+    long_number = _LONG_NUMBER in data.translate(_DIGITS)
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
