@@ -90,7 +90,7 @@ def _make_empty(nodes: list[NodeDef], objects: dict[int, Any], existing: Mapping
         node = waiting.get(index)
         if node is None:
             continue
-        needed = [each for each in _needs(node) if each in waiting and each != index]
+        needed = [each for each in _needs(node) if each in waiting]
         if needed and index in begun:
             raise GraphError(
                 f"The constructor arguments of {node.type.__name__} #{index} and of what they hold need one another."

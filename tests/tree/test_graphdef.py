@@ -184,7 +184,10 @@ def test_fingerprints_are_equal_in_every_process():
     )
     texts = {
         subprocess.run(
-            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed, "PYTHONPATH": "."}, capture_output=True, check=True
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": "."},
+            capture_output=True,
+            check=True,
         ).stdout
         for seed in "12"
     }
@@ -197,7 +200,10 @@ def test_json_goes_through_the_codec(monkeypatch):
     monkeypatch.setitem(CODEC, "encode", lambda graph: {"graph": graph is shape})
     monkeypatch.setitem(CODEC, "decode", lambda json, **more: (json, more))
     assert shape.to_json() == {"graph": True}
-    assert GraphDef.from_json({}, custom_objects={"a": 1}) == ({}, {"language_models": None, "custom_objects": {"a": 1}})
+    assert GraphDef.from_json({}, custom_objects={"a": 1}) == (
+        {},
+        {"language_models": None, "custom_objects": {"a": 1}},
+    )
     monkeypatch.delitem(CODEC, "encode")
     with pytest.raises(GraphError, match="import synmod"):
         shape.to_json()

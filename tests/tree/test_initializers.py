@@ -28,7 +28,11 @@ from synmod.tree.initializers import empty_value
         (
             {
                 "type": "object",
-                "properties": {"a": {"type": "string"}, "b": {"type": "integer", "default": 3}, "c": {"type": "string"}},
+                "properties": {
+                    "a": {"type": "string"},
+                    "b": {"type": "integer", "default": 3},
+                    "c": {"type": "string"},
+                },
                 "required": ["a"],
             },
             {"a": "", "b": 3},
