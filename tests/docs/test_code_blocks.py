@@ -1,7 +1,7 @@
 """Every Python block of the README and the docs runs, offline, and prints what the page says it prints.
 
 The blocks of one page run in one namespace, in order. A `text` block that follows a Python block is its output; a line
-`...` in it stands for any lines.
+`...` in it stands for any lines, and a time in milliseconds for any time.
 """
 
 import contextlib
@@ -32,6 +32,7 @@ def blocks_of(page):
 def matches(expected, printed):
     """Whether `printed` is what a page shows, `...` standing for any lines."""
     pattern = ".*".join(re.escape(part.strip("\n")) for part in re.split(r"^\.\.\.$", expected, flags=re.MULTILINE))
+    pattern = re.sub(r"\d+\\\.\d+\\ ms", r"\\d+\\.\\d+ ms", pattern)
     return re.fullmatch(pattern, printed.strip("\n"), re.DOTALL) is not None
 
 
