@@ -106,6 +106,8 @@ def _schema(meanings: Mapping[str, str], question: str | None, multiple: bool, w
     """The schema of a decision."""
     label = {"type": "string", "enum": list(meanings)}
     told = question or ("the labels that fit" if multiple else "the label that fits")
+    if explained := "; ".join(f"{label} ({meaning})" for label, meaning in meanings.items() if meaning):
+        told = f"{told}: {explained}"  # instructions may be trained away, the schema stays
     if multiple:
         name, chosen = "choices", {"type": "array", "items": label, "minItems": 1, "uniqueItems": True}
     else:

@@ -58,6 +58,9 @@ class Parallel(Module):
     Source: LangChain's `RunnableParallel`; differs: structured concurrency, merges by schema.
     """
 
+    merge: str | None = None
+    """How the outputs are merged; None for a tuple."""
+
     def __init__(
         self,
         *modules: Module,
@@ -82,7 +85,8 @@ class Parallel(Module):
                 f"{did_you_mean(merge, _MERGES)}"
             )
         self.modules = list(modules)
-        self.merge = merge
+        if merge is not None:
+            self.merge = merge
 
     async def call(self, inputs: Any) -> Any:
         """Call all members at once.

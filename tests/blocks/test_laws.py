@@ -9,6 +9,7 @@ import pytest
 import synmod as sm
 import synmod.blocks as blocks
 from synmod.module import Module
+from synmod.saving import dumps, loads
 from synmod.testing import SchemaLM
 
 
@@ -107,10 +108,10 @@ async def test_outputs_fit_their_symbols(name):
 async def test_blocks_are_saved_and_loaded(name):
     """Saving is the identity, fresh and after a call, and the loaded block answers alike."""
     block, inputs = made(name)
-    assert sm.dumps(sm.loads(sm.dumps(block))) == sm.dumps(block)
+    assert dumps(loads(dumps(block))) == dumps(block)
     value = await block(*inputs)
-    assert sm.dumps(sm.loads(sm.dumps(block))) == sm.dumps(block)
-    again = sm.loads(sm.dumps(block))
+    assert dumps(loads(dumps(block))) == dumps(block)
+    again = loads(dumps(block))
     assert type(again) is type(block)
     assert await again(*inputs) == value
 

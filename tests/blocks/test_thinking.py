@@ -107,6 +107,7 @@ async def test_question_and_meanings_reach_the_model():
     assert "- spam: prize, lottery" in decision.instructions.value
     schema = str(decision.render(Query(question="?"))[0].content)
     assert schema.count("Is it spam?") == 2
+    assert "spam (prize, lottery)" in schema
     own = Decision(["a"], question="Which?", instructions="Choose.")
     assert own.instructions.value == "Choose."
     assert "Which?" in str(own.render(Query(question="?"))[0].content)

@@ -124,6 +124,8 @@ async def test_the_only_string_field_takes_the_heads_of_the_rules():
     """With rules and no examples the labels are those of the rules, as they are written."""
     schema = schema_of(label={"type": "string"}, score={"type": "integer"})
     assert (await ask(schema, {"text": "refund my card"}, "Billing: refund\nShipping: parcel"))["label"] == "Billing"
+    told = "Give the field `label` (such as: refund)."
+    assert (await ask(schema, {"text": "refund my card"}, told))["label"] == "refund my card"
     other = schema_of(label={"type": "string"}, why={"type": "string"})
     assert (await ask(other, {"text": "refund my card"}, "Billing: refund"))["label"] == "refund my card"
 

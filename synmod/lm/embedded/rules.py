@@ -19,6 +19,7 @@ _LINE: Final = re.compile(
     re.VERBOSE,
 )
 _QUOTES: Final = "*\"'`\u2018\u2019\u201c\u201d"
+_NO_LABEL: Final = frozenset("`()[]{}<>?!")
 _LONGEST_LABEL: Final = 5  # words; a longer head is a sentence, which labels nothing unless a field has that value
 
 
@@ -31,7 +32,7 @@ class Rule(NamedTuple):
     @property
     def names_a_label(self) -> bool:
         """Whether the head can be a value of a field that declares no values."""
-        return 0 < len(self.label.split()) <= _LONGEST_LABEL
+        return len(self.label.split()) <= _LONGEST_LABEL and _NO_LABEL.isdisjoint(self.label)
 
     def hits(self, spoken: str) -> int:
         """How many of the listed words and phrases stand whole in a text that `spoken` made."""

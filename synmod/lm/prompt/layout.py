@@ -109,25 +109,30 @@ class Layout:
             DataError: The prompt function gave something else than messages.
         """
         key = (instructions, id(examples), id(input_schema))
-        fixed = self._kept.get(key)
-        if fixed is None:
-            fixed = self._kept[key] = self._fix(instructions, examples, input_schema)
-            if len(self._kept) > _KEPT_AT_MOST:
-                self._kept.pop(next(iter(self._kept), key), None)
-        values = fixed.order(_beside_messages(inputs) if fixed.conversation else inputs)
-        told = "" if fixed.alone else value_text(values)
+        fixed = self._kept.get(key) or self._keep(key, self._fix(instructions, examples, input_schema))
+        talk = turns_of(inputs[MESSAGES], system=self._system_from_inputs) if fixed.conversation else ()
         if self._prompt is not None:
             json = {"instructions": instructions, "output_schema": self._schema, "examples": examples, "inputs": inputs}
-            return self._by_function(fixed, {**json, "input_fields": fixed.fields}, told)
-        user = fixed.user[0] if len(fixed.user) == 1 else inputs_slot(told).join(fixed.user)
+            return self._by_function(fixed, {**json, "input_fields": fixed.fields})
+        user = fixed.user[0]
+        if len(fixed.user) > 1:
+            values = _beside_messages(inputs) if fixed.conversation else inputs
+            told = "" if fixed.alone else value_text(fixed.order(values))
+            user = inputs_slot(told).join(fixed.user)
         messages: list[Message] = []
         if fixed.system:
             messages.append(message("system", fixed.system))
         if user and not user.isspace():
             messages.append(message("user", user))
-        if fixed.conversation:
-            messages.extend(turns_of(inputs[MESSAGES], system=self._system_from_inputs))
+        messages.extend(talk)
         return messages
+
+    def _keep(self, key: tuple[str, int, int], fixed: _Fixed) -> _Fixed:
+        """Keep what no input decides; when there is too much of it, begin anew."""
+        if len(self._kept) >= _KEPT_AT_MOST:
+            self._kept = {}
+        self._kept[key] = fixed
+        return fixed
 
     def _fix(self, instructions: str, examples: Sequence[Json], input_schema: Mapping[str, Json]) -> _Fixed:
         """Render what no input decides."""
@@ -160,11 +165,11 @@ class Layout:
             return system, (examples,)
         return system, (f"{examples}\n" if examples else "", "")
 
-    def _by_function(self, fixed: _Fixed, json: Mapping[str, Json], told: str) -> list[Message]:
+    def _by_function(self, fixed: _Fixed, json: Mapping[str, Json]) -> list[Message]:
         """Let the prompt function lay the slots out."""
         assert self._prompt is not None
-        made = self._prompt(Slots({**fixed.texts, "inputs": inputs_slot(told)}, json))
-        return messages_from(made)
+        inputs = inputs_slot(value_text(fixed.order(json["inputs"])))
+        return messages_from(self._prompt(Slots({**fixed.texts, "inputs": inputs}, json)))
 
 
 def _layout_again(
