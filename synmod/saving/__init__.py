@@ -10,5 +10,20 @@ from synmod.leaves.files import write_atomic
 from synmod.saving import codec
 from synmod.saving.api import aload, aloads, dumps, load, loads, reseal, save
 from synmod.saving.limits import FileLimits
+from synmod.saving.variables_file import LoadReport, load_variables, save_variables
 
-__all__ = ["FileLimits", "aload", "aloads", "codec", "dumps", "load", "loads", "reseal", "save", "write_atomic"]
+__all__ = [
+    "FileLimits",
+    "LoadReport",
+    "aload",
+    "aloads",
+    "codec",
+    "dumps",
+    "load",
+    "load_variables",
+    "loads",
+    "reseal",
+    "save",
+    "save_variables",
+    "write_atomic",
+]

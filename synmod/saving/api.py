@@ -12,7 +12,7 @@ from synmod.saving.check import checked
 from synmod.saving.document import read, resealed, rewritten, written
 from synmod.saving.encode import encoded_graph
 from synmod.saving.faults import in_file
-from synmod.saving.limits import DEFAULT_LIMITS, FileLimits
+from synmod.saving.limits import FileLimits, limits_or_default
 from synmod.saving.make import Made, make
 from synmod.saving.model_makers import supplied_models
 from synmod.saving.module_restore import finish, finish_waiting
@@ -20,7 +20,7 @@ from synmod.saving.parse import encoded
 from synmod.saving.problems import raise_if_any
 from synmod.saving.read_file import file_bytes
 from synmod.saving.resolver import Resolver
-from synmod.saving.secrets import check_secrets
+from synmod.saving.known_keys import check_secrets
 from synmod.tree.kinds import DICT, NODE, SEQUENCE, kind_of_type
 from synmod.tree.walk import walk
 
@@ -62,7 +62,7 @@ def dumps(program: Any, *, limits: FileLimits | None = None) -> str:
     graph = encoded_graph(program)
     raise_if_any(graph.problems)
     sections = {**graph.json, "state": graph.state}
-    text = written("program", sections, DEFAULT_LIMITS if limits is None else limits)
+    text = written("program", sections, limits_or_default(limits))
     check_secrets(text, sections, graph.language_models)
     return text
 
@@ -165,7 +165,7 @@ def load(
     Source: as `loads`.
     """
     with in_file(os.fsdecode(path)):
-        made = _made(file_bytes(path, _limits(limits)), language_models, custom_objects, limits)
+        made = _made(file_bytes(path, limits_or_default(limits)), language_models, custom_objects, limits)
         finish(made.builds)
     return made.root
 
@@ -209,7 +209,7 @@ async def aload(
         Sequential(members=[])
     """
     with in_file(os.fsdecode(path)):
-        made = _made(file_bytes(path, _limits(limits)), language_models, custom_objects, limits)
+        made = _made(file_bytes(path, limits_or_default(limits)), language_models, custom_objects, limits)
         await finish_waiting(made.builds)
     return made.root
 
@@ -245,7 +245,7 @@ def reseal(
 
     Source: package managers' lock files.
     """
-    allowed = _limits(limits)
+    allowed = limits_or_default(limits)
     with in_file(os.fsdecode(path)):
         document = resealed(file_bytes(path, allowed), allowed)
         if document.header["kind"] == "program":
@@ -257,23 +257,14 @@ def _made(
     data: bytes, language_models: LanguageModels, custom_objects: Mapping[str, Any] | None, limits: FileLimits | None
 ) -> Made:
     """Check and make."""
-    return make(_checked(read(data, _limits(limits), "program"), language_models, custom_objects))
+    return make(_checked(read(data, limits_or_default(limits), "program"), language_models, custom_objects))
 
 
 def _checked(document: Document, language_models: LanguageModels, custom_objects: Mapping[str, Any] | None) -> Any:
     """Check the sections of a program."""
     names = document.sections["language_models"]
     supplied = supplied_models(language_models, names if isinstance(names, dict) else {})
-    return checked(document.sections, document.values, Resolver(custom_objects), supplied)
-
-
-def _limits(limits: FileLimits | None) -> FileLimits:
-    """The limits that hold."""
-    if limits is None:
-        return DEFAULT_LIMITS
-    if not isinstance(limits, FileLimits):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
-        raise ArgumentError(f"limits is a {type(limits).__name__}, wanted sm.FileLimits(...).")
-    return limits
+    return checked(document.sections, document.depth, document.values, Resolver(custom_objects), supplied)
 
 
 def _bytes(text: Any) -> bytes:

@@ -35,12 +35,15 @@ Where = tuple[str | int, ...]
 _OWN = ("trainable", "name", "description")
 
 
-def checked(sections: dict[str, Json], values: int, resolver: Resolver, supplied: Mapping[str, LanguageModel]) -> Plan:
+def checked(
+    sections: dict[str, Json], depth: int, values: int, resolver: Resolver, supplied: Mapping[str, LanguageModel]
+) -> Plan:
     """Check the sections of a program.
 
     Args:
         sections: `graph`, `data_models`, `language_models`, and `state` where values are to be loaded too.
-        values: How many JSON values the document has.
+        depth: How deep the document nests.
+        values: How many JSON values it has.
         resolver: Finds the objects behind ids.
         supplied: The caller's language models by saved name.
 
@@ -48,16 +51,22 @@ def checked(sections: dict[str, Json], values: int, resolver: Resolver, supplied
         FormatError: A field is unknown or missing, a term or index cannot be.
         LoadError: It names or holds what cannot be loaded here.
     """
-    return _Check(sections, values, resolver, supplied).run()
+    return _Check(sections, depth, values, resolver, supplied).run()
 
 
 class _Check:
     """One check, section by section."""
 
     def __init__(
-        self, sections: dict[str, Json], values: int, resolver: Resolver, supplied: Mapping[str, LanguageModel]
+        self,
+        sections: dict[str, Json],
+        depth: int,
+        values: int,
+        resolver: Resolver,
+        supplied: Mapping[str, LanguageModel],
     ) -> None:
         self.sections = sections
+        self.depth = depth
         self.resolver = resolver
         self.values = ValueChecker(values)
         self.names = AttributeNames()
@@ -121,7 +130,7 @@ class _Check:
         """Check a schema; equal texts are checked once."""
         if json is True or type(json) is not dict:
             raise malformed(where, "wanted an object: a JSON Schema.")
-        key = root, compact_plain(json, 0)
+        key = root, compact_plain(json, self.depth)
         known = self.schemas.get(key)
         if known is None:
             try:

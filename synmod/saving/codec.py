@@ -53,12 +53,12 @@ def definition_from(
         text = compact_plain(json, 0)
     except (TypeError, ValueError, RecursionError) as error:
         raise ArgumentError(f"GraphDef.from_json takes the JSON that to_json gave: {error}.") from None
-    sections, _, values = parse_document(text.encode(), DEFAULT_LIMITS)
+    sections, depth, values = parse_document(text.encode(), DEFAULT_LIMITS)
     if not isinstance(sections, dict):
         raise ArgumentError(f"GraphDef.from_json takes an object with the keys {', '.join(_SECTIONS)}.")
     check_fields(sections, (), _SECTIONS)
     supplied = supplied_models(language_models, sections["language_models"])
-    made = make(checked(sections, values, Resolver(custom_objects), supplied))
+    made = make(checked(sections, depth, values, Resolver(custom_objects), supplied))
     finish(made.builds)
     return record(made.root).graphdef
 

@@ -84,10 +84,11 @@ def _check_limits(text: Text, limits: FileLimits) -> None:
 
 
 class Document(NamedTuple):
-    """A document that was read: its header, its sections, and how many JSON values it has."""
+    """A document that was read: its header, its sections, how deep it nests, and how many JSON values it has."""
 
     header: dict[str, Json]
     sections: dict[str, Json]
+    depth: int
     values: int
 
     def newest(self) -> Document:
@@ -129,7 +130,7 @@ def read(data: bytes, limits: FileLimits, *kinds: str) -> Document:
         )
     sections = migrated(sections, header["format"])
     check_fields(sections, (), SECTIONS[kind])
-    return Document(header, sections, values)
+    return Document(header, sections, depth, values)
 
 
 def resealed(data: bytes, limits: FileLimits) -> Document:
@@ -139,7 +140,7 @@ def resealed(data: bytes, limits: FileLimits) -> Document:
     header = _checked_header(document)
     sections = {name: content for name, content in document.items() if name != "header"}
     check_fields(migrated(sections, header["format"]), (), SECTIONS[header["kind"]])
-    return Document({**header, "sha256": digest(compact_plain(sections, depth))}, sections, values)
+    return Document({**header, "sha256": digest(compact_plain(sections, depth))}, sections, depth, values)
 
 
 def rewritten(document: Document) -> str:
@@ -167,8 +168,11 @@ def _checked_header(document: dict[str, Json]) -> dict[str, Any]:
     if not isinstance(kind, str) or kind not in SECTIONS:
         raise malformed(("header", "kind"), f"{shown(kind)} is no kind: wanted one of {', '.join(SECTIONS)}.")
     check_fields(header, ("header",), ("synmod", "format", "kind", *_HEADER[kind], "sha256"))
-    for name, pattern in (("synmod", _RELEASE), ("sha256", _DIGEST)):
-        if not isinstance(header[name], str) or not pattern.fullmatch(header[name]):
+    for name, pattern in (("synmod", _RELEASE), ("sha256", _DIGEST), ("fingerprint", _DIGEST)):
+        value = header.get(name)
+        if name == "fingerprint" and value is None:
+            continue
+        if not isinstance(value, str) or len(value) > 64 or not pattern.fullmatch(value):
             raise malformed(("header", name), f"{shown(header[name])} cannot stand here.")
     return header
 

@@ -41,3 +41,16 @@ class FileLimits:
 
 DEFAULT_LIMITS = FileLimits()
 """What holds when a caller says nothing."""
+
+
+def limits_or_default(limits: FileLimits | None) -> FileLimits:
+    """The limits that hold.
+
+    Raises:
+        ArgumentError: It is something else.
+    """
+    if limits is None:
+        return DEFAULT_LIMITS
+    if not isinstance(limits, FileLimits):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
+        raise ArgumentError(f"limits is a {type(limits).__name__}, wanted sm.FileLimits(...).")
+    return limits

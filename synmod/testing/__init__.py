@@ -6,7 +6,8 @@ Must never know: a network, a key, a file outside of what a test hands it.
 """
 
 from synmod.testing.function_lm import FunctionLM
+from synmod.testing.saves import assert_saves
 from synmod.testing.schema_lm import SchemaLM
 from synmod.testing.scripted_lm import ScriptedLM
 
-__all__ = ["FunctionLM", "SchemaLM", "ScriptedLM"]
+__all__ = ["FunctionLM", "SchemaLM", "ScriptedLM", "assert_saves"]
