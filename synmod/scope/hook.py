@@ -36,9 +36,13 @@ class Hook:
     told: ClassVar[frozenset[str]] = frozenset()
     """The methods that the class overrides: only these are called."""
 
+    told_async: ClassVar[frozenset[str]] = frozenset()
+    """Those of them that must be awaited."""
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.told = frozenset(name for name in EVENTS if getattr(cls, name) is not getattr(Hook, name))
+        cls.told_async = frozenset(name for name in cls.told if _is_async(getattr(cls, name)))
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Make room for what was complained of; here, since subclasses may leave out `super().__init__()`."""
@@ -86,7 +90,7 @@ def check_hook(hook: object) -> Hook:
         made = f"make an instance: {hook.__name__}()" if isinstance(hook, type) else "derive its class from sm.Hook"
         raise ArgumentError(f"{hook!r} is no hook: {made}.")
     for name in _PLAIN:
-        if is_async(getattr(hook, name)):
+        if name in hook.told_async:
             raise ArgumentError(
                 f"{type(hook).__name__}.{name} is async, but {name} comes from plain code, which cannot wait: "
                 "write it as a plain `def`."
@@ -94,6 +98,6 @@ def check_hook(hook: object) -> Hook:
     return hook
 
 
-def is_async(method: object) -> bool:
+def _is_async(method: object) -> bool:
     """Tell whether a method must be awaited; also one that is a callable object with an async `__call__`."""
     return inspect.iscoroutinefunction(method) or inspect.iscoroutinefunction(getattr(method, "__call__", None))  # noqa: B004

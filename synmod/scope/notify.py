@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import time
 from collections.abc import Awaitable
 from contextvars import Token
 from typing import Any, Final
@@ -23,7 +24,7 @@ from synmod.scope.events import (
     place_of,
 )  # fmt: skip
 from synmod.scope.frame import FRAME, current_call
-from synmod.scope.hook import Hook, is_async
+from synmod.scope.hook import Hook
 from synmod.scope.hooks import Listeners, hooks_inside
 from synmod.scope.phase import phase_in
 
@@ -63,21 +64,21 @@ async def end(listeners: Listeners, method: str, event: Event, exception: BaseEx
 async def _tell_the_rest(waiting: list[Hook], method: str, event: Event, why: BaseException | None) -> None:
     """Tell hooks of an end although the call, or the telling, was cut short."""
     closing = isinstance(why, GeneratorExit)
-    if closing or not any(is_async(getattr(hook, method)) for hook in waiting):
+    if closing or not any(method in hook.told_async for hook in waiting):
         while waiting:
             tell_plain(waiting.pop(0), method, event, silent=closing)
         return
-    with shield(_CLEAN_UP_S):
-        while waiting:
-            await _tell(waiting.pop(0), method, event)
-    while waiting:  # the second is over
-        tell_plain(waiting.pop(0), method, event)
+    ends = time.monotonic() + _CLEAN_UP_S
+    while waiting:  # when the second is over each of the others still runs up to its first wait
+        with shield(max(0.0, ends - time.monotonic())):
+            while waiting:
+                await _tell(waiting.pop(0), method, event)
 
 
 async def _tell(hook: Hook, method: str, event: Event) -> None:
     """Tell one hook; its failure is logged, a cancellation of the call passes."""
     call = getattr(hook, method)
-    if being_driven() and is_async(call):
+    if method in hook.told_async and being_driven():
         _complain(hook, method, None, "is async, but plain code drives this build and cannot wait: not called")
         return
     tokens = _set_apart(hook)
@@ -98,7 +99,7 @@ async def _tell(hook: Hook, method: str, event: Event) -> None:
 def tell_plain(hook: Hook, method: str, event: Event, *, silent: bool = False) -> None:
     """Tell one hook from plain code; an async method is not called, and that is logged unless `silent`."""
     call = getattr(hook, method)
-    if is_async(call):
+    if method in hook.told_async:
         if not silent:
             _complain(hook, method, None, "is async, but comes from plain code, which cannot wait: not called")
         return
@@ -110,16 +111,20 @@ def tell_plain(hook: Hook, method: str, event: Event, *, silent: bool = False) -
             _complain(hook, method, None, "gave a coroutine to plain code, which cannot wait")
     except Exception as error:  # noqa: BLE001  # a hook never breaks a call
         _complain(hook, method, error)
+    except BaseException as interruption:
+        if not _is_its_own(interruption):
+            raise
+        _complain(hook, method, interruption)
     finally:
         _set_back(tokens)
 
 
 def _is_its_own(interruption: BaseException) -> bool:
     """Tell whether a hook raised a cancellation although nobody cancels the call."""
-    if not isinstance(interruption, asyncio.CancelledError) or backend() != "asyncio":
+    if not isinstance(interruption, asyncio.CancelledError):
         return False
-    task = asyncio.current_task()
-    return task is not None and not task.cancelling()
+    task = asyncio.current_task() if backend() == "asyncio" else None
+    return task is None or not task.cancelling()
 
 
 def _set_apart(hook: Hook) -> tuple[Token[Any], Token[Any]]:
