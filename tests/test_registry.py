@@ -98,7 +98,7 @@ class Callable_:
 @pytest.mark.parametrize(
     "thing",
     [os.system, len, print, Callable_().method, functools.partial(local("f"), 1), Callable_(), 3, "x", [].append, None],
-    ids=repr,
+    ids=lambda thing: type(thing).__name__,
 )
 def test_only_functions_made_by_def_are_functions(thing):
     """Builtins, bound methods, partials and callable objects are refused with the remedy."""
