@@ -16,7 +16,7 @@ from synmod.data.rooted import properties_of
 from synmod.data.schema import Schema, schema_from, trusted_schema
 from synmod.data.validate import is_valid, problems
 from synmod.errors import DataError, SchemaError
-from synmod.leaves.frozen import FrozenDict, frozen
+from synmod.leaves.frozen import FrozenDict, frozen, is_object
 
 _KEPT: Final = "__synmod_declared__"
 
@@ -45,7 +45,7 @@ class Declared:
         if known is None:
             field = properties_of(self.schema)[key]
             definitions = self.schema.get("$defs")
-            whole = {**field, "$defs": definitions} if definitions and isinstance(field, dict) else field
+            whole = {**field, "$defs": definitions} if definitions and is_object(field) else field
             known = self.fields[key] = trusted_schema(whole)
         return known
 

@@ -6,13 +6,14 @@ Pydantic's compiled description of a class (its core schema) is walked once per 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final, cast, get_args, get_origin
 
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr
 
 from synmod.data.schema import trusted_schema
 from synmod.data.validate import problems
 from synmod.errors import DataError, SchemaError
+from synmod.leaves.frozen import is_array, is_object
 
 _FIELDS: Final = frozenset({"model-field", "dataclass-field", "typed-dict-field"})
 _OPAQUE: Final = frozenset({"metadata", "default", "serialization", "config"})
@@ -64,9 +65,9 @@ def _refuse_unsound_defaults(cls: type[BaseModel], schema: Mapping[str, Any]) ->
     """Refuse a default that is not valid for its field."""
     definitions = schema.get("$defs", {})
     for title, described in [*definitions.items(), (cls.__name__, schema)]:
-        fields = described.get("properties", {}) if isinstance(described, dict) else {}
+        fields: dict[str, Any] = described.get("properties", {}) if is_object(described) else {}
         for name, field in fields.items():
-            if not isinstance(field, dict) or "default" not in field:
+            if not is_object(field) or "default" not in field:
                 continue
             try:
                 demanded = trusted_schema({**field, "$defs": definitions} if definitions else field)
@@ -92,23 +93,23 @@ def _within_core(owner: str, core: Any, opaque: frozenset[str] = _OPAQUE) -> Ite
         if id(here) in seen:
             continue
         seen.add(id(here))
-        if isinstance(here, dict):
+        if is_object(here):
             owner = getattr(here.get("cls"), "__name__", owner)
             if "type" in here:
                 yield owner, here
             pending.extend((owner, value) for key, value in here.items() if key not in opaque)
-        elif isinstance(here, list | tuple):
-            pending.extend((owner, value) for value in here)
+        elif is_array(here) or isinstance(here, tuple):
+            pending.extend((owner, value) for value in cast("list[Any]", here))
 
 
 def _fields(cls: type[BaseModel]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """Give every field of a class and of the classes in it: class, name, description."""
     for owner, node in _nodes(cls):
         fields = node.get("fields")
-        if isinstance(fields, dict):
+        if is_object(fields):
             yield from ((owner, name, field) for name, field in fields.items() if field.get("type") in _FIELDS)
-        elif isinstance(fields, list | tuple):
-            described = (field for field in fields if isinstance(field, dict) and field.get("type") in _FIELDS)
+        elif is_array(fields):
+            described = [field for field in fields if is_object(field) and field.get("type") in _FIELDS]
             yield from ((owner, field["name"], field) for field in described)
 
 
@@ -135,7 +136,7 @@ def _within(annotation: Any) -> Iterator[Any]:
 
 def _is_own(serialization: Any) -> bool:
     """Tell whether a serializer is none of pydantic's own."""
-    if not isinstance(serialization, dict) or serialization.get("type") in _HARMLESS:
+    if not is_object(serialization) or serialization.get("type") in _HARMLESS:
         return False
     function = serialization.get("function")
     return not str(getattr(function, "__module__", "")).startswith("pydantic.")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from math import isfinite
 from typing import Any, Final
 
 from synmod.leaves.frozen import MAX_DEPTH, FrozenDict, FrozenList, frozen, frozen_dict, frozen_list
 
 _PLAIN_INT: Final = 10**18
-_CONTAINERS: Final = (dict, list)
-_STR: Final = {str}
+_CONTAINERS: Final[tuple[object, ...]] = (dict, list)
+_STR: Final[set[type]] = {str}
 
 
 def frozen_fields(plain: dict[str, Any]) -> tuple[FrozenDict, list[str]]:
@@ -21,27 +22,17 @@ def frozen_fields(plain: dict[str, Any]) -> tuple[FrozenDict, list[str]]:
     Raises:
         DataError: Something in it is no JSON.
     """
-    nested: list[str] = []
-    for key, value in plain.items():
-        kind = type(value)
-        if kind is str:
-            if value.isascii():
-                continue
-        elif value is None or kind is bool:
-            continue
-        elif kind is int:
-            if -_PLAIN_INT < value < _PLAIN_INT:
-                continue
-        elif kind is float:
-            if isfinite(value):
-                continue
-        elif kind in _CONTAINERS:
-            part = _quickly_frozen(value, MAX_DEPTH - 1)
-            if part is not None:
-                plain[key] = part
-                nested.append(key)
-                continue
+    has_parts = _has_parts(plain.values())
+    if has_parts is None:
         return _carefully_frozen(plain)
+    if not has_parts:
+        return frozen_dict(plain), []
+    nested = [key for key, value in plain.items() if type(value) in _CONTAINERS]
+    for key in nested:
+        part = _quickly_frozen(plain[key], MAX_DEPTH - 1)
+        if part is None:
+            return _carefully_frozen(plain)
+        plain[key] = part
     return frozen_dict(plain), nested
 
 
@@ -51,12 +42,14 @@ def _carefully_frozen(plain: dict[str, Any]) -> tuple[FrozenDict, list[str]]:
     return json, [key for key, value in json.items() if isinstance(value, FrozenDict | FrozenList)]
 
 
-def _quickly_frozen(plain: Any, room: int) -> FrozenDict | FrozenList | None:
-    """Freeze an ordinary dict or list: ASCII texts, small ints, finite floats; None for any other."""
-    is_dict = type(plain) is dict
-    nested = False
-    for value in plain.values() if is_dict else plain:
-        kind = type(value)
+def _has_parts(values: Iterable[Any]) -> bool | None:
+    """Tell whether containers are among values that are ordinary otherwise; None if one is not.
+
+    Ordinary are ASCII texts, small ints, finite floats, bools and None.
+    """
+    has_parts = False
+    for value in values:
+        kind: Any = value.__class__
         if kind is str:
             if value.isascii():
                 continue
@@ -69,25 +62,36 @@ def _quickly_frozen(plain: Any, room: int) -> FrozenDict | FrozenList | None:
             if isfinite(value):
                 continue
         elif kind in _CONTAINERS:
-            nested = True
+            has_parts = True
             continue
         return None
-    if is_dict and not (set(map(type, plain)) <= _STR and "".join(plain).isascii()):
+    return has_parts
+
+
+def _quickly_frozen(plain: dict[Any, Any] | list[Any], room: int) -> FrozenDict | FrozenList | None:
+    """Freeze an ordinary dict or list, nested at most `room` deep; None for any other."""
+    return _quick_list(plain, room) if isinstance(plain, list) else _quick_dict(plain, room)
+
+
+def _quick_list(plain: list[Any], room: int) -> FrozenList | None:
+    has_parts = _has_parts(plain)
+    if has_parts is None or not room:
         return None
-    if nested:
-        return _with_frozen_parts(plain, room - 1)
-    return frozen_dict(plain) if is_dict else frozen_list(plain)
+    return frozen_list(plain) if not has_parts else _with_parts(list(plain), enumerate(plain), room, frozen_list)
 
 
-def _with_frozen_parts(plain: Any, room: int) -> FrozenDict | FrozenList | None:
+def _quick_dict(plain: dict[Any, Any], room: int) -> FrozenDict | None:
+    has_parts = _has_parts(plain.values())
+    if has_parts is None or not room or not (set(map(type, plain)) <= _STR and "".join(plain).isascii()):
+        return None
+    return frozen_dict(plain) if not has_parts else _with_parts(dict(plain), plain.items(), room, frozen_dict)
+
+
+def _with_parts(copy: Any, entries: Iterable[tuple[Any, Any]], room: int, close: Callable[[Any], Any]) -> Any:
     """Freeze the containers in a container, then itself."""
-    if not room:
-        return None
-    parts = dict(plain) if type(plain) is dict else list(plain)
-    for key, value in plain.items() if type(plain) is dict else enumerate(plain):
+    for key, value in entries:
         if type(value) in _CONTAINERS:
-            part = _quickly_frozen(value, room)
+            copy[key] = part = _quickly_frozen(value, room - 1)
             if part is None:
                 return None
-            parts[key] = part
-    return frozen_dict(parts) if type(plain) is dict else frozen_list(parts)
+    return close(copy)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from synmod.data.merge import any_of
 from synmod.data.parts import Parts, parts_of
@@ -35,7 +35,7 @@ class Factorize:
 
     def _named(self, parts: Parts, names: Mapping[str, str]) -> dict[str, str]:
         """Name each group's array."""
-        for head, name in names.items():
+        for head in names:
             if head not in self._groups:
                 raise SchemaError(
                     f"factorize: {head!r} heads no group of numbered fields; the groups are {list(self._groups)}."
@@ -72,7 +72,7 @@ class Factorize:
                     required.append(name)
         return Parts(frozen_dict(fields), required, parts.extra, parts.definitions, parts.title, parts.description)
 
-    def apply(self, args: Values, where: str = "") -> JsonDataModel[Any] | None:
+    def apply(self, args: Values, where: str = "") -> JsonDataModel[Any] | None:  # noqa: ARG002  (only concat tells where)
         """Gather the members that are there; everything else stays, in the order of the schema."""
         (value,) = args
         if value is None or self.schema is None:
@@ -124,6 +124,8 @@ def checked_names(names: Any) -> dict[str, str]:
     """
     if names is None:
         return {}
-    if not isinstance(names, Mapping) or not all(isinstance(x, str) for pair in names.items() for x in pair):
-        raise ArgumentError(f"factorize: names must be a dict of array names by field, got {names!r:.100}.")
-    return dict(names)
+    if isinstance(names, Mapping):
+        given = dict(cast("Mapping[object, object]", names))
+        if all(isinstance(word, str) for pair in given.items() for word in pair):
+            return cast("dict[str, str]", given)
+    raise ArgumentError(f"factorize: names must be a dict of array names by field, got {names!r:.100}.")

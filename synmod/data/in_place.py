@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel
 
-from synmod.leaves.frozen import FrozenDict, FrozenList
+from synmod.leaves.frozen import FrozenDict, FrozenList, is_object
 from synmod.leaves.paths import pointer
 
 
@@ -19,8 +19,9 @@ def lost_bool(raw: Any, json: Any, key: str) -> str | None:
             if type(json) is not bool:
                 return pointer(path)
         elif isinstance(json, FrozenList):
-            if isinstance(raw, list | tuple) and len(raw) == len(json):
-                pending.extend((part, json[at], (*path, at)) for at, part in enumerate(raw))
+            items = list(cast("list[Any]", raw)) if isinstance(raw, list | tuple) else []
+            if len(items) == len(json):
+                pending.extend((part, json[at], (*path, at)) for at, part in enumerate(items))
         elif isinstance(json, FrozenDict):
             if isinstance(raw, BaseModel):
                 pending.extend(
@@ -28,7 +29,7 @@ def lost_bool(raw: Any, json: Any, key: str) -> str | None:
                     for written, name in written_names(type(raw)).items()
                     if written in json
                 )
-            elif isinstance(raw, dict) and len(raw) == len(json):
+            elif is_object(raw) and len(raw) == len(json):
                 pending.extend(
                     (part, json[written], (*path, written)) for part, written in zip(raw.values(), json, strict=True)
                 )

@@ -6,7 +6,7 @@ A place in a schema or value is reached with a set of positions: how far each pa
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from pydantic import BaseModel
 
@@ -99,10 +99,18 @@ def patterns_of(mask: Any, *, recursive: bool = False) -> list[str]:
         texts = [escaped(name) for name in properties_of(declare(mask))]
     elif isinstance(mask, str):
         texts = [mask]
-    elif isinstance(mask, list | tuple | set | frozenset) and all(isinstance(text, str) for text in mask):
-        texts = sorted(mask) if isinstance(mask, set | frozenset) else list(mask)
     else:
-        raise ArgumentError(f"A mask is a pattern, a list of patterns or a data model, got {mask!r:.100}.")
+        texts = _listed(mask)
     if not texts:
         raise SchemaError("A mask without a pattern names no field: give at least one.")
     return [f"{_ANY_DEPTH}/{text}" for text in texts] if recursive else texts
+
+
+def _listed(mask: Any) -> list[str]:
+    """Give the patterns of a list (ArgumentError if it is none)."""
+    if isinstance(mask, list | tuple | set | frozenset):
+        listed = list(cast("list[object]", mask))
+        if all(isinstance(text, str) for text in listed):
+            texts = cast("list[str]", listed)
+            return sorted(texts) if isinstance(mask, set | frozenset) else texts
+    raise ArgumentError(f"A mask is a pattern, a list of patterns or a data model, got {mask!r:.100}.")

@@ -8,7 +8,7 @@ from typing import Any, Final
 from synmod.data.definitions import numbered
 from synmod.data.mask_tree import Branch, Fate
 from synmod.data.parts import used_definitions
-from synmod.data.places import Places, is_object
+from synmod.data.places import Places, declares_object
 from synmod.data.subschemas import definition_of, escape, renamed_definitions
 from synmod.leaves.frozen import FrozenDict, frozen_dict, frozen_list
 
@@ -83,7 +83,7 @@ class MaskedSchema:
             new = {key: value for key, value in new.items() if key not in {"enum", "const"}}
         self._loosen_one_of(new)
         self._mask_discriminator(new, branch)
-        if is_object(schema):
+        if declares_object(schema):
             self._mask_fields(new, branch)
         return frozen_dict(new)
 

@@ -1,4 +1,4 @@
-"""What a mask does at each place of a schema: which fields it names, which it passes through, which it does not touch."""
+"""What a mask does at each place of a schema: the fields it names, those it passes through, and the others."""
 
 from __future__ import annotations
 

@@ -203,8 +203,8 @@ def as_part(x: Any) -> Any:
     """Turn what stands in a list of content into a part: a str, an image, sound or a file; else give it back."""
     if isinstance(x, str):
         return TextPart(x)
-    make = getattr(type(x), "__synmod_part__", None)
-    return make(x) if make else x
+    make: Any = getattr(x, "__synmod_part__", None)
+    return make() if make and not isinstance(x, type) else x
 
 
 def _guessed(name: str) -> str | None:

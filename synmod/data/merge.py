@@ -11,7 +11,7 @@ from typing import Any, Final
 from synmod.data.definitions import beside
 from synmod.data.parts import ANYTHING, Parts
 from synmod.data.subschemas import without_annotations
-from synmod.leaves.frozen import FrozenDict, frozen_dict, frozen_list, json_equal
+from synmod.leaves.frozen import FrozenDict, frozen_dict, frozen_list, is_object, json_equal
 from synmod.leaves.naming import unused
 
 _LONGEST_TITLE: Final = 64
@@ -168,7 +168,7 @@ def any_of(schemas: Iterable[Any]) -> Any:
     arms: list[Any] = []
     bare: list[Any] = []
     for schema in schemas:
-        for arm in schema["anyOf"] if isinstance(schema, dict) and schema.keys() == {"anyOf"} else (schema,):
+        for arm in schema["anyOf"] if is_object(schema) and schema.keys() == {"anyOf"} else (schema,):
             if any(arm is known for known in arms):
                 continue
             demands = without_annotations(arm)

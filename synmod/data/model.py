@@ -25,7 +25,7 @@ class DataModelClass(OperandClass, ModelMetaclass):
 
     def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> type:
         """Defer only `DataModel` itself: a user's class is completed when it is defined, as pydantic's users expect."""
-        asked = namespace.get("model_config") or {}
+        asked: Any = namespace.get("model_config") or {}
         if "defer_build" not in asked and globals().get("DataModel") in bases:
             config.setdefault("defer_build", False)
         return super().__new__(mcs, name, bases, namespace, **config)

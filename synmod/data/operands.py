@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel
 
@@ -34,11 +34,10 @@ def as_operand(x: Any, name: str) -> Any:
         DataError: `x` is a coroutine or another awaitable.
         ArgumentError: It is no data.
     """
-    if x is None or isinstance(x, Described | OperandClass):
-        return x
     if isinstance(x, Operand):
-        assert isinstance(x, BaseModel)
-        return to_value(x)
+        return to_value(x) if isinstance(x, BaseModel) else cast("Any", x)
+    if x is None or isinstance(x, OperandClass):
+        return x
     _refuse_awaitable(x, name)
     cls = x if isinstance(x, type) else type(x)
     if issubclass(cls, BaseModel):

@@ -6,31 +6,21 @@ recorded, as a plan that is replayed when the program runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
+from synmod.data.applying import are_values, checked_operands, merged, on_one, planned, single, together
 from synmod.data.contain import contains, holds
-from synmod.data.declare import schema_of
-from synmod.data.factorize import Factorize, checked_names
-from synmod.data.kept import Kept
+from synmod.data.factorize import checked_names
 from synmod.data.mask_patterns import patterns_of
-from synmod.data.mask_tree import Fate
-from synmod.data.masks import Mask
-from synmod.data.merge import Concatenation
 from synmod.data.operand import OPERATORS
-from synmod.data.operands import as_operand, is_operand, refuse_class_beside, traced_path
-from synmod.data.parts import parts_of
-from synmod.data.plans import Absent, Everything, OnlyOne, Plan, Whatever, refuse_none
-from synmod.data.rename import Rename, checked_prefix, checked_suffix
-from synmod.data.schema import Schema
-from synmod.data.symbol import RECORDERS, SymbolicDataModel, symbol
-from synmod.data.value import JsonDataModel, wrap_parts
-from synmod.errors import ArgumentError
+from synmod.data.operands import as_operand, is_operand, traced_path
+from synmod.data.operations import OPERATIONS
+from synmod.data.plans import refuse_none
+from synmod.data.rename import checked_prefix, checked_suffix
 
 __all__ = [
     "OPERATIONS",
-    "Operation",
     "concat",
     "contains",
     "factorize",
@@ -43,48 +33,6 @@ __all__ = [
     "prefix",
     "suffix",
 ]
-
-
-class Operation(NamedTuple):
-    """An operation of the algebra, by the name that a saved program uses.
-
-    Attributes:
-        name: Its name in `sm.ops`.
-        make: Makes a plan of the operands' schemas (None for None) and the keyword arguments, which are JSON.
-    """
-
-    name: str
-    make: Callable[[Sequence[Schema | None], Mapping[str, Any]], Plan]
-
-    def plan(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> Plan:
-        """Plan the operation on operands given by their schemas, None, or constants with a schema.
-
-        Raises:
-            DataError: An operand that must be there is None, or a name cannot be.
-            SchemaError: A pattern of a mask, or a name, matches nothing.
-        """
-        schemas = tuple(x if x is None or isinstance(x, Schema) else schema_of(x) for x in args)
-        return self.make(schemas, kwargs or {})
-
-
-_OPERATIONS = (
-    Operation("concat", lambda operands, _: Everything(operands, none_passes=False)),
-    Operation("logical_and", lambda operands, _: Everything(operands, none_passes=True)),
-    Operation("logical_or", lambda operands, _: Whatever(operands)),
-    Operation("logical_xor", lambda operands, _: OnlyOne(operands)),
-    Operation("logical_not", lambda operands, _: Absent(operands)),
-    Operation("in_mask", lambda operands, kwargs: Mask(operands, kwargs["mask"], Fate.KEEP)),
-    Operation("out_mask", lambda operands, kwargs: Mask(operands, kwargs["mask"], Fate.DROP)),
-    Operation("prefix", lambda operands, kwargs: Rename(operands, before=checked_prefix(kwargs["prefix"]) + "_")),
-    Operation("suffix", lambda operands, kwargs: Rename(operands, after="_" + checked_suffix(kwargs["suffix"]))),
-    Operation("factorize", lambda operands, kwargs: Factorize(operands, kwargs.get("names"))),
-)
-
-OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType({operation.name: operation for operation in _OPERATIONS})
-"""The operations that a program may record, by name."""
-
-_merges: Kept[Concatenation] = Kept()
-_plans: Kept[Plan] = Kept(room=4_096)
 
 
 def concat(*operands: Any) -> Any:
@@ -112,13 +60,13 @@ def concat(*operands: Any) -> Any:
 
     Source: Synalinks' `concat`; differs: one suffix rule, made from schemas.
     """
-    if _are_values(operands):
-        return _merged(operands)
-    present = _operands(operands, "concat")
+    if are_values(operands):
+        return merged(operands)
+    present = checked_operands(operands, "concat")
     for position, x in enumerate(present):
         if x is None:
             raise refuse_none(position, traced_path())
-    return _together("concat", present)
+    return together("concat", present)
 
 
 def logical_and(*operands: Any) -> Any:
@@ -140,10 +88,10 @@ def logical_and(*operands: Any) -> Any:
 
     Source: Synalinks' `logical_and`.
     """
-    if _are_values(operands):
-        return _merged(operands)
-    present = _operands(operands, "logical_and")
-    return None if any(x is None for x in present) else _together("logical_and", present)
+    if are_values(operands):
+        return merged(operands)
+    present = checked_operands(operands, "logical_and")
+    return None if any(x is None for x in present) else together("logical_and", present)
 
 
 def logical_or(*operands: Any) -> Any:
@@ -169,15 +117,15 @@ def logical_or(*operands: Any) -> Any:
 
     Source: Synalinks' `logical_or`.
     """
-    if _are_values(operands):
-        return _merged(operands)
-    given = _operands(operands, "logical_or")
+    if are_values(operands):
+        return merged(operands)
+    given = checked_operands(operands, "logical_or")
     present = [x for x in given if x is not None]
     if len(present) < 2:
-        return _single(present)
-    if (planned := _planned("logical_or", given)) is not None:
-        return planned
-    return _merged(present)
+        return single(present)
+    if (made := planned("logical_or", given)) is not None:
+        return made
+    return merged(present)
 
 
 def logical_xor(*operands: Any) -> Any:
@@ -202,9 +150,9 @@ def logical_xor(*operands: Any) -> Any:
 
     Source: Synalinks' `logical_xor`.
     """
-    given = _operands(operands, "logical_xor")
+    given = checked_operands(operands, "logical_xor")
     present = [x for x in given if x is not None]
-    return _single(present) if len(present) < 2 else _planned("logical_xor", given)
+    return single(present) if len(present) < 2 else planned("logical_xor", given)
 
 
 def logical_not(x: Any) -> Any:
@@ -227,7 +175,7 @@ def logical_not(x: Any) -> Any:
     Source: Synalinks' `logical_not`.
     """
     operand = as_operand(x, "logical_not")
-    return None if operand is None else _planned("logical_not", (operand,))
+    return None if operand is None else planned("logical_not", (operand,))
 
 
 def in_mask(x: Any, mask: Any, *, recursive: bool = False) -> Any:
@@ -255,7 +203,7 @@ def in_mask(x: Any, mask: Any, *, recursive: bool = False) -> Any:
     Source: Synalinks' `in_mask`; differs: paths are exact, and a pattern without a match is an error.
     """
     patterns = patterns_of(mask, recursive=recursive)
-    return _on_one("in_mask", x, {"mask": patterns}, tuple(patterns))
+    return on_one("in_mask", x, {"mask": patterns}, tuple(patterns))
 
 
 def out_mask(x: Any, mask: Any, *, recursive: bool = False) -> Any:
@@ -282,7 +230,7 @@ def out_mask(x: Any, mask: Any, *, recursive: bool = False) -> Any:
     Source: Synalinks' `out_mask`; differs as `in_mask`.
     """
     patterns = patterns_of(mask, recursive=recursive)
-    return _on_one("out_mask", x, {"mask": patterns}, tuple(patterns))
+    return on_one("out_mask", x, {"mask": patterns}, tuple(patterns))
 
 
 def prefix(x: Any, prefix: str) -> Any:
@@ -305,7 +253,7 @@ def prefix(x: Any, prefix: str) -> Any:
 
     Source: Synalinks' `prefix`.
     """
-    return _on_one("prefix", x, {"prefix": checked_prefix(prefix)}, prefix)
+    return on_one("prefix", x, {"prefix": checked_prefix(prefix)}, prefix)
 
 
 def suffix(x: Any, suffix: str) -> Any:
@@ -328,7 +276,7 @@ def suffix(x: Any, suffix: str) -> Any:
 
     Source: Synalinks' `suffix`.
     """
-    return _on_one("suffix", x, {"suffix": checked_suffix(suffix)}, suffix)
+    return on_one("suffix", x, {"suffix": checked_suffix(suffix)}, suffix)
 
 
 def factorize(x: Any, names: Mapping[str, str] | None = None) -> Any:
@@ -354,81 +302,7 @@ def factorize(x: Any, names: Mapping[str, str] | None = None) -> Any:
     Source: Synalinks' `factorize`; differs: no plurals, no stemming.
     """
     given = checked_names(names)
-    return _on_one("factorize", x, {"names": given} if given else {}, tuple(given.items()))
-
-
-def _are_values(operands: Sequence[Any]) -> bool:
-    """Tell whether all operands, two at least, are values. Hot: the short way for most operations."""
-    for x in operands:
-        if type(x) is not JsonDataModel:
-            return False
-    return len(operands) > 1
-
-
-def _operands(operands: tuple[Any, ...], name: str) -> list[Any]:
-    """Check what was given: two or more operands that may stand there."""
-    if len(operands) < 2:
-        raise ArgumentError(f"{name} takes two or more operands, got {len(operands)}.")
-    return [as_operand(x, name) for x in operands]
-
-
-def _single(present: list[Any]) -> Any:
-    """Give the only operand that is there; of a class a symbol."""
-    if not present:
-        return None
-    (x,) = present
-    return symbol(schema_of(x), x) if isinstance(x, type) else x
-
-
-def _together(name: str, present: Sequence[Any]) -> Any:
-    """Put operands together that are all there."""
-    return _merged(present) if _are_values(present) else _planned(name, present)
-
-
-def _merged(values: Sequence[JsonDataModel[Any]]) -> JsonDataModel[Any]:
-    """Concatenate values by the plan kept for their schemas. Hot."""
-    parts = tuple([value._parts or parts_of(value._schema) for value in values])
-    key = tuple(map(id, parts))
-    merge = _merges.find(key)
-    if merge is None:
-        merge = Concatenation(parts)
-        _merges.keep(key, merge, parts, 10 + len(merge.parts.fields))
-    return wrap_parts(merge([value._json for value in values]), merge.parts)
-
-
-def _planned(name: str, operands: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> SymbolicDataModel | None:
-    """Plan an operation on symbols or classes, and record it where a symbol takes part; None for values alone."""
-    symbolic = classes = False
-    for x in operands:
-        symbolic = symbolic or isinstance(x, SymbolicDataModel)
-        classes = classes or isinstance(x, type)
-    if not symbolic and not classes:
-        return None
-    if classes:
-        refuse_class_beside(operands, name)
-    plan = OPERATIONS[name].plan(operands, kwargs)
-    schema = plan.schema
-    if schema is None:
-        return None
-    output = symbol(schema)
-    if symbolic and "operation" in RECORDERS:
-        RECORDERS["operation"](name, plan, tuple(operands), dict(kwargs or {}), output)
-    return output
-
-
-def _on_one(name: str, x: Any, kwargs: dict[str, Any], more: Hashable) -> Any:
-    """Apply an operation of one operand; `more` stands for the keyword arguments in the key of its plan."""
-    operand = x if type(x) is JsonDataModel else as_operand(x, name)
-    if operand is None:
-        return None
-    if not isinstance(operand, JsonDataModel):
-        return _planned(name, (operand,), kwargs)
-    schema = operand._schema
-    key = (name, more, id(schema))
-    plan = _plans.find(key)
-    if plan is None:
-        plan = _plans.keep(key, OPERATIONS[name].plan((schema,), kwargs), (schema,))
-    return plan.apply((operand,))
+    return on_one("factorize", x, {"names": given} if given else {}, tuple(given.items()))
 
 
 OPERATORS.update(

@@ -1,12 +1,12 @@
-"""Places of a schema: everything that may describe the JSON at one point, alternatives, references and lists expanded."""
+"""Places of a schema: all that may describe the JSON at one point; alternatives, references and lists expanded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from synmod.data.subschemas import unescape
-from synmod.leaves.frozen import FrozenDict
+from synmod.data.closed import target_of
+from synmod.leaves.frozen import FrozenDict, is_array
 
 _ALTERNATIVES = ("anyOf", "oneOf", "allOf", "prefixItems")
 _ITEMS = ("items", "unevaluatedItems")
@@ -52,7 +52,7 @@ class Places:
 
     def of(self, schemas: Iterable[Any]) -> Place:
         """Give the place that these schemas describe together; equal sets give one place."""
-        objects = {id(node): node for node in self._expanded(schemas) if is_object(node)}
+        objects = {id(node): node for node in self._expanded(schemas) if declares_object(node)}
         key = frozenset(objects)
         if key not in self._known:
             self._known[key] = Place(self, list(objects.values()))
@@ -60,10 +60,7 @@ class Places:
 
     def target(self, reference: str) -> Any:
         """Give what a reference goes to."""
-        target: Any = self._schema
-        for step in reference.removeprefix("#").split("/")[1:]:
-            target = target[int(step)] if isinstance(target, list) else target[unescape(step)]
-        return target
+        return target_of(self._schema, reference)
 
     def _expanded(self, schemas: Iterable[Any]) -> Iterator[FrozenDict]:
         pending, seen = list(schemas)[::-1], set[int]()
@@ -80,12 +77,12 @@ class Places:
             pending.extend(node[keyword] for keyword in _ITEMS if keyword in node)
 
 
-def is_object(node: FrozenDict) -> bool:
+def declares_object(node: FrozenDict) -> bool:
     """Tell whether a schema itself declares an object."""
     kind = node.get("type")
     if kind is None:
         return not _OBJECT_KEYWORDS.isdisjoint(node)
-    return kind == "object" or (isinstance(kind, list) and "object" in kind)
+    return kind == "object" or (is_array(kind) and "object" in kind)
 
 
 def extra_schemas(node: FrozenDict) -> Iterator[Any]:

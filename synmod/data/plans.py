@@ -93,7 +93,7 @@ class Whatever:
         """`U` of all that may come out."""
         return self._parts.schema if self._parts else None
 
-    def apply(self, args: Values, where: str = "") -> JsonDataModel[Any] | None:
+    def apply(self, args: Values, where: str = "") -> JsonDataModel[Any] | None:  # noqa: ARG002  (only concat tells where)
         """Fold; the result has the schema of the symbol, whoever is there."""
         folded = model = None
         for number, position in enumerate(self._positions):
@@ -117,7 +117,7 @@ class OnlyOne:
         """`U` of all operands."""
         return self._parts.schema if self._parts else None
 
-    def apply(self, args: Values, where: str = "") -> JsonDataModel[Any] | None:
+    def apply(self, args: Values, where: str = "") -> JsonDataModel[Any] | None:  # noqa: ARG002  (only concat tells where)
         """Pick it; it gets the schema of the symbol."""
         there = [value for value in args if value is not None]
         if len(there) != 1 or self._parts is None:

@@ -34,7 +34,7 @@ class Rename:
     def _renamed(self, name: str) -> str:
         return f"{self._before}{name}{self._after}"
 
-    def apply(self, args: Values, where: str = "") -> JsonDataModel[Any] | None:
+    def apply(self, args: Values, where: str = "") -> JsonDataModel[Any] | None:  # noqa: ARG002  (only concat tells where)
         """Rename the keys, those that no schema declares too; contents are shared."""
         (value,) = args
         if value is None or self.schema is None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from synmod.data.closed import target_of
 from synmod.data.schema import Schema
+from synmod.leaves.frozen import is_object
 
 _NO_FIELDS: Final[Mapping[str, Any]] = {}
 
@@ -15,11 +17,8 @@ def root_of(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     reference = schema.get("$ref")
     if "properties" in schema or not isinstance(reference, str):
         return schema
-    target: Any = schema
-    for step in reference.removeprefix("#").split("/")[1:]:
-        step = step.replace("~1", "/").replace("~0", "~")
-        target = target[int(step)] if isinstance(target, list) else target[step]
-    return target if isinstance(target, Mapping) else schema
+    target = target_of(schema, reference)
+    return target if is_object(target) else schema
 
 
 def properties_of(schema: Schema) -> Mapping[str, Any]:

@@ -139,7 +139,7 @@ def _ends(scale: Any) -> tuple[float, float]:
     """Give the lowest and the highest member of a scale (DataError if it is none)."""
     if isinstance(scale, type) and issubclass(scale, Enum):
         numbers: list[Any] = [member.value for member in scale]
-        kinds = {type(number) for number in numbers}
+        kinds: set[Any] = {type(number) for number in numbers}
         if len(numbers) > 1 and kinds in ({int}, {float}) and all(map(isfinite, numbers)):
             return min(numbers), max(numbers)
     raise DataError(

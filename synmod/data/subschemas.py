@@ -6,45 +6,45 @@ Only these places are walked: a `$ref` inside a default, an enum or an example i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import unquote
 
 from synmod.data.keywords import ANNOTATIONS, ONE_SUBSCHEMA, SUBSCHEMA_LISTS, SUBSCHEMA_MAPS
-from synmod.leaves.frozen import FrozenDict, frozen_dict, frozen_list
+from synmod.leaves.frozen import FrozenDict, frozen_dict, frozen_list, is_array, is_object
 
 _DEFS: Final = "#/$defs/"
 
 
 def subschemas(schema: Any) -> Iterator[Any]:
     """Give the schemas directly inside a schema."""
-    if not isinstance(schema, dict):
+    if not is_object(schema):
         return
     for keyword, value in schema.items():
         if keyword in ONE_SUBSCHEMA:
             yield value
-        elif keyword in SUBSCHEMA_LISTS and isinstance(value, list):
+        elif keyword in SUBSCHEMA_LISTS and is_array(value):
             yield from value
-        elif keyword in SUBSCHEMA_MAPS and isinstance(value, dict):
+        elif keyword in SUBSCHEMA_MAPS and is_object(value):
             yield from value.values()
 
 
 def mapped(schema: Any, change: Callable[[FrozenDict], FrozenDict]) -> Any:
     """Apply `change` to every schema inside a frozen schema, innermost first, then to itself."""
-    if not isinstance(schema, dict):
+    if not is_object(schema):
         return schema
     changed: dict[str, Any] = {}
     for keyword, value in schema.items():
         new = value
         if keyword in ONE_SUBSCHEMA:
             new = mapped(value, change)
-        elif keyword in SUBSCHEMA_LISTS and isinstance(value, list):
+        elif keyword in SUBSCHEMA_LISTS and is_array(value):
             new = _same_or(value, [mapped(arm, change) for arm in value])
-        elif keyword in SUBSCHEMA_MAPS and isinstance(value, dict):
+        elif keyword in SUBSCHEMA_MAPS and is_object(value):
             arms = {name: mapped(arm, change) for name, arm in value.items()}
             new = value if all(arms[name] is arm for name, arm in value.items()) else frozen_dict(arms)
         if new is not value:
             changed[keyword] = new
-    return change(frozen_dict({**schema, **changed}) if changed else schema)
+    return change(frozen_dict({**schema, **changed}) if changed else cast("FrozenDict", schema))
 
 
 def _same_or(old: list[Any], new: list[Any]) -> list[Any]:
@@ -57,7 +57,7 @@ def references(schema: Any) -> set[str]:
     pending = [schema]
     while pending:
         here = pending.pop()
-        if isinstance(here, dict):
+        if is_object(here):
             found.update(_references_here(here))
             pending.extend(subschemas(here))
     return found
@@ -73,8 +73,8 @@ def _references_here(schema: Mapping[str, Any]) -> Iterator[str]:
 def _mapping(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """Give the mapping of a discriminator, empty where there is none."""
     discriminator = schema.get("discriminator")
-    mapping = discriminator.get("mapping") if isinstance(discriminator, dict) else None
-    return mapping if isinstance(mapping, dict) else {}
+    mapping = discriminator.get("mapping") if is_object(discriminator) else None
+    return mapping if is_object(mapping) else {}
 
 
 def rereferenced(schema: Any, change: Callable[[str], str]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from pydantic import BaseModel
 
@@ -63,7 +63,7 @@ class SymbolicDataModel(Described[Any]):
     def __iter__(self) -> Iterator[str]:
         return iter(self.keys())
 
-    def get(self, key: str, default: Any = None) -> NoReturn:
+    def get(self, key: str, default: Any = None) -> NoReturn:  # noqa: ARG002  (as of values)
         """Refuse: a symbol has no value (SymbolicValueError)."""
         self._refuse_value(key)
 
@@ -75,7 +75,7 @@ class SymbolicDataModel(Described[Any]):
         """Refuse: a symbol has no value (SymbolicValueError)."""
         self._refuse_value(None)
 
-    def to(self, model: Any = None) -> NoReturn:
+    def to(self, model: Any = None) -> NoReturn:  # noqa: ARG002  (as of values)
         """Refuse: a symbol has no value (SymbolicValueError)."""
         self._refuse_value(None)
 
@@ -162,12 +162,20 @@ def is_symbolic(x: Any) -> bool:
 
     Source: Keras' `any_symbolic_tensors`.
     """
-    pending, seen = [x], set[int]()
+    pending: list[Any] = [x]
+    seen = set[int]()
     while pending:
         nest = pending.pop()
         if isinstance(nest, SymbolicDataModel):
             return True
-        if isinstance(nest, list | tuple | set | frozenset | Mapping) and id(nest) not in seen:
+        if id(nest) not in seen:
             seen.add(id(nest))
-            pending.extend(nest.values() if isinstance(nest, Mapping) else nest)
+            pending.extend(_parts_of_nest(nest))
     return False
+
+
+def _parts_of_nest(x: Any) -> list[Any]:
+    """Give what a container holds, nothing for anything else."""
+    if isinstance(x, Mapping):
+        return list(cast("Mapping[Any, Any]", x).values())
+    return list(cast("list[Any]", x)) if isinstance(x, list | tuple | set | frozenset) else []

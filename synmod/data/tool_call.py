@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from pydantic import BeforeValidator
 
@@ -12,14 +12,14 @@ from synmod.data.model import DataModel
 from synmod.data.own_models import TOLD_BRIEFLY, positional
 from synmod.data.text import parse_json
 from synmod.errors import DataError
-from synmod.leaves.frozen import frozen
+from synmod.leaves.frozen import frozen, is_object
 from synmod.registry import register_own
 
 
 def _as_text(arguments: Any) -> Any:
     """Write arguments given as an object; a text is kept to the letter."""
     if isinstance(arguments, Mapping):
-        plain = frozen(dict(arguments))
+        plain = frozen(dict(cast("Mapping[str, Any]", arguments)))
         return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return arguments
 
@@ -58,7 +58,7 @@ class ToolCall(DataModel):
 
     if TYPE_CHECKING:
 
-        def __init__(self, id: str, name: str, arguments: str | Mapping[str, Any]) -> None: ...
+        def __init__(self, id: str, name: str, arguments: str | Mapping[str, Any]) -> None: ...  # noqa: A002
 
     else:
 
@@ -85,6 +85,6 @@ class ToolCall(DataModel):
             parsed = parse_json(text)
         except DataError as error:
             raise DataError(f"The arguments of tool call {self.name!r} are no JSON: {error} The text: {text}") from None
-        if not isinstance(parsed, dict):
+        if not is_object(parsed):
             raise DataError(f"The arguments of tool call {self.name!r} are no JSON object. The text: {text}")
         return parsed

@@ -20,7 +20,7 @@ from synmod.data.text import dump_json
 from synmod.data.typed import typed_instance, validator_faults
 from synmod.data.validate import validate
 from synmod.errors import ArgumentError, DataError, FieldError, SymbolicValueError
-from synmod.leaves.frozen import FrozenDict, frozen, json_equal, thaw
+from synmod.leaves.frozen import FrozenDict, frozen, is_object, json_equal, thaw
 from synmod.leaves.suggest import did_you_mean
 
 OtherT = TypeVar("OtherT", bound=BaseModel)
@@ -252,7 +252,7 @@ def _absent(x: JsonDataModel[Any], key: str) -> Any:
     declared = properties_of(x._schema)
     if key in declared:
         field = declared[key]
-        if isinstance(field, dict) and "default" in field:
+        if is_object(field) and "default" in field:
             return field["default"]
         raise FieldError(f"The field {key!r} is declared, but absent here: read it with `get({key!r}, ...)`.")
     known = [*x._json, *(field for field in declared if field not in x._json)]
