@@ -10,7 +10,7 @@ from .kind import backend
 
 T = TypeVar("T")
 
-_NO_LOOP = ("no running event loop", "must be called from async context")  # asyncio's and trio's words
+_NO_LOOP = ("no running event loop", "no current event loop", "must be called from async context")  # asyncio's and trio's words
 
 
 class Suspended(Exception):
