@@ -59,7 +59,7 @@ class Contract:
         self.spec = None if held is _UNSET else symbols_of(held, f"{where(module)}: input_spec")
         lifted = held is not _UNSET
         self.built_on: Mapping[str, Any] | None = None
-        if not lifted and record.declaration.defines_build and is_ready_here(record):
+        if not lifted and record.declaration.defines_build and record.flow is None and is_ready_here(record):
             self.built_on = record.build_config
         self.known: dict[int, Any] = {}
         self._alive: list[Schema] = []  # an id is a schema's own only as long as the schema lives
