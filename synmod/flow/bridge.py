@@ -135,7 +135,7 @@ class _MainLoop:
     def _loop(self) -> asyncio.AbstractEventLoop:
         """Give the loop; a forked child makes its own."""
         if self._runner is None or self._process != os.getpid() or self._runner.get_loop().is_closed():
-            self._runner = asyncio.Runner()
+            self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)  # and set no loop for others to find
             self._process = os.getpid()
             atexit.register(self._close, self._runner)
         return self._runner.get_loop()

@@ -148,7 +148,7 @@ def _described(leaf: Any) -> str:
     if isinstance(leaf, type):
         return f"the class {leaf.__name__}, no symbol: write sm.Input(data_model={leaf.__name__})."
     if leaf is None:
-        return "None, no symbol: the call that made it was skipped, or there is nothing at that place."
+        return "None, no symbol: nothing was given there, or the call that made it was skipped."
     return f"{type(leaf).__name__}, no symbol: start from sm.Input(...) and pass on what modules return."
 
 

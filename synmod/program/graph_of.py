@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from synmod.errors import ArgumentError, BuildError, ConfigError
+from synmod.errors import BuildError, ConfigError
 from synmod.flow import FlowGraph, Plan, Step, compile_flow, live_graph, record_graph, steps_between
 from synmod.module import Module
 from synmod.module.building import is_in_own_build
@@ -63,15 +64,10 @@ def take_graph(program: Program, inputs: Any, outputs: Any) -> None:
         outputs: A nest of symbols.
 
     Raises:
-        ArgumentError: One of the two is missing.
         ConfigError: The class defines `call` as well.
         BuildError: The program has a graph already.
         GraphError: The wiring is faulty.
     """
-    if inputs is None or outputs is None:
-        raise ArgumentError(
-            f"{type(program).__name__} got {'outputs' if inputs is None else 'inputs'} alone: give inputs and outputs."
-        )
     record = program._record
     if record.flow is not None:
         raise BuildError(f"{where(program)} has a graph already; super().__init__(inputs=..., outputs=...) goes once.")
@@ -108,7 +104,7 @@ class _Children:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._known: dict[int, str] = {id(child): name for name, child in _held(program)}
-        self._keys = Keys(self._is_taken)
+        self._keys = Keys(partial(_is_taken, program))
 
     def key(self, module: Module) -> str:
         """The name under which the program holds a module; taken in at its first use."""
@@ -118,9 +114,10 @@ class _Children:
             setattr(self._program, known, module)
         return known
 
-    def _is_taken(self, name: str) -> bool:
-        """Tell whether the program has an attribute, method or property of that name."""
-        return name in self._program.__dict__ or hasattr(type(self._program), name)
+
+def _is_taken(program: Program, name: str) -> bool:
+    """Tell whether a program has an attribute, method or property of that name."""
+    return name in program.__dict__ or hasattr(type(program), name)
 
 
 def _held(program: Program) -> list[tuple[str, Any]]:

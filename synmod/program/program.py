@@ -42,8 +42,7 @@ class Program(Module):
         hooks: Listeners.
 
     Raises:
-        GraphError: Lists every fault of the wiring.
-        ArgumentError: Inputs without outputs, or the reverse.
+        GraphError: Lists every fault of the wiring; inputs without outputs, or the reverse, among them.
         BuildError: A class of one's own takes its graph elsewhere than in its `build`, or twice.
         ConfigError: An unknown keyword; or a class with a `call` of its own is given a graph.
 

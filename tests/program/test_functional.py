@@ -10,7 +10,6 @@ from tests.program.parts import Answer, Echo, Hint, Noted, Nothing, Pair, Query,
 
 from synmod.data import JsonDataModel, ops
 from synmod.errors import (
-    ArgumentError,
     ConfigError,
     DataError,
     GraphError,
@@ -124,12 +123,12 @@ async def test_an_output_that_was_not_awaited_says_await():
         Program(inputs=x, outputs=Reply()(x))
 
 
-def test_inputs_without_outputs_is_an_argument_error():
+def test_inputs_without_outputs_is_a_fault():
     """Both or neither."""
     x = Input(Query)
-    with pytest.raises(ArgumentError, match="inputs alone"):
+    with pytest.raises(GraphError, match="output is None"):
         Program(inputs=x)
-    with pytest.raises(ArgumentError, match="outputs alone"):
+    with pytest.raises(GraphError, match="input is None"):
         Program(outputs=x)
 
 

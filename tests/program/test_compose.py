@@ -1,0 +1,305 @@
+"""compose: a functional program of a function."""
+
+import asyncio
+import inspect
+from contextvars import ContextVar
+
+import pytest
+from pydantic import BaseModel
+from tests.program.parts import Answer, Echo, Hint, Noted, Query, Reply, Shout, WaitingBuild, query
+
+from synmod.data import DataModel, JsonDataModel, SymbolicDataModel
+from synmod.errors import ArgumentError, BadNameError, BuildError, CallError, GraphError, SchemaError
+from synmod.flow import run
+from synmod.module import Module
+from synmod.program import Program, compose
+
+WHERE = ContextVar("where", default="nowhere")
+
+
+def test_the_form_of_the_docs():
+    """Parameters are Inputs, the body is the wiring, labels are those of the function."""
+
+    @compose
+    async def rag(query: Query):
+        """Finds and answers.
+
+        At length.
+        """
+        docs = await Reply()(query)
+        return await Echo()(query + docs)
+
+    assert isinstance(rag, Program)
+    assert (rag.name, rag.description, rag.built) == ("rag", "Finds and answers.", True)
+    assert rag.inputs.name == "query"
+    assert run(rag, query("q")).get_json() == {"question": "q", "answer": "q"}
+
+
+def test_it_works_inside_a_running_loop_and_without_one(any_loop):
+    """Wiring needs no loop, and disturbs none."""
+
+    async def main():
+        @compose
+        async def program(query: Query):
+            return await Reply()(query)
+
+        return await program(query("q"))
+
+    assert any_loop(main)["answer"] == "q"
+
+
+def test_a_plain_function_of_operators():
+    """Nothing that waits needs no `async`."""
+    @compose
+    def mine(query: Query):
+        return query.prefix("my")
+
+    assert run(mine, query("q")).get_json() == {"my_question": "q"}
+
+
+def test_name_and_description_may_be_given():
+    """As keywords, with the function or before it."""
+
+    def body(query: Query):
+        return query
+
+    assert compose(body, name="other", description="Something.").name == "other"
+    decorated = compose(name="third")(body)
+    assert (decorated.name, decorated.description) == ("third", "")
+    with pytest.raises(BadNameError):
+        compose(body, name="no name")
+    with pytest.raises(BadNameError):
+        compose(lambda: None)
+
+
+async def test_parameters_become_inputs_with_their_names():
+    """In order, by their names; a default None or `| None` makes one optional; keyword-only ones too."""
+
+    @compose
+    async def program(first: Query, second: JsonDataModel[Hint], *, third: Hint | None, fourth: Hint = None):
+        return first, second, third, fourth
+
+    assert [given.name for given in program.inputs] == ["first", "second", "third", "fourth"]
+    hint = Hint(hint="h")
+    assert await program(first=query(), second=hint) == (query(), hint, None, None)
+    assert await program(query(), hint, None, hint) == (query(), hint, None, hint)
+    with pytest.raises(CallError, match="'second'"):
+        await program(query(), None)
+
+
+class NoDataModel(BaseModel):
+    x: int
+
+
+def untyped(query):
+    return query
+
+
+def star(*queries: Query):
+    return queries
+
+
+def stars(**queries: Query):
+    return queries
+
+
+def number(query: Query, k: int):
+    return query
+
+
+def defaulted(query: Query = Query(question="x")):
+    return query
+
+
+def foreign(query: NoDataModel):
+    return query
+
+
+@pytest.mark.parametrize("fn", [untyped, star, stars, number, defaulted, foreign])
+def test_any_other_parameter_is_an_argument_error(fn):
+    """Named, with the form to write."""
+    with pytest.raises(ArgumentError, match="cannot be an Input"):
+        compose(fn)
+
+
+@pytest.mark.parametrize("fn", [3, Query, Reply])
+def test_what_is_no_function_is_an_argument_error(fn):
+    """Classes and values cannot be composed."""
+    with pytest.raises(ArgumentError, match="function"):
+        compose(fn)
+
+
+def test_a_generator_is_an_argument_error():
+    """A body returns its outputs."""
+
+    def body(query: Query):
+        yield query
+
+    with pytest.raises(ArgumentError, match="function"):
+        compose(body)
+
+
+def test_a_return_annotation_is_held_to():
+    """The outputs must contain it, in its structure."""
+
+    @compose
+    async def good(query: Query) -> Answer:
+        return await Reply()(query) + query
+
+    @compose
+    async def both(query: Query) -> tuple[Answer, Query]:
+        return await Reply()(query), query
+
+    assert isinstance(good, Program)
+    assert isinstance(both, Program)
+
+    async def bad(query: Query) -> Answer:
+        return query
+
+    async def other(query: Query) -> tuple[Answer, Query]:
+        return query
+
+    with pytest.raises(SchemaError, match="Answer"):
+        compose(bad)
+    with pytest.raises(SchemaError, match="structure"):
+        compose(other)
+
+
+def test_the_body_runs_once_on_symbols_in_a_copy_of_the_context():
+    """What it sets in ContextVars stays inside; what holds outside is seen."""
+    seen = []
+
+    def body(query: Query):
+        seen.append((type(query), WHERE.get()))
+        WHERE.set("inside")
+        return query
+
+    token = WHERE.set("outside")
+    try:
+        program = compose(body)
+        run(program, query())
+        assert seen == [(SymbolicDataModel, "outside")]
+        assert WHERE.get() == "outside"
+    finally:
+        WHERE.reset(token)
+
+
+def test_a_body_that_waits_is_told_both_ways_out():
+    """BuildError contains 'compose' and shows the form with await and Input; nothing stays half-built."""
+    noted = Noted()
+
+    async def body(query: Query):
+        await noted(query)
+        return await WaitingBuild()(query)
+
+    with pytest.raises(BuildError, match="compose") as caught:
+        compose(body)
+    assert "sm.Input" in str(caught.value)
+    assert "await" in str(caught.value)
+    assert not noted.built
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_gather_in_a_body_is_told_that_branches_run_at_once(inside):
+    """asyncio.gather is not needed, in a running loop or without one."""
+
+    async def body(query: Query):
+        calls = [Reply()(query), Reply()(query)]
+        try:
+            return await asyncio.gather(*calls)
+        finally:
+            for call in calls:
+                call.close()
+
+    async def main():
+        with pytest.raises(BuildError, match="branches already run at the same time|Branches already run"):
+            compose(body)
+        await asyncio.sleep(0)
+
+    if inside:
+        asyncio.run(main())
+    else:
+        with pytest.raises(BuildError, match="no gather"):
+            compose(body)
+
+
+def test_errors_of_the_body_surface_as_themselves():
+    """The same object, whatever it is."""
+    failure = LookupError("mine")
+
+    async def body(query: Query):
+        raise failure
+
+    with pytest.raises(LookupError) as caught:
+        compose(body)
+    assert caught.value is failure
+
+
+def test_faults_of_the_wiring_are_graph_errors():
+    """A forgotten await, an output that is no symbol, an unused source."""
+
+    async def forgotten(query: Query):
+        return Reply()(query)
+
+    async def value(query: Query):
+        return Answer(answer="x")
+
+    async def nothing(query: Query):
+        await Reply()(query)
+
+    for body, words in ((forgotten, "await"), (value, "Answer"), (nothing, "None")):
+        with pytest.raises(GraphError, match=words):
+            compose(body)
+
+
+async def test_a_composed_program_composes():
+    """It is a module like any other."""
+
+    @compose
+    async def inner(query: Query):
+        return await Reply()(query)
+
+    @compose
+    async def outer(query: Query):
+        return await Shout()(await inner(query))
+
+    assert (await outer(query("a")))["answer"] == "A"
+    assert outer.get_module("inner/reply") is inner.reply
+
+
+def test_modules_of_the_outside_are_children():
+    """A module made elsewhere is used, not copied."""
+    reply = Reply()
+
+    @compose
+    async def program(query: Query):
+        return await reply(query)
+
+    assert program.reply is reply
+
+
+def test_a_call_with_values_in_the_body_runs_where_nothing_waits():
+    """Constants may be computed while composing."""
+
+    class Fixed(Module):
+        async def call(self, inputs: Query) -> Hint:
+            return Hint(hint=inputs["question"])
+
+    @compose
+    async def program(query: Query):
+        return query + await Fixed()(Query(question="fixed"))
+
+    assert run(program, query("q")).get_json() == {"question": "q", "hint": "fixed"}
+
+
+def test_data_models_of_the_function_are_found_where_it_stands():
+    """Annotations are resolved in the scope of the function, quoted ones too."""
+
+    class Local(DataModel):
+        x: int
+
+    def body(local: Local):
+        return local
+
+    assert list(inspect.signature(body).parameters) == ["local"]
+    assert run(compose(body), Local(x=1))["x"] == 1
