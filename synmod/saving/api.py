@@ -12,6 +12,7 @@ from synmod.saving.check import checked
 from synmod.saving.document import read, resealed, rewritten, written
 from synmod.saving.encode import encoded_graph
 from synmod.saving.faults import in_file
+from synmod.saving.known_keys import check_secrets
 from synmod.saving.limits import FileLimits, limits_or_default
 from synmod.saving.make import Made, make
 from synmod.saving.model_makers import supplied_models
@@ -20,7 +21,6 @@ from synmod.saving.parse import encoded
 from synmod.saving.problems import raise_if_any
 from synmod.saving.read_file import file_bytes
 from synmod.saving.resolver import Resolver
-from synmod.saving.known_keys import check_secrets
 from synmod.tree.kinds import DICT, NODE, SEQUENCE, kind_of_type
 from synmod.tree.walk import walk
 

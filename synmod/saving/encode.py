@@ -21,6 +21,7 @@ from synmod.saving.terms import Place, TermWriter
 from synmod.saving.views import MISSING, NodeView, node_view, plain, variable_view
 from synmod.tree.def_reader import DefReader
 from synmod.tree.defs import NodeDef, NodeRef, VariableRef
+from synmod.tree.kinds import KNOWN, NODE, VARIABLE, Kinds
 from synmod.tree.refmap import RefMap
 from synmod.tree.walk import Visit, walk
 
@@ -57,6 +58,7 @@ class _GraphWriter:
     def __init__(self, graphdef: GraphDef[Any] | None) -> None:
         self.problems = Problems()
         self.attribute_names = AttributeNames()
+        self.kinds = Kinds({**KNOWN, NodeRef: NODE, VariableRef: VARIABLE})
         self.terms = TermWriter(self)
         self.data_models = DataModelTable()
         self.language_models = LanguageModelTable(self.problems, self._config_of_model)

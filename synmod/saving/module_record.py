@@ -12,6 +12,7 @@ from synmod.module import Module
 from synmod.saving.flow_record import flow_record
 from synmod.saving.overrides import is_overridden
 from synmod.saving.terms import Place, TermWriter
+from synmod.tree.kinds import NODE, STATIC, VARIABLE, Kinds, holds_node
 from synmod.tree.static import Static
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Writer(Protocol):
     problems: Problems
     terms: TermWriter
     attribute_names: AttributeNames
+    kinds: Kinds
 
     def node(self, node: Any) -> int:
         """The index of a node."""
@@ -110,7 +112,7 @@ def _attributes(view: NodeView, visit: Visit, writer: Writer, config: dict[str, 
         if type(value) is Static:
             _check_made_in_build(view, visit, writer, name)
             continue
-        if answers and not _may_hold_structure(value):
+        if answers and not _holds_structure(value, writer.kinds):
             continue
         fault = writer.attribute_names[view.cls, name]
         if fault is not None:
@@ -119,8 +121,6 @@ def _attributes(view: NodeView, visit: Visit, writer: Writer, config: dict[str, 
         term = terms.term(value, Place(visit, f"attribute {name!r}"))
         same = config.get(name)
         if same is not None and term == same and not _is_reference(terms, term) and json_equal(term, same):
-            continue
-        if answers and not terms.structure:
             continue
         attributes[name] = term
     for name in made.ignored:
@@ -133,9 +133,10 @@ def _is_reference(terms: TermWriter, term: dict[str, Json]) -> bool:
     return terms.structure and "language_model" not in term
 
 
-def _may_hold_structure(value: Any) -> bool:
-    """Whether writing a value is needed to know that it is plain; scalars are."""
-    return not isinstance(value, str | int | float | bool | type(None))
+def _holds_structure(value: Any, kinds: Kinds) -> bool:
+    """Whether a value is or holds a node or Variable, or a reference to one."""
+    kind = kinds[type(value)]
+    return kind in (NODE, VARIABLE) or (kind != STATIC and holds_node(value, kinds))
 
 
 def _check_made_in_build(view: NodeView, visit: Visit, writer: Writer, name: str) -> None:

@@ -14,9 +14,9 @@ from synmod.leaves.suggest import did_you_mean
 from synmod.saving.check_terms import check_object
 from synmod.saving.document import read, written
 from synmod.saving.faults import in_file, load_fault
+from synmod.saving.known_keys import check_secrets
 from synmod.saving.limits import limits_or_default
 from synmod.saving.read_file import file_bytes
-from synmod.saving.known_keys import check_secrets
 from synmod.tree import State, graphdef, state, update
 from synmod.tree.layout import Layout
 from synmod.tree.record import record

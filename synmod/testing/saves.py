@@ -38,7 +38,7 @@ def assert_saves(module: Any, **load: Any) -> Any:
     if first != second:
         raise AssertionError(_first_line_apart(first, second))
     (graph, values), (graph_again, values_again) = split(module), split(again)
-    if graph != graph_again:
+    if graph != graph_again and graph.to_json() != graph_again.to_json():  # a handle kept out of files is never equal
         apart = graph.diff(graph_again)
         where = path_str(apart[0]) if apart else ""
         raise AssertionError(f"The graph is another one after a load, first at {where!r}.")

@@ -1,0 +1,371 @@
+"""What goes in comes out: every kind of value, shape of graph and attribute survives, and the text is the same."""
+
+import datetime as dt
+import decimal
+import json
+import uuid
+from collections import OrderedDict, deque
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import synmod as sm
+from synmod.leaves.frozen import json_equal
+from synmod.saving import dumps, load, loads, save
+from synmod.testing import ScriptedLM, assert_saves
+from tests.saving.programs import (
+    Answer,
+    Asks,
+    Bag,
+    Box,
+    Built,
+    Colour,
+    Explain,
+    Fixed,
+    Keep,
+    Pair,
+    Point,
+    Query,
+    Rule,
+    Store,
+    Unregistered,
+    shout,
+)
+
+TRICKY = [
+    {"type": "synmod>Program", "config": {}},
+    {"class_name": "Model", "config": {}, "module": "os"},
+    {"lc": 1, "type": "constructor", "id": ["os", "system"]},
+    {"$ref": "#/x"},
+    {"__proto__": {"polluted": True}, "__class__": "x", "__reduce__": []},
+    {"node": 0},
+    {"json": {"variable": 1}},
+    {"data_model": 0},
+    {"function": "os>system"},
+    {"": {"": ""}},
+    {"a/b~c#d": [1, 1.0, True, None, -0.0, 12345678901234567890]},
+    "{{ x.__class__ }}",
+    "{x.__class__}",
+    "\u0000\u0085\u2028\u2029\u202e\u2066é日本\U0001f600\x7f",
+    "\ufeff",
+    {"k\u0085\u202e": 1},
+    [],
+    {},
+    [[]],
+    0.1,
+    1e308,
+    5e-324,
+]
+
+
+@pytest.mark.parametrize("value", TRICKY, ids=lambda value: json.dumps(value)[:40])
+def test_no_key_of_user_data_means_anything(value):
+    """As argument, attribute and state, odd JSON comes back exactly as it went in."""
+    module = Keep(value)
+    module.later = {"here": value}
+    module.state = module.add_variable(value, name="state", schema={})
+    again = assert_saves(module)
+    assert json_equal(again.thing, value)
+    assert json_equal(again.later, {"here": value})
+    assert json_equal(again.state.value, value)
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**30), 10**30)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(json_values, json_values)
+def test_the_round_trip_is_the_identity_on_json(argument, value):
+    """S3: whatever the JSON, as an argument and as a Variable's value."""
+    module = Keep(argument)
+    module.v = sm.Param(value, schema={})
+    text = dumps(module)
+    again = loads(text)
+    assert json_equal(again.thing, argument)
+    assert json_equal(again.v.value, value)
+    assert dumps(again) == text
+
+
+def test_keys_keep_their_order_and_texts_are_what_json_dumps_writes():
+    """Nothing is sorted, the layout is that of `json.dumps(indent=2)`, with a line feed at the end."""
+    module = Keep({"z": 1, "a": {"y": 2, "b": 3}})
+    text = dumps(module)
+    document = json.loads(text)
+    assert list(document) == ["header", "graph", "data_models", "language_models", "state"]
+    assert list(document["graph"]["nodes"][0]["config"]["thing"]["json"]) == ["z", "a"]
+    assert json.dumps(document, indent=2, ensure_ascii=False) + "\n" == text
+    assert list(loads(text).thing) == ["z", "a"]
+
+
+def test_hidden_characters_are_written_as_escapes():
+    """C1 controls, line separators and bidirectional overrides show in a diff; other text stays readable."""
+    text = dumps(Keep("é日\u0085\u009f\u2028\u2029\u202a\u202e\u2066\u2069\u200d"))
+    assert "é日\\u0085\\u009f\\u2028\\u2029\\u202a\\u202e\\u2066\\u2069\u200d" in text
+    assert not set(text) & set("\u0085\u009f\u2028\u2029\u202a\u202e\u2066\u2069")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        (1, (2, "x")),
+        {1: "a", "1": "b", -3: [None]},
+        {1, 2.5, "a", None},
+        frozenset({"x", "y"}),
+        set(),
+        Point(1, (2,)),
+        Pair([1], {"a": (1,)}),
+        Fixed((1, 2)),
+        deque([1, (2,)], maxlen=5),
+        deque(),
+        OrderedDict(b=1, a=(2,)),
+        OrderedDict([(1, 2)]),
+        dt.date(2024, 2, 29),
+        dt.time(1, 2, 3, 4, tzinfo=dt.UTC),
+        dt.datetime(2024, 1, 2, 3, 4, 5, 6),  # noqa: DTZ001
+        dt.datetime(2024, 1, 2, tzinfo=dt.timezone(dt.timedelta(hours=-3, minutes=-30))),
+        dt.timedelta(days=-3, microseconds=7),
+        dt.timedelta(0),
+        decimal.Decimal("1.10"),
+        decimal.Decimal("-0E+5"),
+        uuid.UUID(int=5),
+        b"\x00\xff",
+        Colour.RED,
+        Colour.GREEN,
+        shout,
+        Answer,
+        ValueError,
+        sm.AuthError,
+        Colour,
+        [Answer, (Query, {"k": {1: shout}})],
+        sm.Score.P90,
+    ],
+    ids=repr,
+)
+def test_values_beyond_json_come_back_as_what_they_were(value):
+    """Containers, scalars, classes, functions and members of enums keep their types."""
+    module = Keep(value)
+    module.attribute = [value]
+    again = assert_saves(module)
+    for found in (again.thing, again.attribute[0]):
+        assert type(found) is type(value)
+        assert found == value
+        assert type(value) in (set, frozenset) or repr(found) == repr(value)
+
+
+def test_a_users_container_type_comes_back():
+    """A registered tree type is rebuilt by its own function, its Variables at the steps that it tells."""
+    module = Keep()
+    module.bag = Bag(sm.Param("a"), 2, Keep("deep"))
+    again = assert_saves(module)
+    assert type(again.bag) is Bag
+    assert again.bag.items[0].value == "a"
+    assert again.bag.items[1] == 2
+    assert again.bag.items[2].thing == "deep"
+
+
+def test_data_models_come_back_typed_where_they_are_registered():
+    """A registered class comes back as itself, an unregistered one as a symbol of its schema, instances likewise."""
+    value = sm.JsonDataModel({"text": "x"}, data_model=Unregistered)
+    module = Box(Answer, Unregistered, Answer(answer="a"), Unregistered(text="b"), value)
+    again = assert_saves(module)
+    known, symbol, instance, bare, plain = again.get_config()["args"]
+    assert known is Answer
+    assert isinstance(symbol, sm.SymbolicDataModel)
+    assert symbol.get_schema() == Unregistered.get_schema()
+    assert type(instance) is Answer
+    assert instance == Answer(answer="a")
+    assert isinstance(bare, sm.JsonDataModel)
+    assert bare.get_json() == {"text": "b"}
+    assert plain == value
+
+
+def test_shared_nodes_cycles_and_aliases():
+    """Identity of nodes and Variables survives; containers are rebuilt."""
+    module = Keep()
+    shared = Explain()
+    module.a, module.b = shared, [shared, {"deep": shared.write, 3: shared.note}]
+    module.me = module
+    shared.up = module
+    again = assert_saves(module)
+    assert again.me is again
+    assert again.a is again.b[0]
+    assert again.b[1]["deep"] is again.a.write
+    assert again.b[1][3] is again.a.note
+    assert again.a.up is again
+
+
+def test_roots_may_be_lists_and_dicts_of_nodes_and_users_own_nodes():
+    """One file, one index space, sharing kept."""
+    shared = Keep("shared")
+    store = Store("tools")
+    store.entries = {"a": shared, 2: sm.Memory({"k": 1})}
+    again = assert_saves({"draft": Keep(shared), "verify": [shared, store], "store": store})
+    assert again["draft"].thing is again["verify"][0] is again["store"].entries["a"]
+    assert again["store"].label == "tools"
+    assert again["store"].entries[2].value == {"k": 1}
+    assert type(assert_saves(store)) is Store
+    assert assert_saves([shared, shared])[0].thing == "shared"
+
+
+@pytest.mark.parametrize("nothing", [3, None, "x", [], {}, [1], Keep, sm.Param(1), object(), {"a": [2]}])
+def test_what_holds_no_node_is_nothing_to_save(nothing):
+    """Anything but nodes and containers of them is a SaveError that names the type."""
+    with pytest.raises(sm.SaveError, match="nothing to save"):
+        dumps(nothing)
+
+
+def test_all_variable_types_with_all_they_say():
+    """Type, schema, trainable, name, description and free metadata come back."""
+    module = Keep()
+    kinds = (sm.Variable, sm.Param, sm.Memory, sm.Stat, sm.OptState, sm.Intermediate, Rule)
+    module.all = [
+        kind({"k": 1}, schema={"type": "object"}, trainable=flag, name="n", description="d", tag="t", free={"x": [1]})
+        for kind in kinds
+        for flag in (True, False)
+    ]
+    again = assert_saves(module)
+    for old, new in zip(module.all, again.all, strict=True):
+        assert type(new) is type(old)
+        assert new.schema is old.schema
+        assert (new.trainable, new.name, new.description, new.metadata) == (old.trainable, "n", "d", old.metadata)
+        assert new.version == 0
+
+
+def test_nodes_that_only_an_argument_reaches():
+    """They have no path, are in no State, and come back with the values of their Variables."""
+    inner = Explain("hidden")
+    inner.note.assign("kept")
+    loose = sm.Param("loose")
+    module = Box(inner, [loose, inner.note], key={"deep": inner})
+    assert sm.state(module).to_json() == {}
+    again = assert_saves(module)
+    config = again.get_config()
+    found, (variable, note) = config["args"]
+    assert found.note is note
+    assert note.value == "kept"
+    assert variable.value == "loose"
+    assert config["key"]["deep"] is found
+
+
+def test_labels_frozen_bits_and_surgery_survive():
+    """Name, description and trainable, removed attributes, replaced children and later attributes."""
+    module = Explain("long")
+    module.name, module.description, module.trainable = "renamed", "Says why.", False
+    module.write = Keep("instead")
+    module.extra = sm.Param([1])
+    del module.note
+    module.style = "changed"
+    again = assert_saves(module)
+    assert (again.name, again.description, again.trainable) == ("renamed", "Says why.", False)
+    assert type(again.write) is Keep
+    assert again.extra.value == [1]
+    assert not hasattr(again, "note")
+    assert again.style == "changed"
+    assert again.get_config()["style"] == "changed"
+
+
+def test_order_of_definition_survives():
+    """Variables and children list as they did, also where attributes were moved or made late."""
+    module = Explain()
+    note = module.note
+    del module.note
+    module.first = sm.Param(1)
+    module.note = note
+    module.thing = Keep()
+    again = assert_saves(module)
+    assert list(sm.state(again)) == list(sm.state(module))
+    assert [type(x) for x in again.submodules] == [type(x) for x in module.submodules]
+
+
+async def test_a_built_module_comes_back_built():
+    """What `build` made is restored, not made again; the schemas it was built on hold again."""
+    module = Built()
+    await sm.build(module, Query)
+    module.notes.assign({"seen": [1]})
+    assert module.built
+    again = assert_saves(module)
+    assert again.built
+    assert again.fields == ["question"]
+    assert again.notes.value == {"seen": [1]}
+    assert again.get_build_config() == module.get_build_config()
+    with pytest.raises(sm.SealedError):
+        again.new = sm.Param(1)
+    with pytest.raises(sm.SchemaError):
+        await again(Answer(answer="x"))
+
+
+def test_an_unbuilt_module_comes_back_unbuilt():
+    """And builds itself at its first call."""
+    again = assert_saves(Built(7))
+    assert not again.built
+    assert again.size == 7
+
+
+def test_a_class_that_answers_for_its_config_is_taken_at_its_word():
+    """Only what `get_config` returns is written of its plain values; children and Variables are kept."""
+    module = Asks("a b")
+    module.child.thing = "changed"
+    again = assert_saves(module)
+    assert again.words == ("a", "b")
+    assert again.child.thing == "changed"
+
+
+def test_what_constructors_made_is_adopted():
+    """A child that its parent's constructor makes as the record says stays the very object that it made."""
+    made = []
+
+    @sm.register("tests_saving_adopt")
+    class Parent(sm.Module):
+        _graph_ignored = frozenset({"_keeps"})
+
+        def __init__(self):
+            self.child = Explain("same")
+            self.variable = self.add_variable(1, name="variable")
+            self._keeps = (self.child, self.child.note, self.variable)
+            made.append(self)
+
+    module = Parent()
+    module.child.note.assign("later")
+    module.variable.assign(2)
+    text = dumps(module)
+    made.clear()
+    again = loads(text)
+    assert made == [again]
+    assert again._keeps == (again.child, again.child.note, again.variable)
+    assert again.child.note.value == "later"
+    again_once_more = loads(dumps(again))
+    assert again_once_more.variable.value == 2
+
+
+def test_each_node_is_made_once_arguments_first():
+    """Constructors see the very objects that the attributes lead to."""
+    encoder = Explain("shared")
+    module = Keep(encoder, [encoder, {"k": encoder.note}])
+    again = assert_saves(module)
+    assert again.thing is again.other[0]
+    assert again.other[1]["k"] is again.thing.note
+    assert again.get_config()["thing"] is again.thing
+
+
+def test_a_candidate_is_saved_inside_using(tmp_path):
+    """Inside an overlay the overlaid values are saved; the live program stays as it is."""
+    module = Explain()
+    with sm.using(module, {"note": "candidate"}):
+        path = save(module, tmp_path / "candidate.json")
+    assert module.note.value == "none yet"
+    assert load(path).note.value == "candidate"
+    assert dumps(load(path)) == path.read_text()
+
+
+def test_the_same_program_gives_the_same_bytes():
+    """No time, host or identity is in a file."""
+    assert dumps(Explain()) == dumps(Explain())
+    assert dumps([Keep({3, 1, 2}), ScriptedLM([])]) == dumps([Keep({2, 3, 1}), ScriptedLM([])])
