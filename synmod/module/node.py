@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from synmod.errors import GraphError
 from synmod.flow.nest import is_leaf, map_leaves
 from synmod.lm import LanguageModel
+from synmod.module.config import get_config
 from synmod.module.module import Module
 from synmod.module.paths import note_edit
 from synmod.module.record import Blueprint, ModuleRecord
@@ -52,7 +53,7 @@ def blueprint(module: Module) -> Blueprint:
         name=record.name,
         description=record.description,
         trainable=record.trainable,
-        arguments=record.arguments,
+        arguments=_present_arguments(module),
         given=record.given,
         build_config=record.build_config,
         built=record.built,
@@ -63,6 +64,14 @@ def blueprint(module: Module) -> Blueprint:
         flow=record.flow,
         ignored={name: vars(module)[name] for name in ignored if name in vars(module)} if ignored else {},
     )
+
+
+def _present_arguments(module: Module) -> Mapping[str, Any] | None:
+    """The constructor arguments; those assigned anew later have their present value, as in a config."""
+    record = module._record
+    if not record.reassigned or record.arguments is None:
+        return record.arguments
+    return {**record.arguments, **get_config(module)}
 
 
 def _create_empty(made: Blueprint) -> Module:

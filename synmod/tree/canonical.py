@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from synmod.errors import GraphError
 from synmod.leaves.paths import KeyPath, path_str
 from synmod.tree.codec import codec
-from synmod.tree.containers import DICTS, is_namedtuple
+from synmod.tree.containers import DICTS, TREE_TYPES, class_of, is_namedtuple, take_apart
 from synmod.tree.defs import ContainerDef, NodeDef, NodeRef, StaticDef, VariableDef, VariableRef
 from synmod.tree.encoding import canonical_json, class_text, static_text
-from synmod.tree.kinds import NODE, VARIABLE, kind_of_type
+from synmod.tree.kinds import NODE, VARIABLE, kind_of
 from synmod.tree.node_types import own_impl
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class Canonical:
 
 def _opened(x: Any) -> tuple[str, list[str], list[Any]] | None:
     """Take a container of a nest apart; None for a leaf."""
-    cls = type(x)
+    cls = class_of(x)
     if cls in DICTS:
         if static_text(x) is not None:
             return None
@@ -152,6 +153,9 @@ def _opened(x: Any) -> tuple[str, list[str], list[Any]] | None:
         return cls.__name__, [], list(x)
     if is_namedtuple(cls):
         return class_text(cls), [], list(x)
+    if cls is deque or cls in TREE_TYPES:
+        pairs, rest = take_apart(x)
+        return class_text(cls), [repr(step) for step, _ in pairs], [*(part for _, part in pairs), rest]
     if dataclasses.is_dataclass(x) and not isinstance(x, NodeRef | VariableRef | type):
         fields = [field.name for field in dataclasses.fields(x) if field.compare]
         return class_text(cls), fields, [getattr(x, name) for name in fields]
@@ -170,6 +174,6 @@ def _by_key(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
 def _leaf(value: Any, link: Link) -> Token:
     """Describe a static, or what only metadata reaches."""
     text = static_text(value)
-    if text is None and kind_of_type(type(value)) in (NODE, VARIABLE):
+    if text is None and kind_of(value) in (NODE, VARIABLE):
         text = codec("unreached")(value)
     return Opaque(value, link) if text is None else text
