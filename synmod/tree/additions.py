@@ -87,7 +87,12 @@ def _can_hold(holder: Visit, key: Any) -> bool:
         return type(holder.value) in DICTS and key != ""
     if not get_node_impl(holder.value).is_module:
         return True
-    return isinstance(key, str) and key.isidentifier() and not hasattr(type(holder.value), key)
+    return isinstance(key, str) and key.isidentifier() and _is_free(holder.value, key)
+
+
+def _is_free(node: object, name: str) -> bool:
+    """Tell whether an attribute would hide nothing of the node's class."""
+    return not hasattr(type(node), name)
 
 
 def _variable(given: Any) -> Variable:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from synmod.tree.build import build
 from synmod.tree.defs import VariableDef
 from synmod.tree.filters import FilterLike, to_filter
-from synmod.tree.node_types import own_impl
+from synmod.tree.node_types import impl_of
 from synmod.tree.record import Recording, record
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _copied(taken: Recording[M], objects: dict[int, Any]) -> M:
     }
     copy = build(taken.graphdef, values, objects)
     for index, old in taken.objects.items():
-        impl = own_impl(type(old))
+        impl = impl_of(old)
         if index not in given and impl is not None and impl.copied is not None:
             impl.copied(old, objects[index])
     return copy

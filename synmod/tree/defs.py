@@ -63,8 +63,8 @@ class NodeDef:
 class VariableDef:
     """A Variable without its value.
 
-    `metadata` holds `trainable`, `name`, `description` and what is free; `extra` what a subclass keeps on its instances,
-    which like every static is passed on by reference.
+    `metadata` holds `trainable`, `name`, `description` and what is free; `extra` what a subclass keeps on its
+    instances, which like every static is passed on by reference.
     """
 
     type: type[Variable]

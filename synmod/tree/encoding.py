@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import datetime
+import datetime as dt
 import decimal
 import enum
 import json
@@ -20,13 +20,14 @@ from synmod.data.symbol import SymbolicDataModel
 from synmod.errors import SynmodError
 from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen
 from synmod.registry import id_of
+from synmod.tree.containers import class_of
 from synmod.tree.static import Static
 
 _SCALARS: Final[dict[type[Any], Callable[[Any], str]]] = {
-    datetime.date: lambda x: x.isoformat(),
-    datetime.time: lambda x: x.isoformat(),
-    datetime.datetime: lambda x: x.isoformat(),
-    datetime.timedelta: repr,
+    dt.date: lambda x: x.isoformat(),
+    dt.time: lambda x: x.isoformat(),
+    dt.datetime: lambda x: x.isoformat(),
+    dt.timedelta: repr,
     decimal.Decimal: str,
     uuid.UUID: str,
     bytes: lambda x: base64.b64encode(x).decode(),
@@ -50,13 +51,13 @@ def static_text(value: Any) -> str | None:
         A text, the same for equal statics in every process; None where the object has none: other functions than
         registered ones, handles, blobs.
     """
-    kind = type(value)
+    kind = class_of(value)
     if value is None or kind in (bool, int, float, str, dict, list, FrozenDict, FrozenList):
         return _json_text(value)
     if kind is Static:
         return "static"
     if isinstance(value, type):
-        return _class_value_text(value)  # pyright: ignore[reportUnknownArgumentType]
+        return _class_value_text(value)
     if isinstance(value, SymbolicDataModel):
         return f"data_model {canonical_json(schema_of(value))}"
     if isinstance(value, Described | BaseModel):

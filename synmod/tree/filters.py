@@ -39,7 +39,7 @@ class Filter:
         return self.matches(path, value, False)
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._content == other._content  # pyright: ignore[reportAttributeAccessIssue]
+        return isinstance(other, Filter) and type(self) is type(other) and self._content == other._content
 
     def __hash__(self) -> int:
         return hash((type(self), self._content))

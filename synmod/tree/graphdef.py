@@ -1,4 +1,4 @@
-"""GraphDef: the structure of a program without its values. Frozen, comparable, the half of the pair that has no State."""
+"""GraphDef: the structure of a program without its values. Frozen and comparable."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from synmod.data.class_schema import dump
 from synmod.data.declare import declare, model_of
@@ -94,10 +94,11 @@ def empty_value(schema: Json, model: type[BaseModel] | None = None) -> Json:
     return _emptiest(schema, schema, _DEEPEST)
 
 
-def _emptiest(root: Json, schema: Json, deepest: int) -> Json:
+def _emptiest(root: Json, subschema: Json, deepest: int) -> Json:
     """Give the emptiest value of a subschema."""
-    if not isinstance(schema, dict) or not deepest:
+    if not isinstance(subschema, dict) or not deepest:
         return None
+    schema = cast("dict[str, Any]", subschema)
     if "default" in schema:
         return schema["default"]
     if allows_null(root, schema):
@@ -165,13 +166,13 @@ def allows_null(root: Json, schema: Json, deepest: int = _DEEPEST) -> bool:
 
 def referred(root: Json, reference: str) -> Json:
     """Follow a `#/...` reference; True (anything) where it leads nowhere, which the schema check has refused."""
-    here = root
+    here: Any = root
     for step in reference.lstrip("#").split("/")[1:]:
         step = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(here, list):
-            here = here[int(step)]
+        if isinstance(here, list) and step.isdecimal() and int(step) < len(cast("list[Any]", here)):
+            here = cast("list[Any]", here)[int(step)]
         elif isinstance(here, dict) and step in here:
-            here = here[step]
+            here = cast("dict[str, Any]", here)[step]
         else:
             return True
     return here

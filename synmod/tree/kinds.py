@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from synmod.errors import GraphError
-from synmod.leaves.paths import KeyPath, path_str
-from synmod.tree.containers import DICTS, SEQUENCES, is_tree_type, take_apart
+from synmod.leaves.paths import path_str
+from synmod.tree.containers import DICTS, SEQUENCES, is_tree_type, numbered, take_apart
 from synmod.tree.node_types import is_node_type
 from synmod.tree.variable import Variable
+
+if TYPE_CHECKING:
+    from synmod.leaves.paths import KeyPath
 
 STATIC: Final = 0
 VARIABLE: Final = 1
@@ -30,12 +33,12 @@ class Located(Protocol):
         ...
 
 
-class Kinds(dict[type, int]):
+class Kinds(dict[type[Any], int]):
     """Kinds by type, found out once for each type that one walk meets."""
 
     __slots__ = ()
 
-    def __missing__(self, cls: type) -> int:
+    def __missing__(self, cls: type[Any]) -> int:
         kind = self[cls] = kind_of_type(cls)
         return kind
 
@@ -48,7 +51,7 @@ KNOWN: Final = {
 """Kinds that no registration can change."""
 
 
-def kind_of_type(cls: type) -> int:
+def kind_of_type(cls: type[Any]) -> int:
     """Tell the kind of the instances of a class."""
     known = KNOWN.get(cls)
     if known is not None:
@@ -62,6 +65,11 @@ def kind_of_type(cls: type) -> int:
     return TREE if is_tree_type(cls) else STATIC
 
 
+def kind_of(x: object) -> int:
+    """Tell the kind of one object."""
+    return kind_of_type(type(x))
+
+
 def open_container(x: Any, kind: int, kinds: Kinds, visit: Located) -> tuple[list[Pair], Any] | None:
     """Take a container apart, one level.
 
@@ -73,7 +81,7 @@ def open_container(x: Any, kind: int, kinds: Kinds, visit: Located) -> tuple[lis
         GraphError: A Node or Variable is in a set, or below a dict key that cannot be a step. Names the path.
     """
     if kind == SEQUENCE:
-        return list(enumerate(x)), None
+        return numbered(x), None
     if kind == SET:
         if holds_node(x, kinds):
             raise GraphError(

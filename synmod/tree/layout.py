@@ -117,9 +117,9 @@ class Layout:
             elif isinstance(reached, StaticDef) or not isinstance(value, Mapping | list):
                 yield Given(steps, _no_leaf(reached, steps), value)
             elif isinstance(value, list):
-                pending += [(reached, steps, at, value[at]) for at in range(len(value) - 1, -1, -1)]  # pyright: ignore
+                pending += [(reached, steps, at, value[at]) for at in range(len(value) - 1, -1, -1)]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
             else:
-                pending += [(reached, steps, at, value[at]) for at in _backwards(value)]  # pyright: ignore
+                pending += [(reached, steps, at, value[at]) for at in _backwards(value)]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
     def _reach(self, term: Term, above: KeyPath, key: Any) -> tuple[Term | Misfit, KeyPath]:
         """Follow a key from a place: one step, a path text, or a tuple of exact steps."""
@@ -190,7 +190,7 @@ def _no_leaf(reached: Term, path: KeyPath) -> Misfit:
 
 def _is_by_path(state: Any) -> bool:
     """Tell whether something given for a bare Variable names its path, which is empty."""
-    return isinstance(state, Mapping) and len(state) == 1 and next(iter(state)) in ("", ())  # pyright: ignore
+    return isinstance(state, Mapping) and len(state) == 1 and next(iter(state)) in ("", ())  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 def _is_index(step: Any) -> bool:

@@ -6,7 +6,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Final
 
 from synmod.tree.edits import EDITS
-from synmod.tree.node_types import NodeImpl, own_impl
+from synmod.tree.node_types import get_node_impl, impl_of
 from synmod.tree.record import check_root
 from synmod.tree.walk import walk
 
@@ -44,7 +44,7 @@ def leaf_table(root: Any) -> LeafTable:
         return kept[2]
     check_root(root)
     variables: dict[KeyPath, Variable] = {}
-    sealed = own_impl(type(root)) is not None
+    sealed = impl_of(root) is not None
     for visit in walk(root):
         if visit.first and visit.kind == "variable":
             variables[visit.path] = visit.value
@@ -58,7 +58,7 @@ def leaf_table(root: Any) -> LeafTable:
 
 def _is_sealed(node: Any) -> bool:
     """Tell whether the structure of a node cannot change without a bump of `EDITS`."""
-    impl: NodeImpl = own_impl(type(node))  # pyright: ignore[reportAssignmentType]  (the walk said it is a node)
+    impl = get_node_impl(node)
     return impl.by_reference if impl.sealed is None else impl.sealed(node)
 
 

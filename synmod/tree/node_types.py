@@ -21,7 +21,7 @@ Pairs = Iterable[tuple[Key, Any]]
 
 _RULES: Final = "__synmod_node__"
 _BUILT_IN: Final = (*DICTS, *SEQUENCES, str, int, float, bool, type(None))
-_FIXED: Final[dict[type, NodeImpl]] = {}  # classes written in C take no attributes
+_FIXED: Final[dict[type[Any], NodeImpl]] = {}  # classes written in C take no attributes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +93,7 @@ class NodeImpl:
 
 
 def register_graph_node_type(
-    cls: type,
+    cls: type[Any],
     *,
     flatten: Callable[[Any], tuple[Pairs, Any]],
     set_key: Callable[[Any, Key, Any], None],
@@ -141,7 +141,7 @@ def register_impl(impl: NodeImpl) -> None:
     Raises:
         GraphError: The class is registered, or is a container or a Variable.
     """
-    cls = impl.type
+    cls: type[Any] = impl.type
     if own_impl(cls) is not None:
         raise GraphError(f"Node type {cls.__module__}.{cls.__qualname__} is already registered.")
     if cls in _BUILT_IN or issubclass(cls, Variable | set | frozenset):
@@ -152,7 +152,7 @@ def register_impl(impl: NodeImpl) -> None:
         _FIXED[cls] = impl
 
 
-def own_impl(cls: type) -> NodeImpl | None:
+def own_impl(cls: type[Any]) -> NodeImpl | None:
     """Give the rules that instances of this class follow, None where they are no nodes."""
     for base in cls.__mro__:
         impl: NodeImpl | None = vars(base).get(_RULES) or _FIXED.get(base)
@@ -161,7 +161,12 @@ def own_impl(cls: type) -> NodeImpl | None:
     return None
 
 
-def get_node_impl(x: Any) -> NodeImpl:
+def impl_of(x: object) -> NodeImpl | None:
+    """Give the rules of an object, None where it is no node."""
+    return own_impl(type(x))
+
+
+def get_node_impl(x: object) -> NodeImpl:
     """Give the rules of a node.
 
     Args:
@@ -177,16 +182,17 @@ def get_node_impl(x: Any) -> NodeImpl:
     """
     if isinstance(x, Variable):
         raise GraphError(f"A Variable is not a node: {x!r}. It is a leaf; ask for what holds it.")
-    impl = own_impl(type(x))
+    cls = type(x)
+    impl = own_impl(cls)
     if impl is None:
         raise GraphError(
-            f"Unknown node type {type(x).__module__}.{type(x).__qualname__}: register it with "
+            f"Unknown node type {cls.__module__}.{cls.__qualname__}: register it with "
             "register_graph_node_type, or keep the object out of the graph with static(x)."
         )
     return impl
 
 
-def is_node_type(cls: type) -> bool:
+def is_node_type(cls: type[Any]) -> bool:
     """Tell whether instances of the class are nodes."""
     return own_impl(cls) is not None
 

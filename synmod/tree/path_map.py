@@ -15,7 +15,7 @@ T = TypeVar("T")
 class PathMap(Generic[T]):
     """Leaves by path, in definition order."""
 
-    __slots__ = ("__weakref__", "_leaves", "_by_text")
+    __slots__ = ("__weakref__", "_by_text", "_leaves")
 
     _leaves: Mapping[KeyPath, T]
     _by_text: dict[str, T] | None

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from synmod.errors import ArgumentError, GraphError
 from synmod.tree.codec import CODEC
+from synmod.tree.containers import class_of
 from synmod.tree.defs import ContainerDef, NodeDef, NodeRef, StaticDef, VariableDef, VariableRef
 from synmod.tree.graphdef import GraphDef
 from synmod.tree.kinds import KNOWN, SET, STATIC, Kinds, holds_node
-from synmod.tree.node_types import own_impl
+from synmod.tree.node_types import impl_of, own_impl
 from synmod.tree.refmap import RefMap
 from synmod.tree.variable import Variable
 from synmod.tree.walk import walk
@@ -91,21 +92,22 @@ def record(root: M, seen: RefMap[int] | None = None) -> Recording[M]:
 def _term(visit: Visit, below: dict[Any, Term], definitions: dict[int, Definition]) -> Term:
     """Write one visit down."""
     value, index = visit.value, visit.index
+    cls = class_of(value)
     if visit.kind == "container":
         steps = tuple(step for step, _ in visit.children)
         children = tuple([below.get(step) or StaticDef(child) for step, child in visit.children])
-        return ContainerDef(type(value), steps, children, visit.aux)
+        return ContainerDef(cls, steps, children, visit.aux)
     assert index is not None
     if visit.kind == "variable":
         if visit.first:
-            definitions[index] = VariableDef(type(value), index, value._schema, value._about, value._extra())
-        return VariableRef(type(value), index)
+            definitions[index] = VariableDef(cls, index, value._schema, value._about, value._extra())
+        return VariableRef(cls, index)
     if visit.first:
         attributes = tuple([(step, below.get(step) or StaticDef(child)) for step, child in visit.children])
-        impl = own_impl(type(value))
+        impl = impl_of(value)
         assert impl is not None
-        definitions[index] = NodeDef(type(value), index, attributes, impl.metadata_of(value))
-    return NodeRef(type(value), index)
+        definitions[index] = NodeDef(cls, index, attributes, impl.metadata_of(value))
+    return NodeRef(cls, index)
 
 
 def _replace_references(definitions: dict[int, Definition], numbers: RefMap[int]) -> None:
@@ -115,7 +117,7 @@ def _replace_references(definitions: dict[int, Definition], numbers: RefMap[int]
         entry = numbers.entries.get(id(x))
         if entry is None or entry[0] is not x:
             return x
-        return (VariableRef if isinstance(x, Variable) else NodeRef)(type(x), entry[1])
+        return (VariableRef if isinstance(x, Variable) else NodeRef)(class_of(x), entry[1])
 
     for index, definition in definitions.items():
         if isinstance(definition, NodeDef):

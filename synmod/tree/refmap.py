@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 V = TypeVar("V")
 
@@ -27,7 +27,7 @@ class RefMap(MutableMapping[Any, V], Generic[V]):
     __slots__ = ("entries",)
 
     def __init__(self, pairs: Mapping[Any, V] | Iterable[tuple[Any, V]] = ()) -> None:
-        given: Iterable[tuple[Any, V]] = pairs.items() if isinstance(pairs, Mapping) else pairs
+        given = cast("Iterable[tuple[Any, V]]", pairs.items() if isinstance(pairs, Mapping) else pairs)
         self.entries: dict[int, tuple[Any, V]] = {id(key): (key, value) for key, value in given}
 
     def __getitem__(self, key: Any) -> V:
@@ -55,7 +55,7 @@ class RefMap(MutableMapping[Any, V], Generic[V]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RefMap):
             return NotImplemented
-        theirs: dict[int, tuple[Any, Any]] = other.entries  # pyright: ignore[reportUnknownMemberType]
+        theirs: dict[int, tuple[Any, Any]] = cast("RefMap[Any]", other).entries
         return self.entries.keys() == theirs.keys() and all(e[1] == theirs[key][1] for key, e in self.entries.items())
 
     __hash__ = None  # pyright: ignore[reportAssignmentType]  (mutable)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from synmod.tree.kinds import NODE, VARIABLE, kind_of_type
+from synmod.tree.kinds import NODE, VARIABLE, kind_of
 from synmod.tree.record import check_root
 from synmod.tree.walk import walk
 
@@ -78,12 +78,12 @@ def paths_of(node: Any, x: Any) -> list[KeyPath]:
 _ROOT = 0
 _TARGET = -1
 Edges = dict[int, list[tuple[tuple[Any, ...], int]]]
-"""By node: the steps of each edge (through containers), and where it leads. Nodes by index + 1, the root's holder by 0."""
+"""By node: the steps of each edge (through containers), and where it leads. Nodes count from 1, above the root is 0."""
 
 
 def _edges(node: Any, x: Any) -> Edges:
     """Write down which node leads to which, and to `x`."""
-    statics = kind_of_type(type(x)) not in (NODE, VARIABLE)
+    statics = kind_of(x) not in (NODE, VARIABLE)
     edges: Edges = {}
     for visit in walk(node, statics=statics):
         if visit.value is x or visit.kind == "node":

@@ -138,10 +138,12 @@ class State(PathMap[VariableState]):
         return [State._of(dict(part)) for part in parts]
 
     def __or__(self, other: State) -> State:
-        return State._of({**self._leaves, **other._leaves}) if isinstance(other, State) else NotImplemented
+        if not isinstance(other, State):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
+            return NotImplemented
+        return State._of({**self._leaves, **other._leaves})
 
     def __sub__(self, other: State) -> State:
-        if not isinstance(other, State):
+        if not isinstance(other, State):  # pyright: ignore[reportUnnecessaryIsInstance]  (likewise)
             return NotImplemented
         return State._of({path: leaf for path, leaf in self._leaves.items() if path not in other._leaves})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from synmod.leaves.frozen import Json, json_equal
+from synmod.leaves.frozen import FrozenDict, FrozenList, Json, json_equal
 from synmod.leaves.paths import KeyPath, path_str, pointer
 from synmod.tree.faults import Fault, raise_faults
 
@@ -89,21 +89,21 @@ def applied(leaves: Mapping[KeyPath, VariableState], diff: Mapping[KeyPath, Chan
     return changed
 
 
-def _patch_value(patch: Patch, at: list[str | int], old: Json, new: Json) -> None:
+def _patch_value(patch: Patch, at: list[Any], old: Json, new: Json) -> None:
     """Write the operations that turn one value into another; JSON nests at most 50 deep."""
-    if isinstance(old, dict) and isinstance(new, dict):
+    if isinstance(old, FrozenDict) and isinstance(new, FrozenDict):
         patch += [{"op": "remove", "path": pointer([*at, key])} for key in old if key not in new]
         for key, value in new.items():
             if key in old:
                 _patch_value(patch, [*at, key], old[key], value)
             else:
                 patch.append({"op": "add", "path": pointer([*at, key]), "value": value})
-    elif isinstance(old, list) and isinstance(new, list):
-        for index in range(min(len(old), len(new))):
-            _patch_value(patch, [*at, index], old[index], new[index])
-        patch += [{"op": "remove", "path": pointer([*at, index])} for index in range(len(old) - 1, len(new) - 1, -1)]
-        patch += [
-            {"op": "add", "path": pointer([*at, index]), "value": new[index]} for index in range(len(old), len(new))
-        ]
+    elif isinstance(old, FrozenList) and isinstance(new, FrozenList):
+        for index, (one, other) in enumerate(zip(old, new, strict=False)):
+            _patch_value(patch, [*at, index], one, other)
+        for index in range(len(old) - 1, len(new) - 1, -1):
+            patch.append({"op": "remove", "path": pointer([*at, index])})
+        for index in range(len(old), len(new)):
+            patch.append({"op": "add", "path": pointer([*at, index]), "value": new[index]})
     elif not json_equal(old, new):
         patch.append({"op": "replace", "path": pointer(at), "value": new})

@@ -368,7 +368,7 @@ def _first_value(kind: str, value: Json, initializer: Any, data_model: Any, decl
         return frozen(initializer)
     if declared is None:
         return None
-    if data_model is not None and not isinstance(data_model, type) and hasattr(type(data_model), "__synmod_json__"):
+    if not isinstance(data_model, type) and hasattr(data_model, "__synmod_json__"):
         return frozen(data_model)
     return frozen(empty_value(declared, None if data_model is None else model_of(data_model)))
 

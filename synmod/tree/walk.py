@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from synmod.errors import GraphError
 from synmod.leaves.paths import KeyPath, path_str
 from synmod.tree.kinds import KNOWN, NODE, STATIC, VARIABLE, Kinds, open_container
-from synmod.tree.node_types import NodeImpl, own_impl
+from synmod.tree.node_types import NodeImpl, impl_of
 from synmod.tree.refmap import RefMap
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class LiveReader:
 
     def enter(self, node: Any, visit: Visit) -> tuple[Pairs, bool]:  # noqa: ARG002  (readers of definitions need it)
         """Give the children of a node, and whether it masks the Variables below."""
-        impl: NodeImpl = own_impl(type(node))  # pyright: ignore[reportAssignmentType]  (its kind is NODE)
+        impl: NodeImpl = impl_of(node)  # pyright: ignore[reportAssignmentType]  (its kind is NODE)
         return impl.pairs(node), impl.own_trainable is not None and not impl.own_trainable(node)
 
     def open(self, value: Any, kind: int, visit: Visit) -> tuple[Pairs, Any] | None:

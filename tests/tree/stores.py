@@ -1,7 +1,8 @@
 """Nodes for the tests of this room: a store of anything, one that copies keep, one that can be frozen and sealed."""
 
 import dataclasses
-from collections import OrderedDict, deque, namedtuple
+from collections import OrderedDict, deque
+from typing import NamedTuple
 
 from hypothesis import strategies as st
 
@@ -108,7 +109,11 @@ def _kept(record):
     return _Record({**record, "hooks": ()})
 
 
-Pair = namedtuple("Pair", "left right")
+class Pair(NamedTuple):
+    """A namedtuple as a container."""
+
+    left: object
+    right: object
 
 
 @dataclasses.dataclass

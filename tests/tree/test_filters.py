@@ -144,7 +144,7 @@ def test_filters_compare_hash_and_print_by_content():
 @pytest.mark.parametrize("bad", [3, 1.5, {"a": 1}, b"x", {Param}])
 def test_anything_else_is_no_filter(program, bad):
     """An ArgumentError shows the value, also from inside a combination."""
-    for use in (to_filter, lambda x: variables(program, x), lambda x: filters.Not(x), lambda x: to_filter([x])):
+    for use in (to_filter, lambda x: variables(program, x), filters.Not, lambda x: to_filter([x])):
         with pytest.raises(ArgumentError, match="Invalid filter"):
             use(bad)
 

@@ -1,6 +1,6 @@
 """GraphDef: equality, hash, fingerprint, diff, repr; statics by their encoding."""
 
-import datetime
+import datetime as dt
 import decimal
 import enum
 import pickle
@@ -80,7 +80,7 @@ def test_diff_names_the_changed_paths():
     [
         lambda: None, lambda: True, lambda: 1, lambda: 1.0, lambda: -0.0, lambda: "text", lambda: 10**30, lambda: b"x",
         lambda: Colour.RED, lambda: Answer, lambda: Answer(text="x"), lambda: Store, lambda: known_function,
-        lambda: datetime.date(2024, 1, 2), lambda: datetime.datetime(2024, 1, 2, 3), lambda: datetime.timedelta(1),
+        lambda: dt.date(2024, 1, 2), lambda: dt.datetime(2024, 1, 2, 3, tzinfo=dt.UTC), lambda: dt.timedelta(1),
         lambda: decimal.Decimal("1.10"), lambda: uuid.UUID(int=1), lambda: {1, 2}, lambda: frozenset("ab"),
         lambda: Pair(1, "x"), lambda: Spot(1, [2]), lambda: Answer(text="x").to_json_data_model(), lambda: ValueError,
     ],
@@ -116,7 +116,7 @@ def test_what_is_neither_encodable_nor_hashable_has_no_hash():
     one = graphdef(Store(blob=blob))
     assert one == graphdef(Store(blob=blob))
     assert one != graphdef(Store(blob=bytearray(b"x")))
-    with pytest.raises(GraphError, match="'blob'.*bytearray"):
+    with pytest.raises(GraphError, match=r"'blob'.*bytearray"):
         hash(one)
 
 

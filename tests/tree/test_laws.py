@@ -25,7 +25,6 @@ from synmod.tree import (
 )
 from tests.tree.stores import JSON, programs
 
-
 LAW = settings(max_examples=40, deadline=None)
 
 

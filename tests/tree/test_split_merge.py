@@ -48,7 +48,7 @@ def test_filters_must_be_exhaustive(program):
     with pytest.raises(StateError, match=r"Non-exhaustive.*'m'.*`\.\.\.`"):
         split(program, Param)
     for early in (..., True):
-        with pytest.raises(StateError, match="Filter 0.*can only be used as the last"):
+        with pytest.raises(StateError, match=r"Filter 0.*can only be used as the last"):
             split(program, early, Param)
     with pytest.raises(ArgumentError, match="Invalid filter"):
         split(program, 3)
@@ -75,7 +75,7 @@ def test_any_root_goes():
 
 def test_sharing_may_be_refused(program):
     """Both paths are named."""
-    with pytest.raises(StateError, match="Duplicate.*'a' and 'b'"):
+    with pytest.raises(StateError, match=r"Duplicate.*'a' and 'b'"):
         split(program, shared="error")
     assert split(Store(a=Param(1)), shared="error")
     with pytest.raises(ArgumentError):
@@ -122,7 +122,8 @@ def test_every_fault_is_named_in_definition_order(program):
         merge(shape, {**raw, **faults})
     text = str(caught.value)
     for phrase in (
-        "Expected key 'x' (Param)", "Expected key 'a/v'", "Got state for static field 'style'", "Expected a subgraph at 'l'",
+        "Expected key 'x' (Param)", "Expected key 'a/v'", "Got state for static field 'style'",
+        "Expected a subgraph at 'l'",
         "Expected a leaf at 'm', got 'm/deep'", "Unknown keys: 'nope', 'no/where'",
     ):  # fmt: skip
         assert phrase in text
@@ -141,7 +142,7 @@ def test_two_values_for_one_path_are_a_conflict(program):
     """Unless they are equal, or `overwrite=True` lets the later win; aliases count as one path."""
     shape, values = split(program)
     assert merge(shape, values, values)
-    with pytest.raises(StateError, match="two different values.*'x'.*'y'"):
+    with pytest.raises(StateError, match=r"two different values.*'x'.*'y'"):
         merge(shape, values, {"x": "y"})
     assert merge(shape, values, {"x": "y"}, overwrite=True).x.value == "y"
     with pytest.raises(StateError, match="'a/v' and 'b/v'"):

@@ -26,7 +26,7 @@ def test_iterates_over_leaf_paths_in_definition_order(program):
     assert len(values) == 6
     assert "b" not in values
     assert "a" in values
-    assert list(values.items())[0] == (("a",), values["a"])
+    assert next(iter(values.items())) == (("a",), values["a"])
 
 
 def test_lookup_takes_tuples_texts_and_keys(program):
