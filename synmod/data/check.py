@@ -38,6 +38,10 @@ class Compiler(Protocol):
         """Give the arms of a schema that is nothing but alternatives."""
         ...
 
+    def behind_references(self, schema: Any) -> Any:
+        """Follow references that stand alone, to what they name."""
+        ...
+
     def target(self, schema: Mapping[str, Any]) -> Any:
         """Give the schema that the `$ref` of a schema names."""
         ...

@@ -55,9 +55,9 @@ def number_checks(schema: dict[str, Any]) -> list[Check]:
 
 def is_multiple(number: float, step: float) -> bool:
     """Divide as the jsonschema library does: in floats if the step is one, exactly where floats overflow."""
-    if type(step) is int:
-        return not number % step
     try:
+        if type(step) is int:
+            return not number % step
         quotient = number / step
         return int(quotient) == quotient
     except OverflowError:

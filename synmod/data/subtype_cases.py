@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from .checker import Checker
 
-MAX_CASES: Final = 64
+MAX_CASES: Final = 256
 
 _FINITE: Final[dict[str, list[Any]]] = {"null": [None], "boolean": [True, False]}
 

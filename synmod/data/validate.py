@@ -110,6 +110,6 @@ def validate(schema: Schema, json: Json, where: str, *, budget: CheckBudget | No
     """
     found = problems(schema, json, budget=budget)
     if found:
-        lines = [f"{problem.pointer or 'the whole'}: wanted {problem.wanted}, got {problem.got}" for problem in found]
+        lines = [f"{fault.pointer[:200] or 'the whole'}: wanted {fault.wanted}, got {fault.got}" for fault in found]
         about = lines[0] if len(lines) == 1 else "\n  " + "\n  ".join(lines)
         raise SchemaError(f"{where}: the value does not satisfy its schema: {about}", found)

@@ -35,20 +35,17 @@ def shown(json: Any) -> str:
     return text
 
 
-def described(schema: Any, compiler: Compiler) -> str:
-    """Say what a schema wants, in a few words."""
-    for _ in range(10):  # references behind references
-        if not is_object(schema) or "$ref" not in schema or schema.keys() & (ASSERTIONS - {"$ref"}):
-            break
-        schema = compiler.target(schema)
+def described(schema: Any, compiler: Compiler, *, within: int = 2) -> str:
+    """Say what a schema wants, in a few words; alternatives are taken apart `within` levels."""
+    schema = compiler.behind_references(schema)
     if not is_object(schema):
         return "anything" if schema else "nothing"
     for keyword in ("const", "enum", "type"):
         if keyword in schema:
             return wanted(keyword, schema, compiler)
     for keyword in ("anyOf", "oneOf"):
-        if keyword in schema:
-            return _joined(_kind_word(arm, compiler) for arm in schema[keyword])
+        if keyword in schema and within:
+            return _alternatives(schema[keyword], compiler, within - 1)
     return f"a value for {shown(schema)}" if ASSERTIONS & schema.keys() else "anything"
 
 
@@ -58,8 +55,7 @@ def wanted(keyword: str, schema: Mapping[str, Any], compiler: Compiler) -> str:
     if keyword in _OF_KEYWORD:
         return _OF_KEYWORD[keyword](value)
     if keyword in ("anyOf", "oneOf"):
-        prefix = "exactly one of: " if keyword == "oneOf" else ""
-        return prefix + _joined(described(arm, compiler) for arm in value)
+        return ("exactly one of: " if keyword == "oneOf" else "") + _alternatives(value, compiler, 2)
     if keyword == "not":
         return f"not {described(value, compiler)}"
     if keyword == "contains":
@@ -69,9 +65,8 @@ def wanted(keyword: str, schema: Mapping[str, Any], compiler: Compiler) -> str:
     return f"{keyword} {shown(value)}"
 
 
-def _kind_word(schema: Any, compiler: Compiler) -> str:
-    """Describe an alternative; those that are alternatives again are not taken apart."""
-    return "a choice" if is_object(schema) and schema.keys() & {"anyOf", "oneOf"} else described(schema, compiler)
+def _alternatives(arms: list[Any], compiler: Compiler, within: int) -> str:
+    return _joined([described(arm, compiler, within=within) for arm in islice(arms, _CHOICES + 1)])
 
 
 def _joined(texts: Iterable[str]) -> str:

@@ -274,8 +274,6 @@ def test_very_deep_input_is_refused_without_recursion():
         frozen(value)
     with pytest.raises(DataError, match="nesting"):
         json_equal(value, value)
-    while value:  # taken apart by hand, since the destructor of a list may recurse
-        value = value.pop()
 
 
 def test_a_container_inside_itself_is_refused():
