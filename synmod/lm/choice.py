@@ -6,11 +6,12 @@ import threading
 from collections.abc import Mapping
 from contextvars import ContextVar, Token
 from types import TracebackType
-from typing import Any, Final
+from typing import Final
 
 from synmod.errors import ConfigError
 from synmod.lm.model import LanguageModel
 from synmod.lm.standing_in import STAND_INS, StandIns, for_all
+from synmod.scope.ambient import reset
 
 __all__ = ["default_language_model", "model_from", "resolve_model", "set_default_language_model", "use_language_models"]
 
@@ -48,7 +49,7 @@ class _Process:
 
 _PROCESS: Final = _Process()
 
-_BLOCK: ContextVar[DefaultLanguageModel | None] = ContextVar("synmod_default_language_model", default=None)
+_BLOCK: ContextVar[_Block | None] = ContextVar("synmod_default_language_model", default=None)
 
 
 def model_from(model: LanguageModel | str, where: str = "language_model") -> LanguageModel:
@@ -109,17 +110,11 @@ def resolve_model(model: LanguageModel | str | None, where: str) -> LanguageMode
 class DefaultLanguageModel:
     """What `set_default_language_model` returns: as a context manager it limits the default to a block."""
 
-    __slots__ = ("_before", "_setting", "_tokens")
+    __slots__ = ("_before", "_setting")
 
     def __init__(self, setting: _Setting, before: _Setting) -> None:
         self._setting = setting
         self._before = before
-        self._tokens: list[Token[DefaultLanguageModel | None]] = []
-
-    @property
-    def model(self) -> LanguageModel | None:
-        """The model that was set."""
-        return self._setting.model
 
     def __enter__(self) -> LanguageModel | None:
         """Take the default back from the process, and let it hold for the block."""
@@ -128,12 +123,26 @@ class DefaultLanguageModel:
                 self._setting.before = self._before
                 self._setting.undone = True
             _PROCESS.setting = _PROCESS.setting.in_force()
-        self._tokens.append(_BLOCK.set(self))
-        return self.model
+        block = _Block(self, self._setting.model)
+        block.token = _BLOCK.set(block)
+        return block.model
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Give back what held before the block."""
-        _restore(_BLOCK, self._tokens.pop())
+        block = _BLOCK.get()
+        if block is not None and block.opener is self:
+            reset(_BLOCK, block.token)
+
+
+class _Block:
+    """One entry of a block: who opened it, its model, and the token that gives back what held before."""
+
+    __slots__ = ("model", "opener", "token")
+
+    def __init__(self, opener: DefaultLanguageModel, model: LanguageModel | None) -> None:
+        self.opener = opener
+        self.model = model
+        self.token: Token[_Block | None]  # set when the block begins
 
 
 def set_default_language_model(model: LanguageModel | str | None) -> DefaultLanguageModel:
@@ -185,7 +194,7 @@ class use_language_models:  # noqa: N801  # reads as a function, like contextlib
     Source: httpx's transports, pydantic-ai's `override`.
     """
 
-    __slots__ = ("_by_name", "_everybody", "_tokens")
+    __slots__ = ("_by_name", "_everybody")
 
     def __init__(self, models: LanguageModel | str | Mapping[str, LanguageModel | str]) -> None:
         where = "use_language_models"
@@ -195,20 +204,14 @@ class use_language_models:  # noqa: N801  # reads as a function, like contextlib
             self._by_name = {str(name): model_from(model, f"{where}[{name!r}]") for name, model in models.items()}
         else:
             self._everybody = model_from(models, where)
-        self._tokens: list[Token[StandIns | None]] = []
 
     def __enter__(self) -> None:
         """Begin the block."""
-        self._tokens.append(STAND_INS.set(StandIns(self._everybody, self._by_name, STAND_INS.get())))
+        block = StandIns(self, self._everybody, self._by_name)
+        block.token = STAND_INS.set(block)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """End the block."""
-        _restore(STAND_INS, self._tokens.pop())
-
-
-def _restore(variable: ContextVar[Any], token: Token[Any]) -> None:
-    """Reset by token; a block that ends in another Context restores nothing there."""
-    try:
-        variable.reset(token)
-    except ValueError:
-        return
+        block = STAND_INS.get()
+        if block is not None and block.opener is self:
+            reset(STAND_INS, block.token)

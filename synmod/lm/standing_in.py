@@ -7,8 +7,7 @@ of `choice.py`; this file only answers, so that a model can ask it without knowi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextvars import ContextVar
-from dataclasses import dataclass
+from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,13 +16,21 @@ if TYPE_CHECKING:
 __all__ = ["STAND_INS", "StandIns", "for_all", "stand_in_for"]
 
 
-@dataclass(frozen=True, slots=True)
 class StandIns:
-    """What one block says: a model for all, or models by saved name; and the block around it."""
+    """What one block says: a model for all, or models by saved name; and the block around it.
 
-    everybody: LanguageModel | None
-    by_name: Mapping[str, LanguageModel]
-    around: StandIns | None
+    Attributes:
+        token: What gives back the block around; set when the block begins.
+    """
+
+    __slots__ = ("around", "by_name", "everybody", "opener", "token")
+
+    def __init__(self, opener: object, everybody: LanguageModel | None, by_name: Mapping[str, LanguageModel]) -> None:
+        self.opener = opener
+        self.everybody = everybody
+        self.by_name = by_name
+        self.around = STAND_INS.get()
+        self.token: Token[StandIns | None]
 
 
 STAND_INS: ContextVar[StandIns | None] = ContextVar("synmod_stand_ins", default=None)

@@ -76,8 +76,6 @@ class Loopback:
                 body = self.rfile.read(int(self.headers.get("content-length", 0)))
                 server.handle(self, body)
 
-            do_GET = do_POST
-
             def log_message(self, *args):
                 pass
 

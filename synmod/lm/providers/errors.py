@@ -26,7 +26,7 @@ __all__ = ["BY_CLASS", "Heard", "as_model_error", "explained"]
 
 Kind: TypeAlias = type[ModelError] | str
 
-_PREFIX: Final = re.compile(r"^(?:litellm\.)?(?:\w*(?:Error|Exception|Timeout)\b(?: - |: |\s)?)+(?:- )?")
+_PREFIX: Final = re.compile(r"^(?:(?:litellm\.)?(?:\w+ )?\w*(?:Error|Exception|Timeout)(?: - |: ))+")
 
 REFUSED: Final = "refused"
 UNREADABLE: Final = "not_json"

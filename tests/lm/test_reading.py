@@ -1,0 +1,133 @@
+"""Reading a reply: nothing is guessed, and nothing valid is missed."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synmod.data.declare import declare
+from synmod.data.text import dump_json
+from synmod.lm.kinds import wanted_kinds
+from synmod.lm.reading import read_reply
+
+OBJECT = declare({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
+ANY = {kind: declare({"type": kind}, root="any") for kind in ("array", "string", "integer", "boolean", "null")}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1}',
+        ' \n{"a": 1}\n',
+        '\ufeff{"a": 1}',
+        '```json\n{"a": 1}\n```',
+        '```\n{"a": 1}\n```',
+        '```JSON\r\n{"a": 1}\r\n```',
+        '<think>maybe {"a": 2}?</think>{"a": 1}',
+        '<think>hm</think>\n```json\n{"a": 1}\n```\n',
+        'Here it is: {"a": 1}. Anything else?',
+        'Not {"b": 1} nor {a: 1} nor [1] nor { but {"a": 1} or {"a": 2}',
+        'First:\n```json\n{"a": 1}\n```\nBye.',
+        'It\'s {"a": 1}',
+        '[see] {"a": 1}',
+    ],
+)
+def test_valid_values_are_found(text):
+    """Strict JSON, then what stands around it is taken off, then the first valid value inside the text."""
+    read = read_reply(text, OBJECT)
+    assert read.fault is None
+    assert read.json == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "empty"),
+        ("  \n ", "empty"),
+        ("I do not know.", "not_json"),
+        ("{'a': 1}", "not_json"),
+        ('{"a": 1', "not_json"),
+        ('{"a": 1,}', "not_json"),
+        ('{"a": NaN}', "not_json"),
+        ('{"a": "1"}', "schema"),
+        ('{"a": 1.5}', "schema"),
+        ("{}", "schema"),
+        ('[{"a": 1}]', "schema"),
+        ('Here: [{"a": 1}]', "not_json"),
+        ('The value {"b": 1} is all.', "schema"),
+        ("1", "schema"),
+    ],
+)
+def test_nothing_is_guessed(text, reason):
+    """No quotes are repaired, no numbers converted, no list is unwrapped."""
+    read = read_reply(text, OBJECT)
+    assert read.fault is not None
+    assert read.fault.reason == reason
+    assert read.json is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "json"),
+    [
+        ("array", "Here: [1, 2]!", [1, 2]),
+        ("string", 'It is "Paris".', "Paris"),
+        ("integer", "The answer is 42.", 42),
+        ("integer", "-7", -7),
+        ("boolean", "That is true.", True),
+        ("null", "null", None),
+    ],
+)
+def test_other_kinds_are_found_too(kind, text, json):
+    """The wanted kind is that of the schema, whatever it is."""
+    read = read_reply(text, ANY[kind])
+    assert (read.json, read.fault) == (json, None)
+
+
+def test_faults_are_listed_with_pointers():
+    """At most five errors, each with its pointer."""
+    schema = declare({"type": "array", "items": {"type": "integer"}}, root="any")
+    fault = read_reply(dump_json(["x"] * 9), schema).fault
+    assert [pointer for pointer, _ in fault.errors] == ["/0", "/1", "/2", "/3", "/4"]
+    assert all("integer" in said for _, said in fault.errors)
+
+
+def test_the_meaning_is_that_of_json_schema():
+    """1.0 is an integer, as in JSON Schema, and stays what it is."""
+    read = read_reply('{"a": 1.0}', OBJECT)
+    assert read.fault is None
+    assert isinstance(read.json["a"], float)
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner, max_size=3)))
+def test_whatever_is_written_is_read_again(json):
+    """A JSON text gives its value, in prose or not."""
+    schema = declare({"type": "object", "properties": {"v": True}, "required": ["v"]})
+    text = dump_json({"v": json})
+    assert read_reply(text, schema).json == {"v": json}
+    assert read_reply(f"Well: {text} and so on", schema).json == {"v": json}
+
+
+@given(st.text(alphabet='{}[]":,a1\\ \n`<think>/', max_size=60))
+def test_any_text_is_read_or_refused(text):
+    """No text raises."""
+    read = read_reply(text, OBJECT)
+    assert (read.fault is None) == (read.json is not None)
+
+
+@pytest.mark.parametrize("text", ["[" * 300_000, "{" * 300_000, '{"a":' * 60_000, '{"' * 150_000, '"' * 300_000])
+def test_hostile_texts_are_refused_in_time(text):
+    """A reply made of brackets cannot hold up the loop."""
+    began = time.perf_counter()
+    assert read_reply(text, OBJECT).fault.reason == "not_json"
+    assert time.perf_counter() - began < 2
+
+
+def test_kinds_are_found_through_references_and_alternatives():
+    """What a schema wants at its root may stand behind `$ref`, `anyOf`, `enum` and `const`."""
+    schema = declare(
+        {"anyOf": [{"$ref": "#/$defs/A"}, {"const": "x"}, {"enum": [1, None]}], "$defs": {"A": {"type": "array"}}},
+        root="any",
+    )
+    assert wanted_kinds(schema) == {"array", "string", "integer", "number", "null"}
+    assert wanted_kinds(declare({}, root="any")) == {"object", "array"}

@@ -1,0 +1,46 @@
+"""Sampling parameters: known names only, and what was probably meant."""
+
+import pytest
+
+from synmod.errors import ConfigError, DataError
+from synmod.lm.sampling import SAMPLING, sampling_params
+
+
+def test_known_parameters_are_kept():
+    """Every documented parameter is accepted, and frozen."""
+    given = dict.fromkeys(SAMPLING, 1)
+    assert dict(sampling_params(given, "x")) == given
+
+
+def test_none_counts_as_not_given():
+    """A parameter of None is left out, so that a caller may pass his own optional through."""
+    assert sampling_params({"temperature": None, "seed": 0}, "x") == {"seed": 0}
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("retries", "attempts"), ("temprature", "temperature"), ("timeout", "timeout_s"), ("base_url", "api_base")],
+)
+def test_unknown_names_are_refused(name, meant):
+    """A misspelt parameter is a ConfigError that names it and what was meant."""
+    with pytest.raises(ConfigError, match=f"{name}.*Did you mean '{meant}'"):
+        sampling_params({name: 1}, "LanguageModel", ("attempts", "timeout_s", "api_base"))
+
+
+def test_a_hint_is_only_given_for_what_is_accepted():
+    """A call does not take `attempts`, so it is not suggested there."""
+    with pytest.raises(ConfigError) as caught:
+        sampling_params({"retries": 1}, "call")
+    assert "attempts" not in str(caught.value)
+
+
+def test_an_unknown_name_is_refused_even_as_none():
+    """None does not make a misspelt name right."""
+    with pytest.raises(ConfigError):
+        sampling_params({"temprature": None}, "x")
+
+
+def test_values_must_be_json():
+    """A value that is no JSON is a DataError that names the place."""
+    with pytest.raises(DataError, match="sampling parameter"):
+        sampling_params({"stop": {1, 2}}, "x")
