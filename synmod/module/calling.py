@@ -77,7 +77,7 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
     around = AMBIENT.get()
     if around is not None:
         around = effective(around)
-    phase = "inference" if around is None else around.phase or "inference"
+    phase = (None if around is None else around.phase) or ("inference" if parent is None else parent._phase)
     if training is None:
         training = parent._training if parent is not None else None
         if training is None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from synmod.errors import ConfigError
+from synmod.lm import LanguageModel
 from synmod.module.arguments import unknown_keyword
 from synmod.tree import Static, Variable
 
@@ -40,6 +41,8 @@ def get_config(module: Module) -> dict[str, Any]:
             value = present
         elif name in record.arguments:
             value = record.arguments[name]
+            if isinstance(value, str) and isinstance(present, LanguageModel):
+                value = present  # the model that the string named
         else:
             continue
         if name not in ignored and name not in record.statics and not isinstance(value, Static):

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from synmod.module.paths import paths_below
 from synmod.scope.ambient import ambient, reset
 from synmod.scope.frame import FRAME, CallFrame, RootFrame, nearest_live
+from synmod.scope.phase import phase_in
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
-
-DEFAULT_PHASE = "inference"
 
 
 @contextmanager
@@ -21,7 +20,7 @@ def entered(module: Module, training: bool | None, *, symbolic: bool) -> Generat
     """Make the frame of a call of `module` the current one for the block."""
     parent = nearest_live(FRAME.get())
     around = ambient()
-    phase = DEFAULT_PHASE if around is None else around.phase or DEFAULT_PHASE
+    phase = phase_in(around, parent)
     record = module._record
     if training is None:
         training = vars(module).get("training") if parent is None or parent._training is None else parent._training

@@ -52,6 +52,7 @@ def held(value: Any) -> Iterator[tuple[KeyPath, Any]]:
             todo.extend(((*at, key), item) for key, item in reversed(_items(x, kind)))
 
 
+_ABSENT = object()
 _CONTAINERS = frozenset({SEQUENCE, DICT, TREE})
 
 
@@ -91,7 +92,7 @@ def check_assignment(module: Module, name: str, value: Any) -> None:
     Raises:
         SealedError: It would add, replace or remove a node or a Variable.
     """
-    old = vars(module).get(name)
+    old = vars(module).get(name, _ABSENT)
     if value is old or not (holds_structure(value) or holds_structure(old)):
         return
     if _is_swap(old, value):
@@ -107,11 +108,16 @@ def check_deletion(module: Module, name: str) -> None:
 
 
 def _is_swap(old: object, new: object) -> bool:
-    """Tell whether both are by-reference nodes of one kind: no state hangs on those."""
+    """Tell whether a by-reference node takes the place of one of its kind, or of None: no state hangs on those."""
+    if old is None or new is None:
+        return _is_by_reference(new if old is None else old)
     if kind_of_type(type(old)) != NODE or kind_of_type(type(new)) != NODE:
         return False
-    old_impl, new_impl = get_node_impl(old), get_node_impl(new)
-    return old_impl.by_reference and new_impl.by_reference and old_impl is new_impl
+    return _is_by_reference(old) and get_node_impl(old) is get_node_impl(new)
+
+
+def _is_by_reference(x: object) -> bool:
+    return kind_of_type(type(x)) == NODE and get_node_impl(x).by_reference
 
 
 def _text(module: Module, attribute: str, fault: str) -> str:
