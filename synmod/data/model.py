@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -78,7 +78,7 @@ class DataModel(BaseModel, Operand, metaclass=DataModelClass):
         """Write the JSON with an indent of two."""
         return dump_json(dump(self), indent=2)
 
-    def to_json_data_model(self, name: str | None = None) -> JsonDataModel[Any]:
+    def to_json_data_model(self, name: str | None = None) -> JsonDataModel[Self]:
         """Give the frozen value of this instance."""
         return to_value(self, name)
 

@@ -54,9 +54,19 @@ class JsonDataModel(Described[ModelT]):
     _json: FrozenDict
     _parts: Parts | None  # of a result of merging, whose schema is written when it is first asked
 
+    @overload
+    def __new__(
+        cls, json: Any, schema: Any = None, *, data_model: type[OtherT], name: str | None = None
+    ) -> JsonDataModel[OtherT]: ...
+    @overload
+    def __new__(
+        cls, json: OtherT, schema: None = None, data_model: None = None, name: str | None = None
+    ) -> JsonDataModel[OtherT]: ...
+    @overload
     def __new__(
         cls, json: Any, schema: Any = None, data_model: Any = None, name: str | None = None
-    ) -> JsonDataModel[ModelT]:
+    ) -> JsonDataModel[Any]: ...
+    def __new__(cls, json: Any, schema: Any = None, data_model: Any = None, name: str | None = None) -> Any:
         """Check and freeze."""
         return _checked(json, schema, data_model, name)
 
@@ -191,7 +201,7 @@ def wrap_parts(json: FrozenDict, parts: Parts) -> JsonDataModel[Any]:
     return new
 
 
-def to_value(x: BaseModel, name: str | None = None) -> JsonDataModel[Any]:
+def to_value(x: OtherT, name: str | None = None) -> JsonDataModel[OtherT]:
     """Turn an instance of a data model into a value."""
     json, schema = dump_and_schema(x)
     return wrap(json, schema, type(x), name)

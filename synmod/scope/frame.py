@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
+from synmod.data import symbol as symbols
 from synmod.leaves.ids import new_run_id
 from synmod.scope.ledger import Reward, RewardLedger
 from synmod.scope.meter import UsageMeter
@@ -216,3 +217,6 @@ def place_name(where: CallFrame | str | None = None) -> str:
         return where
     frame = where if isinstance(where, CallFrame) else current_call()
     return "" if frame is None else frame.path or frame.name
+
+
+symbols.RECORDERS["path"] = place_name  # errors of symbols and operators name the module that runs or is traced
