@@ -169,8 +169,8 @@ async def bodies():
         "no-usage": await ask([completion("x" * 30, usage=(0, 0))], messages="y" * 9),
         "fenced": await ask([completion('```json\n{"a": 1}\n```')], schema=ANSWER),
         "repaired": await ask([completion("prose"), completion('{"a": 1}')], schema=ANSWER, attempts=2),
-        "retried": await ask([failure(500), failure(503), completion("third")], attempts=3),
-        "lasting": await ask([failure(500)], attempts=3),
+        "retried": await ask([failure(500, retry_after="0"), failure(503, retry_after="0"), completion("third")], attempts=3),
+        "lasting": await ask([failure(500, retry_after="0")], attempts=3),
     }
 
 
@@ -193,7 +193,7 @@ async def requests():
         "call-level": await ask(ok, schema=ANSWER, call={"structured": "prompt"}),
         "told": await ask(ok, schema=ANSWER, structured="prompt", messages=told_already),
         "refused-field": await ask([failure(400, "unknown field response_format")], schema=ANSWER),
-        "rotating": await ask([failure(500), completion("x")], attempts=2, api_key=rotating),
+        "rotating": await ask([failure(500, retry_after="0"), completion("x")], attempts=2, api_key=rotating),
         "native": await ask([Answer(200, CLAUDE)], model="anthropic/claude-x", adapter="litellm", api_key=None),
     }
     for model in ("vllm/m", "hosted_vllm/m", "ollama/m", "lm_studio/m", "llamafile/m", "anthropic/claude-x", "groq/m"):

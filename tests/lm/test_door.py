@@ -19,7 +19,7 @@ ROOT = SCRIPT.parents[2]
 def told():
     """What happened in the other process; nothing but the result is printed, and nothing warns."""
     done = subprocess.run(  # noqa: PLW1510  # the return code is looked at
-        [sys.executable, "-X", "dev", str(SCRIPT)],
+        [sys.executable, str(SCRIPT)],
         capture_output=True,
         text=True,
         cwd=ROOT,
