@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from synmod.errors import ArgumentError
 from synmod.tree.filters import Any as AnyOf
 from synmod.tree.filters import Everything, FilterLike
-from synmod.tree.node_types import get_node_impl
 from synmod.tree.record import check_root
 from synmod.tree.walk import Order, walk
 
@@ -67,11 +66,7 @@ def iter_modules(node: Any) -> Iterator[tuple[KeyPath, Any]]:
     Source: Flax NNX `iter_modules`.
     """
     check_root(node)
-    return (
-        (visit.path, visit.value)
-        for visit in walk(node)
-        if visit.kind == "node" and visit.first and get_node_impl(visit.value).is_module
-    )
+    return ((visit.path, visit.value) for visit in walk(node) if visit.impl is not None and visit.impl.is_module)
 
 
 def iter_children(node: Any) -> Iterator[tuple[Any, Any]]:

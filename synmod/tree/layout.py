@@ -12,7 +12,11 @@ from synmod.tree.defs import ContainerDef, NodeDef, StaticDef, VariableRef
 from synmod.tree.path_map import PathMap
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from synmod.tree.defs import Definition, NodeRef, Term
+
+Graph: TypeAlias = "tuple[Term, Mapping[int, Definition]]"
 
 StateLike: TypeAlias = Any
 """A State, or raw JSON: nested by key, or by path texts; its leaves may be VariableStates too."""
@@ -53,16 +57,18 @@ class Layout:
     """Finds the Variable that a path means.
 
     Args:
-        root: What stands at the root.
-        definitions: By index.
+        graph: Gives what stands at the root, and the definitions by index; asked only for what is no canonical path.
         leaf_paths: Index of each Variable by canonical path.
+        texts: Likewise by path text, where somebody has them.
     """
 
-    def __init__(self, root: Term, definitions: Mapping[int, Definition], leaf_paths: Mapping[KeyPath, int]) -> None:
-        self._root = root
-        self._definitions = definitions
+    def __init__(
+        self, graph: Callable[[], Graph], leaf_paths: Mapping[KeyPath, int], texts: Mapping[str, int] | None = None
+    ) -> None:
+        self._graph = graph
+        self._known: Graph | None = None
         self._leaf_paths = leaf_paths
-        self._texts: dict[str, int] | None = None
+        self._texts = texts
         self._opened: dict[int, dict[str, tuple[Any, Term]]] = {}
         self._sought = 0
 
@@ -77,8 +83,8 @@ class Layout:
             for path, leaf in state.items():  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
                 index = known.get(path)
                 yield Given(path, self.find(path) if index is None else index, leaf)
-        elif isinstance(self._root, VariableRef) and not _is_by_path(state):
-            yield Given((), self._root.index, state)
+        elif () in self._leaf_paths and not _is_by_path(state):
+            yield Given((), self._leaf_paths[()], state)
         elif isinstance(state, Mapping):
             yield from self._raw(state)  # pyright: ignore[reportUnknownArgumentType]
         else:
@@ -94,19 +100,31 @@ class Layout:
             index = self._leaf_paths.get(path)
             if index is not None:
                 return index
-        reached, steps = self._reach(self._root, (), path)
+        reached, steps = self._reach(self._root(), (), path)
         if isinstance(reached, VariableRef):
             return reached.index
         return reached if isinstance(reached, Misfit) else _no_leaf(reached, steps)
 
-    def _by_text(self) -> dict[str, int]:
+    def _root(self) -> Term:
+        """Give what stands at the root."""
+        if self._known is None:
+            self._known = self._graph()
+        return self._known[0]
+
+    def _by_text(self) -> Mapping[str, int]:
         if self._texts is None:
             self._texts = {path_str(path): index for path, index in self._leaf_paths.items()}
         return self._texts
 
     def _raw(self, json: Mapping[Any, Any]) -> Iterator[Given]:
         """Go through raw JSON, iteratively: at each level a key is a step, or a path text from there."""
-        pending: list[tuple[Term, KeyPath, Any, Any]] = [(self._root, (), key, json[key]) for key in _backwards(json)]
+        texts = self._by_text()
+        if all(type(key) is str and key in texts for key in json):
+            for key, value in json.items():
+                yield Given(parse_path(key), texts[key], value)
+            return
+        root = self._root()
+        pending: list[tuple[Term, KeyPath, Any, Any]] = [(root, (), key, json[key]) for key in _backwards(json)]
         while pending:
             term, above, key, value = pending.pop()
             reached, steps = self._reach(term, above, key)
@@ -154,7 +172,8 @@ class Layout:
 
     def _open(self, term: NodeRef | ContainerDef) -> dict[str, tuple[Any, Term]]:
         """Give what is below a place, by step text."""
-        definition = term if isinstance(term, ContainerDef) else self._definitions.get(term.index, term)
+        assert self._known is not None
+        definition = term if isinstance(term, ContainerDef) else self._known[1].get(term.index, term)
         below = self._opened.get(id(definition))
         if below is None:
             pairs: Any = ()

@@ -5,26 +5,50 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any, Final
 
+from synmod.leaves.paths import path_str
 from synmod.tree.edits import EDITS
-from synmod.tree.node_types import get_node_impl, impl_of
+from synmod.tree.node_types import impl_of
 from synmod.tree.record import check_root
 from synmod.tree.walk import walk
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from synmod.leaves.paths import KeyPath
     from synmod.tree.variable import Variable
+    from synmod.tree.walk import Visit
 
 
 class LeafTable:
-    """Variables by canonical path, in definition order, and their identities."""
+    """The Variables of a program.
 
-    __slots__ = ("members", "variables")
+    Attributes:
+        variables: By canonical path, in definition order.
+        indices: The identity number of each, by canonical path.
+        by_index: The Variables by that number.
+        members: Their identities.
+    """
 
-    def __init__(self, variables: Mapping[KeyPath, Variable]) -> None:
-        self.variables = variables
-        self.members = frozenset(map(id, variables.values()))
+    __slots__ = ("_texts", "by_index", "indices", "members", "variables")
+
+    def __init__(self, visits: Iterable[Visit]) -> None:
+        self.variables: dict[KeyPath, Variable] = {}
+        self.indices: dict[KeyPath, int] = {}
+        self.by_index: dict[int, Variable] = {}
+        for visit in visits:
+            if visit.index is not None:
+                path = visit.path
+                self.variables[path] = self.by_index[visit.index] = visit.value
+                self.indices[path] = visit.index
+        self.members = frozenset(map(id, self.variables.values()))
+        self._texts: dict[str, int] | None = None
+
+    @property
+    def texts(self) -> Mapping[str, int]:
+        """The identity numbers by path text; made when raw JSON is first overlaid."""
+        if self._texts is None:
+            self._texts = {path_str(path): index for path, index in self.indices.items()}
+        return self._texts
 
 
 _KEPT: Final[dict[int, tuple[weakref.ref[Any], int, LeafTable]]] = {}
@@ -43,23 +67,17 @@ def leaf_table(root: Any) -> LeafTable:
     if kept is not None and kept[1] == edits and kept[0]() is root:
         return kept[2]
     check_root(root)
-    variables: dict[KeyPath, Variable] = {}
+    leaves: list[Visit] = []
     sealed = impl_of(root) is not None
     for visit in walk(root):
         if visit.first and visit.kind == "variable":
-            variables[visit.path] = visit.value
-        elif visit.first and visit.kind == "node":
-            sealed = sealed and _is_sealed(visit.value)
-    table = LeafTable(variables)
+            leaves.append(visit)
+        elif visit.impl is not None and sealed:
+            sealed = visit.impl.by_reference if visit.impl.sealed is None else visit.impl.sealed(visit.value)
+    table = LeafTable(leaves)
     if sealed:
         _keep(root, edits, table)
     return table
-
-
-def _is_sealed(node: Any) -> bool:
-    """Tell whether the structure of a node cannot change without a bump of `EDITS`."""
-    impl = get_node_impl(node)
-    return impl.by_reference if impl.sealed is None else impl.sealed(node)
 
 
 def _keep(root: Any, edits: int, table: LeafTable) -> None:

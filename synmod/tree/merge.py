@@ -137,7 +137,7 @@ def checked_values(
         StateSchemaError: Values miss their schemas.
     """
     definitions: Any = graphdef.definitions
-    layout = Layout(graphdef.root, definitions, graphdef.leaf_paths)
+    layout = Layout(lambda: (graphdef.root, definitions), graphdef.leaf_paths)
     found = gather(layout, states, lambda index: definitions[index].schema, what, overwrite=overwrite)
     faults = [*found.faults, *_missing(graphdef, found), *_misfits(found)]
     values: dict[int, tuple[Json, FrozenDict]] = {}

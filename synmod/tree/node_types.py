@@ -166,6 +166,18 @@ def impl_of(x: object) -> NodeImpl | None:
     return own_impl(type(x))
 
 
+class Impls(dict[type[Any], NodeImpl]):
+    """Rules by type, looked up once for each node type that one walk meets."""
+
+    __slots__ = ()
+
+    def __missing__(self, cls: type[Any]) -> NodeImpl:
+        impl = own_impl(cls)
+        assert impl is not None  # the walk asks for nodes only
+        self[cls] = impl
+        return impl
+
+
 def get_node_impl(x: object) -> NodeImpl:
     """Give the rules of a node.
 

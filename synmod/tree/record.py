@@ -10,7 +10,7 @@ from synmod.tree.containers import class_of
 from synmod.tree.defs import ContainerDef, NodeDef, NodeRef, StaticDef, VariableDef, VariableRef
 from synmod.tree.graphdef import GraphDef
 from synmod.tree.kinds import KNOWN, SET, STATIC, Kinds, holds_node
-from synmod.tree.node_types import impl_of, own_impl
+from synmod.tree.node_types import own_impl
 from synmod.tree.refmap import RefMap
 from synmod.tree.variable import Variable
 from synmod.tree.walk import walk
@@ -73,13 +73,15 @@ def record(root: M, seen: RefMap[int] | None = None) -> Recording[M]:
     check_root(root)
     seen = RefMap() if seen is None else seen
     visits = list(walk(root, seen=seen))
-    terms: dict[int, dict[Any, Term]] = {}
     definitions: dict[int, Definition] = {}
     term: Term = StaticDef(root)
     for visit in reversed(visits):  # what is below comes later, so it is ready when its holder is written
-        term = _term(visit, terms.pop(id(visit), {}), definitions)
-        if visit.above is not None:
-            terms.setdefault(id(visit.above), {})[visit.step] = term
+        term = _term(visit, definitions)
+        above = visit.above
+        if above is not None and above.parts:
+            above.parts[visit.step] = term
+        elif above is not None:
+            above.parts = {visit.step: term}
     objects = {v.index: v.value for v in visits if v.first and v.index is not None}
     _replace_references(definitions, seen)
     definitions = dict(sorted(definitions.items()))
@@ -89,9 +91,9 @@ def record(root: M, seen: RefMap[int] | None = None) -> Recording[M]:
     return Recording(graphdef, leaves, objects)
 
 
-def _term(visit: Visit, below: dict[Any, Term], definitions: dict[int, Definition]) -> Term:
-    """Write one visit down."""
-    value, index = visit.value, visit.index
+def _term(visit: Visit, definitions: dict[int, Definition]) -> Term:
+    """Write one visit down; what is below it is written already."""
+    value, index, below = visit.value, visit.index, visit.parts
     cls = class_of(value)
     if visit.kind == "container":
         steps = tuple(step for step, _ in visit.children)
@@ -104,9 +106,8 @@ def _term(visit: Visit, below: dict[Any, Term], definitions: dict[int, Definitio
         return VariableRef(cls, index)
     if visit.first:
         attributes = tuple([(step, below.get(step) or StaticDef(child)) for step, child in visit.children])
-        impl = impl_of(value)
-        assert impl is not None
-        definitions[index] = NodeDef(cls, index, attributes, impl.metadata_of(value))
+        assert visit.impl is not None
+        definitions[index] = NodeDef(cls, index, attributes, visit.impl.metadata_of(value))
     return NodeRef(cls, index)
 
 

@@ -42,7 +42,7 @@ def read_state(graphdef: GraphDef[Any], json: StateLike) -> dict[KeyPath, Variab
         StateSchemaError: A value misses its schema.
     """
     definitions: Any = graphdef.definitions
-    layout = Layout(graphdef.root, graphdef.definitions, graphdef.leaf_paths)
+    layout = Layout(lambda: (graphdef.root, definitions), graphdef.leaf_paths)
     found = gather(layout, [json], lambda index: definitions[index].schema, "State.from_json")
     _refuse("State.from_json", found)
     leaves: dict[KeyPath, VariableState] = {}
@@ -60,7 +60,7 @@ def replaced(leaves: Mapping[KeyPath, VariableState], json: StateLike) -> dict[K
         StateSchemaError: A value misses its schema.
     """
     paths = list(leaves)
-    layout = Layout(_term_of(paths), {}, {path: index for index, path in enumerate(paths)})
+    layout = Layout(lambda: (_term_of(paths), {}), {path: index for index, path in enumerate(paths)})
     found = gather(layout, [json], lambda index: leaves[paths[index]].schema, "replace")
     _refuse("replace", found)
     new = dict(leaves)

@@ -55,7 +55,7 @@ def update(
     """
     live = record(node)
     paths = {visit.path: visit.index for visit in live.leaves if visit.index is not None}
-    layout = Layout(live.graphdef.root, live.graphdef.definitions, paths)
+    layout = Layout(lambda: (live.graphdef.root, live.graphdef.definitions), paths)
     found = gather(layout, states, lambda index: live.objects[index].schema, "update")
     lost, faults = _sorted_out(found.misfits, allow_extra=allow_extra, allow_new=allow_new)
     additions = Additions(node, lost, skip=allow_extra)

@@ -12,7 +12,6 @@ from synmod.tree.gather import gather, misfit_fault, unknown_fault
 from synmod.tree.layout import ABSENT, Layout
 from synmod.tree.leaf_table import LeafTable, leaf_table
 from synmod.tree.overlay import MISSING, Layer, layered
-from synmod.tree.path_map import PathMap
 from synmod.tree.record import record
 from synmod.tree.state import State
 from synmod.tree.variable_state import VariableState, snapshot
@@ -20,7 +19,6 @@ from synmod.tree.variable_state import VariableState, snapshot
 if TYPE_CHECKING:
     from synmod.leaves.frozen import Json
     from synmod.tree.layout import StateLike
-    from synmod.tree.variable import Variable
 
 
 class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
@@ -104,25 +102,30 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
 def _values(node: Any, table: LeafTable, state: StateLike) -> dict[int, Json]:
     """Find the value of each Variable that a State names. Hot: a State of canonical paths costs a lookup a leaf."""
     values: dict[int, Json] = {}
-    if isinstance(state, PathMap):
+    if isinstance(state, State):
         variables = table.variables
-        for path, leaf in state.items():  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-            variable: Variable | None = variables.get(path)
-            if variable is None or variable._schema is not getattr(leaf, "schema", None):  # pyright: ignore[reportUnknownArgumentType]
-                return _checked_values(node, state)
-            values[id(variable)] = leaf.value  # pyright: ignore[reportUnknownMemberType]
+        for path, leaf in state.items():
+            variable = variables.get(path)
+            if variable is None or variable._schema is not leaf.schema:
+                return _checked_values(node, table, state)
+            values[id(variable)] = leaf.value
         return values
-    return _checked_values(node, state)
+    return _checked_values(node, table, state)
 
 
-def _checked_values(node: Any, state: StateLike) -> dict[int, Json]:
-    """Find aliases, read raw JSON, validate; the long way."""
-    live = record(node)
-    paths = {visit.path: visit.index for visit in live.leaves if visit.index is not None}
-    layout = Layout(live.graphdef.root, live.graphdef.definitions, paths)
-    found = gather(layout, [state], lambda index: live.objects[index].schema, "using")
+def _checked_values(node: Any, table: LeafTable, state: StateLike) -> dict[int, Json]:
+    """Read raw JSON, find aliases, validate."""
+
+    def graph() -> Any:
+        graphdef = record(node).graphdef  # the same walk as that of the table, so the same numbers
+        return graphdef.root, graphdef.definitions
+
+    texts = None if isinstance(state, State) else table.texts
+    layout = Layout(graph, table.indices, texts)
+    variables = table.by_index
+    found = gather(layout, [state], lambda index: variables[index]._schema, "using")
     unknown = [misfit for misfit, _ in found.misfits if misfit.kind in ABSENT]
     others = [misfit for misfit, _ in found.misfits if misfit.kind not in ABSENT]
     faults = [misfit_fault(misfit, "Trying to overlay a non-Variable:") for misfit in others]
     raise_faults("using", [*found.faults, *faults, *unknown_fault(unknown)])
-    return {id(live.objects[index]): leaf.value for index, leaf in found.leaves.items()}
+    return {id(variables[index]): leaf.value for index, leaf in found.leaves.items()}

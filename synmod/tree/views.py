@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from synmod.errors import NotBuiltError
 from synmod.leaves.paths import path_str
-from synmod.tree.node_types import get_node_impl
 from synmod.tree.walk import Visit, walk
 
 if TYPE_CHECKING:
@@ -73,10 +72,8 @@ def _variable_visits(root: Any) -> list[Visit]:
         if visit.first:
             if visit.kind == "variable":
                 found.append(visit)
-            elif visit.kind == "node":
-                is_unbuilt = get_node_impl(visit.value).unbuilt
-                if is_unbuilt is not None and is_unbuilt(visit.value):
-                    unbuilt.append(visit)
+            elif visit.impl is not None and visit.impl.unbuilt is not None and visit.impl.unbuilt(visit.value):
+                unbuilt.append(visit)
     if unbuilt:
         names = ", ".join(f"{path_str(visit.path)!r} ({type(visit.value).__name__})" for visit in unbuilt)
         raise NotBuiltError(

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from synmod.errors import GraphError
 from synmod.leaves.paths import KeyPath, path_str
+from synmod.tree.containers import class_of
 from synmod.tree.kinds import KNOWN, NODE, STATIC, VARIABLE, Kinds, open_container
-from synmod.tree.node_types import NodeImpl, impl_of
+from synmod.tree.node_types import Impls, NodeImpl
 from synmod.tree.refmap import RefMap
 
 if TYPE_CHECKING:
@@ -36,10 +37,11 @@ class Visit:
         children: The `(step, child)` pairs of a container, or of a node that is descended.
         aux: What makes up a container besides its children.
         masked: Whether a frozen module is above it, or it is one.
-        is_open: Whether it is a node whose children are visited; False for aliases.
+        impl: The rules of a node whose children are visited; None for aliases and the rest.
+        parts: Room for what a fold makes of the children.
     """
 
-    __slots__ = ("above", "aux", "children", "first", "index", "is_open", "kind", "masked", "step", "value")
+    __slots__ = ("above", "aux", "children", "first", "impl", "index", "kind", "masked", "parts", "step", "value")
 
     def __init__(
         self, above: Visit | None, step: Step, value: Any, kind: Kind, index: int | None, first: bool, masked: bool
@@ -53,7 +55,8 @@ class Visit:
         self.masked = masked
         self.children: Pairs = _NONE
         self.aux: Any = None
-        self.is_open = False
+        self.impl: NodeImpl | None = None
+        self.parts: dict[Any, Any] = _NO_PARTS
 
     @property
     def path(self) -> KeyPath:
@@ -72,6 +75,7 @@ class Visit:
 
 
 _NONE: Pairs = []
+_NO_PARTS: dict[Any, Any] = {}
 
 
 class Reader(Protocol):
@@ -93,18 +97,19 @@ class Reader(Protocol):
 class LiveReader:
     """How the walk reads live objects."""
 
-    __slots__ = ("kinds",)
+    __slots__ = ("impls", "kinds")
 
     def __init__(self) -> None:
         self.kinds = Kinds(KNOWN)
+        self.impls = Impls()
 
     def entity(self, value: Any) -> Any:
         """Give the object whose identity counts."""
         return value
 
-    def enter(self, node: Any, visit: Visit) -> tuple[Pairs, bool]:  # noqa: ARG002  (readers of definitions need it)
+    def enter(self, node: Any, visit: Visit) -> tuple[Pairs, bool]:
         """Give the children of a node, and whether it masks the Variables below."""
-        impl: NodeImpl = impl_of(node)  # pyright: ignore[reportAssignmentType]  (its kind is NODE)
+        impl = visit.impl = self.impls[class_of(node)]
         return impl.pairs(node), impl.own_trainable is not None and not impl.own_trainable(node)
 
     def open(self, value: Any, kind: int, visit: Visit) -> tuple[Pairs, Any] | None:
@@ -182,7 +187,7 @@ class _Walk:
             visit = self._arrive(*item)
             if visit is None:
                 continue
-            if not visit.is_open:
+            if visit.children is _NONE:
                 yield visit
                 continue
             if self.post or self.every_path:
@@ -210,7 +215,6 @@ class _Walk:
                 return None
         visit = Visit(above, step, node, "node", number, known is None, masked)
         visit.children, masks = self.reader.enter(node, visit)
-        visit.is_open = True
         if masks:
             visit.masked = True
         if self.key is not None:
