@@ -21,14 +21,17 @@ class AsyncioGroup:
         "_before",
         "_cancelled",
         "_children",
+        "_eager",
         "_errors",
         "_fatal",
         "_host",
         "_idle",
         "_loop",
+        "_outer",
         "_pressed",
         "_pressing",
         "_shields",
+        "_token",
         "given_up",
     )
 
@@ -45,8 +48,11 @@ class AsyncioGroup:
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
+        self._eager = self._loop.get_task_factory() is not None
         self._host = _current_task()
         self._before = self._host.cancelling()
+        self._outer = _GROUP.get()
+        self._token = _GROUP.set(self)
         return self
 
     def start_soon(self, function: Callable[..., Awaitable[object]], *args: object) -> None:
@@ -62,8 +68,8 @@ class AsyncioGroup:
 
     async def _child(self, function: Callable[..., Awaitable[object]], args: tuple[object, ...]) -> None:
         """Run one child. The group gives up in the turn after its failure: what fails in the same turn is told too."""
-        _GROUP.set(self)
-        self._children.add(_current_task())  # an eager task runs before `start_soon` has it
+        if self._eager:
+            self._children.add(_current_task())  # an eager task runs before `start_soon` has it
         try:
             await function(*args)
         except Exception as error:  # noqa: BLE001  # kept as it is, and raised when the block is left
@@ -112,9 +118,12 @@ class AsyncioGroup:
             self._pressing = True
             self._loop.call_soon(self._press)
 
-    def holds(self, task: asyncio.Task[Any]) -> bool:
-        """Tell whether a task is a child of this group."""
-        return task in self._children
+    def of_child(self, task: asyncio.Task[Any]) -> AsyncioGroup | None:
+        """Give the group that a task is a child of: this one, or one around it whose child opened this one."""
+        group: AsyncioGroup | None = self
+        while group is not None and task not in group._children:
+            group = group._outer
+        return group
 
     def shield(self, task: asyncio.Task[Any]) -> None:
         """Let the waits of a child be."""
@@ -130,6 +139,9 @@ class AsyncioGroup:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
+        with suppress(ValueError):  # left in another context than it was entered in: nothing to set back
+            _GROUP.reset(self._token)
+        del self._token  # it holds the context of the host, which children that are long gone need not
         ours = await self._unpressed(error) if self._pressed else False
         if error is not None and not ours:
             self._idle = self._loop.create_future()  # the body is over: `_give_up` need not cancel it
@@ -193,15 +205,16 @@ def _current_task() -> asyncio.Task[Any]:
 
 
 _GROUP: ContextVar[AsyncioGroup | None] = ContextVar("synmod_group", default=None)
-"""The group of the nearest child around; tasks that are none of its children inherit the context but not the role."""
+"""The nearest group around, open or not. Its children inherit it from where they are started."""
 
 
 @contextmanager
 def shielded_child() -> Generator[None, None, None]:
     """Let the waits of a block be, although the group of this task has given up."""
-    group = _GROUP.get()
-    task = None if group is None or asyncio._get_running_loop() is None else asyncio.current_task()
-    if group is None or task is None or not group.holds(task):
+    nearest = _GROUP.get()
+    task = None if nearest is None or asyncio._get_running_loop() is None else asyncio.current_task()
+    group = None if nearest is None or task is None else nearest.of_child(task)
+    if group is None or task is None:
         yield
         return
     group.shield(task)
