@@ -14,7 +14,11 @@ from synmod.leaves import aio
 
 
 class Branches:
-    """One group of tasks. A branch may start further ones; no stack grows however many follow one another."""
+    """One group of tasks. A branch may start further ones; no stack grows however many follow one another.
+
+    Args:
+        run: Does one piece of work; it tells `stop` of what it raises, before it raises.
+    """
 
     __slots__ = ("_busy", "_group", "_relay", "_run", "_waiting", "first")
 
@@ -43,7 +47,7 @@ class Branches:
         failure, self.first = failure or self.first, None  # a branch cancelled by itself ends its group in silence
         if failure is not None:
             try:
-                raise failure
+                aio.reraise(failure)
             finally:
                 del failure  # else the traceback holds this frame, and this frame the failure
 
@@ -60,7 +64,7 @@ class Branches:
             return
         try:
             while self._waiting:
-                self._group.start_soon(self._branch, self._waiting.popleft())
+                self._group.start_soon(self._run, self._waiting.popleft())
         finally:
             self._busy = False
 
@@ -74,17 +78,10 @@ class Branches:
             self._group.start_soon(self._relayed)
         else:
             self._busy = False
-        await self._branch(item)
+        await self._run(item)
 
-    async def _branch(self, item: Any) -> None:
-        try:
-            await self._run(item)
-        except BaseException as error:
-            self._stop(error)
-            raise
-
-    def _stop(self, error: BaseException) -> None:
-        """Keep the first failure; note the others on it, cancellations apart."""
+    def stop(self, error: BaseException) -> None:
+        """Keep the first failure; note the others on it, cancellations apart. Nothing new begins from here on."""
         first = self.first
         if first is None:
             self.first = error
@@ -122,8 +119,13 @@ async def together(*calls: Callable[[], Awaitable[Any]]) -> list[Any]:
     results: list[Any] = [None] * len(calls)
 
     async def run(index: int) -> None:
-        results[index] = await calls[index]()
+        try:
+            results[index] = await calls[index]()
+        except BaseException as error:
+            branches.stop(error)
+            raise
 
     if calls:
-        await Branches(run).finish(range(len(calls)))
+        branches = Branches(run)
+        await branches.finish(range(len(calls)))
     return results

@@ -36,16 +36,15 @@ async def run_plan(plan: Plan, inputs: Sequence[Any]) -> Any:
     """
     run = _Run(plan)
     ready = run.begin(inputs)
-    while len(ready) == 1:
-        step = plan.steps[ready[0]]
-        ready = run.after(step, await run.call(step))
+    if len(ready) == 1:
+        ready = await run.chain(ready[0])
     if ready:
         run.branches = Branches(run.follow)
         try:
             await run.branches.finish(ready)
         finally:
             del run.branches  # it refers to the run: values are freed by counting, not by the collector
-    return map_leaves(lambda ref: run.values[ref.index], plan.outputs)
+    return run.outputs()
 
 
 class _Run:
@@ -65,20 +64,39 @@ class _Run:
         """Put the inputs in; give the module steps that can start, in step order."""
         ready = [step.index for step in self.plan.steps if not step.needs]
         for number, value in zip(self.plan.inputs, inputs, strict=True):
-            self._put(number, value, ready)
+            if self._uses[number]:
+                self._put(number, value, ready)
         return self._settled(ready)
 
     async def follow(self, index: int) -> None:
-        """Run one branch: a step, and then the single step it makes ready, and so on."""
-        steps = self.plan.steps
-        while True:
-            step = steps[index]
-            ready = self.after(step, await self.call(step))
-            if len(ready) != 1:
-                break
-            index = ready[0]
+        """Run one branch to its end, and start what it makes ready."""
+        try:
+            ready = await self.chain(index)
+        except BaseException as error:
+            self.branches.stop(error)
+            raise
         if ready:
             self.branches.start(ready)
+
+    async def chain(self, index: int) -> list[int]:
+        """Run a step in place, and then the single step that it makes ready, and so on; give what is ready then."""
+        steps, symbols = self.plan.steps, self.plan.symbols
+        step = steps[index]
+        output = await self.call(step)
+        while True:
+            link = step.link
+            if link < 0:
+                ready = self.after(step, output)
+                if len(ready) != 1:
+                    return ready
+                step = steps[ready[0]]
+                output = await self.call(step)
+            else:  # the next step needs this output and nothing else, and nobody else needs it: it goes by hand
+                declared = symbols[step.single_out]
+                if output is not None and not (type(output) is JsonDataModel and output._schema is declared.schema):
+                    output = conformed(output, declared, self._place(step))
+                step = steps[link]
+                output = await step.module(output)
 
     def call(self, step: PlannedStep) -> Any:
         """Call the module of a step; its arguments leave the table when nobody else needs them."""
@@ -100,20 +118,21 @@ class _Run:
             declared = self.plan.symbols[number]
             if output is not None and not (type(output) is JsonDataModel and output._schema is declared.schema):
                 output = conformed(output, declared, self._place(step))
-            self._put(number, output, ready)
+            if self._uses[number]:
+                self._put(number, output, ready)
         elif output is None:  # a step that was skipped: None stands for every output
             for number in step.numbers:
-                if number is not None:
+                if number is not None and self._uses[number]:
                     self._put(number, None, ready)
         else:
             for number, value in conformed_nest(step.gives, output, self.plan.symbols, self._place(step)):
-                self._put(number, value, ready)
+                if self._uses[number]:
+                    self._put(number, value, ready)
         return self._settled(ready) if ready else ready
 
     def _put(self, number: int, value: Any, ready: list[int]) -> None:
         """Put a value where its consumers find it, and note those that need nothing more."""
-        if self._uses[number]:
-            self.values[number] = value
+        self.values[number] = value
         waits = self._waits
         for index in self.plan.consumers[number]:
             waits[index] -= 1
@@ -133,6 +152,13 @@ class _Run:
         if len(modules) > 1:
             modules.sort()
         return modules
+
+    def outputs(self) -> Any:
+        """Give the nest of outputs."""
+        numbers, values = self.plan.flat_outputs, self.values
+        if numbers is not None:
+            return [values[number] for number in numbers]
+        return map_leaves(lambda ref: values[ref.index], self.plan.outputs)
 
     def _arguments(self, step: PlannedStep) -> tuple[list[Any], dict[str, Any]]:
         """Fill the templates of a step, then drop the values that nobody else needs."""

@@ -20,10 +20,27 @@ Template = tuple[int, Any]
 
 
 class PlannedStep:
-    """One step with its module, its arguments as templates, and its outputs as numbers."""
+    """One step with its module, its arguments as templates, and its outputs as numbers.
 
-    __slots__ = ("args", "gives", "index", "kwargs", "module", "name", "needs", "numbers", "op", "plan", "single_in",
-                 "single_out")  # fmt: skip
+    `single_in` and `single_out` are the numbers of the only argument and the only output, -1 where there are others.
+    `link` is the step that needs this one's only output, where it needs nothing else and nobody else needs it.
+    """
+
+    __slots__ = (
+        "args",
+        "gives",
+        "index",
+        "kwargs",
+        "link",
+        "module",
+        "name",
+        "needs",
+        "numbers",
+        "op",
+        "plan",
+        "single_in",
+        "single_out",
+    )
 
     def __init__(self, index: int, step: FlowStep, module: Any, plan: Any) -> None:
         self.index = index
@@ -39,6 +56,7 @@ class PlannedStep:
         only = self.args[0] if len(self.args) == 1 and not self.kwargs else (_CONSTANT, None)
         self.single_in: int = only[1] if only[0] == _VALUE else -1
         self.single_out: int = step.gives.index if isinstance(step.gives, SymbolRef) else -1
+        self.link: int = -1
 
 
 class Plan:
@@ -48,13 +66,14 @@ class Plan:
         symbols: What each symbol declares, by number.
         inputs: Numbers of the inputs, in the order of leaves.
         outputs: The nest of output numbers.
+        flat_outputs: The numbers where `outputs` is a plain list of them, None for any other nest.
         steps: The steps in order.
         waits: How many distinct symbols each step waits for.
         consumers: The steps that wait for each symbol, in step order.
         uses: How often each symbol is still needed: once for each consumer, once more for an output.
     """
 
-    __slots__ = ("consumers", "inputs", "outputs", "steps", "symbols", "uses", "waits")
+    __slots__ = ("consumers", "flat_outputs", "inputs", "outputs", "steps", "symbols", "uses", "waits")
 
     def __init__(self, flow: FlowGraph, steps: tuple[PlannedStep, ...]) -> None:
         self.symbols: tuple[Declared, ...] = flow.symbols
@@ -70,6 +89,18 @@ class Plan:
         self.uses: list[int] = [len(steps) for steps in self.consumers]
         for number in {ref.index for ref in leaves(flow.outputs)}:
             self.uses[number] += 1
+        flat = type(flow.outputs) is list and all(map(is_leaf, flow.outputs))
+        self.flat_outputs: list[int] | None = [ref.index for ref in flow.outputs] if flat else None
+        for step in steps:
+            step.link = self._link(step)
+
+    def _link(self, step: PlannedStep) -> int:
+        """Find the step that follows one, if it follows it alone."""
+        number = step.single_out
+        if number < 0 or self.uses[number] != 1 or len(self.consumers[number]) != 1:
+            return -1
+        follower = self.steps[self.consumers[number][0]]
+        return follower.index if follower.op is None and follower.single_in == number else -1
 
 
 def compile_flow(flow: FlowGraph, modules: Mapping[str, Any]) -> Plan:

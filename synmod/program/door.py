@@ -12,9 +12,9 @@ from synmod.data.symbol import SymbolicDataModel
 from synmod.data.value import JsonDataModel, admit
 from synmod.errors import CallError, SchemaError
 from synmod.flow.nest import aligned, is_leaf, kind_of, leaves, map_leaves
-from synmod.program.keys import Keys
 from synmod.leaves.suggest import did_you_mean
 from synmod.module.inputs import where
+from synmod.program.keys import Keys
 
 if TYPE_CHECKING:
     from synmod.flow import Declared, FlowGraph

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from synmod.data.symbol import SymbolicDataModel
 from synmod.errors import GraphError
@@ -17,7 +17,6 @@ from synmod.module.arguments import unknown_keyword
 from synmod.module.inputs import no_call, where
 from synmod.module.sealing import seal
 from synmod.program.graph_of import check_place, take_graph, wiring_of
-from synmod.registry import register_own
 from synmod.registry import register_own
 from synmod.scope import FRAME, current_call, nearest_live
 from synmod.tree import walk

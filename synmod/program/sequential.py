@@ -16,7 +16,6 @@ from synmod.module.config import from_config
 from synmod.module.sealing import refuse_if_sealed
 from synmod.program.function_member import FunctionMember
 from synmod.program.input import Input
-from synmod.registry import register_own
 from synmod.program.program import Program
 from synmod.registry import register_own
 

@@ -8,12 +8,12 @@ import weakref
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.flow.fakes import Fake, Gate, Number, a_symbol, add, number, plan_of, run_graph
 
 from synmod.data import DataModel, JsonDataModel, ops
 from synmod.errors import CallError, DataError, SchemaError
 from synmod.flow import run_plan
 from synmod.leaves import aio
+from tests.flow.fakes import Fake, Gate, Number, a_symbol, add, number, plan_of, run_graph
 
 
 class Word(DataModel):

@@ -3,10 +3,10 @@
 import time
 
 import pytest
-from tests.flow.fakes import Fake, Number, a_symbol, number
 
 from synmod.errors import GraphError
 from synmod.flow import FlowGraph, SymbolRef, live_graph, record_graph, steps_between
+from tests.flow.fakes import Fake, Number, a_symbol, number
 
 
 def names(steps):
@@ -157,9 +157,8 @@ async def test_a_record_travels_by_pickle():
     """A record is data: plans are left behind and made again."""
     import pickle
 
-    from tests.flow.fakes import add
-
     from synmod.flow import compile_flow, run_plan
+    from tests.flow.fakes import add
 
     x = a_symbol("x")
     out = x + await Fake("one", add(1))(x)

@@ -3,12 +3,11 @@
 import gc
 import weakref
 
-from tests.flow.fakes import Fake, Number, a_symbol, number
-
 from synmod.data import ops
 from synmod.data.symbol import symbol
 from synmod.flow import Step
 from synmod.leaves.frozen import FrozenDict
+from tests.flow.fakes import Fake, Number, a_symbol, number
 
 
 def test_an_operator_records_a_step(any_loop):

@@ -6,13 +6,13 @@ from contextvars import ContextVar
 
 import pytest
 from pydantic import BaseModel
-from tests.program.parts import Answer, Echo, Hint, Noted, Query, Reply, Shout, WaitingBuild, query
 
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel
 from synmod.errors import ArgumentError, BadNameError, BuildError, CallError, GraphError, SchemaError
 from synmod.flow import run
 from synmod.module import Module
 from synmod.program import Program, compose
+from tests.program.parts import Answer, Echo, Hint, Noted, Query, Reply, Shout, WaitingBuild, query
 
 WHERE = ContextVar("where", default="nowhere")
 

@@ -1,12 +1,12 @@
 """The door of a functional program: calling conventions, and what each mistake says."""
 
 import pytest
-from tests.program.parts import Answer, Echo, Hint, Query, Reply, query
 
 from synmod.data import DataModel, JsonDataModel
 from synmod.errors import CallError, SchemaError
 from synmod.module import Module
 from synmod.program import Input, Program
+from tests.program.parts import Answer, Echo, Hint, Query, Reply, query
 
 
 def passing(structure):

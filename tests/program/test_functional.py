@@ -6,7 +6,6 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.program.parts import Answer, Echo, Hint, Noted, Nothing, Pair, Query, Reply, Shout, TakesNone, query
 
 from synmod.data import JsonDataModel, ops
 from synmod.errors import (
@@ -22,6 +21,7 @@ from synmod.module import Module, build
 from synmod.program import Input, Program
 from synmod.scope import Hook, current_call, hooks
 from synmod.tree import Param, merge, split
+from tests.program.parts import Answer, Echo, Hint, Noted, Nothing, Pair, Query, Reply, Shout, TakesNone, query
 
 
 async def two_steps(**kwargs):

@@ -1,11 +1,11 @@
 """Input: a symbol that starts a graph."""
 
 import pytest
-from tests.program.parts import Query
 
 from synmod.data import JsonDataModel, SymbolicDataModel
 from synmod.errors import ArgumentError, SchemaError
 from synmod.program import Input
+from tests.program.parts import Query
 
 SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}, "title": "Ask"}
 

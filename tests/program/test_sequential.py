@@ -5,7 +5,6 @@ import copy
 import functools
 
 import pytest
-from tests.program.parts import Answer, Echo, Hint, Noted, Nothing, Query, Reply, Shout, TakesNone, WaitingBuild, query
 
 from synmod.errors import CallError, ConfigError, GraphError, NotBuiltError, SchemaError, SealedError
 from synmod.flow import run
@@ -13,6 +12,7 @@ from synmod.module import Module, build
 from synmod.program import Input, Program, Sequential
 from synmod.scope import current_call
 from synmod.tree import merge, paths_of, split
+from tests.program.parts import Answer, Echo, Hint, Noted, Nothing, Query, Reply, Shout, TakesNone, WaitingBuild, query
 
 
 def test_each_member_gets_what_the_one_before_returned(any_loop):

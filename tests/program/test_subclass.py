@@ -1,11 +1,11 @@
 """Programs by subclass, and the mixed form whose build composes."""
 
 import pytest
-from tests.program.parts import Answer, Echo, Hint, Noted, Query, Reply, Shout, query
 
 from synmod.errors import BuildError, CallError, ConfigError, NoCallError, SchemaError
 from synmod.module import Module, build
 from synmod.program import Input, Program
+from tests.program.parts import Answer, Echo, Hint, Noted, Query, Reply, Shout, query
 
 
 class Agent(Program):
