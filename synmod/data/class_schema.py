@@ -10,11 +10,11 @@ from pydantic_core import PydanticSerializationError
 
 from synmod.data.declared_fields import has_own_serializer, name_of_field, refuse_unsound_fields
 from synmod.data.dumps import frozen_fields
-from synmod.data.in_place import lost_bool, written_names
+from synmod.data.in_place import EditedField, written_names
 from synmod.data.pydantic_schema import UnwritableField, written_schema
 from synmod.data.rooted import properties_of
 from synmod.data.schema import Schema, schema_from, trusted_schema
-from synmod.data.validate import is_valid, problems
+from synmod.data.validate import problems
 from synmod.errors import DataError, SchemaError
 from synmod.leaves.frozen import FrozenDict, frozen, is_object
 
@@ -28,7 +28,7 @@ class Declared:
         schema: The schema.
         checks_dumps: Whether every dump is checked whole.
         names: Names of fields by the keys under which they are written.
-        fields: Schemas of fields whose values could be edited in place, as far as they were met.
+        fields: Checks of fields whose values could be edited in place, as far as they were met.
     """
 
     __slots__ = ("checks_dumps", "fields", "names", "schema")
@@ -37,16 +37,16 @@ class Declared:
         self.schema = schema
         self.checks_dumps = checks_dumps
         self.names = names
-        self.fields: dict[str, Schema] = {}
+        self.fields: dict[str, EditedField] = {}
 
-    def field(self, key: str) -> Schema:
-        """Give the schema of one field, with the definitions it refers to."""
+    def field(self, key: str) -> EditedField:
+        """Give the check of one field."""
         known = self.fields.get(key)
         if known is None:
             field = properties_of(self.schema)[key]
             definitions = self.schema.get("$defs")
             whole = {**field, "$defs": definitions} if definitions and is_object(field) else field
-            known = self.fields[key] = trusted_schema(whole)
+            known = self.fields[key] = EditedField(trusted_schema(whole))
         return known
 
 
@@ -87,11 +87,10 @@ def dump_and_schema(instance: BaseModel) -> tuple[FrozenDict, Schema]:
         return json, declared.schema
     json, nested = frozen_fields(plain)
     for key in nested:  # checked when they were assigned, but not when they were edited in place
-        if not is_valid(declared.field(key), json[key]):
+        fault = declared.field(key).fault(instance.__dict__.get(declared.names[key]), json[key], key)
+        if fault is not None:
             _check(cls, declared.schema, json)
-        lost = lost_bool(instance.__dict__.get(declared.names[key]), json[key], key)
-        if lost:
-            raise DataError(f"{cls.__name__}: {_EDITED}: {lost}: a bool stands where another type was declared")
+            raise DataError(f"{cls.__name__}: {_EDITED}: {fault}: a bool stands where another type was declared")
     return json, declared.schema
 
 

@@ -45,13 +45,13 @@ def _carefully_frozen(plain: dict[str, Any]) -> tuple[FrozenDict, list[str]]:
 def _has_parts(values: Iterable[Any]) -> bool | None:
     """Tell whether containers are among values that are ordinary otherwise; None if one is not.
 
-    Ordinary are ASCII texts, small ints, finite floats, bools and None.
+    Ordinary are texts, small ints, finite floats, bools and None.
     """
     has_parts = False
     for value in values:
         kind: Any = value.__class__
         if kind is str:
-            if value.isascii():
+            if value.isascii() or _is_text(value):
                 continue
         elif value is None or kind is bool:
             continue
@@ -95,3 +95,12 @@ def _with_parts(copy: Any, entries: Iterable[tuple[Any, Any]], room: int, close:
             if part is None:
                 return None
     return close(copy)
+
+
+def _is_text(text: str) -> bool:
+    """Tell whether a text is valid Unicode: no half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -2,12 +2,67 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from pydantic import BaseModel
 
+from synmod.data.schema import Schema
+from synmod.data.subschemas import without_annotations
+from synmod.data.validate import is_valid
 from synmod.leaves.frozen import FrozenDict, FrozenList, is_object
 from synmod.leaves.paths import pointer
+
+_KINDS: Final[dict[str, tuple[type, ...]]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
+
+
+class EditedField:
+    """How a field is checked whose value could be edited in place after it was assigned.
+
+    Attributes:
+        schema: Schema of the field, with the definitions it refers to.
+        container: list or dict, where the schema asks nothing of one but the kinds of its parts; else None.
+        kinds: Those kinds.
+    """
+
+    __slots__ = ("container", "kinds", "schema")
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.container: type | None = None
+        self.kinds: frozenset[type] = frozenset()
+        demands = without_annotations(schema)
+        for kind, keyword, container in (("array", "items", list), ("object", "additionalProperties", dict)):
+            if demands.keys() - {"$defs"} == {"type", keyword} and demands["type"] == kind:
+                kinds = _kinds_of(demands[keyword])
+                if kinds:
+                    self.container, self.kinds = container, frozenset(kinds)
+
+    def fault(self, raw: Any, json: Any, key: str) -> str | None:
+        """Give the pointer of a fault in a value and its dump; "" where the schema knows better, None if there is none.
+
+        Hot: a list of texts or a dict of numbers is judged by the types of its parts.
+        """
+        if raw.__class__ is self.container and self.kinds.issuperset(
+            map(type, raw.values() if self.container is dict else raw)
+        ):
+            return None
+        return lost_bool(raw, json, key) if is_valid(self.schema, json) else ""
+
+
+def _kinds_of(schema: Any) -> tuple[type, ...]:
+    """Give the Python types that a schema of plain scalars admits, none where it asks for more."""
+    if is_object(schema) and schema.keys() == {"type"} and isinstance(schema["type"], str):
+        return _KINDS.get(schema["type"], ())
+    if is_object(schema) and schema.keys() == {"anyOf"}:
+        arms = [_kinds_of(arm) for arm in schema["anyOf"]]
+        return sum(arms, ()) if all(arms) else ()
+    return ()
 
 
 def lost_bool(raw: Any, json: Any, key: str) -> str | None:
