@@ -105,21 +105,22 @@ def _patterns_of(position: Position) -> Iterable[tuple[tuple[Step, ...], str]]:
 
 def _check_unique_items(outline: Outline, inner_first: Iterable[Any]) -> None:
     """Ask for a short list where unique items may be more than scalars."""
+    unique = [position for position in outline.positions if is_object(position.schema) and _is_long(position.schema)]
     scalar: dict[int, bool] = {}
-    for schema in inner_first:
+    for schema in inner_first if unique else ():
         scalar[id(schema)] = _shows_scalars(outline, schema, scalar)
-    for position in outline.positions:
+    for position in unique:
         schema = position.schema
-        if (
-            is_object(schema)
-            and schema.get("uniqueItems") is True
-            and schema.get("maxItems", MAX_UNIQUE_ITEMS + 1) > MAX_UNIQUE_ITEMS
-            and not all(_known(part, scalar) for part in [schema.get("items", True), *schema.get("prefixItems", ())])
-        ):
+        if not all(_known(part, scalar) for part in [schema.get("items", True), *schema.get("prefixItems", ())]):
             raise SchemaTooComplex(
                 f"{at((*position.steps, 'uniqueItems'))}: over items that are not shown to be scalars this needs "
                 f"'maxItems' with the limit of {MAX_UNIQUE_ITEMS:,}."
             )
+
+
+def _is_long(schema: Mapping[str, Any]) -> bool:
+    """Tell whether the items of a list must be unique that may be long."""
+    return schema.get("uniqueItems") is True and schema.get("maxItems", MAX_UNIQUE_ITEMS + 1) > MAX_UNIQUE_ITEMS
 
 
 def _shows_scalars(outline: Outline, schema: Any, known: Mapping[int, bool]) -> bool:

@@ -42,6 +42,7 @@ class Outline:
         self.root = root
         self.positions: list[Position] = []
         self._at: dict[tuple[str, ...], Any] = {}
+        self._targets: dict[str, Any] = {}
         self._walk((), root)
         for position in self.positions:  # grows while it is read
             if is_object(position.schema) and "$ref" in position.schema:
@@ -49,7 +50,7 @@ class Outline:
 
     def target(self, schema: Mapping[str, Any]) -> Any:
         """Give the schema that the `$ref` of a schema names."""
-        return self._at[steps_of(schema["$ref"])]
+        return self._targets[schema["$ref"]]
 
     def in_place(self, schema: Any) -> Iterator[Any]:
         """Give what is applied to the very value that a schema is applied to, references followed."""
@@ -64,6 +65,8 @@ class Outline:
     def _visit_target(self, position: Position) -> None:
         """Make sure that a reference leads to a schema, and walk that if it stands in no known place."""
         reference = position.schema["$ref"]
+        if reference in self._targets:
+            return
         steps = steps_of(reference)
         if steps not in self._at:
             try:
@@ -71,6 +74,7 @@ class Outline:
             except SchemaError as error:
                 raise SchemaError(f"{at((*position.steps, '$ref'))}: {error}") from None
             self._walk(steps, found)
+        self._targets[reference] = self._at[steps]
 
     def _walk(self, steps: tuple[Step, ...], schema: Any) -> None:
         pending = [Position(steps, schema, 0)]

@@ -41,6 +41,7 @@ def is_valid(schema: Schema, json: Json, *, budget: CheckBudget | None = None) -
         SchemaTooComplex: It takes more keyword checks than the budget allows.
 
     Example:
+        >>> from synmod.data.schema import schema_from
         >>> is_valid(schema_from({"type": "integer"}, root="any"), 1.0)
         True
 
@@ -74,6 +75,7 @@ def problems(schema: Schema, json: Json, *, limit: int = 10, budget: CheckBudget
         SchemaTooComplex: It takes more keyword checks than the budget allows.
 
     Example:
+        >>> from synmod.data.schema import schema_from
         >>> problems(schema_from({"type": "integer"}, root="any"), "1")
         (Problem(pointer='', wanted='integer', got='"1"'),)
 
@@ -104,6 +106,7 @@ def validate(schema: Schema, json: Json, where: str, *, budget: CheckBudget | No
         SchemaTooComplex: It takes more keyword checks than the budget allows.
 
     Example:
+        >>> from synmod.data.schema import schema_from
         >>> validate(schema_from({"type": "integer"}, root="any"), 1, "answer/count")
 
     Source: jsonschema's `validate`; differs: every fault is told, with its place.

@@ -21,6 +21,16 @@ def declared(schema):
     return schema_from(schema, root="any")
 
 
+def place_in(value, pointer):
+    """Where a pointer leads, as indices in document order."""
+    place = []
+    for step in pointer.split("/")[1:]:
+        index = list(value).index(step) if isinstance(value, dict) else int(step)
+        value = value[step] if isinstance(value, dict) else value[index]
+        place.append(index)
+    return place
+
+
 @settings(max_examples=80, deadline=None)
 @given(schemas(), st.lists(VALUES, min_size=5, max_size=5))
 def test_the_verdict_is_that_of_jsonschema(written, values):
@@ -37,6 +47,8 @@ def test_the_verdict_is_that_of_jsonschema(written, values):
         found = problems(schema, value)
         assert bool(found) != expected
         assert all(len(problem.got) <= 200 and problem.wanted for problem in found)
+        places = [place_in(value, problem.pointer) for problem in found]
+        assert places == sorted(places)
 
 
 @pytest.mark.parametrize(
