@@ -40,8 +40,13 @@ def children(module: Module) -> Iterable[tuple[str, Any]]:
 
 
 def _flatten(module: Module) -> tuple[Iterable[tuple[str, Any]], Blueprint]:
+    return list(children(module)), _metadata(module)
+
+
+def _metadata(module: Module) -> Blueprint:
+    """Everything but the children, which are looked at for changes behind the back of a sealed module."""
     check_layout(module)
-    return list(children(module)), blueprint(module)
+    return blueprint(module)
 
 
 def blueprint(module: Module) -> Blueprint:
@@ -134,11 +139,12 @@ def _clear(module: Module) -> None:
 
 
 def _map_refs(made: Blueprint, fn: Callable[[Any], Any]) -> Blueprint:
-    arguments = made.arguments
-    if arguments:
-        arguments = {name: fn(value) if is_leaf(value) else map_leaves(fn, value) for name, value in arguments.items()}
-    flow = made.flow if made.flow is None else made.flow.map_constants(fn)
-    return made.replaced(arguments=arguments, flow=flow)
+    given = made.arguments or {}
+    arguments = {name: fn(value) if is_leaf(value) else map_leaves(fn, value) for name, value in given.items()}
+    if made.flow is None and all(arguments[name] is value for name, value in given.items()):
+        return made
+    flow = None if made.flow is None else made.flow.map_constants(fn)
+    return made.replaced(arguments=made.arguments and arguments, flow=flow)
 
 
 def _compared(made: Blueprint) -> Any:
@@ -169,6 +175,7 @@ register_impl(
         clear=_clear,
         init=_init,
         children=children,
+        metadata=_metadata,
         own_trainable=lambda module: module._record.trainable,
         map_refs=_map_refs,
         compared=_compared,
