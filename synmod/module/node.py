@@ -74,9 +74,13 @@ def blueprint(module: Module) -> Blueprint:
 def _present_arguments(module: Module) -> Mapping[str, Any] | None:
     """The constructor arguments; those assigned anew later have their present value, as in a config."""
     record = module._record
-    if not record.reassigned or record.arguments is None:
-        return record.arguments
-    return {**record.arguments, **get_config(module)}
+    arguments = record.arguments
+    if arguments is None:
+        return None
+    attributes = vars(module)
+    if not record.reassigned and not any(isinstance(attributes.get(name), LanguageModel) for name in arguments):
+        return arguments
+    return {**arguments, **get_config(module)}
 
 
 def _create_empty(made: Blueprint) -> Module:
