@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Protocol, runtime_checkable
 
 from synmod.lm.records import LMReply, LMRequest
@@ -26,6 +27,9 @@ class Adapter(Protocol):
     @property
     def version(self) -> str | int: ...
 
-    async def send(self, request: LMRequest, /) -> LMReply:
-        """Send one request and give its reply; raise a `ModelError` for what the provider refuses."""
+    def send(self, request: LMRequest, /) -> Awaitable[LMReply] | LMReply:
+        """Send one request and give its reply; raise a `ModelError` for what the provider refuses.
+
+        Write it as `async def`. A plain function may give the reply itself where nothing is to be waited for.
+        """
         ...

@@ -56,6 +56,8 @@ class ModelCall:
     def usage(self, calls: int = 1) -> Usage:
         """Sum up the call: one call, the requests sent, the tokens and cost of those that were answered."""
         used = self.used
+        if used.calls == calls and used.requests == self.requests:
+            return used
         return Usage(
             calls,
             self.requests,

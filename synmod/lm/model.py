@@ -215,27 +215,6 @@ class LanguageModel:
         """Give the texts that must never leave this room: key, headers, credentials of the environment."""
         return known_secrets(self.settings, getattr(self.adapter, "handed_out", ()))
 
-    def record(self) -> dict[str, Any]:
-        """Give what a saved file may hold of this model: no key, no address, no header, only the names of those given.
-
-        Returns:
-            `model, attempts, timeout_s, repairs, structured, defaults, supply`.
-
-        Example:
-            >>> LanguageModel("openai/house", api_base="http://localhost:8000/v1").record()["supply"]
-            ['api_base']
-        """
-        settings = self.settings
-        return {
-            "model": settings.model,
-            "attempts": settings.attempts,
-            "timeout_s": settings.timeout_s,
-            "repairs": settings.repairs,
-            "structured": settings.structured,
-            "defaults": dict(settings.defaults),
-            "supply": list(settings.supply),
-        }
-
     async def aclose(self) -> None:
         """Close the connections that this model holds in the running loop; the next call opens new ones.
 
@@ -265,6 +244,28 @@ class LanguageModel:
             3
         """
         return estimate_tokens(turns(messages))
+
+    async def count_tokens(self, messages: Any) -> int:
+        """Count the tokens of messages with the tokenizer of the model, where one is known; else estimate.
+
+        Args:
+            messages: What a call takes.
+
+        Returns:
+            The tokens of the prompt.
+
+        Raises:
+            DataError: They are no turns; names the index.
+            UnavailableError: The tokenizer is litellm's, and litellm is not there.
+
+        Example:
+            >>> sm.run(LanguageModel("openai/x", api_base="http://localhost:8000/v1").count_tokens("Hello you"))
+            3
+        """
+        checked = turns(messages)
+        count = getattr(self.adapter, "count_tokens", None)
+        counted = None if count is None else await count(checked)
+        return estimate_tokens(checked) if counted is None else counted
 
     def __getattr__(self, name: str) -> Any:
         """Read a counter: `cumulated_calls`, `reward_cumulated_cost_usd`, ... ; a phase in front for one phase.

@@ -15,7 +15,7 @@ from synmod.scope import (
     add_usage,
     begin_lm,
     end_lm,
-    lm_listeners,
+    hooks_inside,
     note_waiting,
     open_meters,
     place_of,
@@ -26,7 +26,7 @@ __all__ = ["reported"]
 
 async def reported(below: Below, call: ModelCall, request: LMRequest) -> LMReply:
     """Tell hooks, counters and usage meters of a call; what it raises is told, completed and raised on."""
-    listeners = lm_listeners()
+    listeners = hooks_inside(call.ambient, call.frame)
     meters = open_meters(call.frame)
     try:
         if listeners is not None:

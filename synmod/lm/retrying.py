@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from synmod.errors import ModelError
+from synmod.errors import ModelError, ModelTimeout
 from synmod.leaves import aio
 from synmod.lm.call import Below, ModelCall
 from synmod.lm.failing import was_sent
@@ -33,7 +33,8 @@ async def retried(below: Below, call: ModelCall, request: LMRequest) -> LMReply:
             return await below(call, request)
         except ModelError as error:
             failure = error
-        if not failure.transient or not was_sent(failure) or call.requests >= call.model.attempts:
+        spent = call.requests >= call.model.attempts or not was_sent(failure)
+        if not failure.transient or spent or (isinstance(failure, ModelTimeout) and _is_over(call)):
             raise failure
         await _wait(call, failure, failures)
         failures += 1
@@ -51,6 +52,12 @@ async def _wait(call: ModelCall, failure: ModelError, failures: int) -> None:
     began = call.clock.now()
     await (call.clock.sleep(seconds) if call.model.backoff else aio.checkpoint())
     call.waited_s = call.clock.now() - began
+
+
+def _is_over(call: ModelCall) -> bool:
+    """Whether the call has no time left."""
+    left = seconds_left(call)
+    return left is not None and left <= 0
 
 
 def _too_long(call: ModelCall, seconds: float) -> str:

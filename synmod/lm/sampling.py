@@ -89,10 +89,11 @@ def sampling_params(given: Mapping[str, Any], where: str, others: Iterable[str] 
 
 def unknown_keyword(name: str, where: str, others: Iterable[str] = ()) -> ConfigError:
     """Say that a keyword is unknown, with the word that was probably meant."""
-    others = tuple(others)
-    meant = _ELSEWHERE.get(name)
     known = (*others, *SAMPLING)
-    hint = f" Did you mean {meant!r}?" if meant in known else did_you_mean(name, known)
+    meant = _ELSEWHERE.get(name)
+    hint = did_you_mean(name, known)
+    if meant is not None:
+        hint = f" Did you mean {meant!r}{'' if meant in known else ' of the LanguageModel'}?"
     return ConfigError(
         f"{where}: unknown keyword {name!r}.{hint} Sampling parameters are {', '.join(SAMPLING)};"
         f" what only one provider knows goes into extra_body={{{name!r}: ...}} of the LanguageModel."

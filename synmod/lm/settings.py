@@ -143,6 +143,8 @@ def _checked_count(model: str, what: str, count: object, least: int) -> int:
 
 def _checked_key(model: str, key: object) -> ApiKey | None:
     """A key is a text, something that holds one, or something that gives one; it is never shown."""
+    if key == "":
+        return None  # what os.environ.get(name, "") gives where there is none
     if key is None or isinstance(key, str) or hasattr(key, "get_secret_value") or callable(key):
         return cast("ApiKey", key)
     raise ConfigError(f"{model}: api_key: got {type(key).__name__}, wanted a str, a SecretStr, or a callable.")

@@ -1,6 +1,13 @@
-"""The layer of time: `timeout_s` and the nearest `sm.deadline` cover the whole call, waits and repair included."""
+"""Time: `timeout_s` and the nearest `sm.deadline` cover the whole call, waits and repair included.
+
+A call begins in time, and each wait inside it, for the adapter or for the next attempt, is bounded by what is left. A
+reply that is there at once needs no limit, and pays for none.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TypeVar
 
 from synmod.errors import ModelTimeout
 from synmod.leaves import aio
@@ -8,25 +15,39 @@ from synmod.lm.call import Below, ModelCall
 from synmod.lm.records import LMReply, LMRequest
 from synmod.scope import check_deadline
 
-__all__ = ["in_time", "seconds_left"]
+__all__ = ["bounded", "in_time", "seconds_left"]
+
+T = TypeVar("T")
 
 
 async def in_time(below: Below, call: ModelCall, request: LMRequest) -> LMReply:
-    """Ask what is below, until the time of the call is up.
+    """Begin a call, unless it is too late.
 
     Raises:
-        ModelTimeout: `timeout_s` is over.
         DeadlineExceeded: An enclosing `sm.deadline` is over.
     """
     check_deadline(call.frame or "", call.ambient)
     await aio.checkpoint()  # so that every call can be cancelled, also one that is answered without a wait
-    left = seconds_left(call)
-    if left is None:
-        return await below(call, request)
-    with aio.deadline_scope(left):
-        return await below(call, request)
+    return await below(call, request)
+
+
+async def bounded(call: ModelCall, waiting: Awaitable[T]) -> T:
+    """Wait for one attempt, for as long as the call and the attempt may take.
+
+    Raises:
+        ModelTimeout: `timeout_s` or `attempt_timeout_s` is over.
+        DeadlineExceeded: An enclosing `sm.deadline` is over.
+    """
+    left, attempt = seconds_left(call), call.model.settings.attempt_timeout_s
+    limits = [limit for limit in (left, attempt) if limit is not None]
+    if not limits:
+        return await waiting
+    with aio.deadline_scope(min(limits)):
+        return await waiting
     # Only a scope that expired leads here: it swallowed its own cancellation.
     check_deadline(call.frame or "", call.ambient)
+    if attempt is not None and attempt == min(limits):
+        raise ModelTimeout(f"no reply within attempt_timeout_s={attempt:g}")
     raise ModelTimeout(f"no reply within timeout_s={call.timeout_s:g}")
 
 

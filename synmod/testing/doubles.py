@@ -27,15 +27,23 @@ class DoubleAdapter:
         self.latency_s = latency_s
         self.requests: list[LMRequest] = []
 
-    async def send(self, request: LMRequest) -> LMReply:
-        """Answer one request."""
+    def send(self, request: LMRequest) -> Awaitable[LMReply] | LMReply:
+        """Answer one request, at once where nothing waits."""
         self.requests.append(request)
         if self.latency_s:
-            await aio.sleep(self.latency_s)
+            return self._later(request)
         item = self.answer(request)
-        if hasattr(item, "__await__"):
-            item = await item
-        return reply_of(item, request)
+        return self._awaited(item, request) if hasattr(item, "__await__") else reply_of(item, request)
+
+    async def _later(self, request: LMRequest) -> LMReply:
+        """Answer after the latency."""
+        await aio.sleep(self.latency_s)
+        item = self.answer(request)
+        return reply_of(await item if hasattr(item, "__await__") else item, request)
+
+    async def _awaited(self, item: Awaitable[Any], request: LMRequest) -> LMReply:
+        """Answer with what an async function gives."""
+        return reply_of(await item, request)
 
 
 class Double(LanguageModel):

@@ -70,9 +70,20 @@ CLAUDE = {
 }
 
 
+def held_by(error):
+    """Every local variable of our frames of a traceback, as text."""
+    frames, trace = [], error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename != __file__:
+            frames.append(repr(trace.tb_frame.f_locals))
+        trace = trace.tb_next
+    return " ".join(frames)
+
+
 def told(error):
     """An error as JSON."""
     return {
+        "leaks": GIVEN in held_by(error) or SECRET in held_by(error),
         "class": type(error).__name__,
         "text": str(error),
         "status": error.status,
@@ -169,7 +180,9 @@ async def bodies():
         "no-usage": await ask([completion("x" * 30, usage=(0, 0))], messages="y" * 9),
         "fenced": await ask([completion('```json\n{"a": 1}\n```')], schema=ANSWER),
         "repaired": await ask([completion("prose"), completion('{"a": 1}')], schema=ANSWER, attempts=2),
-        "retried": await ask([failure(500, retry_after="0"), failure(503, retry_after="0"), completion("third")], attempts=3),
+        "retried": await ask(
+            [failure(500, retry_after="0"), failure(503, retry_after="0"), completion("third")], attempts=3
+        ),
         "lasting": await ask([failure(500, retry_after="0")], attempts=3),
     }
 
@@ -240,6 +253,8 @@ async def closing():
         found["again"] = (await lm("x")).text
         await asyncio.gather(*[lm("x") for _ in range(30)])
         found["count"] = len(server.seen)
+    found["tokens"] = await LanguageModel("openai/gpt-4o", api_key="x").count_tokens("Hello, how are you?")
+    found["estimated"] = await LanguageModel("vllm/m").count_tokens("Hello, how are you?")
     return found
 
 

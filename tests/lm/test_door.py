@@ -18,7 +18,7 @@ ROOT = SCRIPT.parents[2]
 @pytest.fixture(scope="module")
 def told():
     """What happened in the other process; nothing but the result is printed, and nothing warns."""
-    done = subprocess.run(  # noqa: PLW1510  # the return code is looked at
+    done = subprocess.run(  # the return code is looked at
         [sys.executable, str(SCRIPT)],
         capture_output=True,
         text=True,
@@ -87,6 +87,17 @@ def test_secrets_that_a_provider_echoes_are_scrubbed(told):
     assert "bad key *** and *** and ***" in got["text"]
     assert "bad key *** and *** and ***" in got["provider_message"]
     assert not any(one["result"].get("chained") for one in told["statuses"].values())
+
+
+def test_no_frame_of_a_traceback_holds_a_key(told):
+    """Whoever prints the locals of a traceback prints no secret."""
+    assert not any(got["result"].get("leaks") for group in ("statuses", "bodies") for got in told[group].values())
+
+
+def test_tokens_are_counted_where_a_tokenizer_is_known(told):
+    """The tokenizer that litellm carries, without a network; else the estimate."""
+    assert 6 <= told["closing"]["tokens"] <= 20
+    assert told["closing"]["estimated"] == 7
 
 
 def test_what_a_provider_says_is_cut(told):

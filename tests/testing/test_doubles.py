@@ -8,7 +8,6 @@ import synmod as sm
 from synmod.errors import ConfigError, UnavailableError
 from synmod.lm import LanguageModel, LMReply
 from synmod.testing import FunctionLM, SchemaLM, ScriptedLM
-
 from tests.lm.in_module import inside
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
-from synmod.errors import UnavailableError
+from synmod.errors import ModelError, UnavailableError
 from synmod.leaves import aio
 from synmod.leaves.frozen import thaw
 from synmod.lm.failing import unsent
 from synmod.lm.keys import find_key, missing_key
+from synmod.lm.messages import Message
 from synmod.lm.providers.client import EXCHANGE, Exchange, client_for, leave_loop
 from synmod.lm.providers.door import open_door, quiet
 from synmod.lm.providers.errors import as_model_error, explained
@@ -24,6 +27,7 @@ __all__ = ["LiteLLMAdapter"]
 CONNECT_S: Final = 10.0
 _LONGEST_S: Final = 3_600.0  # the layers above end a request earlier
 _NO_KEY: Final = "none"
+_TOKENIZED: Final = frozenset({"azure", "openai"})
 
 
 class LiteLLMAdapter:
@@ -59,11 +63,31 @@ class LiteLLMAdapter:
 
     async def send(self, request: LMRequest) -> LMReply:
         """Send one request."""
+        litellm = await open_door()
+        check_params(litellm, self._route, request)
+        outcome = await self._exchanged(litellm, request)
+        if isinstance(outcome, LMReply):
+            return outcome
+        # Raised here, so that neither the original nor a frame that knows the key hangs on it.
+        raise outcome
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int | None:
+        """Count with the tokenizer of the model, where litellm carries it; None where it is not known."""
+        if self._settings.provider not in _TOKENIZED or self._route.base is not None:
+            return None
+        litellm = await open_door()
+        plain = [thaw(dict(turn)) for turn in messages]
+        return await aio.to_thread(partial(litellm.token_counter, model=self._route.model, messages=plain))
+
+    async def aclose(self) -> None:
+        """Close the connections of the running loop, unless another model uses them."""
+        await leave_loop(self)
+
+    async def _exchanged(self, litellm: Any, request: LMRequest) -> LMReply | ModelError:
+        """Send one request with its key; a failure is given back, not raised."""
         key = await find_key(self._settings)
         if key is not None:
             self.handed_out.append(key)
-        litellm = await open_door()
-        check_params(litellm, self._route, request)
         arguments = await self._arguments(litellm, request, key)
         exchange = Exchange(key or _NO_KEY, self._settings.headers, to_base=self._route.base is not None)
         token = EXCHANGE.set(exchange)
@@ -72,16 +96,10 @@ class LiteLLMAdapter:
                 response = await litellm.acompletion(**arguments)
         except Exception as error:  # noqa: BLE001  # a provider's door: what it raises becomes ours
             failure = as_model_error(error, exchange.heard)
-        else:
-            return reply_from(response, request, exchange.heard)
+            return explained(failure, litellm, self._route, asked_for_schema="response_format" in arguments)
         finally:
             EXCHANGE.reset(token)
-        # Outside the `except`, so that nothing of the original, which may hold a key, hangs on ours.
-        raise explained(failure, litellm, self._route, asked_for_schema="response_format" in arguments)
-
-    async def aclose(self) -> None:
-        """Close the connections of the running loop, unless another model uses them."""
-        await leave_loop(self)
+        return reply_from(response, request, exchange.heard)
 
     async def _arguments(self, litellm: Any, request: LMRequest, key: str | None) -> dict[str, Any]:
         """Everything that litellm is called with."""

@@ -15,15 +15,11 @@ from synmod.scope import Usage
 __all__ = ["reply_from"]
 
 
-def reply_from(response: Any, request: LMRequest, heard: Heard) -> LMReply:
-    """Read the first choice of a chat completion.
-
-    Raises:
-        BadReplyError: There is none.
-    """
+def reply_from(response: Any, request: LMRequest, heard: Heard) -> LMReply | BadReplyError:
+    """Read the first choice of a chat completion; give the error where there is none."""
     choices = getattr(response, "choices", None)
     if not choices:
-        raise BadReplyError("the provider answered without any choice", reason="empty", status=heard.status)
+        return BadReplyError("the provider answered without any choice", reason="empty", status=heard.status)
     said = choices[0].message
     refusal = _refusal(said)
     text = refusal or _text(getattr(said, "content", None))
