@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from synmod.errors import GraphError
 from synmod.tree.containers import put_together
 from synmod.tree.defs import ContainerDef, NodeDef, NodeRef, StaticDef, VariableDef, VariableRef
-from synmod.tree.node_types import NodeImpl, own_impl
+from synmod.tree.node_types import Impls, NodeImpl, own_impl
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,10 +50,11 @@ def build(
                 known._rewrite(value, each.schema, metadata)
                 objects[each.index] = known
     nodes = [each for each in own if isinstance(each, NodeDef)]
-    _make_empty(nodes, objects, existing)
+    impls = _impls(nodes)
+    _make_empty(nodes, objects, existing, impls)
     for node in reversed(nodes):  # what is below comes later: a node is filled with nodes that are full
         pairs = [(step, realised(term, objects)) for step, term in node.attributes]
-        _impl(node).fill(objects[node.index], pairs)
+        impls[node.type].fill(objects[node.index], pairs)
     return realised(graphdef.root, objects)
 
 
@@ -80,7 +81,7 @@ def realised(term: Term, objects: Mapping[int, Any]) -> Any:
         opened[-1][1].append(done)
 
 
-def _make_empty(nodes: list[NodeDef], objects: dict[int, Any], existing: Mapping[int, Any]) -> None:
+def _make_empty(nodes: list[NodeDef], objects: dict[int, Any], existing: Mapping[int, Any], impls: Impls) -> None:
     """Make every node without its children; what its metadata refers to comes first."""
     waiting = {node.index: node for node in nodes}
     begun: set[int] = set()
@@ -90,54 +91,51 @@ def _make_empty(nodes: list[NodeDef], objects: dict[int, Any], existing: Mapping
         node = waiting.get(index)
         if node is None:
             continue
-        needed = [each for each in _needs(node) if each in waiting]
-        if needed and index in begun:
+        impl = impls[node.type]
+        metadata, lacking = _resolved(node.metadata, impl, objects)
+        if lacking and index in begun:
             raise GraphError(
                 f"The constructor arguments of {node.type.__name__} #{index} and of what they hold need one another."
             )
-        if needed:
+        if lacking:
             begun.add(index)
-            stack += [index, *needed]
+            stack += [index, *lacking]
             continue
-        objects[index] = _empty(node, objects, existing.get(index))
+        known = existing.get(index)
+        objects[index] = impl.make(metadata) if known is None else _emptied(known, impl)
         del waiting[index]
 
 
-def _needs(node: NodeDef) -> list[int]:
-    """List the indices that a node's metadata refers to."""
-    needed: list[int] = []
+def _resolved(metadata: Any, impl: NodeImpl, objects: Mapping[int, Any]) -> tuple[Any, list[int]]:
+    """Put objects in the place of references, and list the references whose objects are still to be made."""
+    lacking: list[int] = []
+    if impl.map_refs is None:
+        return metadata, lacking
 
-    def note(x: Any) -> Any:
-        if isinstance(x, NodeRef | VariableRef):
-            needed.append(x.index)
-        return x
+    def resolve(x: Any) -> Any:
+        if not isinstance(x, NodeRef | VariableRef):
+            return x
+        if x.index not in objects:
+            lacking.append(x.index)
+            return x
+        return objects[x.index]
 
-    impl = _impl(node)
-    if impl.map_refs is not None:
-        impl.map_refs(node.metadata, note)
-    return needed
-
-
-def _empty(node: NodeDef, objects: Mapping[int, Any], known: Any) -> Any:
-    """Make one node, or empty the one that is there."""
-    impl = _impl(node)
-    if known is not None:
-        if impl.clear is not None:
-            impl.clear(known)
-        else:
-            for step, _ in impl.pairs(known):
-                impl.pop_key(known, step)
-        return known
-
-    def resolved(x: Any) -> Any:
-        return objects[x.index] if isinstance(x, NodeRef | VariableRef) else x
-
-    metadata = node.metadata if impl.map_refs is None else impl.map_refs(node.metadata, resolved)
-    return impl.make(metadata)
+    return impl.map_refs(metadata, resolve), lacking
 
 
-def _impl(node: NodeDef) -> NodeImpl:
-    impl = own_impl(node.type)
-    if impl is None:
-        raise GraphError(f"Unknown node type {node.type.__module__}.{node.type.__qualname__}: register it first.")
-    return impl
+def _emptied(node: Any, impl: NodeImpl) -> Any:
+    """Take everything out of a node that is there."""
+    if impl.clear is not None:
+        impl.clear(node)
+    else:
+        for step, _ in impl.pairs(node):
+            impl.pop_key(node, step)
+    return node
+
+
+def _impls(nodes: list[NodeDef]) -> Impls:
+    """Look up the rules of all types; a definition from elsewhere may name a type that is not registered here."""
+    for node in nodes:
+        if own_impl(node.type) is None:
+            raise GraphError(f"Unknown node type {node.type.__module__}.{node.type.__qualname__}: register it first.")
+    return Impls()

@@ -7,6 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from synmod.errors import GraphError
+from synmod.leaves.frozen import FrozenDict, FrozenList
 from synmod.leaves.paths import KeyPath, path_str
 from synmod.tree.codec import codec
 from synmod.tree.containers import DICTS, TREE_TYPES, class_of, is_namedtuple, take_apart
@@ -18,6 +19,7 @@ from synmod.tree.node_types import own_impl
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from synmod.data.schema import Schema
     from synmod.tree.defs import Definition, Term
 
 Link = tuple[Any, Any] | None
@@ -79,6 +81,7 @@ class Canonical:
         self._definitions = definitions
         self._numbers: dict[int, int] = {}
         self._opened: set[int] = set()
+        self._schemas: dict[int, str] = {}
 
     def places(self, root: Term) -> list[Place]:
         """List all places, iteratively."""
@@ -94,7 +97,9 @@ class Canonical:
     def _place(self, link: Link, term: Term) -> tuple[Place, list[tuple[Any, Term]]]:
         """Describe one place and list what is below it, in order."""
         if isinstance(term, StaticDef):
-            return Place(link, ("static", _leaf(term.value, link))), []
+            if not isinstance(term.value, FrozenDict | FrozenList):
+                return Place(link, ("static", _leaf(term.value, link))), []
+            term = _unfrozen(term.value)
         if isinstance(term, ContainerDef):
             below = list(zip(term.steps, term.children, strict=True))
             if term.type in DICTS:
@@ -107,7 +112,7 @@ class Canonical:
         self._opened.add(term.index)
         head = (number, class_text(definition.type))
         if isinstance(definition, VariableDef):
-            texts = canonical_json(definition.schema), canonical_json(definition.metadata)
+            texts = self._text(definition.schema), canonical_json(definition.metadata)
             return Place(link, ("variable", *head, *texts), (), number), []
         below = _by_key(definition.attributes)
         return Place(link, ("node", *head, *self._metadata(definition, link)), _keys(below), number), below
@@ -119,6 +124,13 @@ class Canonical:
         if impl is not None and impl.compared is not None:
             counts = impl.compared(counts)
         return self._nest(counts, link)
+
+    def _text(self, schema: Schema) -> str:
+        """Write a schema; many Variables have the same."""
+        text = self._schemas.get(id(schema))
+        if text is None:
+            text = self._schemas[id(schema)] = canonical_json(schema)
+        return text
 
     def _number(self, index: int) -> int:
         return self._numbers.setdefault(index, len(self._numbers))
@@ -144,13 +156,13 @@ class Canonical:
 def _opened(x: Any) -> tuple[str, list[str], list[Any]] | None:
     """Take a container of a nest apart; None for a leaf."""
     cls = class_of(x)
-    if cls in DICTS:
-        if static_text(x) is not None:
-            return None
+    if cls in DICTS or isinstance(x, FrozenDict):
         pairs = _by_key(x.items())
         return "dict", [repr(key) for key, _ in pairs], [value for _, value in pairs]
-    if cls is list or cls is tuple:
-        return cls.__name__, [], list(x)
+    if cls is list or isinstance(x, FrozenList):
+        return "list", [], list(x)
+    if cls is tuple:
+        return "tuple", [], list(x)
     if is_namedtuple(cls):
         return class_text(cls), [], list(x)
     if cls is deque or cls in TREE_TYPES:
@@ -160,6 +172,13 @@ def _opened(x: Any) -> tuple[str, list[str], list[Any]] | None:
         fields = [field.name for field in dataclasses.fields(x) if field.compare]
         return class_text(cls), fields, [getattr(x, name) for name in fields]
     return None
+
+
+def _unfrozen(json: FrozenDict | FrozenList) -> ContainerDef:
+    """Describe a frozen value as the plain container of the same content: a file does not tell them apart."""
+    if isinstance(json, FrozenDict):
+        return ContainerDef(dict, tuple(json), tuple(map(StaticDef, json.values())))
+    return ContainerDef(list, tuple(range(len(json))), tuple(map(StaticDef, json)))
 
 
 def _keys(below: list[tuple[Any, Term]]) -> tuple[str, ...]:

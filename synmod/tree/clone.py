@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from synmod.tree.build import build
 from synmod.tree.defs import VariableDef
 from synmod.tree.filters import FilterLike, to_filter
-from synmod.tree.node_types import impl_of
+from synmod.tree.node_types import Impls
 from synmod.tree.record import Recording, record
 
 if TYPE_CHECKING:
@@ -77,8 +77,9 @@ def _copied(taken: Recording[M], objects: dict[int, Any]) -> M:
         if isinstance(definition, VariableDef) and index not in given
     }
     copy = build(taken.graphdef, values, objects)
-    for index, old in taken.objects.items():
-        impl = impl_of(old)
-        if index not in given and impl is not None and impl.copied is not None:
-            impl.copied(old, objects[index])
+    impls = Impls()
+    for node in taken.graphdef.nodes:
+        copied = impls[node.type].copied
+        if copied is not None and node.index not in given:
+            copied(taken.objects[node.index], objects[node.index])
     return copy

@@ -34,9 +34,12 @@ _SCALARS: Final[dict[type[Any], Callable[[Any], str]]] = {
 }
 
 
-def canonical_json(value: Json) -> str:
-    """Write JSON with sorted keys: equal texts for values that `json_equal` takes for equal."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+_JSON: Final = frozenset({type(None), bool, int, float, str, dict, list, FrozenDict, FrozenList})
+
+canonical_json: Final[Callable[[Json], str]] = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), allow_nan=False
+).encode
+"""Writes JSON with sorted keys: equal texts for values that `json_equal` takes for equal."""
 
 
 def class_text(cls: type[Any]) -> str:
@@ -52,7 +55,9 @@ def static_text(value: Any) -> str | None:
         registered ones, handles, blobs.
     """
     kind = class_of(value)
-    if value is None or kind in (bool, int, float, str, dict, list, FrozenDict, FrozenList):
+    if kind is str and value.isascii():
+        return canonical_json(value)
+    if kind in _JSON:
         return _json_text(value)
     if kind is Static:
         return "static"

@@ -153,7 +153,12 @@ def register_impl(impl: NodeImpl) -> None:
 
 
 def own_impl(cls: type[Any]) -> NodeImpl | None:
-    """Give the rules that instances of this class follow, None where they are no nodes."""
+    """Give the rules that instances of this class follow, None where they are no nodes. Hot."""
+    found: Any = getattr(cls, _RULES, None)
+    if isinstance(found, NodeImpl) and (found.type is cls or found.subclasses):
+        return found
+    if found is None and not _FIXED:
+        return None
     for base in cls.__mro__:
         impl: NodeImpl | None = vars(base).get(_RULES) or _FIXED.get(base)
         if impl is not None and (base is cls or impl.subclasses):

@@ -10,7 +10,7 @@ from synmod.tree.containers import class_of
 from synmod.tree.defs import ContainerDef, NodeDef, NodeRef, StaticDef, VariableDef, VariableRef
 from synmod.tree.graphdef import GraphDef
 from synmod.tree.kinds import KNOWN, SET, STATIC, Kinds, holds_node
-from synmod.tree.node_types import own_impl
+from synmod.tree.node_types import Impls
 from synmod.tree.refmap import RefMap
 from synmod.tree.variable import Variable
 from synmod.tree.walk import walk
@@ -120,20 +120,22 @@ def _replace_references(definitions: dict[int, Definition], numbers: RefMap[int]
             return x
         return (VariableRef if isinstance(x, Variable) else NodeRef)(class_of(x), entry[1])
 
+    impls = Impls()
     for index, definition in definitions.items():
         if isinstance(definition, NodeDef):
-            impl = own_impl(definition.type)
-            if impl is not None and impl.map_refs is not None:
-                metadata = impl.map_refs(definition.metadata, reference)
+            map_refs = impls[definition.type].map_refs
+            metadata = definition.metadata if map_refs is None else map_refs(definition.metadata, reference)
+            if metadata is not definition.metadata:
                 definitions[index] = NodeDef(definition.type, index, definition.attributes, metadata)
 
 
 def _kept(definitions: dict[int, Definition], objects: dict[int, Any]) -> dict[int, Any]:
     """Find the nodes that copies keep as they are, and everything that can be reached from those."""
+    impls = Impls()
     pending = [
         index
         for index, definition in definitions.items()
-        if isinstance(definition, NodeDef) and _is_by_reference(definition.type)
+        if isinstance(definition, NodeDef) and impls[definition.type].by_reference
     ]
     kept: dict[int, Any] = {}
     while pending:
@@ -145,11 +147,6 @@ def _kept(definitions: dict[int, Definition], objects: dict[int, Any]) -> dict[i
         if isinstance(definition, NodeDef):
             pending.extend(references_in([child for _, child in definition.attributes]))
     return kept
-
-
-def _is_by_reference(cls: type[Any]) -> bool:
-    impl = own_impl(cls)
-    return impl is not None and impl.by_reference
 
 
 def references_in(terms: list[Term]) -> list[int]:
