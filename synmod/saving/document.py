@@ -122,7 +122,7 @@ def read(data: bytes, limits: FileLimits, *kinds: str) -> Document:
         )
     sections = {name: content for name, content in document.items() if name != "header"}
     document.clear()
-    if digest(compact_plain(sections, depth)) != header["sha256"]:
+    if _digest(sections, depth) != header["sha256"]:
         raise malformed(
             ("header", "sha256"),
             "the digest does not fit the content: the file was changed after it was saved. "
@@ -140,7 +140,15 @@ def resealed(data: bytes, limits: FileLimits) -> Document:
     header = _checked_header(document)
     sections = {name: content for name, content in document.items() if name != "header"}
     check_fields(migrated(sections, header["format"]), (), SECTIONS[header["kind"]])
-    return Document({**header, "sha256": digest(compact_plain(sections, depth))}, sections, depth, values)
+    return Document({**header, "sha256": _digest(sections, depth)}, sections, depth, values)
+
+
+def _digest(sections: dict[str, Json], depth: int) -> str:
+    """The digest of what was parsed; here a lone surrogate, which JSON can spell, comes to light."""
+    try:
+        return digest(compact_plain(sections, depth))
+    except UnicodeEncodeError:
+        raise malformed((), "a lone surrogate in a text: no UTF-8 file can hold it.") from None
 
 
 def rewritten(document: Document) -> str:

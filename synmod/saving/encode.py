@@ -88,6 +88,12 @@ class _GraphWriter:
 
     # -- what the term writer asks ------------------------------------------------------------------------------------
 
+    def model_of(self, node: Any) -> LanguageModel | None:
+        """The language model that a node, or the definition of one, or a reference to one is."""
+        if isinstance(node, NodeDef | NodeRef):
+            node = self._kept.get(node.index)
+        return node if isinstance(node, LanguageModel) else None
+
     def node(self, node: Any) -> int:
         """The index of a node."""
         return self._number(node)
@@ -124,18 +130,12 @@ class _GraphWriter:
                 numbers[id(visit.value)] = len(variables)
                 variables.append(visit)
             elif visit.kind == "node":
-                model = self._model_of(visit.value)
+                model = self.model_of(visit.value)
                 if model is not None:
                     self.language_models.name(model, path_str(visit.path))
                 else:
                     numbers[id(visit.value)] = len(nodes)
                     nodes.append(visit)
-
-    def _model_of(self, node: Any) -> LanguageModel | None:
-        """The language model that a node or the definition of one is."""
-        if isinstance(node, NodeDef):
-            node = self._kept.get(node.index)
-        return node if isinstance(node, LanguageModel) else None
 
     # -- records ------------------------------------------------------------------------------------------------------
 

@@ -14,18 +14,25 @@ if TYPE_CHECKING:
 __all__ = ["in_file", "load_fault", "malformed"]
 
 _SHOWN = 200
+_LONGEST_PLACE = 500
 
 
 def load_fault(where: tuple[str | int, ...], text: str) -> LoadError:
     """A fault of what the document says."""
     place = pointer(where)
-    return LoadError(f"{place}: {text}" if place else text, where=place)
+    return LoadError(_begun(place, text), where=place)
 
 
 def malformed(where: tuple[str | int, ...], text: str) -> FormatError:
     """A fault of the form of the document."""
     place = pointer(where)
-    return FormatError(f"{place}: {text}" if place else text, where=place)
+    return FormatError(_begun(place, text), where=place)
+
+
+def _begun(place: str, text: str) -> str:
+    """A message that begins with its place; a key of the file may be long."""
+    short = place if len(place) <= _LONGEST_PLACE else f"{place[:_LONGEST_PLACE]}..."
+    return f"{short}: {text}" if place else text
 
 
 def shown(value: object) -> str:

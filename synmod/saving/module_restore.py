@@ -9,6 +9,7 @@ from synmod.errors import BuildError, LoadError
 from synmod.leaves.aio import Suspended, drive
 from synmod.lm import LanguageModel
 from synmod.module import Module
+from synmod.module.build_config import read_build_config
 from synmod.module.sealing import seal
 from synmod.saving.faults import load_fault
 from synmod.saving.flow_restore import restored_flow
@@ -82,7 +83,7 @@ def finish(builds: list[PendingBuild]) -> None:
             if isinstance(error.__cause__, Suspended):
                 raise _waits(build) from None
             raise
-        _mark_built(build.module)
+        _mark_built(build)
 
 
 async def finish_waiting(builds: list[PendingBuild]) -> None:
@@ -95,7 +96,7 @@ async def finish_waiting(builds: list[PendingBuild]) -> None:
             await waiting
         except Exception as error:
             raise load_fault(build.where, f"{type(error).__name__}: {error}") from error
-        _mark_built(build.module)
+        _mark_built(build)
 
 
 def _begun(build: PendingBuild) -> Any:
@@ -110,17 +111,22 @@ def _begun(build: PendingBuild) -> Any:
         raise
     if inspect.iscoroutine(result):
         return result
-    _mark_built(module)
+    _mark_built(build)
     return None
 
 
-def _mark_built(module: Module) -> None:
+def _mark_built(build: PendingBuild) -> None:
     """Mark a module as built whose own `build_from_config` has not."""
+    module, config, where = build
     record = module._record
     record.restored = False
-    if not record.built:
-        record.built = True
-        seal(module)
+    if record.built:
+        return
+    if type(module).get_build_config is Module.get_build_config:
+        record.build_config = guarded(lambda: read_build_config(module, config), where, type(module))
+        record.contract = None
+    record.built = True
+    seal(module)
 
 
 def _waits(build: PendingBuild) -> LoadError:

@@ -98,8 +98,8 @@ def _remedy(public_id: str) -> str:
     """Say what to do about an id that nobody registered."""
     package = public_id.partition(">")[0]
     return (
-        f"Import the package that registers it ({package!r}) before loading; the loader never imports it. Or pass "
-        f"custom_objects={{{public_id!r}: ...}}.{did_you_mean(public_id, registered())}"
+        f"Import the package that registers it ({shown(package)}) before loading; the loader never imports it. Or pass "
+        f"custom_objects={{{shown(public_id)}: ...}}.{did_you_mean(public_id, registered())}"
     )
 
 

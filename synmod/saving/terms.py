@@ -47,6 +47,10 @@ class Names(Protocol):
 
     problems: Problems
 
+    def model_of(self, node: Any) -> LanguageModel | None:
+        """The language model that a value, or a reference to one, is."""
+        ...
+
     def node(self, node: Any) -> int:
         """The index of a node; one that is met here for the first time gets the next."""
         ...
@@ -150,9 +154,10 @@ class TermWriter:
         if isinstance(value, Variable | VariableRef):
             self.structure = True
             return {"variable": self.names.variable(value)}
-        if isinstance(value, LanguageModel):
+        model = self.names.model_of(value)
+        if model is not None:
             self.structure = True
-            return {"language_model": self.names.language_model(value, self._where(step))}
+            return {"language_model": self.names.language_model(model, self._where(step))}
         if isinstance(value, NodeRef) or own_impl(type(value)) is not None:
             self.structure = True
             return {"node": self.names.node(value)}
