@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from types import TracebackType
+from types import CoroutineType, TracebackType
 from typing import Any, Self
 
 
@@ -36,7 +36,7 @@ class AsyncioGroup:
     )
 
     def __init__(self) -> None:
-        self._children: set[asyncio.Task[None]] = set()
+        self._children: set[asyncio.Task[Any]] = set()
         self._errors: list[BaseException] = []
         self._fatal: BaseException | None = None  # KeyboardInterrupt or SystemExit of a child
         self._idle: asyncio.Future[None] | None = None  # set while the block waits for its children
@@ -59,28 +59,30 @@ class AsyncioGroup:
         """Start a child; after the group has given up none begins."""
         if self.given_up:
             return  # it would be cancelled at its first wait
-        task = self._loop.create_task(self._child(function, args))
-        if not task.done():  # an eager task may have ended already
+        child = function(*args)
+        if self._eager or not isinstance(child, CoroutineType):
+            child = self._known(child)
+        task = self._loop.create_task(child)
+        if task.done():  # an eager task may have ended already
+            self._ended(task)
+        else:
             self._children.add(task)
             task.add_done_callback(self._ended)
-        else:
-            self._ended(task)
 
-    async def _child(self, function: Callable[..., Awaitable[object]], args: tuple[object, ...]) -> None:
-        """Run one child. The group gives up in the turn after its failure: what fails in the same turn is told too."""
-        if self._eager:
-            self._children.add(_current_task())  # an eager task runs before `start_soon` has it
-        try:
-            await function(*args)
-        except Exception as error:  # noqa: BLE001  # kept as it is, and raised when the block is left
-            self._errors.append(error)
-            self._loop.call_soon(self._give_up)
+    async def _known(self, child: Awaitable[object]) -> None:
+        """Run a child that is no coroutine, or whose eager task runs before `start_soon` has it."""
+        self._children.add(_current_task())
+        await child
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        """Forget a child; wake the block after the last."""
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        """Forget a child, in the turn after its end: what fails in one turn is told together. Wake the block at last."""
         self._children.discard(task)
-        if not task.cancelled() and (fatal := task.exception()) is not None:
-            self._fatal = self._fatal or fatal
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception):
+            self._errors.append(error)
+        elif error is not None:
+            self._fatal = self._fatal or error
+        if error is not None:
             self._give_up()
         if not self._children and self._idle is not None and not self._idle.done():
             self._idle.set_result(None)
@@ -99,7 +101,7 @@ class AsyncioGroup:
         if self._idle is None:
             self._pressed = self._host.cancel()
 
-    def _press(self, *first: asyncio.Task[None]) -> None:
+    def _press(self, *first: asyncio.Task[Any]) -> None:
         """Cancel the children that wait, in each turn of the loop until they have ended.
 
         asyncio delivers a cancellation once. A child that swallows it would go on working, and spending, for a result
