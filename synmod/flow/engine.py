@@ -37,13 +37,13 @@ async def run_plan(plan: Plan, inputs: Sequence[Any]) -> Any:
     run = _Run(plan)
     ready = run.begin(inputs)
     if len(ready) == 1:
-        ready = await run.chain(ready[0])
+        ready = await run.follow(ready[0])
     if ready:
         run.branches = Branches(run.follow)
         try:
             await run.branches.finish(ready)
         finally:
-            del run.branches  # it refers to the run: values are freed by counting, not by the collector
+            run.branches = None  # it refers to the run: values are freed by counting, not by the collector
     return run.outputs()
 
 
@@ -52,51 +52,52 @@ class _Run:
 
     __slots__ = ("_uses", "_waits", "branches", "plan", "values")
 
-    branches: Branches
-
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
+        self.branches: Branches | None = None
+        """The tasks of this run, once there are any."""
         self.values: list[Any] = [None] * len(plan.symbols)
         self._waits = plan.waits.copy()
         self._uses = plan.uses.copy()
 
     def begin(self, inputs: Sequence[Any]) -> list[int]:
         """Put the inputs in; give the module steps that can start, in step order."""
-        ready = [step.index for step in self.plan.steps if not step.needs]
+        ready = list(self.plan.sources)
         for number, value in zip(self.plan.inputs, inputs, strict=True):
             if self._uses[number]:
                 self._put(number, value, ready)
         return self._settled(ready)
 
-    async def follow(self, index: int) -> None:
-        """Run one branch to its end, and start what it makes ready."""
-        try:
-            ready = await self.chain(index)
-        except BaseException as error:
-            self.branches.stop(error)
-            raise
-        if ready:
-            self.branches.start(ready)
+    async def follow(self, index: int) -> list[int]:
+        """Run a step in place, and then the single step that it makes ready, and so on.
 
-    async def chain(self, index: int) -> list[int]:
-        """Run a step in place, and then the single step that it makes ready, and so on; give what is ready then."""
+        What is ready at the end is given; a branch starts it.
+        """
         steps, symbols = self.plan.steps, self.plan.symbols
         step = steps[index]
-        output = await self.call(step)
-        while True:
-            link = step.link
-            if link < 0:
+        try:
+            output = await self.call(step)
+            while True:
+                link = step.link
+                if link >= 0:  # the next step needs this output alone, and nobody else needs it: it goes by hand
+                    declared = symbols[step.single_out]
+                    if output is not None and not (type(output) is JsonDataModel and output._schema is declared.schema):
+                        output = conformed(output, declared, self._place(step))
+                    step = steps[link]
+                    output = await step.module(output)
+                    continue
                 ready = self.after(step, output)
                 if len(ready) != 1:
-                    return ready
+                    break
                 step = steps[ready[0]]
                 output = await self.call(step)
-            else:  # the next step needs this output and nothing else, and nobody else needs it: it goes by hand
-                declared = symbols[step.single_out]
-                if output is not None and not (type(output) is JsonDataModel and output._schema is declared.schema):
-                    output = conformed(output, declared, self._place(step))
-                step = steps[link]
-                output = await step.module(output)
+        except BaseException as error:
+            if self.branches is not None:
+                self.branches.stop(error)
+            raise
+        if ready and self.branches is not None:
+            self.branches.start(ready)
+        return ready
 
     def call(self, step: PlannedStep) -> Any:
         """Call the module of a step; its arguments leave the table when nobody else needs them."""
@@ -118,8 +119,11 @@ class _Run:
             declared = self.plan.symbols[number]
             if output is not None and not (type(output) is JsonDataModel and output._schema is declared.schema):
                 output = conformed(output, declared, self._place(step))
-            if self._uses[number]:
+            if self.plan.consumers[number]:
                 self._put(number, output, ready)
+            else:
+                self.values[number] = output
+                return ready
         elif output is None:  # a step that was skipped: None stands for every output
             for number in step.numbers:
                 if number is not None and self._uses[number]:

@@ -68,12 +68,13 @@ class Plan:
         outputs: The nest of output numbers.
         flat_outputs: The numbers where `outputs` is a plain list of them, None for any other nest.
         steps: The steps in order.
+        sources: The steps that wait for nothing.
         waits: How many distinct symbols each step waits for.
         consumers: The steps that wait for each symbol, in step order.
         uses: How often each symbol is still needed: once for each consumer, once more for an output.
     """
 
-    __slots__ = ("consumers", "flat_outputs", "inputs", "outputs", "steps", "symbols", "uses", "waits")
+    __slots__ = ("consumers", "flat_outputs", "inputs", "outputs", "sources", "steps", "symbols", "uses", "waits")  # fmt: skip
 
     def __init__(self, flow: FlowGraph, steps: tuple[PlannedStep, ...]) -> None:
         self.symbols: tuple[Declared, ...] = flow.symbols
@@ -81,6 +82,7 @@ class Plan:
         self.outputs: Any = flow.outputs
         self.steps = steps
         self.waits: list[int] = [len(step.needs) for step in steps]
+        self.sources: list[int] = [step.index for step in steps if not step.needs]
         waiting: list[list[int]] = [[] for _ in flow.symbols]
         for step in steps:
             for number in step.needs:

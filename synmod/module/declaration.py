@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -36,8 +37,8 @@ class CallSignature:
     signature: inspect.Signature
     positional: tuple[Parameter, ...]
     rest: Parameter | None
-    counts: frozenset[int]
-    """Numbers of positional arguments that fit when no keyword is given (none listed for `*args`)."""
+    counts: Container[int]
+    """Numbers of positional arguments that fit when no keyword is given."""
     has_training: bool
     training_default: bool
     outputs: Any
@@ -134,7 +135,8 @@ def _read_call(function: Callable[..., Any], accepts_none: bool) -> CallSignatur
         p.kind is inspect.Parameter.KEYWORD_ONLY and p.default is p.empty and p.name != "training" for p in parameters
     )
     required = sum(p.required for p in positional)
-    counts = frozenset[int]() if needs_keyword or star else frozenset(range(required, len(positional) + 1))
+    most = sys.maxsize if star else len(positional) + 1
+    counts: Container[int] = () if needs_keyword else range(required, most)
     return CallSignature(
         signature=signature.replace(parameters=parameters),
         positional=positional,
