@@ -82,13 +82,16 @@ from synmod.program import Input, Program, Sequential, compose
 from synmod.registry import register, registered
 from synmod.saving import (
     FileLimits,
+    LoadReport,
     aload,
     aloads,
     dumps,
     load,
+    load_variables,
     loads,
     reseal,
     save,
+    save_variables,
 )
 from synmod.scope import (
     CallFrame,
@@ -222,6 +225,7 @@ __all__ = [
     "Lambda",
     "LanguageModel",
     "LoadError",
+    "LoadReport",
     "Memory",
     "ModelError",
     "ModelTimeout",
@@ -303,6 +307,7 @@ __all__ = [
     "iter_graph",
     "lm",
     "load",
+    "load_variables",
     "loads",
     "map_concurrently",
     "merge",
@@ -319,6 +324,7 @@ __all__ = [
     "rng",
     "run",
     "save",
+    "save_variables",
     "saving",
     "scope",
     "set_default_language_model",

@@ -134,7 +134,9 @@ def _hold_to_annotation(fn: Callable[..., Any], label: str, outputs: Any) -> Non
         return
     pairs = aligned(declared, outputs)
     if pairs is None:
-        raise SchemaError(f"compose: {label!r} returns another structure than its annotation {declared!r:.200} declares.")
+        raise SchemaError(
+            f"compose: {label!r} returns another structure than its annotation {declared!r:.200} declares."
+        )
     for path, model, given in pairs:
         if isinstance(given, SymbolicDataModel) and not contains(given, model):
             place = f", output {'/'.join(map(str, path))}," if path else ""

@@ -40,7 +40,9 @@ def Input(  # noqa: N802  # read as a noun, as in Keras
     """
     if (data_model is None) == (schema is None):
         fault = "neither" if data_model is None else "both"
-        raise ArgumentError(f"Input got {fault} of data_model and schema; give exactly one: sm.Input(data_model=Query).")
+        raise ArgumentError(
+            f"Input got {fault} of data_model and schema; give exactly one: sm.Input(data_model=Query)."
+        )
     source = schema if data_model is None else data_model
     label = name or (source._label if isinstance(source, SymbolicDataModel) else None)
     made = symbol(declare(source), model_of(source), label)

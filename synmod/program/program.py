@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from synmod.data.symbol import SymbolicDataModel
 from synmod.errors import GraphError
@@ -16,8 +18,10 @@ from synmod.module import Module
 from synmod.module.arguments import unknown_keyword
 from synmod.module.inputs import no_call, where
 from synmod.module.sealing import seal
+from synmod.program.files import load_as
 from synmod.program.graph_of import check_place, take_graph, wiring_of
 from synmod.registry import register_own
+from synmod.saving import LoadReport, load_variables, save, save_variables
 from synmod.scope import FRAME, current_call, nearest_live
 from synmod.tree import walk
 
@@ -27,7 +31,6 @@ if TYPE_CHECKING:
 _ACCEPTED = ["inputs", "outputs", "name", "description", "trainable", "hooks"]
 
 
-@register_own()
 @register_own()
 class Program(Module):
     """A program: a graph of modules between inputs and outputs, or a subclass with `call`.
@@ -176,6 +179,29 @@ class Program(Module):
             return await super().compute_output_spec(*args, **kwargs)
         self._through_the_door(args, kwargs)
         return self._output_symbols()
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Save the whole program as one JSON file; see `sm.save` for errors."""
+        return save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], **options: Any) -> Self:
+        """Load a program from its file; takes the keywords of `sm.load`.
+
+        Raises:
+            LoadError: The file holds something that is no `cls`; names the class found. Else as `sm.load`.
+        """
+        return load_as(cls, path, **options)
+
+    def save_variables(self, path: str | os.PathLike[str]) -> Path:
+        """Save the values of the Variables alone; see `sm.save_variables` for errors."""
+        return save_variables(self, path)
+
+    def load_variables(
+        self, path: str | os.PathLike[str], strict: bool = True, allow_missing: bool = False, allow_extra: bool = False
+    ) -> LoadReport:
+        """Take the values of a file by path, all or nothing; see `sm.load_variables` for errors."""
+        return load_variables(self, path, strict=strict, allow_missing=allow_missing, allow_extra=allow_extra)
 
     def _through_the_door(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         """Hold the arguments to the Inputs."""
