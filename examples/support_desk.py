@@ -202,11 +202,12 @@ async def main(model, path):
     await compare(desk, heldout)
     *_, best = states(desk).values()
     sm.update(desk, best)
-    urgent = next(row for row in heldout if row["urgency"] == "high")
-    await show_one(desk, urgent)
+    replies = await answer_all(desk, heldout, "best")
+    handed_over = (row for row, reply in zip(heldout, replies, strict=True) if reply.handed_to)
+    await show_one(desk, next(handed_over, heldout[0]))
 
     desk.save(path)
-    here = [reply.model_dump_json() for reply in await answer_all(desk, heldout, "saved")]
+    here = [reply.model_dump_json() for reply in replies]
     command = [sys.executable, __file__, "--model", model, "--load", str(path)]
     there = subprocess.run(command, check=True, capture_output=True, text=True, encoding="utf-8").stdout.splitlines()
     print(f"\nsaved {path.stat().st_size:,} bytes; a fresh process gives", end=" ")

@@ -149,7 +149,7 @@ def _matched(live: Recording[Any], values: dict[str, Json]) -> tuple[LoadReport,
     """Find the Variable of each path of a file; alias paths are fine."""
     paths = {visit.path: visit.index for visit in live.leaves if visit.index is not None}
     by_index = {index: path for path, index in paths.items()}
-    layout = Layout(live.graphdef.root, live.graphdef.definitions, paths)
+    layout = Layout(lambda: (live.graphdef.root, live.graphdef.definitions), paths)
     anything = trusted_schema(True)
     applied: list[str] = []
     unknown: list[str] = []
