@@ -136,7 +136,8 @@ class ConcurrentMap(Generic[R]):
             if self._task is None:
                 workers.announce(self._total)
                 self._task = aio.background(workers.run)
-            await aio.checkpoint()
+            if workers.has_next():
+                await aio.checkpoint()  # a result that is there can be taken, but not without a chance to be cancelled
             while not workers.has_next():
                 if workers.ended:
                     return await self._finish()
