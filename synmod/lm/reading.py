@@ -24,7 +24,7 @@ __all__ = ["Fault", "Read", "read_reply"]
 MOST_ERRORS: Final = 5
 
 _REASONING: Final = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
-_FENCE: Final = re.compile(r"```[ \t]*[\w+-]*[ \t]*\r?\n(.*)\n?[ \t]*```", re.DOTALL)
+_FENCE: Final = re.compile(r"```[ \t]*+[\w+-]*+[ \t]*+\r?\n(.*)```", re.DOTALL)
 _DECODER: Final = text_json.JSONDecoder()
 
 # Where a JSON value may begin inside prose: containers always, since they are read or passed over as a whole.
@@ -38,6 +38,7 @@ _STARTS: Final = {
 
 _LEAST_WORK: Final = 50  # what a failed try costs at least, in characters
 _RECURSION_WORK: Final = 10_000
+_NEAR: Final = 4_096
 
 
 class Fault(NamedTuple):
@@ -98,7 +99,7 @@ def _bare(text: str) -> str:
     reasoning = _REASONING.match(text)
     if reasoning is not None:
         text = text[reasoning.end() :].strip()
-    fence = _FENCE.fullmatch(text)
+    fence = _FENCE.fullmatch(text) if text.endswith("```") else None
     return text if fence is None else fence[1].strip()
 
 
@@ -109,20 +110,23 @@ def _values_inside(text: str, kinds: frozenset[str]) -> Iterator[Json]:
     """
     starts = re.compile("|".join([r"[\[{]", *sorted({_STARTS[kind] for kind in kinds if kind in _STARTS})]))
     work = 4 * len(text) + 100_000
-    at = 0
+    at = base = 0
+    rest = text  # what is left from `base` on: a decoder that fails counts the lines before the fault
     while work > 0:
         start = starts.search(text, at)
         if start is None:
             return
         at = start.start()
+        if at - base > _NEAR:
+            base, rest = at, text[at:]
         try:
-            _, end = _DECODER.raw_decode(text, at)
+            _, end = _DECODER.raw_decode(rest, at - base)
         except (ValueError, RecursionError) as error:
-            work -= max(_LEAST_WORK, getattr(error, "pos", at + _RECURSION_WORK) - at)
+            work -= max(_LEAST_WORK, getattr(error, "pos", at - base + _RECURSION_WORK) - (at - base))
             at += 1
             continue
-        work -= end - at
-        json, fault = _strict(text[at:end])
+        work -= base + end - at
+        json, fault = _strict(text[at : base + end])
         if fault is None and kind_of(json) & kinds:
             yield json
-        at = end
+        at = base + end

@@ -115,12 +115,26 @@ def test_any_text_is_read_or_refused(text):
     assert (read.fault is None) == (read.json is not None)
 
 
-@pytest.mark.parametrize("text", ["[" * 300_000, "{" * 300_000, '{"a":' * 60_000, '{"' * 150_000, '"' * 300_000])
+HOSTILE = [
+    "[" * 300_000,
+    "{" * 300_000,
+    '{"a":' * 60_000,
+    '{"' * 150_000,
+    '"' * 300_000,
+    "```\n" + " " * 300_000 + "x",
+    "```" + " " * 300_000 + "x```",
+    "```a\n" + "`" * 300_000 + "x",
+    "<think>" * 50_000,
+    "<think>" + "</thin" * 50_000,
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_texts_are_refused_in_time(text):
     """A reply made of brackets cannot hold up the loop."""
-    began = time.perf_counter()
+    began = time.process_time()
     assert read_reply(text, OBJECT).fault.reason == "not_json"
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 1
 
 
 def test_kinds_are_found_through_references_and_alternatives():
