@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, TypeAlias
 
+from synmod.leaves.frozen import FrozenDict, FrozenList
+
 from .check_budget import CheckBudget
 
 Check: TypeAlias = Callable[[Any, CheckBudget], bool]
@@ -12,15 +14,22 @@ Check: TypeAlias = Callable[[Any, CheckBudget], bool]
 
 
 class Node:
-    """The check of one subschema; compiled when it is first called."""
+    """The check of one subschema; compiled when it is first called.
 
-    __slots__ = ("check",)
+    Values of the types in `accepts` are valid without a call; of all others only `check` knows.
+    """
 
-    def __init__(self, check: Check) -> None:
+    __slots__ = ("accepts", "check")
+
+    def __init__(self, check: Check, accepts: frozenset[type] = frozenset()) -> None:
         self.check = check
+        self.accepts = accepts
 
 
-ANYTHING: Final = Node(lambda _, __: True)
+ALL_TYPES: Final = frozenset({type(None), bool, int, float, str, list, FrozenList, dict, FrozenDict})
+"""The types of JSON values."""
+
+ANYTHING: Final = Node(lambda _, __: True, ALL_TYPES)
 """The node of every schema that asks nothing."""
 
 NOTHING: Final = Node(lambda _, __: False)

@@ -48,8 +48,9 @@ class Checker:
             return ANYTHING
         node = self._nodes.get(id(schema))
         if node is None:
-            node = self._nodes.setdefault(id(schema), Node(NOTHING.check))
+            node = Node(NOTHING.check, self._accepted(schema))
             node.check = self._compiling(node, schema)
+            self._nodes[id(schema)] = node
         return node
 
     def target(self, schema: Mapping[str, Any]) -> Any:
@@ -83,6 +84,19 @@ class Checker:
         while _asks_only("$ref", schema):
             schema = self.target(schema)
         return schema
+
+    def _accepted(self, schema: Any, within: int = 3) -> frozenset[type]:
+        """Give the types of which every value is valid, as far as types and alternatives of types show it."""
+        schema = self.behind_references(schema)
+        if not is_object(schema):
+            return frozenset()
+        if _asks_only("type", schema):
+            kinds = kinds_of(schema)
+            types = frozenset(kind_type for kind in kinds for kind_type in _CERTAIN.get(kind, ()))
+            return types | {float} if "fraction" in kinds else types
+        if _asks_only("anyOf", schema) and within:
+            return frozenset[type]().union(*(self._accepted(arm, within - 1) for arm in schema["anyOf"]))
+        return frozenset()
 
     def _compiling(self, node: Node, schema: Mapping[str, Any]) -> Check:
         """Give a check that compiles the schema at its first call, and steps aside."""
@@ -129,6 +143,17 @@ class Checker:
 def _asks_only(keyword: str, schema: Any) -> bool:
     """Tell whether a keyword is the only one of a schema that asks something of a value."""
     return is_object(schema) and keyword in schema and len(ASSERTIONS.intersection(schema)) == 1
+
+
+_CERTAIN: Final[Mapping[str, tuple[type, ...]]] = {
+    "null": (type(None),),
+    "boolean": (bool,),
+    "integer": (int,),
+    "string": (str,),
+    "array": (list, FrozenList),
+    "object": (dict, FrozenDict),
+}
+"""The types whose values are of a kind, whatever the value; an integer may be a float as well."""
 
 
 def kinds_of(schema: Mapping[str, Any]) -> set[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from synmod.leaves.frozen import CONTAINERS
+
 from .check_budget import count_values
 from .equality import key_of
 
@@ -52,10 +54,10 @@ def arms_of(schema: Mapping[str, Any], compiler: Compiler) -> list[Any]:
 def _among(members: Iterable[Any]) -> Check:
     """Look a value up among the members of an enum."""
     keys = frozenset(map(key_of, members))
-    containers = any(isinstance(member, dict | list) for member in members)
+    containers = any(isinstance(member, CONTAINERS) for member in members)
 
     def among(value: Any, budget: CheckBudget) -> bool:
-        if isinstance(value, dict | list):
+        if isinstance(value, CONTAINERS):
             if not containers:
                 return False
             budget.spend(count_values(value))
@@ -102,7 +104,7 @@ def _kept(check: Callable[[Any, CheckBudget], bool]) -> Check:
     """Keep the verdict on a container: alternatives with a recursive part in common check that once, not 2^n times."""
 
     def kept(value: Any, budget: CheckBudget) -> bool:
-        if not isinstance(value, dict | list):
+        if not isinstance(value, CONTAINERS):
             return check(value, budget)
         key = (check, id(cast("object", value)))
         verdict = budget.verdicts.get(key)

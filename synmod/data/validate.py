@@ -111,8 +111,8 @@ def validate(schema: Schema, json: Json, where: str, *, budget: CheckBudget | No
 
     Source: jsonschema's `validate`; differs: every fault is told, with its place.
     """
-    found = problems(schema, json, budget=budget)
-    if found:
+    if not is_valid(schema, json, budget=budget):
+        found = problems(schema, json)
         lines = [f"{fault.pointer[:200] or 'the whole'}: wanted {fault.wanted}, got {fault.got}" for fault in found]
         about = lines[0] if len(lines) == 1 else "\n  " + "\n  ".join(lines)
         raise SchemaError(f"{where}: the value does not satisfy its schema: {about}", found)

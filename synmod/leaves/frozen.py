@@ -11,12 +11,12 @@ frozen JSON of an instance.
 
 from __future__ import annotations
 
-from math import copysign, isfinite
-from typing import Any, Final, TypeAlias
+from math import copysign
+from typing import Any, TypeAlias
 
-from synmod.errors import DataError
+from synmod.leaves.freezing import freeze
 from synmod.leaves.frozen_types import (
-    FROZEN,
+    CONTAINERS,
     FrozenDict,
     FrozenList,
     depth_of,
@@ -25,22 +25,13 @@ from synmod.leaves.frozen_types import (
     frozen_list,
     is_array,
     is_object,
-    put,
     thawed,
 )
-from synmod.leaves.not_json import (
-    INT_END,
-    MAX_DEPTH,
-    Fault,
-    check_text,
-    cycle_fault,
-    depth_fault,
-    key_fault,
-    value_fault,
-)
-from synmod.leaves.paths import pointer
+from synmod.leaves.not_json import MAX_DEPTH
 
 __all__ = [
+    "CONTAINERS",
+    "MAX_DEPTH",
     "FrozenDict",
     "FrozenList",
     "Json",
@@ -58,8 +49,6 @@ __all__ = [
 
 Json: TypeAlias = Any
 """A JSON value, plain or frozen."""
-
-_PLAIN: Final = (dict, list)
 
 
 def frozen(json: Json) -> Json:
@@ -83,14 +72,7 @@ def frozen(json: Json) -> Json:
     Source: pyrsistent's `freeze`; differs: subclasses of dict and list, and nothing is converted.
     """
     kind: type[Any] = type(json)
-    if kind is FrozenDict or kind is FrozenList:
-        return json
-    if kind is dict or kind is list:
-        return freeze(json)
-    try:
-        return _frozen_leaf(json)
-    except Fault as fault:
-        raise DataError(fault.text("")) from None
+    return json if kind is FrozenDict or kind is FrozenList else freeze(json)
 
 
 def thaw(json: Json) -> Json:
@@ -154,109 +136,3 @@ def json_equal(a: Json, b: Json) -> bool:
             continue
         compared.add((id(a), id(b)))
     return True
-
-
-def freeze(json: Json, limit: int = MAX_DEPTH, too_deep: type[Exception] = DataError) -> Json:
-    """Freeze a plain dict or list that nests at most `limit` deep; raise as `frozen`, or `too_deep` if it nests more."""
-    path = [_Open("", json)]
-    done: dict[int, Any] = {id(json): None}  # id of a plain container -> its frozen form, None while on the path
-    try:
-        path[0].read()
-        while True:
-            top = path[-1]
-            if not top.pending:
-                part, key = top.closed(), top.key
-                done[id(top.source)] = part
-                path.pop()
-                if not path:
-                    return part
-            else:
-                key, part = top.pending.pop()
-                if type(part) in _PLAIN and id(part) not in done:
-                    if len(path) == limit:
-                        raise depth_fault(key, limit)
-                    done[id(part)] = None
-                    path.append(_Open(key, part))
-                    path[-1].read()
-                    continue
-                if type(part) in _PLAIN and (part := done[id(part)]) is None:
-                    raise cycle_fault(key)
-            path[-1].put(key, part, limit - len(path), limit)
-    except Fault as fault:
-        steps = [step.key for step in path[1:]]
-        error = too_deep if fault.too_deep else DataError
-        raise error(fault.text(pointer(steps if fault.key is None else [*steps, fault.key]))) from None
-
-
-class _Open:
-    """A container that is being frozen: its frozen form, and the parts that must still be put into that."""
-
-    __slots__ = ("deepest", "key", "pending", "source", "target")
-
-    def __init__(self, key: str | int, source: Any) -> None:
-        self.key = key
-        self.source = source
-        self.target = frozen_dict(source) if type(source) is dict else frozen_list(source)
-        self.pending: list[tuple[Any, Any]] = []
-        self.deepest = 0
-
-    def read(self) -> None:
-        """Check the keys and scalars, which stand in the frozen form already; list the rest, the first one last."""
-        pending = self.pending
-        if type(self.source) is dict:
-            _check_keys(self.source)
-        for key, value in self.source.items() if type(self.source) is dict else enumerate(self.source):
-            kind: type[Any] = type(value)
-            if kind is str:
-                if not value.isascii():
-                    check_text(value, key)
-            elif kind is dict or kind is list:
-                pending.append((key, value))
-            elif kind is int:
-                if not -INT_END < value < INT_END:
-                    raise value_fault(value, key)
-            elif kind is float:
-                if not isfinite(value):
-                    raise value_fault(value, key)
-            elif kind is not bool and value is not None:
-                pending.append((key, _frozen_leaf(value, key)))
-        pending.reverse()
-
-    def put(self, key: Any, part: Any, room: int, limit: int) -> None:
-        """Put a frozen part in its place, if it nests no deeper than there is room for."""
-        deep = depth_of(part)
-        if deep > room:
-            raise depth_fault(key, limit)
-        if deep > self.deepest:
-            self.deepest = deep
-        put(self.target, key, part)
-
-    def closed(self) -> Any:
-        """Give the frozen form, now that every part is in it."""
-        self.target._depth = self.deepest + 1
-        return self.target
-
-
-def _check_keys(source: dict[Any, Any]) -> None:
-    """Refuse a key that is no str, or no Unicode."""
-    for key in source:
-        if type(key) is not str:
-            raise key_fault(key)
-        if not key.isascii():
-            check_text(key)
-
-
-def _frozen_leaf(value: Any, key: str | int | None = None) -> Any:
-    """Freeze what is no plain container: a scalar, something frozen, or something that stands for JSON."""
-    kind: type[Any] = type(value)
-    if isinstance(value, FROZEN) or value is None or kind is bool:
-        return value
-    if kind is str:
-        check_text(value, key)
-        return value
-    if (kind is int and -INT_END < value < INT_END) or (kind is float and isfinite(value)):
-        return value
-    stands_for = getattr(kind, "__synmod_json__", None)
-    if stands_for is None:
-        raise value_fault(value, key)
-    return frozen(stands_for(value))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 __all__ = [
+    "CONTAINERS",
     "FROZEN",
     "FrozenDict",
     "FrozenList",
@@ -84,6 +85,10 @@ class FrozenList(list[Any]):
 
 
 FROZEN: Final = (FrozenDict, FrozenList)
+"""The frozen containers."""
+
+CONTAINERS: Final = (dict, list)
+"""All containers of JSON, for isinstance on hot paths: a union of types is made anew each time."""
 
 _new_dict = FrozenDict.__new__
 _new_list = FrozenList.__new__
@@ -145,7 +150,7 @@ def _rebuilt(json: Any, new_dict: Callable[[Any], Any], new_list: Callable[[Any]
         container = pending.pop()
         entries: Iterable[Any] = container.items() if isinstance(container, dict) else enumerate(container)
         for key, part in entries:
-            if isinstance(part, dict | list):
+            if isinstance(part, CONTAINERS):
                 copy = new_dict(part) if isinstance(part, dict) else new_list(part)
                 put(container, key, copy)
                 pending.append(copy)
