@@ -179,12 +179,24 @@ async def aloads(
 ) -> Any:
     """Make a program of the text of its file, waiting for classes whose `build_from_config` is async.
 
-    Args, Returns, Raises: As in `loads`.
+    Args:
+        text: As in `loads`.
+        language_models: As in `loads`.
+        custom_objects: As in `loads`.
+        limits: As in `loads`.
+
+    Returns:
+        The program.
+
+    Raises:
+        FormatError, LoadError, RegistryError, ArgumentError, ConfigError: As in `loads`.
 
     Example:
         >>> import synmod as sm
         >>> sm.run(sm.aloads(sm.dumps(sm.Sequential([]))))
         Sequential(members=[])
+
+    Source: as `loads`.
     """
     with in_file(None):
         made = _made(_bytes(text), language_models, custom_objects, limits)
@@ -201,12 +213,25 @@ async def aload(
 ) -> Any:
     """Load a program from its file, waiting for classes whose `build_from_config` is async.
 
-    Args, Returns, Raises: As in `load`.
+    Args:
+        path: The file.
+        language_models: As in `loads`.
+        custom_objects: As in `loads`.
+        limits: As in `loads`.
+
+    Returns:
+        The program.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        FormatError, LoadError, RegistryError, ArgumentError, ConfigError: As in `load`.
 
     Example:
         >>> import synmod as sm, tempfile
         >>> sm.run(sm.aload(sm.save(sm.Sequential([]), tempfile.mkdtemp() + "/empty.json")))
         Sequential(members=[])
+
+    Source: as `load`.
     """
     with in_file(os.fsdecode(path)):
         made = _made(file_bytes(path, limits_or_default(limits)), language_models, custom_objects, limits)

@@ -19,6 +19,7 @@ __all__ = ["check_reached", "state_places"]
 
 _SHOWN = 5
 _SOUGHT = 500
+_LONGEST = 200
 
 
 def check_reached(plan: Plan) -> DocumentWalk:
@@ -125,7 +126,8 @@ def _hash_of_text(path: str) -> int:
 
 def _misfit(unknown: list[str], found: set[int], links: dict[int, Link]) -> LoadError:
     """Say which paths are too many and which are missing."""
-    missing = [_text(link) for number, link in links.items() if number not in found][:_SOUGHT]
+    lost = [link for number, link in links.items() if number not in found]
+    missing = [_text(link) for link in lost[:_SOUGHT]]
     parts: list[str] = []
     if missing:
         parts.append(f"missing: {', '.join(map(shown, missing[:_SHOWN]))}")
@@ -139,9 +141,11 @@ def _misfit(unknown: list[str], found: set[int], links: dict[int, Link]) -> Load
 
 
 def _text(link: Link) -> str:
-    """Write a path, cut where it grows long."""
+    """Write a path; of a long one only the end."""
     steps: list[str] = []
-    while link is not None and len(steps) < _SOUGHT:
-        steps.append("?" if link[1] is UNKNOWN else escape_step(link[1]))
+    length = 0
+    while link is not None and length < _LONGEST:
+        steps.append("?" if link[1] is UNKNOWN else escape_step(link[1])[:_LONGEST])
+        length += len(steps[-1])
         link = link[0]
-    return "/".join(reversed(steps))
+    return "/".join(["...", *reversed(steps)] if link is not None else reversed(steps))
