@@ -76,7 +76,18 @@ class Nothing(Filter):
 
 
 class OfType(Filter):
-    """Instances of a class; for leaves of a State the class of their Variable. Also written as the class itself."""
+    """Instances of a class; for leaves of a State the class of their Variable. Also written as the class itself.
+
+    Args:
+        type: The class; subclasses count.
+
+    Example:
+        >>> import synmod as sm
+        >>> len(sm.state({"a": sm.Param("x"), "b": sm.Stat(1)}, sm.OfType(sm.Param)))
+        1
+
+    Source: Flax NNX `OfType`.
+    """
 
     __slots__ = ()
 
@@ -90,7 +101,18 @@ class OfType(Filter):
 
 
 class WithTag(Filter):
-    """Variables whose metadata `tag` equals this one. Also written as the text itself."""
+    """Variables whose metadata `tag` equals this one. Also written as the text itself.
+
+    Args:
+        tag: Any JSON, mostly a text.
+
+    Example:
+        >>> import synmod as sm
+        >>> len(sm.state({"a": sm.Param("x", tag="prompt"), "b": sm.Param("y")}, sm.WithTag("prompt")))
+        1
+
+    Source: Flax NNX `WithTag`.
+    """
 
     __slots__ = ()
 
@@ -106,7 +128,19 @@ class WithTag(Filter):
 
 
 class PathContains(Filter):
-    """Paths with a step that equals the key; with `exact=False`, that has it in its text."""
+    """Paths with a step that equals the key; with `exact=False`, that has it in its text.
+
+    Args:
+        key: The step, str or int.
+        exact: Whether the whole step must equal it.
+
+    Example:
+        >>> import synmod as sm
+        >>> list(sm.state({"prompt_1": sm.Param("x"), "b": sm.Param("y")}, sm.PathContains("prompt", exact=False)))
+        [('prompt_1',)]
+
+    Source: Flax NNX `PathContains`.
+    """
 
     __slots__ = ()
 
@@ -126,7 +160,18 @@ class PathContains(Filter):
 
 
 class PathIn(Filter):
-    """These very paths, as tuples of steps or as texts."""
+    """These very paths, as tuples of steps or as texts.
+
+    Args:
+        *paths: The paths.
+
+    Example:
+        >>> import synmod as sm
+        >>> list(sm.state({"a": sm.Param("x"), "b": sm.Param("y")}, sm.PathIn("b")))
+        [('b',)]
+
+    Source: Flax NNX `PathIn`.
+    """
 
     __slots__ = ("_texts",)
 

@@ -1,0 +1,106 @@
+"""The front door: every public name is there, sorted, documented, and cheap to reach."""
+
+import enum
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import synmod as sm
+
+PUBLIC = {name: getattr(sm, name) for name in sm.__all__}
+ERRORS = {name: x for name, x in PUBLIC.items() if isinstance(x, type) and issubclass(x, Exception)}
+WORKING = {name: x for name, x in PUBLIC.items() if callable(x) and name not in ERRORS}
+NOT_OURS = {"Field", "KeyPath"}  # pydantic's function, and an alias of a builtin type
+RECORDS = {  # handed out, not constructed by users
+    "Attempt",
+    "CallFrame",
+    "LMReply",
+    "LMRequest",
+    "NodeDef",
+    "NodeRef",
+    "State",
+    "VariableDef",
+    "VariableState",
+    "Visit",
+}
+
+
+def test_the_names_are_sorted_and_reachable():
+    """`__all__` is in order, without doubles; each name leads to something."""
+    assert list(sm.__all__) == sorted(set(sm.__all__))
+    assert set(sm.__all__) <= set(dir(sm))
+
+
+def test_words_that_a_star_import_must_not_hide_stay_out():
+    """`All, Any, Not, Path, Schema` are public, but not in `__all__`."""
+    for name in ("All", "Any", "Not", "Path", "Schema"):
+        assert name not in sm.__all__
+        assert hasattr(sm, name)
+
+
+def test_every_error_of_the_tree_is_exported():
+    """Each class of `synmod.errors` stands at the front door."""
+    from synmod import errors
+
+    raised = {n for n in errors.__all__ if isinstance(getattr(errors, n), type)} - {"Problem", "SaveProblem"}
+    assert raised <= set(sm.__all__)
+
+
+def test_a_misspelt_name_is_guessed():
+    """An AttributeError with 'Did you mean'."""
+    with pytest.raises(AttributeError, match="Did you mean 'Generator'"):
+        sm.Generater  # noqa: B018
+
+
+def parameters_of(thing):
+    """The parameters that a user gives: those of a function, or of a constructor that the class itself defines."""
+    if isinstance(thing, type):
+        if issubclass(thing, sm.DataModel | enum.Enum):
+            return []  # pydantic's fields, and members
+        thing = vars(thing).get("__init__") or vars(thing).get("__new__")
+    if not inspect.isfunction(thing):
+        return []
+    named = [p.name for p in inspect.signature(thing).parameters.values() if not p.name.startswith("_")]
+    return [name for name in named if name not in ("self", "cls")]
+
+
+@pytest.mark.parametrize("name", sorted(set(WORKING) - NOT_OURS))
+def test_a_public_name_is_documented(name):
+    """What it is; of what users call or construct also each argument, an example, and the source of the idea."""
+    thing = PUBLIC[name]
+    doc = vars(thing).get("__doc__") if isinstance(thing, type) else thing.__doc__
+    assert doc, f"{name} has no docstring"
+    named = [] if name in RECORDS else parameters_of(thing)
+    missing = [parameter for parameter in named if parameter not in doc]
+    assert not missing, f"{name}: the docstring does not speak of {missing}"
+    if named:
+        assert ">>>" in doc or "see `" in doc, f"{name}: no example"
+        assert "Source:" in doc, f"{name}: no source of the idea"
+
+
+@pytest.mark.parametrize("name", sorted(ERRORS))
+def test_a_public_error_is_documented_and_a_builtin(name):
+    """One sentence, and a builtin that callers expect."""
+    error = ERRORS[name]
+    assert inspect.getdoc(error)
+    assert error.__mro__[-2] is BaseException
+    builtins = [base for base in error.__mro__ if base.__module__ == "builtins"]
+    assert len(builtins) > 3 or name in ("SynmodError", "SynmodWarning")
+
+
+def test_importing_loads_no_heavy_library():
+    """No provider, validator, tree or event library, no template engine."""
+    heavy = ("litellm", "jsonschema", "optree", "anyio", "jinja2", "trio")
+    code = f"import sys, synmod; print([m for m in {heavy} if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "[]"
+
+
+def test_what_comes_later_is_not_there():
+    """No placeholder: an AttributeError, never silence."""
+    for name in ("stream", "EmbeddingModel", "Agent", "Tool", "capture", "evaluate", "skippable", "Trainer", "once"):
+        assert not hasattr(sm, name)
+    for name in ("summary", "plot", "compile", "fit", "evaluate", "predict", "sow", "metrics"):
+        assert not hasattr(sm.Program, name)
