@@ -9,11 +9,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from synmod.data.definitions import beside
-from synmod.data.parts import ANYTHING, Parts
+from synmod.data.parts import ANYTHING, Parts, text_of_fields
 from synmod.data.subschemas import without_annotations
-from synmod.leaves.frozen import FrozenDict, frozen_dict, frozen_list, is_object, json_equal
+from synmod.leaves.frozen import FrozenDict, fill, frozen_dict, frozen_list, is_object, json_equal
 from synmod.leaves.naming import unused
 
+_NOTHING: Final[dict[str, Any]] = {}
+_NOT_THERE: Final = object()
 _LONGEST_TITLE: Final = 64
 _LONGEST_DESCRIPTION: Final = 2_000
 
@@ -51,16 +53,16 @@ class Concatenation:
 
     def __call__(self, values: Sequence[FrozenDict]) -> FrozenDict:
         """Merge values, one for each operand. Hot: contents are shared, keys are copied."""
-        merged: dict[str, Any] = {}
+        merged = frozen_dict(_NOTHING)
         for number, value in enumerate(values):
             if number and tuple(value) == self.orders[number]:
-                merged.update(zip(self.names[number], value.values(), strict=True))
+                fill(merged, dict(zip(self.names[number], value.values(), strict=True)))
                 continue
             if not value.keys() <= self.operands[number].fields.keys():
                 return self._with_extra_keys(values)
             renames = self.renames[number]
-            merged.update({renames.get(key, key): content for key, content in value.items()} if renames else value)
-        return frozen_dict(merged)
+            fill(merged, {renames.get(key, key): content for key, content in value.items()} if renames else value)
+        return merged
 
     def _with_extra_keys(self, values: Sequence[FrozenDict]) -> FrozenDict:
         """Merge values with keys that no schema declares: those give way, by the suffix rule."""
@@ -95,18 +97,21 @@ class _Fold:
         self.title = first.title
         self.description = first.description
         self.numbers = dict(first.numbers)
+        self.fields_text = first.fields_text
 
     def add(self, operand: Parts) -> dict[str, str]:
         """Put the fields of an operand after those that are there; give the new names of those that collide."""
         fields = self.fields
         renames: dict[str, str] = {}
-        taken = {name for name in operand.fields if name not in fields}
+        taken = {name for name in operand.fields if name not in fields}  # in the time of the operand, not of the fold
         for name in operand.fields:
             if name in fields:
                 renames[name] = self._number(name, taken)
                 taken.add(renames[name])
-        for name, schema in operand.fields.items():
-            fields[renames.get(name, name)] = schema
+        added = {renames.get(name, name): schema for name, schema in operand.fields.items()}
+        fields.update(added)
+        if self.fields_text is not None:
+            self.fields_text = ", ".join(filter(None, (self.fields_text, text_of_fields(added))))
         self.required.extend(renames.get(name, name) for name in operand.required)
         self.extra = looser((self.extra, operand.extra))
         self.definitions.update(operand.definitions)
@@ -127,10 +132,9 @@ class _Fold:
 
     def parts(self) -> Parts:
         """Close the fold."""
-        parts = Parts(
-            frozen_dict(self.fields), self.required, self.extra, self.definitions, self.title, self.description
-        )
+        parts = Parts(self.fields, self.required, self.extra, self.definitions, self.title, self.description)
         parts.numbers = self.numbers
+        parts.fields_text = self.fields_text
         return parts
 
 
@@ -142,7 +146,7 @@ def either(alternatives: Sequence[Parts]) -> Parts:
         united.append(beside(definitions, alternative))
         definitions.update(united[-1].definitions)
     names = dict.fromkeys(name for parts in united for name in parts.fields)
-    fields = {name: any_of(schema for parts in united for schema in _admitted(parts, name)) for name in names}
+    fields = {name: _field_of_any(united, name) for name in names}
     needed = set(united[0].required).intersection(*(parts.required for parts in united[1:]))
     return Parts(
         frozen_dict(fields),
@@ -154,23 +158,29 @@ def either(alternatives: Sequence[Parts]) -> Parts:
     )
 
 
-def _admitted(parts: Parts, name: str) -> tuple[Any, ...]:
-    """Give what one alternative admits at a name: its field, or what its extra keys may be."""
-    if name in parts.fields:
-        return (parts.fields[name],)
-    if parts.extra is False:
-        return ()
-    return (ANYTHING if parts.extra is True else parts.extra,)
+def _field_of_any(united: Sequence[Parts], name: str) -> Any:
+    """Give what the alternatives admit at a name: their field, or what their extra keys may be."""
+    admitted: list[Any] = []
+    for parts in united:
+        schema = parts.fields.get(name, _NOT_THERE)
+        if schema is _NOT_THERE:
+            if parts.extra is False:
+                continue
+            schema = ANYTHING if parts.extra is True else parts.extra
+        if not admitted or schema is not admitted[-1]:
+            admitted.append(schema)
+    return admitted[0] if len(admitted) == 1 else any_of(admitted)
 
 
 def any_of(schemas: Iterable[Any]) -> Any:
     """Give the common schema, or `anyOf` of the distinct ones; annotations make no difference, the first is kept."""
+    distinct = {id(schema): schema for schema in schemas}
+    if len(distinct) == 1:
+        return next(iter(distinct.values()))
     arms: list[Any] = []
     bare: list[Any] = []
-    for schema in schemas:
+    for schema in distinct.values():
         for arm in schema["anyOf"] if is_object(schema) and schema.keys() == {"anyOf"} else (schema,):
-            if any(arm is known for known in arms):
-                continue
             demands = without_annotations(arm)
             if not any(json_equal(demands, known) for known in bare):
                 arms.append(arm)

@@ -54,7 +54,7 @@ def concat(*operands: Any) -> Any:
         ArgumentError: Fewer than two operands, or one that is no data.
 
     Example:
-        >>> a = JsonDataModel({"x": 1}, schema={"type": "object", "properties": {"x": {"type": "integer"}}})
+        >>> a = sm.JsonDataModel({"x": 1}, schema={"type": "object", "properties": {"x": {"type": "integer"}}})
         >>> concat(a, a).get_json()
         {'x': 1, 'x_1': 1}
 
@@ -197,7 +197,7 @@ def in_mask(x: Any, mask: Any, *, recursive: bool = False) -> Any:
 
     Example:
         >>> schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}
-        >>> in_mask(JsonDataModel({"a": 1, "b": 2}, schema), "a").get_json()
+        >>> in_mask(sm.JsonDataModel({"a": 1, "b": 2}, schema), "a").get_json()
         {'a': 1}
 
     Source: Synalinks' `in_mask`; differs: paths are exact, and a pattern without a match is an error.
@@ -224,7 +224,7 @@ def out_mask(x: Any, mask: Any, *, recursive: bool = False) -> Any:
 
     Example:
         >>> schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}
-        >>> out_mask(JsonDataModel({"a": 1, "b": 2}, schema), "a").get_json()
+        >>> out_mask(sm.JsonDataModel({"a": 1, "b": 2}, schema), "a").get_json()
         {'b': 2}
 
     Source: Synalinks' `out_mask`; differs as `in_mask`.
@@ -248,7 +248,7 @@ def prefix(x: Any, prefix: str) -> Any:
         ArgumentError: `x` is no data.
 
     Example:
-        >>> prefix(JsonDataModel({"a": 1}, {"type": "object", "properties": {"a": {}}}), "my").get_json()
+        >>> prefix(sm.JsonDataModel({"a": 1}, {"type": "object", "properties": {"a": {}}}), "my").get_json()
         {'my_a': 1}
 
     Source: Synalinks' `prefix`.
@@ -271,7 +271,7 @@ def suffix(x: Any, suffix: str) -> Any:
         ArgumentError: `x` is no data.
 
     Example:
-        >>> suffix(JsonDataModel({"a": 1}, {"type": "object", "properties": {"a": {}}}), "2").get_json()
+        >>> suffix(sm.JsonDataModel({"a": 1}, {"type": "object", "properties": {"a": {}}}), "2").get_json()
         {'a_2': 1}
 
     Source: Synalinks' `suffix`.
@@ -296,7 +296,7 @@ def factorize(x: Any, names: Mapping[str, str] | None = None) -> Any:
 
     Example:
         >>> schema = {"type": "object", "properties": {"a": {}, "a_1": {}}}
-        >>> factorize(JsonDataModel({"a": 1, "a_1": 2}, schema)).get_json()
+        >>> factorize(sm.JsonDataModel({"a": 1, "a_1": 2}, schema)).get_json()
         {'a_list': [1, 2]}
 
     Source: Synalinks' `factorize`; differs: no plurals, no stemming.

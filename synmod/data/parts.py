@@ -7,10 +7,12 @@ that fields can move to another root. A result of merging is parts first; its sc
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from json import dumps
+from json.encoder import encode_basestring as quoted
 from typing import Any, Final
 
 from synmod.data.rooted import root_of
-from synmod.data.schema import Schema, trusted_schema
+from synmod.data.schema import Schema, _intern
 from synmod.data.subschemas import definition_of, escape, references, rereferenced
 from synmod.leaves.frozen import FrozenDict, frozen_dict, frozen_list
 from synmod.leaves.naming import unused
@@ -29,10 +31,21 @@ class Parts:
         definitions: What the references of `fields` and `extra` go to.
         title: Title or None.
         description: Description or None.
+        fields_text: The fields as JSON, if they were written; merging only adds to it.
         numbers: For a field `k`, that `k_1 .. k_n` are known to be declared; saves merging a search.
     """
 
-    __slots__ = ("_schema", "definitions", "description", "extra", "fields", "numbers", "required", "title")
+    __slots__ = (
+        "_schema",
+        "definitions",
+        "description",
+        "extra",
+        "fields",
+        "fields_text",
+        "numbers",
+        "required",
+        "title",
+    )
 
     def __init__(
         self,
@@ -49,6 +62,7 @@ class Parts:
         self.definitions: Mapping[str, Any] = definitions or {}
         self.title = title
         self.description = description
+        self.fields_text: str | None = None
         self.numbers: dict[str, int] = {}
         self._schema: Schema | None = None
 
@@ -141,4 +155,21 @@ def _written(parts: Parts) -> Schema:
     if parts.title is not None:
         written["title"] = parts.title
     written["type"] = "object"
-    return trusted_schema(written)
+    return _intern(frozen_dict(written), _text_of(parts, written))
+
+
+def _text_of(parts: Parts, written: Mapping[str, Any]) -> str:
+    """Write the text by which schemas are interned."""
+    if parts.fields_text is None:
+        parts.fields_text = text_of_fields(parts.fields)
+    members = [
+        f"{quoted(keyword)}: "
+        + (f"{{{parts.fields_text}}}" if keyword == "properties" else dumps(value, ensure_ascii=False))
+        for keyword, value in written.items()
+    ]
+    return f"{{{', '.join(members)}}}"
+
+
+def text_of_fields(fields: Mapping[str, Any]) -> str:
+    """Write fields as they stand in the text of their schema."""
+    return dumps(fields, ensure_ascii=False)[1:-1]
