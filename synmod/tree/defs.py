@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,16 +59,15 @@ class NodeDef:
     metadata: Any = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class VariableDef:
-    """A Variable without its value.
+class VariableDef(NamedTuple):
+    """A Variable without its value; a tuple, because a split makes one for each Variable, and tuples are cheap.
 
     `metadata` holds `trainable`, `name`, `description` and what is free; `extra` what a subclass keeps on its
     instances, which like every static is passed on by reference.
     """
 
     type: type[Variable]
-    index: int
+    index: int  # pyright: ignore[reportIncompatibleMethodOverride]  (nobody looks for items in a definition)
     schema: Schema
     metadata: FrozenDict
     extra: Mapping[str, Any] | None = None

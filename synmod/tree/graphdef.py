@@ -87,6 +87,11 @@ class GraphDef(Generic[M]):
         assert self._leaf_paths is not None
         return self._leaf_paths
 
+    def _know_leaf_paths(self, paths: list[KeyPath]) -> None:
+        """Take the canonical paths from whoever has them, in definition order, instead of walking for them."""
+        indices = [index for index, each in self.definitions.items() if isinstance(each, VariableDef)]
+        object.__setattr__(self, "_leaf_paths", dict(zip(paths, indices, strict=True)))
+
     @property
     def fingerprint(self) -> str:
         """SHA-256 (hex) of the structure: equal for equal graphs, in every process.

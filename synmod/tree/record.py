@@ -86,7 +86,7 @@ def record(root: M, seen: RefMap[int] | None = None) -> Recording[M]:
     _replace_references(definitions, seen)
     definitions = dict(sorted(definitions.items()))
     leaves = [visit for visit in visits if visit.kind == "variable" and visit.first]
-    foreign = {v.index: v.path for v in visits if v.index is not None and v.index not in definitions}
+    foreign = {v.index: v.path for v in visits if not (v.index is None or v.first or v.index in definitions)}
     graphdef: GraphDef[M] = GraphDef(term, definitions, _kept(definitions, objects), foreign)
     return Recording(graphdef, leaves, objects)
 

@@ -157,9 +157,8 @@ def flatten(node: M, ref_index: RefMap[int] | None = None) -> tuple[GraphDef[M],
 
 def _states(taken: Recording[Any], filters: Sequence[Filter], *, exhaustive: bool) -> list[State]:
     """Snapshot the Variables of a recording, parted by filters."""
-    paths = {visit.path: visit for visit in taken.leaves}
-    object.__setattr__(taken.graphdef, "_leaf_paths", {path: visit.index for path, visit in paths.items()})
-    leaves = [(path, visit.value, visit.masked) for path, visit in paths.items()]
+    leaves = [(visit.path, visit.value, visit.masked) for visit in taken.leaves]
+    taken.graphdef._know_leaf_paths([path for path, _, _ in leaves])
     parts = partition(leaves, filters, exhaustive=exhaustive)
     return [State._of({path: variable.to_state() for path, variable in part}) for part in parts]
 

@@ -25,7 +25,7 @@ from synmod.tree import (
 )
 from tests.tree.stores import JSON, programs
 
-LAW = settings(max_examples=40, deadline=None)
+LAW = settings(max_examples=25, deadline=None)
 
 
 def at(root, path):
