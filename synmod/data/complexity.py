@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from synmod.errors import SchemaError, SchemaTooComplex
 from synmod.leaves.frozen import is_array, is_object
 
-from .patterns import MAX_WEIGHT, BadPattern, compiled
+from .patterns import MAX_WEIGHT, BadPattern, compiled, weight_of
 from .wellformed import at
 
 if TYPE_CHECKING:
@@ -77,21 +77,24 @@ def _check_expansion(outline: Outline, inner_first: Iterable[Any]) -> None:
 
 
 def _check_patterns(outline: Outline) -> None:
-    """Compile every pattern, and add up what they weigh."""
-    weighed: dict[str, int] = {}
+    """Weigh all patterns, then compile them."""
+    patterns: dict[str, tuple[Step, ...]] = {}
+    weight = 0
     for position in outline.positions:
         for steps, source in _patterns_of(position):
-            if source in weighed:
-                continue
-            try:
-                weighed[source] = compiled(source).weight
-            except BadPattern as error:
-                raise SchemaTooComplex(
-                    f"{at(steps)}: the pattern {source!r:.200} does not compile in the linear-time engine: {error}. "
-                    "The limit is a regular expression without look-around and backreferences."
-                ) from None
-            if sum(weighed.values()) > MAX_WEIGHT:
-                raise SchemaTooComplex(f"{at(steps)}: the patterns are over the limit of size, all taken together.")
+            if source not in patterns:
+                patterns[source] = steps
+                weight += weight_of(source)
+                if weight > MAX_WEIGHT:
+                    raise SchemaTooComplex(f"{at(steps)}: the patterns pass the limit of size, all taken together.")
+    for source, steps in patterns.items():
+        try:
+            compiled(source)
+        except BadPattern as error:
+            raise SchemaTooComplex(
+                f"{at(steps)}: the pattern {source!r:.200} does not compile in the linear-time engine: {error}. "
+                "The limit is a regular expression without look-around and backreferences."
+            ) from None
 
 
 def _patterns_of(position: Position) -> Iterable[tuple[tuple[Step, ...], str]]:

@@ -9,8 +9,8 @@ from typing import Final
 import pydantic_core
 from pydantic_core import SchemaValidator, core_schema
 
-MAX_WEIGHT: Final = 800_000
-"""What all patterns of a schema may weigh together: about a second of compiling."""
+MAX_WEIGHT: Final = 500_000
+"""What all patterns of a schema may weigh together: about half a second of compiling."""
 
 _PART: Final = re.compile(
     r"\\[pP](?:\{[^}]*\}|.)"  # a class of Unicode

@@ -123,6 +123,7 @@ def test_a_cycle_through_a_part_of_the_value_is_recursion(step):
         (r"\Z", "unrecognized escape"),
         ("a{2,1}", "repetition"),
         (r"\w{1000}", "large|limit"),
+        ("[a-z]{999999}", "limit"),
         ("(a{1000}){1000}", "large|limit"),
         ("(" * 5_000 + ")" * 5_000, "nest|limit"),
     ],
@@ -139,7 +140,7 @@ def test_all_patterns_together_have_a_limit():
     """A thousand large patterns are refused before they are compiled."""
     refused({"anyOf": [{"pattern": rf"\w{{190}}x{number}"} for number in range(1_000)]}, "limit of size")
     declared({"anyOf": [{"pattern": rf"^[a-z]{{1,20}}_{number}$"} for number in range(100)]})
-    declared({"anyOf": [{"pattern": r"\w{150}"}] * 500})
+    declared({"anyOf": [{"pattern": r"\w{150}"}] * 100})
 
 
 def test_the_weight_of_a_pattern_follows_its_repetitions():
