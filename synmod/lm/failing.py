@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 from synmod.errors import BadReplyError, ModelError
 from synmod.lm.call import ModelCall
 
-__all__ = ["complete", "shortened", "unsent", "was_sent"]
+__all__ = ["complete", "ending", "may_pass", "shortened", "unsent", "was_sent"]
 
 E = TypeVar("E", bound=ModelError)
 
@@ -41,6 +41,17 @@ def unsent(error: E) -> E:
 def was_sent(error: ModelError) -> bool:
     """Tell whether a request had left when an error came."""
     return "_unsent" not in vars(error)
+
+
+def ending(error: E) -> E:
+    """Mark an error as the end of its call, whatever attempts are left."""
+    vars(error)["_ends"] = True
+    return error
+
+
+def may_pass(error: ModelError) -> bool:
+    """Tell whether the same request may succeed, if it is sent again within this call."""
+    return error.transient and was_sent(error) and "_ends" not in vars(error)
 
 
 def shortened(text: str) -> str:

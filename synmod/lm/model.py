@@ -148,7 +148,7 @@ class LanguageModel:
 
         Example:
             >>> from synmod.testing import ScriptedLM
-            >>> reply = sm.run(ScriptedLM(['{"answer": "Paris"}']), "Capital of France?", {"type": "object"})
+            >>> reply = sm.run(ScriptedLM(['{"answer": "Paris"}'])("Capital of France?", {"type": "object"}))
             >>> reply["answer"]
             'Paris'
         """

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from synmod.data.schema import Schema
 from synmod.data.text import parse_json
 from synmod.data.validate import problems
-from synmod.errors import DataError
+from synmod.errors import DataError, SchemaTooComplex
 from synmod.leaves.frozen import Json, frozen
 from synmod.lm.kinds import kind_of, wanted_kinds
 
@@ -87,7 +87,10 @@ def _strict(text: str) -> tuple[Json, str | None]:
 
 def _judged(json: Json, schema: Schema) -> Read:
     """Validate a value."""
-    found = problems(schema, json, limit=MOST_ERRORS)
+    try:
+        found = problems(schema, json, limit=MOST_ERRORS)
+    except SchemaTooComplex as error:  # the reply, not the schema, is what costs too much
+        return Read(None, Fault("schema", (("", str(error)),)))
     if not found:
         return Read(json, None)
     return Read(None, Fault("schema", tuple((p.pointer, f"wanted {p.wanted}, got {p.got}") for p in found)))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from synmod.errors import ModelError, ModelTimeout
+from synmod.errors import ModelError
 from synmod.leaves import aio
 from synmod.lm.call import Below, ModelCall
-from synmod.lm.failing import was_sent
+from synmod.lm.failing import may_pass
 from synmod.lm.records import LMReply, LMRequest
 from synmod.lm.timing import seconds_left
 
@@ -33,8 +33,7 @@ async def retried(below: Below, call: ModelCall, request: LMRequest) -> LMReply:
             return await below(call, request)
         except ModelError as error:
             failure = error
-        spent = call.requests >= call.model.attempts or not was_sent(failure)
-        if not failure.transient or spent or (isinstance(failure, ModelTimeout) and _is_over(call)):
+        if not may_pass(failure) or call.requests >= call.model.attempts:
             raise failure
         await _wait(call, failure, failures)
         failures += 1
@@ -52,12 +51,6 @@ async def _wait(call: ModelCall, failure: ModelError, failures: int) -> None:
     began = call.clock.now()
     await (call.clock.sleep(seconds) if call.model.backoff else aio.checkpoint())
     call.waited_s = call.clock.now() - began
-
-
-def _is_over(call: ModelCall) -> bool:
-    """Whether the call has no time left."""
-    left = seconds_left(call)
-    return left is not None and left <= 0
 
 
 def _too_long(call: ModelCall, seconds: float) -> str:

@@ -6,7 +6,7 @@ from synmod.errors import ModelError
 from synmod.lm.call import ModelCall
 from synmod.lm.failing import was_sent
 from synmod.lm.records import Attempt, LMReply, LMRequest
-from synmod.lm.timing import bounded
+from synmod.lm.timing import bounded, seconds_left
 
 __all__ = ["send"]
 
@@ -25,7 +25,10 @@ async def send(call: ModelCall, request: LMRequest) -> LMReply:
     began = call.clock.now()
     try:
         sent = adapter.send(request)
-        reply = sent if isinstance(sent, LMReply) else await bounded(call, sent)
+        if isinstance(sent, LMReply):
+            reply = sent
+        else:
+            reply = await bounded(call, sent, seconds_left(call), call.model.settings.attempt_timeout_s)
     except ModelError as error:
         if was_sent(error):
             said = call.model.scrub(f"{type(error).__name__}: {error}")

@@ -30,8 +30,8 @@ def stacked(*layers: Layer, adapter: Below) -> Below:
 
 send_through = stacked(
     reported,  # fallback goes above it
-    checked,
     in_time,
+    checked,
     readable,  # cache and single flight go above it
     retried,
     within_budget,  # breaker and limits go above it

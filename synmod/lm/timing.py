@@ -12,6 +12,7 @@ from typing import TypeVar
 from synmod.errors import ModelTimeout
 from synmod.leaves import aio
 from synmod.lm.call import Below, ModelCall
+from synmod.lm.failing import ending
 from synmod.lm.records import LMReply, LMRequest
 from synmod.scope import check_deadline
 
@@ -31,14 +32,19 @@ async def in_time(below: Below, call: ModelCall, request: LMRequest) -> LMReply:
     return await below(call, request)
 
 
-async def bounded(call: ModelCall, waiting: Awaitable[T]) -> T:
-    """Wait for one attempt, for as long as the call and the attempt may take.
+async def bounded(call: ModelCall, waiting: Awaitable[T], left: float | None, attempt: float | None = None) -> T:
+    """Wait for the adapter, for as long as the call and the attempt may take.
+
+    Args:
+        call: The call.
+        waiting: What to wait for.
+        left: Seconds that the call has left, None for no limit.
+        attempt: Seconds that this attempt has, None for no limit.
 
     Raises:
         ModelTimeout: `timeout_s` or `attempt_timeout_s` is over.
         DeadlineExceeded: An enclosing `sm.deadline` is over.
     """
-    left, attempt = seconds_left(call), call.model.settings.attempt_timeout_s
     limits = [limit for limit in (left, attempt) if limit is not None]
     if not limits:
         return await waiting
@@ -48,7 +54,7 @@ async def bounded(call: ModelCall, waiting: Awaitable[T]) -> T:
     check_deadline(call.frame or "", call.ambient)
     if attempt is not None and attempt == min(limits):
         raise ModelTimeout(f"no reply within attempt_timeout_s={attempt:g}")
-    raise ModelTimeout(f"no reply within timeout_s={call.timeout_s:g}")
+    raise ending(ModelTimeout(f"no reply within timeout_s={call.timeout_s:g}"))
 
 
 def seconds_left(call: ModelCall) -> float | None:

@@ -7,7 +7,6 @@ from typing import Any, NoReturn
 
 from synmod.errors import UnboundModelError
 from synmod.leaves.frozen import Json
-from synmod.lm.failing import unsent
 from synmod.lm.model import LanguageModel
 from synmod.lm.records import LMRequest
 
@@ -31,7 +30,7 @@ class _NoConnection:
         Raises:
             UnboundModelError: Always.
         """
-        raise unsent(UnboundModelError(self._said))
+        raise UnboundModelError(self._said)
 
     async def send(self, request: LMRequest) -> NoReturn:
         """Refuse, for one who does not ask first."""

@@ -10,7 +10,6 @@ from typing import Any, Final
 from synmod.errors import ModelError, UnavailableError
 from synmod.leaves import aio
 from synmod.leaves.frozen import thaw
-from synmod.lm.failing import unsent
 from synmod.lm.keys import find_key, missing_key
 from synmod.lm.messages import Message
 from synmod.lm.providers.client import EXCHANGE, Exchange, client_for, leave_loop
@@ -56,16 +55,23 @@ class LiteLLMAdapter:
             AuthError: There is no key where one is needed.
         """
         if aio.backend() == "trio":
-            raise unsent(UnavailableError("litellm needs asyncio, and trio runs this code."))
+            raise UnavailableError("litellm needs asyncio, and trio runs this code.")
         missing = missing_key(self._settings) if self._route.base is None else None
         if missing is not None:
-            raise unsent(missing)
+            raise missing
+
+    async def prepare(self, request: LMRequest) -> None:
+        """Import litellm, and refuse what it knows that the model does not take.
+
+        Raises:
+            UnavailableError: litellm is not there.
+            RequestError: A parameter that the model is known not to take.
+        """
+        check_params(await open_door(), self._route, request)
 
     async def send(self, request: LMRequest) -> LMReply:
         """Send one request."""
-        litellm = await open_door()
-        check_params(litellm, self._route, request)
-        outcome = await self._exchanged(litellm, request)
+        outcome = await self._exchanged(await open_door(), request)
         if isinstance(outcome, LMReply):
             return outcome
         # Raised here, so that neither the original nor a frame that knows the key hangs on it.

@@ -21,7 +21,6 @@ from typing import Any, Final
 
 from synmod.errors import UnavailableError
 from synmod.leaves import aio
-from synmod.lm.failing import unsent
 
 __all__ = ["open_door", "quiet", "tls"]
 
@@ -50,7 +49,7 @@ class _Door:
         if self.litellm is None:
             await self._begin().wait()
         if self.litellm is None:
-            raise unsent(UnavailableError(self._failure))
+            raise UnavailableError(self._failure)
         return self.litellm
 
     def _begin(self) -> aio.Signal:

@@ -9,7 +9,6 @@ from typing import Any, Final
 from synmod.data.text import dump_json
 from synmod.errors import RequestError
 from synmod.leaves.frozen import Json, thaw
-from synmod.lm.failing import unsent
 from synmod.lm.messages import Message, message
 from synmod.lm.providers.route import Route
 from synmod.lm.providers.strict import is_strict
@@ -61,7 +60,7 @@ def check_params(litellm: Any, route: Route, request: LMRequest) -> None:
     takes_top_k = route.model.partition("/")[0] not in _WITHOUT_TOP_K
     wrong = [name for name in request.params if name not in known and not (name == _UNLISTED and takes_top_k)]
     if wrong:
-        raise unsent(RequestError(f"this model does not take {', '.join(wrong)}; leave it out of the parameters."))
+        raise RequestError(f"this model does not take {', '.join(wrong)}; leave it out of the parameters.")
 
 
 def _supported(litellm: Any, route: Route) -> Sequence[str] | None:
