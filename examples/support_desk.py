@@ -106,10 +106,11 @@ shipping: parcel, order, orders, delivery, deliver, delivered, courier, driver, 
 shipping: arrived, lost, moved, adress, address is, redirected, supposed to come, chairs, neighbours
 shipping: paket, zoll, versand, lieferung, angekommen, pedido, repartidor, paquete, recoger, tienda
 technical: app, error, update, closes, crash, crashes, upload, file, export, button, firefox, chrome, print, printing
-technical: api, timeouts, sync, calendar, notifications, phone, freeze, computer, search, page, settings, theme, shortcut
+technical: api, timeouts, sync, calendar, notifications, phone, freeze, computer, search, page, settings, theme
 technical: stürzt, version, drucken, tabelle, schrift, página, sistema, blanco, guardar, borra, not work, worked
 account: account, accounts, password, login, log in, logged in, sign-in, locked, unlock, reset, team, colleague, users
-account: email address, invite, admin, rights, delete my, merge, konto, passwort, e-mail-adresse, profil, gehackt, sperren
+account: email address, invite, admin, rights, delete my, merge, konto, passwort, e-mail-adresse, profil, gehackt
+account: sperren
 account: cuenta, contraseña, entrar, perfil, idioma
 feedback: thank you, wonderful, wish, would be great, beautiful, liked, love, suggestion, friendly, stars, honestly
 feedback: slower, survey, mad, let us, widget, why is there no, lob, geholfen, fände, gut, enttäuscht, früher

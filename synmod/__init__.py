@@ -109,25 +109,24 @@ from synmod.scope import (
     track_rewards,
     track_usage,
 )
+
+# public, but kept out of `__all__`: a star import must not hide these words
+from synmod.tree import All as All
+from synmod.tree import Any as Any
 from synmod.tree import (
-    All,  # noqa: F401  # public, but kept out of `__all__`: a star import must not hide the word
-    Any,  # noqa: F401  # likewise
     Everything,
     GraphDef,
     Intermediate,
     Memory,
     NodeDef,
     NodeRef,
-    Not,  # noqa: F401  # likewise
     Nothing,
     OfType,
     OptState,
     Param,
-    Path,  # noqa: F401  # likewise
     PathContains,
     PathIn,
     RefMap,
-    Schema,  # noqa: F401  # likewise
     Stat,
     State,
     Trainable,
@@ -152,6 +151,9 @@ from synmod.tree import (
     using,
     variables,
 )
+from synmod.tree import Not as Not
+from synmod.tree import Path as Path
+from synmod.tree import Schema as Schema
 
 if TYPE_CHECKING:
     from synmod.blocks import Thinking

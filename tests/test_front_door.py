@@ -51,7 +51,7 @@ def test_every_error_of_the_tree_is_exported():
 def test_a_misspelt_name_is_guessed():
     """An AttributeError with 'Did you mean'."""
     with pytest.raises(AttributeError, match="Did you mean 'Generator'"):
-        sm.Generater  # noqa: B018
+        sm.Generater
 
 
 def parameters_of(thing):

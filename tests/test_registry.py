@@ -131,7 +131,7 @@ def test_only_classes_of_known_kinds():
     class Fault(Exception):
         pass
 
-    old_style = namedtuple("old_style", "a b")  # noqa: PYI024
+    old_style = namedtuple("old_style", "a b")
 
     class Colour(enum.IntEnum):
         RED = 1

@@ -75,7 +75,7 @@ class AsyncioGroup:
         await child
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
-        """Forget a child, in the turn after its end: what fails in one turn is told together. Wake the block at last."""
+        """Forget a child, in the turn after its end: what fails in one turn is told together; then wake the block."""
         self._children.discard(task)
         error = None if task.cancelled() else task.exception()
         if isinstance(error, Exception):

@@ -10,7 +10,8 @@ from .kind import backend
 
 T = TypeVar("T")
 
-_NO_LOOP = ("no running event loop", "no current event loop", "must be called from async context")  # asyncio's and trio's words
+# The words of asyncio and trio.
+_NO_LOOP = ("no running event loop", "no current event loop", "must be called from async context")
 
 
 class Suspended(Exception):
