@@ -7,6 +7,7 @@ from typing import Any
 
 from synmod.errors import GraphError
 from synmod.flow.nest import is_leaf, map_leaves
+from synmod.flow.record import FlowGraph, SymbolRef
 from synmod.lm import LanguageModel
 from synmod.module.config import get_config
 from synmod.module.module import Module
@@ -157,7 +158,23 @@ def _compared(made: Blueprint) -> Any:
         "labels": [made.name, made.description, made.trainable],
         "built": made.built,
         "build": dict(made.build_config or {}),
-        "flow": made.flow,
+        "flow": None if made.flow is None else _flow_compared(made.flow),
+    }
+
+
+def _flow_compared(flow: FlowGraph) -> Any:
+    """What of a program's graph counts: schemas, labels and wiring, symbols by number."""
+
+    def plain(nest: Any) -> Any:
+        return map_leaves(lambda x: ("symbol", x.index) if isinstance(x, SymbolRef) else x, nest)
+
+    return {
+        "symbols": [(symbol.schema, symbol.name, symbol.optional) for symbol in flow.symbols],
+        "inputs": plain(flow.inputs),
+        "outputs": plain(flow.outputs),
+        "steps": [
+            (step.node, step.op, plain(step.args), plain(dict(step.kwargs)), plain(step.gives)) for step in flow.steps
+        ],
     }
 
 
