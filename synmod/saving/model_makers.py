@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from synmod.errors import ArgumentError, SynmodError
 from synmod.leaves.suggest import did_you_mean
 from synmod.lm import LanguageModel, UnboundLanguageModel, model_from
-from synmod.saving.faults import load_fault
+from synmod.saving.faults import load_fault, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["made_model", "supplied_models"]
 
+_SHOWN = 100
 _ANY_MODEL = "unbound/model"
 """The model string of a model of which the file holds nothing but the name."""
 
@@ -45,13 +46,14 @@ def supplied_models(given: Any, names: Mapping[str, Json]) -> dict[str, Language
             "model string, or one of these for all."
         )
     bases = {name.partition("#")[0] for name in names}
+    known = list(names)[:_SHOWN]
     models: dict[str, LanguageModel] = {}
     for name, model in given.items():
         if name not in names and name not in bases:
             raise load_fault(
                 ("language_models",),
-                f"no language model of this file is named {name!r}.{did_you_mean(name, names)} "
-                f"The file has {', '.join(map(repr, names)) or 'none'}.",
+                f"no language model of this file is named {name!r}.{did_you_mean(name, known)} "
+                f"The file has {', '.join(map(shown, known)) or 'none'}.",
             )
         models[name] = model_from(model, f"language_models[{name!r}]")
     return {name: models[key] for name in names if (key := _key(name, models)) is not None}

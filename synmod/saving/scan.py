@@ -34,7 +34,11 @@ def measure(data: bytes, max_values: int) -> Measures:
 
     For a text that is no JSON the numbers are only plausible: the parser refuses it afterwards.
     """
-    outside = _outside_strings(data)
+    plain = _without_escapes(data)
+    texts = plain.count(b'"') // 2
+    if texts > 2 * max_values:  # each text is a value, or the key of one
+        return Measures(0, (texts + 1) // 2, balanced=True)
+    outside = _outside_strings(plain)
     opened = outside.count(b"[") + outside.count(b"{")
     empty = outside.count(b"[]") + outside.count(b"{}")
     values = max(1 + outside.count(b",") + opened - empty, opened)
@@ -47,10 +51,13 @@ def measure(data: bytes, max_values: int) -> Measures:
     return Measures(max(depths, default=0), values, balanced=True)
 
 
-def _outside_strings(data: bytes) -> bytes:
+def _without_escapes(data: bytes) -> bytes:
+    """Take out what could be taken for the end of a text: backslash pairs, then quotes after a single backslash."""
+    return data.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in data else data
+
+
+def _outside_strings(plain: bytes) -> bytes:
     """Leave brackets and commas outside strings, and a mark where a scalar is."""
-    # Escapes go first: a backslash pair is text, and so is the quote after a single backslash.
-    plain = data.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in data else data
     outline = plain.translate(_OUTLINE, _SPACE)
     parts: list[bytes] = []
     inside = 0

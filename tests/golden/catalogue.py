@@ -1,0 +1,163 @@
+"""The programs behind the golden files: each is saved by every release, and loads for ever.
+
+`python -m tests.golden.rewrite` writes the files of the present format and what the programs answer on the embedded
+model. Until the first published release format 1 may grow; then its files are never touched again.
+"""
+
+import synmod as sm
+from synmod.program.sequential import Sequential
+
+PACKAGE = "golden"
+
+
+@sm.register(PACKAGE)
+class Ticket(sm.DataModel):
+    """What a customer writes."""
+
+    text: str = sm.Field(description="the message of the customer")
+
+
+@sm.register(PACKAGE)
+class Verdict(sm.DataModel):
+    """What is decided."""
+
+    label: str = sm.Field(description="one word")
+    urgent: bool = False
+
+
+@sm.register(PACKAGE)
+def shout(inputs):
+    """A function that a config refers to."""
+    return Ticket(text=inputs["text"].upper())
+
+
+@sm.register(PACKAGE)
+class Triage(sm.Module):
+    """A class of a user: children, Variables and state made in `build`."""
+
+    def __init__(self, style="brief", *rest, **options):
+        super().__init__()
+        self.style = style
+        self.decide = sm.Decision(["billing", "technical"], question="Which desk?", language_model="embedded/nearest")
+        self.seen = self.add_variable(0, name="seen", type=sm.Stat)
+
+    async def build(self, inputs):
+        self.fields = list(inputs.keys())
+        self.log = self.add_variable(initializer=[], name="log", type=sm.Memory, description="What came in.")
+
+    async def call(self, inputs: Ticket):
+        return await self.decide(inputs)
+
+
+def model(**defaults):
+    """The embedded model: no key, no network, the same answer everywhere."""
+    return sm.LanguageModel("embedded/nearest", **defaults)
+
+
+def examples(*pairs):
+    return [{"inputs": {"text": text}, "outputs": {"label": label, "urgent": urgent}} for text, label, urgent in pairs]
+
+
+def verdict(**options):
+    shown = examples(("my invoice is wrong", "billing", True), ("the app crashes", "technical", False))
+    return sm.Generator(Verdict, language_model=model(), instructions="Sort the tickets.", examples=shown, **options)
+
+
+async def functional():
+    """A functional program: operators, masks, a shared module, an optional Input, nested outputs."""
+    ticket, hint = sm.Input(Ticket, name="ticket"), sm.Input(Ticket, name="hint", optional=True)
+    write = verdict(name="write")
+    first = await write(ticket)
+    second = await write((ticket | hint).prefix("my"))
+    both = (first + second).out_mask(["urgent*"])
+    shared = await sm.Lambda(shout, output=Ticket)(ticket)
+    return sm.Program(
+        inputs={"ticket": ticket, "hint": hint},
+        outputs=[both, (shared, first ^ hint), sm.ops.factorize(first & second)],
+        name="functional",
+        description="Every kind of step.",
+    )
+
+
+async def built():
+    module = Triage("long", 1, 2, odd={"k": None})
+    await sm.build(module, Ticket)
+    module.log.assign(["a"])
+    module.trainable = False
+    return module
+
+
+def shared_and_cyclic():
+    """Shared nodes and Variables, a cycle, surgery, a model of two names, labels that were changed."""
+    prompt = sm.Param("shared prompt", tag="prompt")
+    one, other = Triage("a"), Triage("b")
+    one.partner, other.partner = other, one
+    one.prompt = other.prompt = prompt
+    del other.seen
+    other.name, other.description = "second", "The other one."
+    one.models = [sm.LanguageModel("openai/gpt-4o-mini", temperature=0), sm.LanguageModel("openai/gpt-4o-mini")]
+    one.judge = sm.LanguageModel("openai/house", name="judge", api_base="http://localhost:1/v1")
+    return one
+
+
+def odd_data():
+    """Keys and characters that mean something elsewhere, and containers beyond JSON."""
+    module = sm.Generator(Verdict, language_model=model())
+    odd = {
+        "": {"type": "synmod>Program", "class_name": "x", "lc": 1, "$ref": "#", "__proto__": {}, "node": 0},
+        "a/b~c#d": "\u0000\u0085\u2028\u202eé日本\U0001f600",
+        "numbers": [1, 1.0, -0.0, 10**40, 1e-300, True, None],
+    }
+    module.odd = odd
+    module.held = (1, {2: "two", "2": {3, 1, 2}}, frozenset("ab"))
+    module.state = sm.Memory(odd, schema={})
+    module.all = [kind([1], name="n") for kind in (sm.Variable, sm.Param, sm.Stat, sm.OptState, sm.Intermediate)]
+    module.schemas = [Ticket, Ticket(text="x"), {"k": (Verdict, shout, ValueError, sm.AuthError, sm.Score.P50)}]
+    return module
+
+
+TICKET = Ticket(text="the invoice has a wrong sum")
+
+CATALOGUE = {
+    "and": (lambda: sm.And(), [TICKET, Verdict(label="x")]),
+    "chain_of_thought": (lambda: sm.ChainOfThought(Verdict, language_model=model()), [TICKET]),
+    "concat": (lambda: sm.Concat(), [TICKET, Verdict(label="x")]),
+    "constant": (lambda: sm.Constant({"style": "brief"}), [TICKET]),
+    "decision": (lambda: sm.Decision({"a": "first", "b c": "second"}, language_model=model()), [TICKET]),
+    "factorize": (lambda: sm.Factorize({"text": "texts"}), [TICKET + TICKET]),
+    "functional": (functional, [{"ticket": TICKET, "hint": None}]),
+    "generator": (verdict, [TICKET]),
+    "generator_unbound": (lambda: sm.Generator(schema=Verdict.get_schema(), temperature=0.5), None),
+    "identity": (lambda: sm.Identity(), [TICKET]),
+    "in_mask": (lambda: sm.InMask(["label"]), [Verdict(label="x")]),
+    "lambda": (lambda: sm.Lambda(shout, output=Ticket), [TICKET]),
+    "not": (lambda: sm.blocks.Not(), [TICKET]),
+    "odd_data": (odd_data, [TICKET]),
+    "or": (lambda: sm.Or(), [TICKET, None]),
+    "out_mask": (lambda: sm.OutMask("urgent"), [Verdict(label="x")]),
+    "parallel": (lambda: sm.Parallel(verdict(), sm.Identity(), merge="and"), [TICKET]),
+    "prefix": (lambda: sm.Prefix("my"), [TICKET]),
+    "roots": (lambda: {"draft": verdict(), "verify": [sm.Identity(), Triage()]}, None),
+    "sequential": (lambda: Sequential([Ticket, verdict(), sm.OutMask("urgent"), shout_member]), None),
+    "shared_and_cyclic": (shared_and_cyclic, None),
+    "suffix": (lambda: sm.Suffix("s"), [TICKET]),
+    "user_built": (built, [TICKET]),
+    "user_unbuilt": (Triage, [TICKET]),
+    "xor": (lambda: sm.Xor(), [TICKET, None]),
+}
+"""Name -> what makes the program, and the inputs that its recorded outputs belong to (None: it is not run)."""
+
+
+@sm.register(PACKAGE)
+def shout_member(inputs) -> Ticket:
+    """A plain member of a Sequential."""
+    return Ticket(text=inputs["label"].upper())
+
+
+def plain(nest):
+    """Outputs as JSON: data by its JSON, tuples as lists."""
+    if isinstance(nest, list | tuple):
+        return [plain(each) for each in nest]
+    if isinstance(nest, dict):
+        return {key: plain(each) for key, each in nest.items()}
+    return None if nest is None else nest.get_json()
