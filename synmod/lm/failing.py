@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 from synmod.errors import BadReplyError, ModelError
 from synmod.lm.call import ModelCall
 
-__all__ = ["complete", "ending", "may_pass", "shortened", "unsent", "was_sent"]
+__all__ = ["complete", "ending", "may_pass", "say_more", "shortened", "unsent", "was_sent"]
 
 E = TypeVar("E", bound=ModelError)
 
@@ -19,7 +19,7 @@ def complete(error: ModelError, call: ModelCall) -> None:
 
     An adapter knows only what went wrong. What it said is kept aside, so that an error raised twice reads well twice.
     """
-    said = call.model.scrub(vars(error).setdefault("_said", str(error)))
+    said = vars(error).setdefault("_said", str(error)) + vars(error).pop("_more", "")
     error.model = call.model.model
     error.attempts = call.requests
     error.elapsed_s = call.elapsed_s
@@ -28,8 +28,14 @@ def complete(error: ModelError, call: ModelCall) -> None:
     error.provider_message = shortened(call.model.scrub(error.provider_message))
     if isinstance(error, BadReplyError):
         error.text = call.model.scrub(error.text)
+        error.errors = tuple((pointer, call.model.scrub(fault)) for pointer, fault in error.errors)
     module = "" if call.frame is None else f"module: {call.path or call.frame.name}   "
-    error.args = (f"{error.model}: {said}\n  {module}requests sent: {call.requests}",)
+    error.args = (f"{error.model}: {call.model.scrub(said)}\n  {module}requests sent: {call.requests}",)
+
+
+def say_more(error: ModelError, text: str) -> None:
+    """Add a line to what an error tells when it leaves."""
+    vars(error)["_more"] = f"\n  {text}"
 
 
 def unsent(error: E) -> E:

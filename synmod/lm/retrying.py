@@ -8,7 +8,7 @@ from typing import Final
 from synmod.errors import ModelError
 from synmod.leaves import aio
 from synmod.lm.call import Below, ModelCall
-from synmod.lm.failing import may_pass
+from synmod.lm.failing import may_pass, say_more
 from synmod.lm.records import LMReply, LMRequest
 from synmod.lm.timing import seconds_left
 
@@ -46,7 +46,7 @@ async def _wait(call: ModelCall, failure: ModelError, failures: int) -> None:
         seconds = _DICE.uniform(0.0, min(LONGEST_JITTER_S, FIRST_WAIT_S * 2**failures))
     too_long = _too_long(call, seconds)
     if too_long:
-        vars(failure)["_said"] = f"{failure}\n  {too_long}"
+        say_more(failure, too_long)
         raise failure
     began = call.clock.now()
     await (call.clock.sleep(seconds) if call.model.backoff else aio.checkpoint())

@@ -41,7 +41,8 @@ async def within_budget(below: Below, call: ModelCall, request: LMRequest) -> LM
 
 async def _reserved(call: ModelCall, request: LMRequest, cost_is_limited: bool) -> Reservation:
     """Reserve what a request may use; a request that goes on with a counted call is no further call."""
-    prompt, completion = estimate_tokens(request.messages), request.params.get("max_tokens") or 0
+    prompt, most = estimate_tokens(request.messages), request.params.get("max_tokens")
+    completion = most if isinstance(most, int) else 0
     cost = 0.0
     if cost_is_limited:
         price = await call.model.price.find()

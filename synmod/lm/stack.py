@@ -1,7 +1,7 @@
 """The order of the layers of a model call, outside in. Everything that guards a call stands here, once.
 
 The full order is: fallback, events, `timeout_s`, cache and single flight, repair, retry, breaker, limits, budget,
-adapter. The layers named in lower case below are those that exist; a new one is put into its place in this list.
+adapter. Where a layer is still to come, a comment in the list below keeps its place.
 """
 
 from __future__ import annotations
@@ -29,11 +29,14 @@ def stacked(*layers: Layer, adapter: Below) -> Below:
 
 
 send_through = stacked(
-    reported,  # fallback goes above it
+    # place of fallback
+    reported,
     in_time,
     checked,
-    readable,  # cache and single flight go above it
+    # place of cache and single flight
+    readable,
     retried,
-    within_budget,  # breaker and limits go above it
+    # place of breaker and limits
+    within_budget,
     adapter=send,
 )

@@ -12,7 +12,7 @@ from synmod.leaves import aio
 from synmod.leaves.frozen import thaw
 from synmod.lm.keys import find_key, missing_key
 from synmod.lm.messages import Message
-from synmod.lm.providers.client import EXCHANGE, Exchange, client_for, leave_loop
+from synmod.lm.providers.client import Exchange, client_for, exchanging, leave_loop
 from synmod.lm.providers.door import open_door, quiet
 from synmod.lm.providers.errors import as_model_error, explained
 from synmod.lm.providers.reply import reply_from
@@ -96,15 +96,12 @@ class LiteLLMAdapter:
             self.handed_out.append(key)
         arguments = await self._arguments(litellm, request, key)
         exchange = Exchange(key or _NO_KEY, self._settings.headers, to_base=self._route.base is not None)
-        token = EXCHANGE.set(exchange)
         try:
-            with quiet():
+            with exchanging(exchange), quiet():
                 response = await litellm.acompletion(**arguments)
         except Exception as error:  # noqa: BLE001  # a provider's door: what it raises becomes ours
             failure = as_model_error(error, exchange.heard)
             return explained(failure, litellm, self._route, asked_for_schema="response_format" in arguments)
-        finally:
-            EXCHANGE.reset(token)
         return reply_from(response, request, exchange.heard)
 
     async def _arguments(self, litellm: Any, request: LMRequest, key: str | None) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakSet
@@ -16,8 +17,9 @@ from weakref import WeakKeyDictionary, WeakSet
 from synmod.lm.providers.closing import close_leftovers
 from synmod.lm.providers.door import tls
 from synmod.lm.providers.errors import Heard
+from synmod.scope.ambient import reset
 
-__all__ = ["EXCHANGE", "Exchange", "client_for", "leave_loop"]
+__all__ = ["Exchange", "client_for", "exchanging", "leave_loop"]
 
 _ORDINARY: Final = frozenset({
     "accept", "accept-encoding", "authorization", "connection", "content-length", "content-type", "host",
@@ -43,7 +45,17 @@ class Exchange:
         self.heard = Heard(None, {})
 
 
-EXCHANGE: ContextVar[Exchange | None] = ContextVar("synmod_lm_exchange", default=None)
+_EXCHANGE: Final[ContextVar[Exchange | None]] = ContextVar("synmod_lm_exchange", default=None)
+
+
+@contextmanager
+def exchanging(exchange: Exchange) -> Generator[None]:
+    """Let the request that is sent in a block be this one."""
+    token = _EXCHANGE.set(exchange)
+    try:
+        yield
+    finally:
+        reset(_EXCHANGE, token)
 
 
 class _LoopClient:
@@ -85,12 +97,20 @@ async def client_for(user: object, base: str | None) -> Any:
     with _OPENING:
         known = _BY_LOOP.get(loop)
         made = known or _LoopClient()
-        _BY_LOOP[loop] = made
+        if known is None:
+            _forget_closed_loops()
+            _BY_LOOP[loop] = made
         made.users.add(user)
     if known is None:
         made.closing = _until_the_loop_ends(made)
         await anext(made.closing)  # from here on the loop knows the generator, and closes it at its end
     return made.speaking_to(base)
+
+
+def _forget_closed_loops() -> None:
+    """Drop the clients of loops that were closed without shutting down their generators; the lock is held."""
+    for loop in [loop for loop in _BY_LOOP if loop.is_closed()]:
+        del _BY_LOOP[loop]
 
 
 async def leave_loop(user: object) -> None:
@@ -119,7 +139,7 @@ async def _until_the_loop_ends(made: _LoopClient) -> AsyncGenerator[None, None]:
 
 async def _send(request: Any) -> None:
     """Put the headers of this exchange on a request; a server of the caller's sees nothing of the environment."""
-    exchange = EXCHANGE.get()
+    exchange = _EXCHANGE.get()
     if exchange is None:
         raise RuntimeError("a request without an exchange has no key of its own")
     if exchange.to_base:
@@ -134,6 +154,6 @@ async def _send(request: Any) -> None:
 
 async def _hear(response: Any) -> None:
     """Keep the status and the headers of an answer."""
-    exchange = EXCHANGE.get()
+    exchange = _EXCHANGE.get()
     if exchange is not None:
         exchange.heard = Heard(response.status_code, {name.lower(): value for name, value in response.headers.items()})

@@ -18,8 +18,8 @@ async def close_leftovers() -> None:
         await worker.stop()
     litellm: Any = sys.modules.get("litellm")
     kept: Any = getattr(getattr(litellm, "in_memory_llm_clients_cache", None), "cache_dict", {})
-    for key in [key for key in kept if str(key).endswith(str(id(loop)))]:
-        client = kept.pop(key)
+    for key in [key for key in list(kept) if str(key).endswith(f"-{id(loop)}")]:
+        client = kept.pop(key, None)
         close = getattr(client, "aclose", None) or getattr(client, "close", None)
         if close is not None:
             closing = close()

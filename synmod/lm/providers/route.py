@@ -40,7 +40,7 @@ def route_for(settings: Settings, *, native: bool) -> Route:
     provider, _, name = settings.model.partition("/")
     base = settings.api_base or LOCAL.get(provider)
     if native and provider != "openai":
-        return Route(settings.model, settings.api_base, own_client=False)
+        return Route(settings.model, base, own_client=False)
     if base is not None or provider == "openai":
         return Route(f"openai/{name}", base, own_client=True)
     return Route(settings.model, None, own_client=False)
