@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pydantic import BaseModel, RootModel
+from pydantic import BaseModel
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic_core import PydanticSerializationError
 
@@ -133,5 +133,5 @@ def _must_check(cls: type[BaseModel]) -> bool:
         has_own_serializer(cls)
         or config.get("extra") == "allow"
         or not config.get("validate_assignment")
-        or issubclass(cls, RootModel)
+        or cls.__pydantic_root_model__  # to name `RootModel` would build that class with every `import synmod`
     )

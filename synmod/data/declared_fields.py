@@ -32,6 +32,8 @@ def refuse_unsound_fields(cls: type[BaseModel], schema: Mapping[str, Any]) -> No
             raise SchemaError(f"{owner}.{name}: {fault}")
     for model in _models(cls):
         for name, info in model.model_fields.items():
+            if model.model_config.get("validate_by_alias") is False and info.alias not in {None, name}:
+                raise SchemaError(f"{model.__name__}.{name}: it is written by its alias: let it be read by it too.")
             if any(isinstance(part, type) and issubclass(part, _SECRETS) for part in _within(info.annotation)):
                 raise SchemaError(f"{model.__name__}.{name}: a secret is written as stars: keep it out of the data.")
     _refuse_unsound_defaults(cls, schema)

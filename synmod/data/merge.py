@@ -178,13 +178,14 @@ def any_of(schemas: Iterable[Any]) -> Any:
     if len(distinct) == 1:
         return next(iter(distinct.values()))
     arms: list[Any] = []
-    bare: list[Any] = []
+    known: dict[int, list[Any]] = {}
     for schema in distinct.values():
         for arm in schema["anyOf"] if is_object(schema) and schema.keys() == {"anyOf"} else (schema,):
             demands = without_annotations(arm)
-            if not any(json_equal(demands, known) for known in bare):
+            alike = known.setdefault(hash(demands), [])
+            if not any(json_equal(demands, other) for other in alike):
                 arms.append(arm)
-                bare.append(demands)
+                alike.append(demands)
     return arms[0] if len(arms) == 1 else frozen_dict({"anyOf": frozen_list(arms)})
 
 

@@ -8,11 +8,13 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from synmod.data.declare import schema_of
 from synmod.data.factorize import Factorize
+from synmod.data.mask_patterns import patterns_of
 from synmod.data.mask_tree import Fate
 from synmod.data.masks import Mask
 from synmod.data.plans import Absent, Everything, OnlyOne, Operands, Plan, Whatever
 from synmod.data.rename import Rename, checked_prefix, checked_suffix
 from synmod.data.schema import Schema
+from synmod.errors import ArgumentError
 
 Kwargs: TypeAlias = Mapping[str, Any]
 """Keyword arguments of an operation; JSON, so that a file can hold them."""
@@ -24,10 +26,14 @@ class Operation(NamedTuple):
     Attributes:
         name: Its name in `sm.ops`.
         make: Makes a plan of the operands' schemas (None for None) and the keyword arguments.
+        keywords: Keyword arguments it may have.
+        one: Whether it takes one operand; otherwise two or more.
     """
 
     name: str
     make: Callable[[Operands, Kwargs], Plan]
+    keywords: frozenset[str] = frozenset()
+    one: bool = False
 
     def plan(self, args: Sequence[Any], kwargs: Kwargs | None = None) -> Plan:
         """Plan the operation on operands given by their schemas, None, or constants with a schema.
@@ -35,9 +41,14 @@ class Operation(NamedTuple):
         Raises:
             DataError: An operand that must be there is None, or a name cannot be.
             SchemaError: A pattern of a mask, or a name, matches nothing.
+            ArgumentError: Too many or too few operands, or keyword arguments that the operation does not have.
         """
-        schemas = tuple(x if x is None or isinstance(x, Schema) else schema_of(x) for x in args)
-        return self.make(schemas, kwargs or {})
+        given = kwargs or {}
+        if (len(args) == 1) != self.one or not args:
+            raise ArgumentError(f"{self.name} takes {'one operand' if self.one else 'two or more'}, got {len(args)}.")
+        if not given.keys() <= self.keywords:
+            raise ArgumentError(f"{self.name} takes {sorted(self.keywords)}, got {sorted(given)}.")
+        return self.make(tuple(x if x is None or isinstance(x, Schema) else schema_of(x) for x in args), given)
 
 
 def _concat(operands: Operands, _: Kwargs) -> Plan:
@@ -61,19 +72,19 @@ def _logical_not(operands: Operands, _: Kwargs) -> Plan:
 
 
 def _in_mask(operands: Operands, kwargs: Kwargs) -> Plan:
-    return Mask(operands, kwargs["mask"], Fate.KEEP)
+    return Mask(operands, patterns_of(kwargs.get("mask")), Fate.KEEP)
 
 
 def _out_mask(operands: Operands, kwargs: Kwargs) -> Plan:
-    return Mask(operands, kwargs["mask"], Fate.DROP)
+    return Mask(operands, patterns_of(kwargs.get("mask")), Fate.DROP)
 
 
 def _prefix(operands: Operands, kwargs: Kwargs) -> Plan:
-    return Rename(operands, before=checked_prefix(kwargs["prefix"]) + "_")
+    return Rename(operands, before=checked_prefix(kwargs.get("prefix")) + "_")
 
 
 def _suffix(operands: Operands, kwargs: Kwargs) -> Plan:
-    return Rename(operands, after="_" + checked_suffix(kwargs["suffix"]))
+    return Rename(operands, after="_" + checked_suffix(kwargs.get("suffix")))
 
 
 def _factorize(operands: Operands, kwargs: Kwargs) -> Plan:
@@ -88,12 +99,12 @@ OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType(
             Operation("logical_and", _logical_and),
             Operation("logical_or", _logical_or),
             Operation("logical_xor", _logical_xor),
-            Operation("logical_not", _logical_not),
-            Operation("in_mask", _in_mask),
-            Operation("out_mask", _out_mask),
-            Operation("prefix", _prefix),
-            Operation("suffix", _suffix),
-            Operation("factorize", _factorize),
+            Operation("logical_not", _logical_not, one=True),
+            Operation("in_mask", _in_mask, frozenset({"mask"}), one=True),
+            Operation("out_mask", _out_mask, frozenset({"mask"}), one=True),
+            Operation("prefix", _prefix, frozenset({"prefix"}), one=True),
+            Operation("suffix", _suffix, frozenset({"suffix"}), one=True),
+            Operation("factorize", _factorize, frozenset({"names"}), one=True),
         )
     }
 )

@@ -11,7 +11,7 @@ from synmod.data.rooted import properties_of
 from synmod.data.text import dump_json
 from synmod.data.validate import validate
 from synmod.errors import ArgumentError, Problem, SchemaError
-from synmod.leaves.frozen import FrozenDict, frozen
+from synmod.leaves.frozen import FrozenDict, frozen, is_array, is_object
 from synmod.leaves.paths import pointer
 
 _MOST_FAULTS = 10
@@ -50,13 +50,27 @@ def _built(model: type[BaseModel], json: FrozenDict, where: str) -> BaseModel:
         # From text, so that strict classes read dates, and no frozen part gets into an instance.
         return model.model_validate_json(dump_json(json))
     except ValidationError as error:
-        _refuse(error, where)
+        _refuse(error, json, where)
 
 
-def _refuse(error: ValidationError, where: str) -> NoReturn:
+def _refuse(error: ValidationError, json: FrozenDict, where: str) -> NoReturn:
     faults = [
-        Problem(pointer(fault["loc"]), fault["msg"], f"{fault['input']!r:.200}")
+        Problem(pointer(_place(fault["loc"], json)), fault["msg"], f"{fault['input']!r:.200}")
         for fault in error.errors(include_url=False)[:_MOST_FAULTS]
     ]
-    lines = "\n".join(f"  {fault.pointer or '(root)'}: {fault.wanted}; got {fault.got}" for fault in faults)
+    lines = "\n".join(f"  {fault.pointer or 'the whole'}: {fault.wanted}; got {fault.got}" for fault in faults)
     raise SchemaError(f"{where}: the class refuses the value:\n{lines}", faults) from error
+
+
+def _place(steps: tuple[str | int, ...], json: Any) -> list[str | int]:
+    """Keep the steps that lead somewhere in the JSON: pydantic also names the alternatives it has tried."""
+    place: list[str | int] = []
+    for step in steps:
+        if is_object(json) and step in json:
+            json = json[str(step)]
+        elif is_array(json) and isinstance(step, int) and step < len(json):
+            json = json[step]
+        else:
+            continue
+        place.append(step)
+    return place

@@ -11,7 +11,7 @@ from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, is_subschem
 from synmod.data.ops import OPERATIONS
 from synmod.data.symbol import RECORDERS
 from synmod.data.validate import is_valid
-from synmod.errors import ArgumentError, DataError
+from synmod.errors import ArgumentError, DataError, SynmodError
 from tests.data.models import is_sound, schemas_with_values, symbol_of, values
 
 
@@ -273,3 +273,25 @@ def test_operands_are_never_changed():
     merged = value + Q
     assert merged["inner"] is value["inner"]
     assert value.get_json() == {"inner": {"a": 1}}
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "kwargs"),
+    [
+        ("concat", 1, {}),
+        ("concat", 0, {}),
+        ("prefix", 2, {"prefix": "p"}),
+        ("prefix", 1, {}),
+        ("prefix", 1, {"prefix": "p", "more": 1}),
+        ("suffix", 1, {"suffix": 5}),
+        ("in_mask", 1, {}),
+        ("in_mask", 1, {"mask": 5}),
+        ("in_mask", 1, {"mask": []}),
+        ("factorize", 1, {"names": ["question"]}),
+        ("logical_not", 2, {}),
+    ],
+)
+def test_plans_from_bad_files(name, operands, kwargs):
+    """A plan that a file asks for is checked like a call."""
+    with pytest.raises(SynmodError):
+        OPERATIONS[name].plan((SQ._schema,) * operands, kwargs)

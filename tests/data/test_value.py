@@ -268,3 +268,14 @@ def test_the_symbol_of_a_value():
     assert made.name == "s"
     assert JsonDataModel.__module__ == "synmod.data"
     assert synmod.JsonDataModel is JsonDataModel
+
+
+def test_the_place_of_a_class_fault():
+    """The pointer leads to the value, also where pydantic names the alternative it has tried."""
+
+    class Late(DataModel):
+        days: list[date | None]
+
+    with pytest.raises(SchemaError) as error:
+        JsonDataModel({"days": [None, "never"]}, data_model=Late)
+    assert error.value.errors[0].pointer == "/days/1"
