@@ -2,13 +2,14 @@
 
 import sys
 
-from tests.benchmarks import calls, files, generators, imports, waits, walks
+from tests.benchmarks import calls, data, files, generators, imports, waits, walks
 from tests.benchmarks.measure import table
 
 PARTS = {
     "calls": calls,
     "waits": waits,
     "walks": walks,
+    "data": data,
     "files": files,
     "imports": imports,
     "generators": generators,

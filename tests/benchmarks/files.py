@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import synmod as sm
-from tests.benchmarks.measure import paired
+from tests.benchmarks.measure import paired, wall
 
 
 class Answer(sm.DataModel):
@@ -57,12 +57,12 @@ def rows(scale=1.0):
             lambda: sm.save(program, ours),
             lambda: _dump(document, floor),
             budget=2,
-            rounds=5,
+            rounds=9,
+            clock=wall,  # the fsync waits
         )
         yield paired(
             "loading 1,000 Generators",
             lambda: sm.load(ours),
             lambda: _floor_load(ours, count),
             budget=3,
-            rounds=5,
         )

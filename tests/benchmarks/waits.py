@@ -4,7 +4,7 @@ import asyncio
 
 import synmod as sm
 from tests.benchmarks.calls import Question
-from tests.benchmarks.measure import paired
+from tests.benchmarks.measure import paired, wall
 
 SECONDS = 0.05
 
@@ -43,4 +43,5 @@ def rows(scale=1.0):
             lambda count=count: asyncio.run(_bare(count)),
             budget=budget,
             rounds=5,
+            clock=wall,
         )
