@@ -49,13 +49,14 @@ class Decoder:
     Attributes:
         nodes: What gives the node of an index.
         variables: What gives the Variable of an index.
+        language_models: The models made, or taken over from code, so far.
     """
 
     def __init__(self, plan: Plan, nodes: Callable[[int], Any], variables: Callable[[int], Any]) -> None:
         self.plan = plan
         self.nodes = nodes
         self.variables = variables
-        self._language_models: dict[str, LanguageModel] = {}
+        self.language_models: dict[str, LanguageModel] = {}
         self._readers: dict[str, Callable[[Json, Where], Any]] = {
             "json": lambda payload, _: payload,
             "node": lambda payload, _: self.nodes(payload),
@@ -114,14 +115,14 @@ class Decoder:
 
     def language_model(self, name: str) -> LanguageModel:
         """The language model of a name: the caller's, or made of its record, once."""
-        model = self._language_models.get(name)
+        model = self.language_models.get(name)
         if model is None:
             model = self.plan.supplied.get(name)
             if model is None:
                 record = self.plan.language_models[name]
                 cls = record["type"] and self.plan.resolver.find_or_none(record["type"], ())
                 model = made_model(name, record, cls, self.decode)
-            self._language_models[name] = model
+            self.language_models[name] = model
         return model
 
     def _schema(self, payload: Json, _: Where) -> Any:

@@ -138,6 +138,7 @@ class _Maker:
         self.nodes.update(match.nodes)
         self.used.update(map(id, match.nodes.values()))
         self.adopted.update(match.nodes)
+        self.decoder.language_models.update(match.language_models)
         for number, variable in match.variables.items():
             self._adopt_variable(number, variable)
         return [self.plan.nodes[number] for number in match.nodes]

@@ -11,8 +11,11 @@ from synmod.data.declare import schema_of
 from synmod.data.described import Described
 from synmod.errors import SynmodError
 from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen, json_equal
+from synmod.lm import LanguageModel
 from synmod.saving.check_terms import tree_class
 from synmod.saving.decode import Decoder, parts_of
+from synmod.saving.model_records import record_of
+from synmod.saving.problems import Problems
 from synmod.saving.scalars import NAMES, scalar_text
 from synmod.tree.containers import take_apart
 
@@ -32,6 +35,7 @@ class Match:
     Attributes:
         nodes: What would be adopted, by index.
         variables: Likewise.
+        language_models: Likewise, by saved name.
     """
 
     def __init__(
@@ -46,6 +50,7 @@ class Match:
         self.decoder = decoder
         self.nodes: dict[int, Any] = {}
         self.variables: dict[int, Any] = {}
+        self.language_models: dict[str, LanguageModel] = {}
         self._made_nodes = nodes
         self._made_variables = variables
         self._used = used
@@ -125,7 +130,7 @@ class Match:
         if kind == "data_model":
             return self._declares(payload, value)
         if kind == "language_model":
-            return value is self.decoder.language_model(payload)
+            return self._language_model(payload, value)
         if kind == "data":
             is_data = isinstance(value, Described | BaseModel) and not isinstance(value, type)
             return is_data and self._declares(payload["data_model"], value) and _same_json(payload["json"], value)
@@ -136,6 +141,19 @@ class Match:
         if kind == "enum":
             return isinstance(value, enum.Enum) and value is self.decoder.decode({kind: payload})
         return value is self.decoder.decode({kind: payload})
+
+    def _language_model(self, name: str, value: Any) -> bool:
+        """Match a model: the one of that name, or one that code made as the record says, if nobody has supplied one."""
+        known = self.decoder.language_models.get(name) or self.language_models.get(name) or self.plan.supplied.get(name)
+        if known is not None:
+            return known is value
+        record = self.plan.language_models[name]
+        if type(value) is not LanguageModel or record.get("supply") != []:
+            return False
+        if record_of(value, "", Problems(), lambda _: None) != record or value.name != name:
+            return False
+        self.language_models[name] = value
+        return True
 
     def _declares(self, index: int, value: Any) -> bool:
         """Whether a value declares the data model of an entry: a class counts as its schema."""

@@ -345,6 +345,29 @@ def test_what_constructors_made_is_adopted():
     assert again_once_more.variable.value == 2
 
 
+def test_a_model_that_code_makes_as_the_record_says_is_adopted_too():
+    """So the children that were made with it are; a model that the caller supplies wins over both."""
+
+    @sm.register("tests_saving_adopt")
+    class Writes(sm.Module):
+        _graph_ignored = frozenset({"_made"})
+
+        def __init__(self):
+            self.one = sm.Generator(Answer, language_model="openai/adopted")
+            self.two = sm.Generator(Answer, language_model="openai/adopted")
+            self._made = (self.one, self.two)
+
+    text = dumps(Writes())
+    again = loads(text)
+    assert again._made == (again.one, again.two)
+    assert again.one.language_model is again.two.language_model
+    assert dumps(again) == text
+    live = ScriptedLM([])
+    again = loads(text, language_models=live)
+    assert again.one.language_model is again.two.language_model is live
+    assert again.one is not again._made[0]
+
+
 def test_each_node_is_made_once_arguments_first():
     """Constructors see the very objects that the attributes lead to."""
     encoder = Explain("shared")
