@@ -266,3 +266,86 @@ def test_kept_and_removed_make_the_whole(value, patterns):
         return
     assert {**inside.get_json(), **outside.get_json()} == value.get_json()
     assert not set(inside.keys()) & set(outside.keys())
+
+
+def nested_fields(depth):
+    """Closed objects of objects, some in lists, with integers at the ends."""
+    if not depth:
+        return st.just(None)
+    inner = nested_fields(depth - 1)
+    return st.dictionaries(st.sampled_from(["a", "b", "note"]), st.none() | inner | st.tuples(inner), max_size=3)
+
+
+def schema_of_fields(fields):
+    if fields is None:
+        return {"type": "integer"}
+    if isinstance(fields, tuple):
+        return {"type": "array", "items": schema_of_fields(fields[0])}
+    properties = {name: schema_of_fields(inner) for name, inner in fields.items()}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def value_of_fields(fields):
+    if fields is None:
+        return 1
+    if isinstance(fields, tuple):
+        return [value_of_fields(fields[0])] * 2
+    return {name: value_of_fields(inner) for name, inner in fields.items()}
+
+
+def paths_of_fields(fields, path=()):
+    while isinstance(fields, tuple):
+        fields = fields[0]
+    for name, inner in (fields or {}).items():
+        yield (*path, name)
+        yield from paths_of_fields(inner, (*path, name))
+
+
+def named(pattern, path):
+    """Whether a pattern names a path, step by step."""
+    if not pattern:
+        return not path
+    if pattern[0] == "**":
+        return named(pattern[1:], path) or (bool(path) and named(pattern, path[1:]))
+    return bool(path) and pattern[0] in {"*", path[0]} and named(pattern[1:], path[1:])
+
+
+def selected(json, keeps, path=()):
+    if isinstance(json, list):
+        return [selected(item, keeps, path) for item in json]
+    if isinstance(json, dict):
+        return {key: selected(item, keeps, (*path, key)) for key, item in json.items() if keeps((*path, key))}
+    return json
+
+
+@given(
+    nested_fields(3),
+    st.lists(
+        st.lists(st.sampled_from(["a", "b", "note", "*", "**"]), min_size=1, max_size=3).map(tuple),
+        min_size=1,
+        max_size=3,
+    ),
+)
+def test_masks_by_the_letter(fields, patterns):
+    """Against a mask that enumerates every path."""
+    paths = list(paths_of_fields(fields))
+    chosen = {path for path in paths for pattern in patterns if named(pattern, path)}
+    matched = all(any(named(pattern, path) for path in [(), *paths]) for pattern in patterns)
+    value = JsonDataModel(value_of_fields(fields), schema=schema_of_fields(fields))
+    texts = ["/".join(pattern) for pattern in patterns]
+    if not matched:
+        with pytest.raises(SchemaError):
+            value.in_mask(texts)
+        return
+
+    def within(path):
+        return any(path[: len(top)] == top for top in chosen)
+
+    def leads(path):
+        return any(down[: len(path)] == path for down in chosen)
+
+    inside, outside = value.in_mask(texts), value.out_mask(texts)
+    assert inside.get_json() == selected(value.get_json(), lambda path: within(path) or leads(path))
+    assert outside.get_json() == selected(value.get_json(), lambda path: not within(path))
+    assert is_sound(inside)
+    assert is_sound(outside)
