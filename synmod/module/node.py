@@ -8,7 +8,7 @@ from typing import Any
 from synmod.errors import GraphError
 from synmod.flow.nest import is_leaf, map_leaves
 from synmod.flow.record import FlowGraph, SymbolRef
-from synmod.lm import LanguageModel
+from synmod.lm import SAMPLING, LanguageModel
 from synmod.module.config import get_config
 from synmod.module.module import Module
 from synmod.module.paths import note_edit
@@ -182,6 +182,14 @@ def _copied(old: Module, new: Module) -> None:
     new._record.hooks = old._record.hooks
 
 
+def _model_compared(lm: LanguageModel) -> Any:
+    """What of a language model counts: what a file holds of one, no key and no endpoint."""
+    settings = lm.settings
+    sampling = {name: value for name, value in settings.defaults.items() if name in SAMPLING}
+    numbers = settings.attempts, settings.timeout_s, settings.repairs
+    return settings.name, settings.model, settings.structured, numbers, sampling
+
+
 def _has_no_children(lm: Any, *_: Any) -> None:
     raise GraphError(f"{lm!r} is a language model: it has no children, and only a load makes one.")
 
@@ -210,11 +218,12 @@ register_impl(
 register_impl(
     NodeImpl(
         LanguageModel,
-        flatten=lambda _lm: ((), None),
+        flatten=lambda lm: ((), lm),
         set_key=_has_no_children,
         pop_key=_has_no_children,
         create_empty=_has_no_children,
         by_reference=True,
+        compared=_model_compared,
         subclasses=True,
     )
 )
