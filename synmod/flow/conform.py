@@ -22,7 +22,7 @@ def conformed(value: Any, declared: Declared, where: str) -> Any:
     """
     if value is None:
         return None
-    if not isinstance(value, JsonDataModel):
+    if type(value) is not JsonDataModel:
         raise CallError(
             f"{where}: the step was recorded as giving one value {declared.name!r}, but returned "
             f"{type(value).__name__}: return what the symbolic call promised."

@@ -30,7 +30,8 @@ def live_graph(flow: FlowGraph, modules: Mapping[str, Any]) -> tuple[Any, Any, t
         made[ref.index] = symbol_of(flow.symbols[ref.index])
         made[ref.index]._origin = origin
 
-    for ref in leaves(flow.inputs):
+    inputs: list[SymbolRef] = leaves(flow.inputs)
+    for ref in inputs:
         make(ref, Origin(None, optional=flow.symbols[ref.index].optional))
     steps: list[Step] = []
     for record in flow.steps:

@@ -9,21 +9,37 @@ from __future__ import annotations
 import copy
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final, cast
 
+from synmod.data.symbol import SymbolicDataModel
+from synmod.data.value import JsonDataModel
 from synmod.errors import CallError
+from synmod.leaves.frozen import FrozenDict, FrozenList
 
 NestPath = tuple[str | int, ...]
 """Where a leaf stands: the keys and indices that lead to it."""
 
 LEAF, SEQUENCE, MAPPING = 0, 1, 2
-_KINDS: dict[type, int] = {list: SEQUENCE, tuple: SEQUENCE, dict: MAPPING, OrderedDict: MAPPING}
+_KINDS: Final[dict[type, int]] = {
+    **dict.fromkeys(
+        (JsonDataModel, SymbolicDataModel, FrozenDict, FrozenList, type(None), str, int, float, bool), LEAF
+    ),
+    **dict.fromkeys((list, tuple), SEQUENCE),
+    **dict.fromkeys((dict, OrderedDict), MAPPING),
+}
+"""The kinds of the usual classes; others are judged each time, since a table would keep them alive."""
+
+
+def kind_of(x: Any) -> int:
+    """Tell LEAF, SEQUENCE or MAPPING; LEAF is 0."""
+    cls = cast("type[Any]", type(x))
+    kind = _KINDS.get(cls)
+    return _kind_of_class(cls) if kind is None else kind
 
 
 def is_leaf(x: Any) -> bool:
     """Tell whether `x` is a leaf, not a container that a nest is made of."""
-    cls = type(x)
-    return cls not in _KINDS and _kind_of_class(cls) == LEAF
+    return not kind_of(x)
 
 
 def leaves(nest: Any) -> list[Any]:
@@ -174,23 +190,20 @@ def aligned(pattern: Any, nest: Any) -> list[tuple[NestPath, Any, Any]] | None:
     return pairs
 
 
-def kind_of(x: Any) -> int:
-    """Tell 0 for a leaf, 1 for a sequence, 2 for a mapping."""
-    cls = type(x)
-    kind = _KINDS.get(cls)
-    return _kind_of_class(cls) if kind is None else kind
-
-
-def _kind_of_class(cls: type) -> int:
-    """Judge a class that is none of the plain four; one that refuses writes (frozen JSON) is a value, a leaf."""
+def _kind_of_class(cls: type[Any]) -> int:
+    """Judge a class that is none of the usual ones; one that writes in a way of its own is a value, a leaf."""
     if issubclass(cls, tuple):
-        return SEQUENCE if hasattr(cls, "_fields") else LEAF
+        return SEQUENCE if hasattr(cast("Any", cls), "_fields") else LEAF
     if issubclass(cls, list):
-        return SEQUENCE if cls.__setitem__ is list.__setitem__ else LEAF
+        return SEQUENCE if _writes_like(cls, list) else LEAF
     if issubclass(cls, dict):
-        writable = cls.__setitem__ is dict.__setitem__ or cls.__setitem__ is OrderedDict.__setitem__
-        return MAPPING if writable else LEAF
+        return MAPPING if _writes_like(cls, dict) or _writes_like(cls, OrderedDict) else LEAF
     return LEAF
+
+
+def _writes_like(cls: Any, base: Any) -> bool:
+    """Tell whether a class takes items as its base does, and so can be rebuilt."""
+    return cls.__setitem__ is base.__setitem__
 
 
 class _Frame:
@@ -206,7 +219,7 @@ class _Frame:
     def rebuilt(self, *, anew: bool) -> Any:
         """Give the container itself if nothing changed (and nobody wants it anew), else one of its type."""
         old, new = self.container, self.done
-        cls = type(old)
+        cls = cast("Any", type(old))
         if kind_of(old) == MAPPING:
             if not anew and all(map(_is, old.values(), new)):
                 return old
@@ -220,7 +233,8 @@ class _Frame:
         if cls is list:
             return new
         if issubclass(cls, tuple):
-            return tuple.__new__(cls, new)  # a namedtuple keeps its type, and its own `__new__` sees nothing twice
+            sequence: Any = tuple
+            return sequence.__new__(cls, new)  # a namedtuple keeps its type, and its own `__new__` sees nothing twice
         changed = copy.copy(old)
         changed[:] = new
         return changed
@@ -264,4 +278,6 @@ def _walk(nest: Any, *, with_path: bool) -> Iterator[tuple[NestPath, Any]]:
 
 def _items(container: Any) -> Iterator[tuple[Any, Any]]:
     """Give (key or index, child) of a container."""
-    return iter(container.items()) if kind_of(container) == MAPPING else enumerate(container)
+    if kind_of(container) == MAPPING:
+        return iter(container.items())
+    return enumerate(cast("list[Any]", container))

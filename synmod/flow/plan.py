@@ -6,11 +6,11 @@ Made once for a program and shared by all its calls; it is never written to. Wha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from synmod.data.ops import OPERATIONS
 from synmod.errors import GraphError
-from synmod.flow.nest import is_leaf, leaves, map_leaves
+from synmod.flow.nest import SEQUENCE, is_leaf, kind_of, leaves, map_leaves
 from synmod.flow.record import FlowGraph, FlowStep, SymbolRef
 from synmod.flow.steps import Declared
 
@@ -53,8 +53,8 @@ class PlannedStep:
         self.needs: tuple[int, ...] = tuple(dict.fromkeys(step.needs))
         self.gives = step.gives
         self.numbers: list[int | None] = [None if ref is None else ref.index for ref in leaves(step.gives)]
-        only = self.args[0] if len(self.args) == 1 and not self.kwargs else (_CONSTANT, None)
-        self.single_in: int = only[1] if only[0] == _VALUE else -1
+        is_single = len(self.args) == 1 and not self.kwargs and self.args[0][0] == _VALUE
+        self.single_in: int = self.args[0][1] if is_single else -1
         self.single_out: int = step.gives.index if isinstance(step.gives, SymbolRef) else -1
         self.link: int = -1
 
@@ -74,7 +74,7 @@ class Plan:
         uses: How often each symbol is still needed: once for each consumer, once more for an output.
     """
 
-    __slots__ = ("consumers", "flat_outputs", "inputs", "outputs", "sources", "steps", "symbols", "uses", "waits")  # fmt: skip
+    __slots__ = ("consumers", "flat_outputs", "inputs", "outputs", "sources", "steps", "symbols", "uses", "waits")
 
     def __init__(self, flow: FlowGraph, steps: tuple[PlannedStep, ...]) -> None:
         self.symbols: tuple[Declared, ...] = flow.symbols
@@ -91,8 +91,9 @@ class Plan:
         self.uses: list[int] = [len(steps) for steps in self.consumers]
         for number in {ref.index for ref in leaves(flow.outputs)}:
             self.uses[number] += 1
-        flat = type(flow.outputs) is list and all(map(is_leaf, flow.outputs))
-        self.flat_outputs: list[int] | None = [ref.index for ref in flow.outputs] if flat else None
+        outputs: list[Any] = cast("list[Any]", self.outputs) if kind_of(self.outputs) == SEQUENCE else []
+        is_flat = type(outputs) is list and bool(outputs) and all(map(is_leaf, outputs))
+        self.flat_outputs: list[int] | None = [ref.index for ref in outputs] if is_flat else None
         for step in steps:
             step.link = self._link(step)
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sized
 from contextvars import copy_context
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from synmod.errors import ArgumentError, SynmodWarning
 from synmod.flow.workers import Workers
@@ -24,7 +25,8 @@ _BUFFER_PER_WORKER = 4
 _ON_ERROR = ("raise", "collect")
 
 
-class Failed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Failed:
     """What stands in the place of an item's result with `on_error="collect"`: which item, and what it raised."""
 
     index: int

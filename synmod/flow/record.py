@@ -81,12 +81,16 @@ class FlowGraph:
 
     def input_model(self, index: int) -> Any:
         """The class that input number `index` declares, in the order of leaves; None where only a schema is known."""
-        refs = leaves(self.inputs)
-        return self.symbols[refs[index].index].data_model if index < len(refs) else None
+        numbers: list[int] = [ref.index for ref in leaves(self.inputs)]
+        return self.symbols[numbers[index]].data_model if index < len(numbers) else None
 
     def output_symbols(self) -> Any:
         """Fresh symbols for the outputs, by their schemas alone."""
-        return map_leaves(lambda ref: symbol(self.symbols[ref.index].schema), self.outputs)
+
+        def fresh(ref: SymbolRef) -> SymbolicDataModel:
+            return symbol(self.symbols[ref.index].schema)
+
+        return map_leaves(fresh, self.outputs)
 
     def map_constants(self, fn: Callable[[Any], Any]) -> FlowGraph:
         """Replace every constant argument `x` by `fn(x)`; the same graph where nothing changes."""

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from itertools import count
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from synmod.data import symbol as symbols
+from synmod.data.schema import Schema
 from synmod.data.symbol import SymbolicDataModel
 from synmod.errors import DataError
 from synmod.flow.nest import copied, is_leaf, kind_of, leaves, map_leaves
@@ -27,7 +28,12 @@ class Declared:
 
     __slots__ = ("__weakref__", "data_model", "name", "optional", "schema")
 
-    def __init__(self, schema: Any, data_model: Any = None, name: str | None = None, optional: bool = False) -> None:
+    schema: Schema
+    data_model: Any
+    name: str | None
+    optional: bool
+
+    def __init__(self, schema: Schema, data_model: Any = None, name: str | None = None, optional: bool = False) -> None:
         self.schema = schema
         self.data_model = data_model
         self.name = name
@@ -161,17 +167,18 @@ def _is_plain_json(nest: Any) -> bool:
     stack = [nest]
     seen: set[int] = set()
     while stack:
-        x = stack.pop()
+        x: Any = stack.pop()
         if kind_of(x):
             if id(x) in seen:
                 continue
             seen.add(id(x))
         if type(x) is dict:
-            if not all(type(key) is str for key in x):
+            plain = cast("dict[object, Any]", x)
+            if not all(type(key) is str for key in plain):
                 return False
-            stack.extend(x.values())
+            stack.extend(plain.values())
         elif type(x) is list:
-            stack.extend(x)
+            stack.extend(cast("list[Any]", x))
         elif kind_of(x) or type(x) not in _JSON_SCALARS:
             return False
     return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from contextvars import copy_context
+from functools import partial
 from typing import Any, overload
 
 from synmod.data.contain import contains
@@ -68,7 +69,7 @@ def compose(fn: Callable[..., Any] | None = None, *, name: str | None = None, de
     Source: Keras functional models, JAX's tracing of functions.
     """
     if fn is None:
-        return lambda function: compose(function, name=name, description=description)
+        return partial(compose, name=name, description=description)
     if not callable(fn) or isinstance(fn, type) or inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
         raise ArgumentError(f"compose takes an async or plain function; got {fn!r:.100}.")
     label = check_name(getattr(fn, "__name__", None) if name is None else name)

@@ -122,7 +122,7 @@ def _is_taken(program: Program, name: str) -> bool:
 
 def _held(program: Program) -> list[tuple[str, Any]]:
     """The modules that a program holds as attributes already, the first name of each last, so that it wins."""
-    return [(name, value) for name, value in reversed(program.__dict__.items()) if isinstance(value, Module)]
+    return [(name, value) for name, value in reversed(list(vars(program).items())) if isinstance(value, Module)]
 
 
 def _refuse_self(program: Program, steps: tuple[Step, ...]) -> None:

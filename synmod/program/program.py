@@ -218,6 +218,8 @@ class Program(Module):
 
     def _passes_none(self) -> bool:
         """An entry call must give what is not optional; below another call a None just flows."""
+        if self._record.flow is None:
+            return True
         return nearest_live(FRAME.get()) is not None and not wiring_of(self).door.takes_none
 
     def _own_inputs(self) -> tuple[Any, ...]:

@@ -76,7 +76,8 @@ class Sequential(Program):
     @property
     def members(self) -> tuple[Module | Callable[..., Any], ...]:
         """The members in order; an Input is none."""
-        return tuple(self.__dict__[index] for index in range(self._count()))  # pyright: ignore[reportArgumentType]
+        attributes = self._attributes()
+        return tuple(attributes[index] for index in range(self._count()))
 
     @property
     def built(self) -> bool:
@@ -93,7 +94,7 @@ class Sequential(Program):
         """
         refuse_if_sealed(self, str(self._count()), "a member")
         self._append(member)
-        self._recorded(lambda known: [*known, member])
+        self._record_members([*self._recorded_members(), member])
 
     def pop(self) -> Module | Callable[..., Any]:
         """Take the last member out and return it; possible until it is built.
@@ -106,8 +107,8 @@ class Sequential(Program):
         refuse_if_sealed(self, str(last), "the last member")
         if last < 0:
             raise GraphError(f"{self.name!r}: there is no member to take out.")
-        self._recorded(lambda known: known[:-1])
-        return self.__dict__.pop(last)  # pyright: ignore[reportArgumentType]
+        self._record_members(self._recorded_members()[:-1])
+        return self._attributes().pop(last)
 
     async def call(self, *inputs: Any, **named: Any) -> Any:
         """Run the members; further arguments go to the first one. Empty, it returns its input."""
@@ -131,7 +132,7 @@ class Sequential(Program):
             return from_config(cls, config_)
         made = from_config(cls, {**config_, "members": members[1:]})
         made.input_spec = _as_input(members[0])
-        made._recorded(lambda known: [members[0], *known])
+        made._record_members(members)
         return made
 
     def get_build_config(self) -> dict[str, Any] | None:
@@ -147,10 +148,15 @@ class Sequential(Program):
         """A None goes by as in any module."""
         return True
 
+    def _attributes(self) -> dict[Any, Any]:
+        """The attributes of this module; its members stand there under 0, 1, and so on, as paths have them."""
+        return vars(self)
+
     def _count(self) -> int:
-        """How many members there are; they stand in the module's attributes under 0, 1, and so on."""
+        """How many members there are."""
         count = 0
-        while count in self.__dict__:
+        attributes = self._attributes()
+        while count in attributes:
             count += 1
         return count
 
@@ -167,14 +173,16 @@ class Sequential(Program):
             raise ConfigError(
                 f"{self.name!r}: member {index} is {shown}; members are modules (instances) or plain callables."
             )
-        self.__dict__[index] = member  # pyright: ignore[reportArgumentType]  # an int step, as graph paths have it
+        self._attributes()[index] = member
 
-    def _recorded(self, change: Any) -> None:
+    def _recorded_members(self) -> list[Any]:
+        """The members in the constructor's record, an Input among them."""
+        return list((self._record.arguments or {}).get("members", ()))
+
+    def _record_members(self, members: list[Any]) -> None:
         """Keep the constructor's record in step, where it has the members."""
-        arguments = self._record.arguments
-        if arguments is not None and type(self).__init__ is Sequential.__init__:
-            members = change(list(arguments.get("members", ())))
-            self._record.arguments = {**arguments, "members": members}
+        if self._record.arguments is not None and type(self).__init__ is Sequential.__init__:
+            self._record.arguments = {**self._record.arguments, "members": members}
 
     def _callee(self, member: Module | Callable[..., Any]) -> Callable[..., Any]:
         """What is called for a member: itself, or what calls a plain function, made once."""

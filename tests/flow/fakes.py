@@ -80,4 +80,16 @@ class Gate:
 
 WHERE = contextvars.ContextVar("where", default="nowhere")
 
-__all__ = ["WHERE", "Fake", "Gate", "JsonDataModel", "Number", "a_symbol", "add", "asyncio", "number", "plan_of", "run_graph"]
+__all__ = [
+    "WHERE",
+    "Fake",
+    "Gate",
+    "JsonDataModel",
+    "Number",
+    "a_symbol",
+    "add",
+    "asyncio",
+    "number",
+    "plan_of",
+    "run_graph",
+]

@@ -62,9 +62,7 @@ def test_unordered_results_come_with_their_index(any_loop):
 
 def test_an_async_source_is_read_by_one_worker_at_a_time(any_loop):
     """An async generator is never entered twice."""
-    assert any_loop(lambda: collect(map_concurrently(double, numbers(30), concurrency=7))) == [
-        2 * x for x in range(30)
-    ]
+    assert any_loop(lambda: collect(map_concurrently(double, numbers(30), concurrency=7))) == [2 * x for x in range(30)]
 
 
 @given(

@@ -50,6 +50,7 @@ def test_it_works_inside_a_running_loop_and_without_one(any_loop):
 
 def test_a_plain_function_of_operators():
     """Nothing that waits needs no `async`."""
+
     @compose
     def mine(query: Query):
         return query.prefix("my")

@@ -4,7 +4,7 @@ import pytest
 
 from synmod.errors import BuildError, CallError, ConfigError, NoCallError, SchemaError
 from synmod.module import Module, build
-from synmod.program import Input, Program
+from synmod.program import Input, Program, Sequential
 from tests.program.parts import Answer, Echo, Hint, Noted, Query, Reply, Shout, query
 
 
@@ -46,8 +46,24 @@ async def test_a_subclass_with_call_is_a_module_with_the_methods_of_a_program():
     assert agent.get_module("shout") is agent.shout
     assert (agent.inputs, agent.outputs, agent.steps) == (None, None, ())
     assert await agent(None) is None
+    assert await Sequential([Echo(), agent])(None) is None
     x = Input(Query)
     assert (await agent(x)).keys() == ("answer",)
+
+
+async def test_none_below_another_call_passes_a_subclass_too():
+    """A program by subclass is skipped like any module."""
+
+    class Outer(Module):
+        def __init__(self):
+            super().__init__()
+            self.agent = Agent()
+
+        async def call(self, inputs: Query):
+            assert await self.agent(None) is None
+            return inputs
+
+    assert await Outer()(query()) == query()
 
 
 async def test_a_program_without_call_and_graph_cannot_be_called():
