@@ -119,6 +119,11 @@ async def ask(answers, *, model="openai/some-model", call=None, schema=None, mes
     return {"result": result, "seen": seen, "count": len(seen)}
 
 
+async def answers_to(questions):
+    """Ask several at once, by name."""
+    return dict(zip(questions, await asyncio.gather(*questions.values()), strict=True))
+
+
 async def statuses():
     """Every status of the table of failures."""
     found = {}
@@ -147,44 +152,49 @@ async def statuses():
         504,
         529,
     ):
-        found[str(status)] = await ask([failure(status, f"said {status}")])
+        found[str(status)] = ask([failure(status, f"said {status}")])
     redirect = Answer(302, {}, {"location": "http://127.0.0.1:9/elsewhere"})
-    found["redirect"] = await ask([redirect])
-    found["quota"] = await ask([failure(429, "You exceeded your current quota", code="insufficient_quota")])
-    found["retry-after"] = await ask([failure(429, "slow", retry_after="7", x_request_id="req-1")])
-    found["unavailable-retry-after"] = await ask([failure(503, "soon", retry_after="3")])
-    found["context-code"] = await ask([failure(400, "no", code="context_length_exceeded")])
-    found["context-text"] = await ask([failure(400, "This model's maximum context length is 10 tokens")])
-    found["context-413"] = await ask([failure(413, "prompt is too long")])
-    found["echo"] = await ask([failure(401, f"bad key {GIVEN} and {SECRET}openai and token-of-header")],
+    found["redirect"] = ask([redirect])
+    found["quota"] = ask([failure(429, "You exceeded your current quota", code="insufficient_quota")])
+    found["quota-code"] = ask([failure(429, "no more", code="insufficient_quota")])
+    found["quota-minute"] = ask([failure(429, "You exceeded your current quota. Please retry in 3 s.")])
+    found["payment-link"] = ask([failure(429, "Rate limit reached. Add a card at https://example.com/billing")])
+    found["retry-after"] = ask([failure(429, "slow", retry_after="7", x_request_id="req-1")])
+    found["unavailable-retry-after"] = ask([failure(503, "soon", retry_after="3")])
+    found["context-code"] = ask([failure(400, "no", code="context_length_exceeded")])
+    found["context-text"] = ask([failure(400, "This model's maximum context length is 10 tokens")])
+    found["context-413"] = ask([failure(413, "prompt is too long")])
+    found["echo"] = ask([failure(401, f"bad key {GIVEN} and {SECRET}openai and token-of-header")],
                               headers={"X-Token": "token-of-header"})  # fmt: skip
-    found["long"] = await ask([failure(400, "x" * 10_000)])
-    found["no-v1"] = await ask([failure(404, "not found")], path="")
-    return found
+    found["long"] = ask([failure(400, "x" * 10_000)])
+    found["no-v1"] = ask([failure(404, "not found")], path="")
+    return await answers_to(found)
 
 
 async def bodies():
     """Replies, good and bad."""
-    return {
-        "text": await ask([completion("hello")]),
-        "html": await ask([Answer(200, raw=b"<html>hello</html>")]),
-        "nothing": await ask([Answer(200, raw=b"")]),
-        "no-choices": await ask([Answer(200, {"id": "x", "object": "chat.completion", "choices": []})]),
-        "list": await ask([Answer(200, raw=b"[1]")]),
-        "cut-body": await ask([Answer(200, completion().body, cut=True)]),
-        "null": await ask([completion(None)]),
-        "length": await ask([completion("half", finish_reason="length")]),
-        "filter": await ask([completion("", finish_reason="content_filter")]),
-        "refusal": await ask([completion(None, refusal="I cannot")]),
-        "reasoning": await ask([completion("x", reasoning_content="because")]),
-        "no-usage": await ask([completion("x" * 30, usage=(0, 0))], messages="y" * 9),
-        "fenced": await ask([completion('```json\n{"a": 1}\n```')], schema=ANSWER),
-        "repaired": await ask([completion("prose"), completion('{"a": 1}')], schema=ANSWER, attempts=2),
-        "retried": await ask(
-            [failure(500, retry_after="0"), failure(503, retry_after="0"), completion("third")], attempts=3
-        ),
-        "lasting": await ask([failure(500, retry_after="0")], attempts=3),
-    }
+    return await answers_to(
+        {
+            "text": ask([completion("hello")]),
+            "html": ask([Answer(200, raw=b"<html>hello</html>")]),
+            "nothing": ask([Answer(200, raw=b"")]),
+            "no-choices": ask([Answer(200, {"id": "x", "object": "chat.completion", "choices": []})]),
+            "list": ask([Answer(200, raw=b"[1]")]),
+            "cut-body": ask([Answer(200, completion().body, cut=True)]),
+            "null": ask([completion(None)]),
+            "length": ask([completion("half", finish_reason="length")]),
+            "filter": ask([completion("", finish_reason="content_filter")]),
+            "refusal": ask([completion(None, refusal="I cannot")]),
+            "reasoning": ask([completion("x", reasoning_content="because")]),
+            "no-usage": ask([completion("x" * 30, usage=(0, 0))], messages="y" * 9),
+            "fenced": ask([completion('```json\n{"a": 1}\n```')], schema=ANSWER),
+            "repaired": ask([completion("prose"), completion('{"a": 1}')], schema=ANSWER, attempts=2),
+            "retried": ask(
+                [failure(500, retry_after="0"), failure(503, retry_after="0"), completion("third")], attempts=3
+            ),
+            "lasting": ask([failure(500, retry_after="0")], attempts=3),
+        }
+    )
 
 
 async def requests():
@@ -196,22 +206,22 @@ async def requests():
     ]
     rotating = iter(["one-key-1", "two-key-2"]).__next__
     found = {
-        "plain": await ask(ok, headers={"X-Mine": "yes"}, extra_body={"guided": {"x": 1}}, temperature=0.5),
-        "no-key": await ask(ok, api_key=None),
-        "every": await ask(ok, call=EVERY, model="openai/gpt-4o"),
-        "strict": await ask(ok, schema=ANSWER),
-        "open": await ask(ok, schema=OPEN),
-        "json": await ask(ok, schema=ANSWER, structured="json"),
-        "prompt": await ask(ok, schema=ANSWER, structured="prompt"),
-        "call-level": await ask(ok, schema=ANSWER, call={"structured": "prompt"}),
-        "told": await ask(ok, schema=ANSWER, structured="prompt", messages=told_already),
-        "refused-field": await ask([failure(400, "unknown field response_format")], schema=ANSWER),
-        "rotating": await ask([failure(500, retry_after="0"), completion("x")], attempts=2, api_key=rotating),
-        "native": await ask([Answer(200, CLAUDE)], model="anthropic/claude-x", adapter="litellm", api_key=None),
+        "plain": ask(ok, headers={"X-Mine": "yes"}, extra_body={"guided": {"x": 1}}, temperature=0.5),
+        "no-key": ask(ok, api_key=None),
+        "every": ask(ok, call=EVERY, model="openai/gpt-4o"),
+        "strict": ask(ok, schema=ANSWER),
+        "open": ask(ok, schema=OPEN),
+        "json": ask(ok, schema=ANSWER, structured="json"),
+        "prompt": ask(ok, schema=ANSWER, structured="prompt"),
+        "call-level": ask(ok, schema=ANSWER, call={"structured": "prompt"}),
+        "told": ask(ok, schema=ANSWER, structured="prompt", messages=told_already),
+        "refused-field": ask([failure(400, "unknown field response_format")], schema=ANSWER),
+        "rotating": ask([failure(500, retry_after="0"), completion("x")], attempts=2, api_key=rotating),
+        "native": ask([Answer(200, CLAUDE)], model="anthropic/claude-x", adapter="litellm", api_key=None),
     }
     for model in ("vllm/m", "hosted_vllm/m", "ollama/m", "lm_studio/m", "llamafile/m", "anthropic/claude-x", "groq/m"):
-        found[model] = await ask([completion("x")], model=model, api_key=None)
-    return found
+        found[model] = ask([completion("x")], model=model, api_key=None)
+    return await answers_to(found)
 
 
 async def times():

@@ -62,6 +62,9 @@ def test_each_status_has_its_class(told, name, status):
     ("case", "name"),
     [
         ("quota", "AuthError"),
+        ("quota-code", "AuthError"),
+        ("quota-minute", "RateLimitError"),
+        ("payment-link", "RateLimitError"),
         ("context-code", "ContextWindowError"),
         ("context-text", "ContextWindowError"),
         ("context-413", "ContextWindowError"),

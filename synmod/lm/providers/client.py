@@ -26,6 +26,9 @@ _ORDINARY: Final = frozenset({
 })  # fmt: skip
 
 
+_LONGEST_BODY: Final = 20_000
+
+
 class Exchange:
     """One request and its answer, as our client sees them.
 
@@ -42,7 +45,7 @@ class Exchange:
         self.key = key
         self.headers = headers
         self.to_base = to_base
-        self.heard = Heard(None, {})
+        self.heard = Heard()
 
 
 _EXCHANGE: Final[ContextVar[Exchange | None]] = ContextVar("synmod_lm_exchange", default=None)
@@ -153,7 +156,12 @@ async def _send(request: Any) -> None:
 
 
 async def _hear(response: Any) -> None:
-    """Keep the status and the headers of an answer."""
+    """Keep the status and the headers of an answer, and the body of a failure, which litellm cuts down to a message."""
     exchange = _EXCHANGE.get()
-    if exchange is not None:
-        exchange.heard = Heard(response.status_code, {name.lower(): value for name, value in response.headers.items()})
+    if exchange is None:
+        return
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    exchange.heard = Heard(response.status_code, headers)
+    if response.status_code >= 400:
+        await response.aread()
+        exchange.heard = Heard(response.status_code, headers, response.text[:_LONGEST_BODY])

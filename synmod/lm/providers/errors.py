@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from math import isfinite
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from synmod.errors import (
@@ -75,22 +76,20 @@ _TOO_LONG: Final = (
     "context_length_exceeded", "context length", "context window", "maximum context", "prompt is too long",
     "too many tokens", "input is too long", "exceeds the maximum number of tokens", "exceed_context_size",
 )  # fmt: skip
-_NO_QUOTA: Final = (
-    "insufficient_quota",
-    "exceeded your current quota",
-    "billing",
-    "credit balance",
-    "payment required",
+_NO_QUOTA: Final = ("insufficient_quota", "billing_hard_limit", "billing_not_active", "credit balance")
+_QUOTA_TEXT: Final = (
+    "exceeded your current quota"  # of an empty account; some say so of a full minute, and when to retry
 )
 _NO_ANSWER: Final = frozenset({"ReadTimeout", "WriteTimeout", "ServerTimeoutError", "SocketTimeoutError"})
 _BROKEN: Final = frozenset({"TransportError", "ClientError", "ConnectionError", "APIConnectionError"})
 
 
 class Heard(NamedTuple):
-    """What our own client heard of the provider: status and headers of its answer; nothing where litellm spoke."""
+    """What our own client heard of the provider: status, headers, body of a failure; nothing where litellm spoke."""
 
-    status: int | None
-    headers: Mapping[str, str]
+    status: int | None = None
+    headers: Mapping[str, str] = MappingProxyType({})
+    body: str = ""
 
 
 def explained(failure: ModelError, litellm: Any, route: Route, *, asked_for_schema: bool) -> ModelError:
@@ -117,9 +116,8 @@ class _Finding(NamedTuple):
 def as_model_error(error: Exception, heard: Heard) -> ModelError:
     """Make our error of what litellm raised; nothing of the original is kept but its text."""
     said = shortened(_said(error))
-    kind, status = _finding(
-        error, f"{said} {getattr(error, 'code', '')} {getattr(error, 'type', '')}".casefold(), heard
-    )
+    codes = f"{getattr(error, 'code', '')} {getattr(error, 'type', '')}"
+    kind, status = _finding(error, f"{said} {codes} {heard.body}".casefold(), heard)
     headers = heard.headers or _headers(error)
     about: dict[str, Any] = {
         "status": status,
@@ -162,7 +160,8 @@ def _by_text(status: int, low: str) -> type[ModelError] | None:
     """What only the words of the provider tell: a prompt that is too long, an account that is empty."""
     if status in (400, 413) and any(words in low for words in _TOO_LONG):
         return ContextWindowError
-    return AuthError if status == 429 and any(words in low for words in _NO_QUOTA) else None
+    empty = any(words in low for words in _NO_QUOTA) or (_QUOTA_TEXT in low and "retry" not in low)
+    return AuthError if status == 429 and empty else None
 
 
 def _by_status(status: int) -> type[ModelError]:
