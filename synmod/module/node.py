@@ -33,9 +33,9 @@ def children(module: Module) -> Iterable[tuple[str, Any]]:
             if name not in hidden:
                 yield name, Static(value) if name in statics else value
     if not hidden and not statics:
-        yield from vars(module).items()
+        yield from list(vars(module).items())  # at once: a call in another thread may add a plain attribute
         return
-    for name, value in vars(module).items():
+    for name, value in list(vars(module).items()):
         if name not in hidden:
             yield name, Static(value) if name in statics else value
 

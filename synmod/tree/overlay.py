@@ -39,8 +39,8 @@ class Layer:
 
     def write(self, variable: object, value: Json) -> None:
         """Take a validated value."""
-        self.written[id(variable)] = variable
         self.values[id(variable)] = value
+        self.written[id(variable)] = variable
 
 
 LAYER: ContextVar[Layer | None] = ContextVar("synmod_overlay", default=None)

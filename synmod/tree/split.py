@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 from synmod.errors import ArgumentError, StateError
 from synmod.leaves.paths import path_str
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 M = TypeVar("M")
 
+Shared: TypeAlias = Literal["allow", "error"]
+
 
 class Variables(PathMap[Variable]):
     """Live Variables by path, as `variables` gives them."""
@@ -32,7 +34,13 @@ class Variables(PathMap[Variable]):
     __slots__ = ()
 
 
-def split(node: M, *filters: FilterLike, shared: Literal["allow", "error"] = "allow") -> tuple[GraphDef[M], Any]:
+@overload
+def split(node: M, *, shared: Shared = "allow") -> tuple[GraphDef[M], State]: ...
+@overload
+def split(node: M, only: FilterLike, /, *, shared: Shared = "allow") -> tuple[GraphDef[M], State]: ...
+@overload
+def split(node: M, *filters: FilterLike, shared: Shared = "allow") -> tuple[GraphDef[M], *tuple[State, ...]]: ...
+def split(node: M, *filters: FilterLike, shared: Shared = "allow") -> tuple[GraphDef[M], *tuple[State, ...]]:
     """Take a program apart into structure and State.
 
     Args:
@@ -62,10 +70,18 @@ def split(node: M, *filters: FilterLike, shared: Literal["allow", "error"] = "al
     if shared == "error":
         _refuse_sharing(node)
     taken = record(node)
-    return (taken.graphdef, *_states(taken, parts_for, exhaustive=True))  # pyright: ignore[reportReturnType]
+    return (taken.graphdef, *_states(taken, parts_for, exhaustive=True))
 
 
-def state(node: Any, *filters: FilterLike) -> Any:
+@overload
+def state(node: Any) -> State: ...
+@overload
+def state(node: Any, only: FilterLike, /) -> State: ...
+@overload
+def state(node: Any, first: FilterLike, second: FilterLike, /, *more: FilterLike) -> tuple[State, ...]: ...
+@overload
+def state(node: Any, *filters: FilterLike) -> State | tuple[State, ...]: ...
+def state(node: Any, *filters: FilterLike) -> State | tuple[State, ...]:
     """Take a snapshot of the values.
 
     Args:
@@ -92,7 +108,15 @@ def state(node: Any, *filters: FilterLike) -> Any:
     return single_or_all([State._of({path: v.to_state() for path, v in part}) for part in parts])
 
 
-def variables(node: Any, *filters: FilterLike) -> Any:
+@overload
+def variables(node: Any) -> Variables: ...
+@overload
+def variables(node: Any, only: FilterLike, /) -> Variables: ...
+@overload
+def variables(node: Any, first: FilterLike, second: FilterLike, /, *more: FilterLike) -> tuple[Variables, ...]: ...
+@overload
+def variables(node: Any, *filters: FilterLike) -> Variables | tuple[Variables, ...]: ...
+def variables(node: Any, *filters: FilterLike) -> Variables | tuple[Variables, ...]:
     """Give the live Variables by path, as `state` gives snapshots.
 
     Args:

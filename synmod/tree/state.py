@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from synmod.leaves.paths import KeyPath, path_str
 from synmod.tree.encoding import canonical_json, class_text
@@ -67,7 +67,13 @@ class State(PathMap[VariableState]):
             return nested_json(self._leaves)
         return {path_str(path): leaf.value for path, leaf in self._leaves.items()}
 
-    def filter(self, *filters: FilterLike) -> Any:
+    @overload
+    def filter(self, only: FilterLike = ..., /) -> State: ...
+    @overload
+    def filter(self, first: FilterLike, second: FilterLike, /, *more: FilterLike) -> tuple[State, ...]: ...
+    @overload
+    def filter(self, *filters: FilterLike) -> State | tuple[State, ...]: ...
+    def filter(self, *filters: FilterLike) -> State | tuple[State, ...]:
         """Give the leaves that each filter takes first; the rest is dropped.
 
         Returns:
@@ -75,7 +81,13 @@ class State(PathMap[VariableState]):
         """
         return single_or_all(self._parted(filters, exhaustive=False))
 
-    def split(self, *filters: FilterLike) -> Any:
+    @overload
+    def split(self, only: FilterLike = ..., /) -> State: ...
+    @overload
+    def split(self, first: FilterLike, second: FilterLike, /, *more: FilterLike) -> tuple[State, ...]: ...
+    @overload
+    def split(self, *filters: FilterLike) -> State | tuple[State, ...]: ...
+    def split(self, *filters: FilterLike) -> State | tuple[State, ...]:
         """Give every leaf to the first filter that takes it.
 
         Returns:

@@ -1,5 +1,6 @@
 """Registration of node types, RefMap."""
 
+import dataclasses
 import gc
 import weakref
 
@@ -15,6 +16,7 @@ from synmod.tree import (
     merge,
     register_graph_node_type,
     register_impl,
+    register_tree_type,
     split,
     variables,
 )
@@ -143,6 +145,27 @@ def test_a_registration_dies_with_its_class():
     del Gone
     gc.collect()
     assert alive() is None
+
+
+def test_users_containers_are_rebuilt():
+    """A tree type is put together by its own function, a dataclass with what its constructor never saw."""
+
+    class Ring:
+        def __init__(self, size, *items):
+            self.size, self.items = size, items
+
+    @dataclasses.dataclass
+    class Spot:
+        x: object
+
+    register_tree_type(Ring, lambda r: (r.items, r.size), lambda size, items: Ring(size, *items))
+    spot = Spot(Param(2))
+    spot.beside = "kept"
+    root = Store(ring=Ring(3, Param(1), None), spot=spot)
+    twin = merge(*split(root))
+    assert (twin.ring.size, twin.ring.items[0].value, twin.ring.items[1]) == (3, 1, None)
+    assert twin.ring is not root.ring
+    assert (twin.spot.x.value, twin.spot.beside) == (2, "kept")
 
 
 def test_refmap_goes_by_identity():
