@@ -29,7 +29,7 @@ async def reported(below: Below, call: ModelCall, request: LMRequest) -> LMReply
     listeners = hooks_inside(call.ambient, call.frame)
     meters = open_meters(call.frame)
     try:
-        if listeners is not None:
+        if listeners is not None and listeners.want("on_lm_begin"):
             await begin_lm(listeners, LMBegin(*place_of(call.frame, call.phase), request, request.model))
         reply = await below(call, request)
     except BaseException as error:

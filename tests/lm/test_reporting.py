@@ -137,3 +137,21 @@ async def test_no_listener_no_record(monkeypatch):
     monkeypatch.setattr(reporting, "LMBegin", refuse)
     monkeypatch.setattr(reporting, "LMEnd", refuse)
     await FunctionLM(lambda request: "x")("?")
+
+
+async def test_a_listener_of_something_else_costs_no_record(monkeypatch):
+    """Only what a hook overrides is made for it."""
+    import synmod.lm.reporting as reporting
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("an event was made")
+
+    class OnlyEnds(sm.Hook):
+        def on_lm_end(self, event):
+            ends.append(event)
+
+    ends = []
+    monkeypatch.setattr(reporting, "LMBegin", refuse)
+    with sm.hooks(OnlyEnds()):
+        await FunctionLM(lambda request: "x")("?")
+    assert len(ends) == 1
