@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from synmod.errors import ArgumentError, SaveError, SaveProblem
 from synmod.leaves.files import write_atomic
+from synmod.leaves.frozen_types import is_object
 from synmod.saving.check import checked
 from synmod.saving.document import read, resealed, rewritten, written
 from synmod.saving.encode import encoded_graph
@@ -21,7 +22,8 @@ from synmod.saving.parse import encoded
 from synmod.saving.problems import raise_if_any
 from synmod.saving.read_file import file_bytes
 from synmod.saving.resolver import Resolver
-from synmod.tree.kinds import DICT, NODE, SEQUENCE, kind_of_type
+from synmod.tree.containers import class_of
+from synmod.tree.kinds import DICT, NODE, SEQUENCE, kind_of
 from synmod.tree.walk import walk
 
 if TYPE_CHECKING:
@@ -288,7 +290,7 @@ def _made(
 def _checked(document: Document, language_models: LanguageModels, custom_objects: Mapping[str, Any] | None) -> Any:
     """Check the sections of a program."""
     names = document.sections["language_models"]
-    supplied = supplied_models(language_models, names if isinstance(names, dict) else {})
+    supplied = supplied_models(language_models, names if is_object(names) else {})
     return checked(document.sections, document.depth, document.values, Resolver(custom_objects), supplied)
 
 
@@ -297,18 +299,17 @@ def _bytes(text: Any) -> bytes:
     if isinstance(text, str):
         return encoded(text)
     if isinstance(text, bytes | bytearray | memoryview):
-        return bytes(text)
+        return bytes(cast("Any", text))
     raise ArgumentError(f"loads takes str or UTF-8 bytes, not {type(text).__name__}; for a path there is sm.load.")
 
 
 def _check_root(program: Any) -> None:
     """Refuse what holds no node."""
-    kind = kind_of_type(type(program))
+    kind = kind_of(program)
     if kind == NODE or (kind in (SEQUENCE, DICT) and any(visit.kind == "node" for visit in walk(program))):
         return
-    name = (
-        f"the class {program.__name__}" if isinstance(program, type) else f"an object of type {type(program).__name__}"
-    )
+    cls = class_of(program)
+    name = f"the class {program.__name__}" if issubclass(cls, type) else f"an object of type {cls.__name__}"
     what = "there is nothing to save in it"
     remedy = "give a Module, another registered node, or a list or dict of them"
     raise SaveError(f"This is {name}: {what}; {remedy}.", (SaveProblem("", f"{name}: {what}", remedy),))

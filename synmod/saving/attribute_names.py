@@ -35,7 +35,7 @@ def _fault(cls: type, name: str) -> str | None:
         return None
     for base in cls.__mro__:
         if name in vars(base):
-            found = vars(base)[name]
+            found: object = vars(base)[name]
             if isinstance(found, types.MemberDescriptorType):
                 return None
             if hasattr(type(found), "__get__"):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.errors import BadNameError
 from synmod.leaves.frozen import Json
+from synmod.leaves.frozen_types import is_array
 from synmod.leaves.naming import check_name
 from synmod.leaves.suggest import did_you_mean
 from synmod.lm import LanguageModel
@@ -116,7 +117,7 @@ class NodeChecker:
         keys: set[Any] = set()
         for number, pair in enumerate(check_array(node.record["children"], (*where, "children"))):
             here = (*where, "children", number)
-            if type(pair) is not list or len(pair) != 2 or type(pair[0]) not in (str, int) or str(pair[0]) in keys:
+            if not is_array(pair) or len(pair) != 2 or type(pair[0]) not in (str, int) or str(pair[0]) in keys:
                 raise malformed(here, "wanted a pair of a key (a text or an int, each once) and a term.")
             keys.add(str(pair[0]))
             self.terms.check(pair[1], (*here, 1))

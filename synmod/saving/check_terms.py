@@ -9,6 +9,7 @@ from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from synmod.leaves.frozen import Json
+from synmod.leaves.frozen_types import is_array, is_object
 from synmod.saving.document import check_fields
 from synmod.saving.faults import load_fault, malformed, shown
 from synmod.saving.scalars import NAMES, scalar_from
@@ -94,15 +95,15 @@ class TermChecker:
         self.nodes_met = []
         self.variables_met = []
         self.symbols_met = []
-        if type(term) is dict and len(cast("dict[str, Json]", term)) == 1 and "json" in term:
+        if is_object(term) and len(term) == 1 and "json" in term:
             return
         self.symbols = symbols
         pending: _Found = [(term, where)]
         while pending:
             term, where = pending.pop()
-            if type(term) is not dict or len(term) != 1:
+            if not is_object(term) or len(term) != 1:
                 raise malformed(where, f"wanted a term, an object of one key, got {_described(term)}.")
-            ((kind, payload),) = cast("dict[str, Json]", term).items()
+            ((kind, payload),) = term.items()
             if kind == "json":
                 continue
             check = self._checks.get(kind)
@@ -165,9 +166,9 @@ class TermChecker:
         found: _Found = []
         for number, pair in enumerate(check_array(payload, where)):
             here = (*where, number)
-            if type(pair) is not list or len(cast("list[Json]", pair)) != 2:
+            if not is_array(pair) or len(pair) != 2:
                 raise malformed(here, "wanted a pair of key and term.")
-            key, part = cast("list[Json]", pair)
+            key, part = pair
             if type(key) not in (str, int) or key in keys:
                 raise malformed((*here, 0), f"{shown(key)} cannot be a key here, or is one twice.")
             keys.add(key)
@@ -192,9 +193,9 @@ class TermChecker:
         """Check that a container can be put together of these parts."""
         if cls in TREE_TYPES:
             return
-        plain = cast("dict[str, Json]", config).get("json", 0) if type(config) is dict else 0
+        plain: Any = config.get("json", 0) if is_object(config) else 0
         if cls is OrderedDict:
-            fits = type(plain) is list and len(cast("list[Json]", plain)) == len(children) and _are_keys(plain)
+            fits = is_array(plain) and len(plain) == len(children) and _are_keys(plain)
         elif cls is deque:
             fits = plain is None or (type(plain) is int and plain >= len(children))
         elif is_namedtuple(cls):
@@ -206,14 +207,14 @@ class TermChecker:
 
     def _are_attributes(self, cls: type, config: Json) -> bool:
         """Whether what a dataclass holds beside its fields may be set from a file."""
-        rest = cast("dict[str, Json]", config) if type(config) is dict else {}
+        rest = config if is_object(config) else {}
         if rest.get("json", 0) is None:
             return True
-        if type(rest.get("json")) is dict:
+        names: list[Any] = [0]
+        if is_object(rest.get("json")):
             names = list(rest["json"])
-        else:
-            pairs = rest.get("dict")
-            names = [pair[0] for pair in pairs if type(pair) is list and pair] if type(pairs) is list else [0]
+        elif is_array(rest.get("dict")):
+            names = [pair[0] for pair in rest["dict"] if is_array(pair) and pair]
         return all(type(name) is str and self.names[cls, name] is None for name in names)
 
     def _scalar(self, payload: Json, where: Where) -> None:
@@ -253,16 +254,16 @@ def check_index(index: Json, size: int, where: Where, table: str) -> int:
 
 def check_object(value: Json, where: Where) -> dict[str, Json]:
     """Check that something is an object."""
-    if type(value) is not dict:
+    if not is_object(value):
         raise malformed(where, f"wanted an object, got {_described(value)}.")
-    return cast("dict[str, Json]", value)
+    return value
 
 
 def check_array(value: Json, where: Where) -> list[Json]:
     """Check that something is an array."""
-    if type(value) is not list:
+    if not is_array(value):
         raise malformed(where, f"wanted an array, got {_described(value)}.")
-    return cast("list[Json]", value)
+    return value
 
 
 def check_text(value: Json, where: Where) -> str:
@@ -286,7 +287,7 @@ def _are_keys(keys: Json) -> bool:
 
 def _described(value: Json) -> str:
     """Say what stands where something else belongs."""
-    if type(value) is dict:
-        keys = list(cast("dict[str, Json]", value))
+    if is_object(value):
+        keys = list(value)
         return f"an object with the keys {', '.join(map(shown, keys[:5]))}" if keys else "an empty object"
     return "an array" if type(value) is list else shown(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from synmod.errors import ArgumentError, GraphError
+from synmod.leaves.frozen_types import is_object
 from synmod.saving.check import checked
 from synmod.saving.document import check_fields
 from synmod.saving.encode import encoded_definition
@@ -54,10 +55,11 @@ def definition_from(
     except (TypeError, ValueError, RecursionError) as error:
         raise ArgumentError(f"GraphDef.from_json takes the JSON that to_json gave: {error}.") from None
     sections, depth, values = parse_document(text.encode(), DEFAULT_LIMITS)
-    if not isinstance(sections, dict):
+    if not is_object(sections):
         raise ArgumentError(f"GraphDef.from_json takes an object with the keys {', '.join(_SECTIONS)}.")
     check_fields(sections, (), _SECTIONS)
-    supplied = supplied_models(language_models, sections["language_models"])
+    names = sections["language_models"]
+    supplied = supplied_models(language_models, names if is_object(names) else {})
     made = make(checked(sections, depth, values, Resolver(custom_objects), supplied))
     finish(made.builds)
     return record(made.root).graphdef

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from synmod.data.symbol import symbol
 from synmod.data.typed import typed_instance
@@ -108,7 +108,7 @@ class Decoder:
 
     def declared(self, index: int) -> Any:
         """The class of a data model, or the symbol that stands in for it."""
-        entry = self.plan.data_models[index]
+        entry = self.plan.data_model(index)
         if entry.cls is not None:
             return entry.cls
         return _standing_in(symbol(entry.schema), entry)
@@ -126,11 +126,11 @@ class Decoder:
         return model
 
     def _schema(self, payload: Json, _: Where) -> Any:
-        return thaw(self.plan.data_models[payload].schema)
+        return thaw(self.plan.data_model(payload).schema)
 
     def _data(self, payload: Json, where: Where) -> Any:
         """Read an instance of a data model; where its class is not known, a value of its schema."""
-        entry = self.plan.data_models[payload["data_model"]]
+        entry = self.plan.data_model(payload["data_model"])
         json = frozen(payload["json"])
         if entry.cls is None:
             return _standing_in(wrap(json, entry.schema), entry)
@@ -167,7 +167,7 @@ def _field_names(cls: Any) -> list[str]:
     """The steps of a dataclass; a namedtuple or deque needs none."""
     if cls is deque or issubclass(cls, tuple):
         return []
-    return list(cast("Any", cls).__dataclass_fields__)
+    return list(cls.__dataclass_fields__)
 
 
 def _standing_in(x: Any, entry: ModelEntry) -> Any:

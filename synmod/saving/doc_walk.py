@@ -13,7 +13,7 @@ from synmod.leaves.frozen import Json
 from synmod.leaves.paths import escape_step
 from synmod.saving.check_terms import tree_class
 from synmod.saving.faults import load_fault
-from synmod.tree.containers import TREE_TYPES, is_namedtuple
+from synmod.tree.containers import TREE_TYPES, is_namedtuple, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +55,7 @@ class DocumentWalk:
         pending.reverse()
         while pending:
             term, link = pending.pop()
-            node = term["node"]
+            node: int = term["node"]
             if node in self.nodes:
                 continue
             self.nodes[node] = link
@@ -89,7 +89,7 @@ class DocumentWalk:
         """The steps and terms of a container; nothing for what has no parts."""
         ((kind, payload),) = term.items()
         if kind in ("list", "tuple"):
-            return list(enumerate(payload))
+            return numbered(payload)
         if kind == "dict":
             return self._checked([(key, part) for key, part in payload])
         return self._tree_parts(payload) if kind == "tree" else []
@@ -107,7 +107,7 @@ class DocumentWalk:
             return list(zip(cls._fields, children, strict=True))
         if dataclasses.is_dataclass(cls):
             return [(field.name, child) for field, child in zip(dataclasses.fields(cls), children, strict=True)]
-        return list(enumerate(children))
+        return numbered(children)
 
     def _checked(self, pairs: list[tuple[Any, Term]]) -> list[tuple[Any, Term]]:
         """Refuse keys that cannot be steps, where something with a path is below."""
@@ -120,10 +120,9 @@ class DocumentWalk:
 def leads_to(path: str, link: Link) -> bool:
     """Whether a path text is the path of a link; compared from its end, a step at a time."""
     end = len(path)
-    if link is None:
-        return not path
-    while link is not None:
-        above, step = cast("tuple[Link, Any]", link)
+    here: Link = link
+    while here is not None:
+        above, step = here
         if step is UNKNOWN:
             start = path.rfind("/", 0, end) + 1
         else:
@@ -136,8 +135,8 @@ def leads_to(path: str, link: Link) -> bool:
         if start < 1 or path[start - 1] != "/":
             return False
         end = start - 1
-        link = above
-    return False
+        here = above
+    return not path
 
 
 def _leads_on(term: Term) -> bool:

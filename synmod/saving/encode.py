@@ -19,6 +19,7 @@ from synmod.saving.problems import Problems, unregistered
 from synmod.saving.tables import DataModelTable, LanguageModelTable
 from synmod.saving.terms import Place, TermWriter
 from synmod.saving.views import MISSING, NodeView, node_view, plain, variable_view
+from synmod.tree.containers import class_of
 from synmod.tree.def_reader import DefReader
 from synmod.tree.defs import NodeDef, NodeRef, VariableRef
 from synmod.tree.kinds import KNOWN, NODE, VARIABLE, Kinds
@@ -26,7 +27,7 @@ from synmod.tree.refmap import RefMap
 from synmod.tree.walk import Visit, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from synmod.tree import GraphDef
 
@@ -62,8 +63,8 @@ class _GraphWriter:
         self.terms = TermWriter(self)
         self.data_models = DataModelTable()
         self.language_models = LanguageModelTable(self.problems, self._config_of_model)
-        self._definitions = {} if graphdef is None else graphdef.definitions
-        self._kept = {} if graphdef is None else graphdef.kept
+        self._definitions: Mapping[int, Any] = {} if graphdef is None else graphdef.definitions
+        self._kept: Mapping[int, Any] = {} if graphdef is None else graphdef.kept
         self._reader = None if graphdef is None else DefReader(graphdef.definitions)
         self._seen = RefMap[int]()
         self._numbers: dict[int, int] = {}
@@ -90,9 +91,8 @@ class _GraphWriter:
 
     def model_of(self, node: Any) -> LanguageModel | None:
         """The language model that a node, or the definition of one, or a reference to one is."""
-        if isinstance(node, NodeDef | NodeRef):
-            node = self._kept.get(node.index)
-        return node if isinstance(node, LanguageModel) else None
+        found: object = self._kept.get(node.index) if isinstance(node, NodeDef | NodeRef) else node
+        return found if isinstance(found, LanguageModel) else None
 
     def node(self, node: Any) -> int:
         """The index of a node."""
@@ -112,12 +112,11 @@ class _GraphWriter:
 
     def _number(self, x: Any) -> int:
         """The index of a node or Variable; what only an argument reaches is walked now, and gets the next ones."""
-        if isinstance(x, NodeRef | VariableRef):
-            x = self._definitions[x.index]
-        number = self._numbers.get(id(x))
+        entity: object = self._definitions[x.index] if isinstance(x, NodeRef | VariableRef) else x
+        number = self._numbers.get(id(entity))
         if number is None:
-            self._meet(walk(x, seen=self._seen))
-            number = self._numbers[id(x)]
+            self._meet(walk(entity, seen=self._seen))
+            number = self._numbers[id(entity)]
         return number
 
     def _meet(self, visits: Iterator[Visit]) -> None:
@@ -180,7 +179,7 @@ class _GraphWriter:
 
     def _config_of_model(self, model: Any) -> Json:
         """Write the config of a registered class of language models, as the class itself tells it."""
-        get_config = getattr(type(model), "get_config", None)
+        get_config: Any = getattr(class_of(model), "get_config", None)
         if isinstance(model, UnboundLanguageModel):
             config = model.record()["config"]
         elif get_config is None:

@@ -31,7 +31,7 @@ def restored_flow(entry: NodeEntry, module: Module, decoder: Decoder) -> FlowGra
         if "node" in term:
             keys.setdefault(term["node"], key)
     flow = FlowGraph(
-        tuple(_declared(symbol, decoder.plan.data_models[symbol["data_model"]]) for symbol in record["symbols"]),
+        tuple(_declared(symbol, decoder.plan.data_model(symbol["data_model"])) for symbol in record["symbols"]),
         decoder.decode(record["inputs"], where),
         decoder.decode(record["outputs"], where),
         tuple(_step(step, keys, decoder, where) for step in record["steps"]),

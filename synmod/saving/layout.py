@@ -101,7 +101,7 @@ class _Writer:
         colon, one_line = self._colon, self._one_line
         stack: list[tuple[_Entries, str, str, _Memo, int, int]] = []
         depth = deepest = begun = counted = 0
-        values = 1 + len(content)
+        values = 1 + len(cast("dict[str, Json]", content))
         memo: _Memo = None
         entries, separator, comma, closing = self._opened("", content, 0)
         while True:
@@ -134,7 +134,7 @@ class _Writer:
                     stack.append((entries, comma, closing, memo, begun, counted))
                     depth += 1
                     memo, begun, counted = inside, len(pieces), values
-                    values += len(value)
+                    values += len(cast("dict[str, Json]", value))
                     entries, separator, comma, closing = self._opened(start, value, depth)
                     break
             else:

@@ -13,7 +13,7 @@ from synmod.saving.module_restore import PendingBuild, restore_module
 from synmod.saving.plan import NO_VALUE
 from synmod.tree.containers import take_apart
 from synmod.tree.initializers import empty_value
-from synmod.tree.kinds import DICT, NODE, SEQUENCE, TREE, kind_of_type
+from synmod.tree.kinds import DICT, NODE, SEQUENCE, TREE, kind_of
 from synmod.tree.variable import Variable
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class _Maker:
 
     def _adopt_node(self, index: int, live: Any) -> list[NodeEntry]:
         """Let a node that a constructor made be the one of the record; gives the entries that are now there."""
-        if index in self.nodes or kind_of_type(type(live)) != NODE:
+        if index in self.nodes or kind_of(live) != NODE:
             return []
         match = Match(self.plan, self.decoder, self.nodes, self.variables, self.used)
         if not match.fits(index, live):
@@ -166,7 +166,7 @@ def _parts(term: dict[str, Json], value: Any) -> list[tuple[dict[str, Json], Any
     ((kind, payload),) = term.items()
     if kind not in ("list", "tuple", "dict", "tree"):
         return []
-    found = kind_of_type(type(value))
+    found = kind_of(value)
     terms = parts_of(kind, payload)
     if kind == "dict" and found == DICT:
         return [(part, value[key]) for key, part in payload if key in value]

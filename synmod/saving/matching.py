@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -17,7 +18,7 @@ from synmod.saving.decode import Decoder, parts_of
 from synmod.saving.model_records import record_of
 from synmod.saving.problems import Problems
 from synmod.saving.scalars import NAMES, scalar_text
-from synmod.tree.containers import take_apart
+from synmod.tree.containers import class_of, take_apart
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -112,21 +113,24 @@ class Match:
     def _parts(self, kind: str, payload: Json, value: Any) -> list[Any] | None:
         """The parts of a live container that has the shape of a term."""
         if kind == "dict":
-            same = type(value) is dict and list(value) == [key for key, _ in payload]
+            same = class_of(value) is dict and list(value) == [key for key, _ in payload]
             return list(value.values()) if same else None
         if kind != "tree":
-            same = type(value).__name__ == kind and type(value) in (list, tuple) and len(value) == len(payload)
+            cls = class_of(value)
+            same = cls.__name__ == kind and cls in (list, tuple) and len(value) == len(payload)
             return list(value) if same else None
-        if type(value) is not tree_class(self.plan.resolver, payload["type"], ()):
+        if class_of(value) is not tree_class(self.plan.resolver, payload["type"], ()):
             return None
-        pairs, rest = take_apart(value) if not isinstance(value, dict) else (list(value.items()), list(value))
+        if class_of(value) is OrderedDict:
+            return [*value.values(), list(value)] if len(value) == len(payload["children"]) else None
+        pairs, rest = take_apart(value)
         parts = [part for _, part in pairs]
         return [*parts, rest] if len(parts) == len(payload["children"]) else None
 
     def _leaf(self, kind: str, payload: Json, value: Any) -> bool:
         """Match what has no parts."""
         if kind == "json":
-            return type(value) in _JSON_TYPES and _same_json(payload, value)
+            return class_of(value) in _JSON_TYPES and _same_json(payload, value)
         if kind == "data_model":
             return self._declares(payload, value)
         if kind == "language_model":
@@ -135,9 +139,9 @@ class Match:
             is_data = isinstance(value, Described | BaseModel) and not isinstance(value, type)
             return is_data and self._declares(payload["data_model"], value) and _same_json(payload["json"], value)
         if kind in ("set", "frozenset"):
-            return type(value).__name__ == kind and _same_json(payload, _sorted(value))
+            return class_of(value).__name__ == kind and _same_json(payload, _sorted(value))
         if kind == "scalar":
-            return NAMES.get(type(value)) == payload["type"] and scalar_text(value) == payload["text"]
+            return NAMES.get(class_of(value)) == payload["type"] and scalar_text(value) == payload["text"]
         if kind == "enum":
             return isinstance(value, enum.Enum) and value is self.decoder.decode({kind: payload})
         return value is self.decoder.decode({kind: payload})

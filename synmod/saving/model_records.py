@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from synmod.leaves.frozen_types import is_object
 from synmod.leaves.suggest import did_you_mean
 from synmod.lm import SAMPLING, LanguageModel, UnboundLanguageModel
 from synmod.lm.settings import STRUCTURED
@@ -79,7 +80,7 @@ def check_record(record: Json, where: tuple[str | int, ...]) -> None:
     Raises:
         FormatError: A field is missing, unknown, or holds what must not come from a file.
     """
-    if not isinstance(record, dict):
+    if not is_object(record):
         raise malformed(where, f"wanted an object, got {shown(record)}.")
     kind = record.get("type", 0)
     if kind is None:
@@ -118,14 +119,12 @@ def faults_of(record: dict[str, Json]) -> list[tuple[str, str]]:
 
 def _faults_of_defaults(defaults: Json) -> list[tuple[str, str]]:
     """Only sampling parameters may come from a file."""
-    if not isinstance(defaults, dict):
+    if not is_object(defaults):
         return [("defaults", "an object of sampling parameters")]
     unknown = [name for name in defaults if name not in SAMPLING]
-    return (
-        [("defaults", f"{unknown[0]!r:.100} is no sampling parameter.{did_you_mean(unknown[0], SAMPLING)}")]
-        if (unknown)
-        else []
-    )
+    if not unknown:
+        return []
+    return [("defaults", f"{shown(unknown[0])} is no sampling parameter.{did_you_mean(unknown[0], SAMPLING)}")]
 
 
 def _int_between(number: Json, least: int, most: int) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from synmod.data import SymbolicDataModel
 from synmod.leaves.frozen import Json, json_equal
+from synmod.leaves.frozen_types import is_object
 from synmod.leaves.paths import path_str
 from synmod.module import Module
 from synmod.saving.flow_record import flow_record
@@ -16,6 +17,7 @@ from synmod.tree.kinds import NODE, STATIC, VARIABLE, Kinds, holds_node
 from synmod.tree.static import Static
 
 if TYPE_CHECKING:
+    from synmod.module.declaration import ClassDeclaration
     from synmod.saving.attribute_names import AttributeNames
     from synmod.saving.problems import Problems
     from synmod.saving.views import NodeView
@@ -64,7 +66,7 @@ def module_record(view: NodeView, visit: Visit, writer: Writer) -> dict[str, Jso
 
 def _config(view: NodeView, visit: Visit, writer: Writer) -> dict[str, Json]:
     """Write the constructor arguments, in the order of the signature."""
-    made, declaration = view.metadata, view.cls._declaration  # pyright: ignore[reportAttributeAccessIssue]
+    made, declaration = view.metadata, _declaration(view)
     overridden = is_overridden(view.cls, "get_config")
     if made.arguments is None and not overridden:
         what = "not made by calling its class" if declaration.init is not None else "no readable signature"
@@ -82,9 +84,15 @@ def _config(view: NodeView, visit: Visit, writer: Writer) -> dict[str, Json]:
     return {name: writer.terms.term(config[name], Place(visit, f"argument {name!r}")) for name in names}
 
 
+def _declaration(view: NodeView) -> ClassDeclaration:
+    """What the class of a module declares."""
+    cls: Any = view.cls
+    return cls._declaration
+
+
 def _check_left_out(view: NodeView, visit: Visit, writer: Writer, config: dict[str, Any]) -> None:
     """An argument that is static or ignored needs a default: nobody will give it after a load."""
-    signature: inspect.Signature | None = view.cls._declaration.init  # pyright: ignore[reportAttributeAccessIssue]
+    signature = _declaration(view).init
     for name in view.metadata.arguments:
         parameter = signature.parameters.get(name) if signature else None
         if name in config or parameter is None or parameter.default is not parameter.empty:
@@ -172,9 +180,9 @@ def _built_on(nests: dict[str, Any] | None) -> Any:
 
 def _shape(nest: Any) -> Any:
     """Write a nest as the build config does: a dict is told from a schema by a key around it."""
-    if isinstance(nest, dict):
+    if is_object(nest):
         return {"dict": {key: _shape(part) for key, part in nest.items()}}
-    return [_shape(part) for part in nest] if isinstance(nest, list | tuple) else nest
+    return [_shape(part) for part in cast("list[Any]", nest)] if isinstance(nest, list | tuple) else nest
 
 
 def _has_double_names(signature: inspect.Signature) -> bool:

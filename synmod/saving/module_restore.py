@@ -14,7 +14,7 @@ from synmod.module.sealing import seal
 from synmod.saving.faults import load_fault
 from synmod.saving.flow_restore import restored_flow
 from synmod.saving.guarded import guarded
-from synmod.tree.kinds import STATIC, kind_of_type
+from synmod.tree.kinds import STATIC, kind_of
 from synmod.tree.static import Static
 from synmod.tree.walk import walk
 
@@ -143,7 +143,7 @@ def _check_no_more(entry: NodeEntry, present: dict[Any, Any], values: dict[Any, 
     for key, value in present.items():
         if key in values or key in removed or isinstance(value, Static | LanguageModel):
             continue
-        if kind_of_type(type(value)) == STATIC:
+        if kind_of(value) == STATIC:
             continue
         if any(visit.kind == "variable" for visit in walk(value)):
             raise load_fault(

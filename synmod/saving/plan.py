@@ -92,3 +92,11 @@ class Plan:
     resolver: Resolver
     paths: dict[str, int]
     unsure: bool = False
+
+    def data_model(self, index: int) -> ModelEntry:
+        """The data model of an index."""
+        return self.data_models[index]
+
+    def node(self, index: int) -> NodeEntry:
+        """The node of an index."""
+        return self.nodes[index]

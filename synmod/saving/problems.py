@@ -7,6 +7,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from synmod.errors import GraphError, SaveError, SaveProblem
+from synmod.tree.containers import class_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +61,7 @@ def at(node: str, what: str, inside: Sequence[str | int] = ()) -> str:
 
 def what_and_remedy(value: Any) -> tuple[str, str]:
     """Say what an object is that no term can hold, and what to do."""
-    kind: type = type(value)
+    kind = class_of(value)
     found = _function_like(value)
     if found is not None:
         return found, _TO_DEF

@@ -34,10 +34,10 @@ class Resolver:
 
     def __init__(self, custom_objects: Mapping[str, Any] | None) -> None:
         load_lazy_classes()
-        custom = {} if custom_objects is None else custom_objects
+        custom: Any = {} if custom_objects is None else custom_objects
         if not hasattr(custom, "items") or not all(isinstance(key, str) for key in custom):
             raise ArgumentError("custom_objects: wanted a mapping from id or bare name to a class or function.")
-        self._custom = dict(custom)
+        self._custom: dict[str, Any] = dict(custom)
         self._found: dict[str, Any] = {}
         self._bare: dict[str, str] = {}
 

@@ -11,12 +11,11 @@ import enum
 import types
 from collections import OrderedDict, deque
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 from pydantic import BaseModel
 
 from synmod.data import JsonDataModel, SymbolicDataModel
-from synmod.data.value import to_value
 from synmod.errors import DataError, SchemaError
 from synmod.flow.record import SymbolRef
 from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen
@@ -25,7 +24,7 @@ from synmod.lm import LanguageModel
 from synmod.registry import id_of
 from synmod.saving.problems import Problems, at, unregistered, what_and_remedy
 from synmod.saving.scalars import NAMES, scalar_text
-from synmod.tree.containers import TREE_TYPES, is_namedtuple, take_apart
+from synmod.tree.containers import TREE_TYPES, class_of, is_namedtuple, numbered, take_apart
 from synmod.tree.defs import NodeRef, VariableRef
 from synmod.tree.node_types import own_impl
 from synmod.tree.static import Static
@@ -109,7 +108,7 @@ class TermWriter:
         Afterwards `structure` tells whether a node, Variable or language model is in it.
         """
         self.structure = False
-        kind: type = type(value)
+        kind = class_of(value)
         if (kind is str and value.isascii()) or value is None or kind is bool:
             return {"json": value}
         self._place = place
@@ -142,7 +141,7 @@ class TermWriter:
 
     def _leaf(self, value: Any, step: Any = None) -> Any:
         """Write what has no parts; None for a container that must be entered."""
-        kind: type = type(value)
+        kind = class_of(value)
         if kind in _SCALARS or kind is FrozenDict or kind is FrozenList:
             return PURE
         if kind is dict or kind is list or kind is tuple:
@@ -158,7 +157,7 @@ class TermWriter:
         if model is not None:
             self.structure = True
             return {"language_model": self.names.language_model(model, self._where(step))}
-        if isinstance(value, NodeRef) or own_impl(type(value)) is not None:
+        if isinstance(value, NodeRef) or own_impl(class_of(value)) is not None:
             self.structure = True
             return {"node": self.names.node(value)}
         return {"symbol": value.index} if isinstance(value, SymbolRef) else None
@@ -167,9 +166,9 @@ class TermWriter:
         """Write a data model: a class, a symbol, a value or an instance."""
         try:
             if isinstance(value, JsonDataModel | BaseModel) and not isinstance(value, type):
-                if not hasattr(type(value), "__synmod_json__"):
+                if not hasattr(class_of(cast("object", value)), "__synmod_json__"):
                     return self._refused(value, step)
-                json = value._json if isinstance(value, JsonDataModel) else to_value(value)._json
+                json = frozen(value)
                 return {"data": {"data_model": self.names.data_model(value), "json": json}}
             if isinstance(value, SymbolicDataModel) or (isinstance(value, type) and issubclass(value, BaseModel)):
                 return {"data_model": self.names.data_model(value)}
@@ -196,7 +195,7 @@ class TermWriter:
 
     def _scalar(self, value: Any, step: Any) -> Any:
         """Write a scalar beyond JSON, or a set; None for a container, and a problem for the rest."""
-        kind: type = type(value)
+        kind = class_of(value)
         if kind in NAMES:
             text = scalar_text(value)
             if text is None:
@@ -231,7 +230,7 @@ class TermWriter:
 
     def _enter(self, value: Any, step: Any) -> None:
         """Begin a container."""
-        kind: type = type(value)
+        kind = class_of(value)
         self._inside.add(id(value))
         if kind is dict:
             parts = list(value.items())
@@ -241,14 +240,14 @@ class TermWriter:
                 parts = []
             self._open.append(_Open("dict", value, step, parts))
         elif kind is list or kind is tuple:
-            self._open.append(_Open(kind.__name__, value, step, list(enumerate(value))))
+            self._open.append(_Open(kind.__name__, value, step, numbered(value)))
         else:
             self._open.append(_Open("tree", value, step, self._tree_parts(value)))
 
     def _tree_parts(self, value: Any) -> list[tuple[Any, Any]]:
         """The children of a tree type, then what else makes it up."""
         if isinstance(value, OrderedDict):
-            return [*value.items(), ("keys", list(value))]
+            return [*value.items(), ("keys", [*value])]
         parts, rest = take_apart(value)
         return [*parts, ("config", rest)]
 
@@ -264,7 +263,7 @@ class TermWriter:
         if kind == "dict":
             return {"dict": [[key, term] for (key, _), term in zip(container.parts, parts, strict=True)]}
         if kind == "tree":
-            cls: type = type(value)
+            cls = class_of(value)
             public_id = OWN_TREE_TYPES.get(cls) or id_of(cls)
             return {"tree": {"type": public_id, "children": parts[:-1], "config": parts[-1]}}
         return {kind: parts}

@@ -18,6 +18,7 @@ from synmod.saving.known_keys import check_secrets
 from synmod.saving.limits import limits_or_default
 from synmod.saving.read_file import file_bytes
 from synmod.tree import State, graphdef, state, update
+from synmod.tree.containers import class_of
 from synmod.tree.layout import Layout
 from synmod.tree.record import record
 from synmod.tree.variable_state import snapshot
@@ -161,7 +162,7 @@ def _matched(live: Recording[Any], values: dict[str, Json]) -> tuple[LoadReport,
             continue
         variable = live.objects[index]
         applied.append(path)
-        leaves[by_index[index]] = snapshot(type(variable), value, anything, variable._about)
+        leaves[by_index[index]] = snapshot(class_of(variable), value, anything, variable._about)
     missing = [path_str(path) for path in paths if path not in leaves]
     return LoadReport(tuple(applied), tuple(missing), tuple(unknown)), leaves
 
