@@ -7,18 +7,19 @@ Must never know: an event loop, a file, a socket, a clock, modules, models of la
 
 from typing import TYPE_CHECKING, Any
 
-from synmod.data import ops
-from synmod.data.contain import contains
-from synmod.data.model import DataModel
-from synmod.data.schema import Schema
-from synmod.data.subtype import is_subschema
-from synmod.data.symbol import SymbolicDataModel, is_symbolic
-from synmod.data.text import dump_json, parse_json
-from synmod.data.value import JsonDataModel
 from synmod.leaves.frozen import frozen, json_equal, thaw
 
+from . import ops
+from .contain import contains
+from .model import DataModel
+from .schema import Schema
+from .subtype import is_subschema
+from .symbol import SymbolicDataModel, is_symbolic
+from .text import dump_json, parse_json
+from .value import JsonDataModel
+
 if TYPE_CHECKING:
-    from synmod.data.ready_made import (
+    from .ready_made import (
         Audio,
         AudioPart,
         ChatMessage,
@@ -74,7 +75,7 @@ def __getattr__(name: str) -> Any:
     """Make the ready-made data models when one of them is first asked for."""
     if name not in __all__:
         raise AttributeError(f"module 'synmod.data' has no attribute {name!r}")
-    from synmod.data import ready_made
+    from . import ready_made
 
     globals().update({lazy: getattr(ready_made, lazy) for lazy in ready_made.__all__})
     return globals()[name]

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from synmod.data.declare import schema_of
-from synmod.data.kept import Kept
-from synmod.data.merge import Concatenation
-from synmod.data.operands import as_operand, refuse_class_beside
-from synmod.data.operations import OPERATIONS
-from synmod.data.parts import parts_of
-from synmod.data.plans import Plan
-from synmod.data.symbol import RECORDERS, SymbolicDataModel, symbol
-from synmod.data.value import JsonDataModel, wrap_parts
 from synmod.errors import ArgumentError
+
+from .declare import schema_of
+from .kept import Kept
+from .merge import Concatenation
+from .operands import as_operand, refuse_class_beside
+from .operations import OPERATIONS
+from .parts import parts_of
+from .plans import Plan
+from .symbol import RECORDERS, SymbolicDataModel, symbol
+from .value import JsonDataModel, wrap_parts
 
 _merges: Kept[Concatenation] = Kept()
 _plans: Kept[Plan] = Kept(room=4_096)

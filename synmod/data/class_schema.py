@@ -8,15 +8,16 @@ from pydantic import BaseModel
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic_core import PydanticSerializationError
 
-from synmod.data.declared_fields import has_own_serializer, name_of_field, refuse_unsound_fields
-from synmod.data.dumps import frozen_fields
-from synmod.data.in_place import EditedField, written_names
-from synmod.data.pydantic_schema import UnwritableField, written_schema
-from synmod.data.rooted import properties_of
-from synmod.data.schema import Schema, schema_from, trusted_schema
-from synmod.data.validate import problems
 from synmod.errors import DataError, SchemaError
 from synmod.leaves.frozen import FrozenDict, frozen, is_object
+
+from .declared_fields import has_own_serializer, name_of_field, refuse_unsound_fields
+from .dumps import frozen_fields
+from .in_place import EditedField, written_names
+from .pydantic_schema import UnwritableField, written_schema
+from .rooted import properties_of
+from .schema import Schema, schema_from, trusted_schema
+from .validate import problems
 
 _KEPT: Final = "__synmod_declared__"
 

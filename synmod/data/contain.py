@@ -6,14 +6,15 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from synmod.data.declare import declare
-from synmod.data.kept import Kept
-from synmod.data.parts import Parts, parts_of
-from synmod.data.rooted import properties_of
-from synmod.data.schema import Schema
-from synmod.data.subtype import is_subschema
-from synmod.data.value import JsonDataModel, to_value
 from synmod.errors import ArgumentError, SchemaError
+
+from .declare import declare
+from .kept import Kept
+from .parts import Parts, parts_of
+from .rooted import properties_of
+from .schema import Schema
+from .subtype import is_subschema
+from .value import JsonDataModel, to_value
 
 _known: Kept[bool] = Kept(room=4_096)
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from synmod.data.model import DataModel
-from synmod.data.own_models import TOLD_BRIEFLY, positional
 from synmod.registry import register_own
+
+from .model import DataModel
+from .own_models import TOLD_BRIEFLY, positional
 
 
 @register_own()

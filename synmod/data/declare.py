@@ -6,10 +6,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from synmod.data.class_schema import schema_of_class
-from synmod.data.described import Described
-from synmod.data.schema import Root, Schema, schema_from, trusted_schema
 from synmod.errors import ArgumentError, SchemaError
+
+from .class_schema import schema_of_class
+from .described import Described
+from .schema import Root, Schema, schema_from, trusted_schema
 
 
 def declare(x: Any, *, root: Root = "object") -> Schema:

@@ -10,10 +10,11 @@ from typing import Any, Final, cast, get_args, get_origin
 
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr
 
-from synmod.data.schema import trusted_schema
-from synmod.data.validate import problems
 from synmod.errors import DataError, SchemaError
 from synmod.leaves.frozen import is_array, is_object
+
+from .schema import trusted_schema
+from .validate import problems
 
 _FIELDS: Final = frozenset({"model-field", "dataclass-field", "typed-dict-field"})
 _OPAQUE: Final = frozenset({"metadata", "default", "serialization", "config"})

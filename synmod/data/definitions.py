@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from synmod.data.parts import Parts
-from synmod.data.subschemas import definition_of, references, renamed_definitions
 from synmod.leaves.frozen import json_equal
+
+from .parts import Parts
+from .subschemas import definition_of, references, renamed_definitions
 
 
 def beside(left: Mapping[str, Any], right: Parts) -> Parts:

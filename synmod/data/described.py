@@ -8,11 +8,12 @@ from typing import Any, Generic
 from pydantic import BaseModel
 from typing_extensions import TypeVar
 
-from synmod.data.labels import label_of
-from synmod.data.operand import OPERATORS, Operand
-from synmod.data.schema import Schema
-from synmod.data.text import dump_json
 from synmod.leaves.frozen import thaw
+
+from .labels import label_of
+from .operand import OPERATORS, Operand
+from .schema import Schema
+from .text import dump_json
 
 ModelT = TypeVar("ModelT", bound=BaseModel, default=Any)
 

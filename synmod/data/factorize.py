@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from synmod.data.merge import any_of
-from synmod.data.parts import Parts, parts_of
-from synmod.data.plans import Operands, Values
-from synmod.data.schema import Schema
-from synmod.data.value import JsonDataModel, wrap
 from synmod.errors import ArgumentError, SchemaError
 from synmod.leaves.frozen import FrozenDict, frozen_dict, frozen_list
 from synmod.leaves.naming import unused
 from synmod.leaves.suggest import did_you_mean
+
+from .merge import any_of
+from .parts import Parts, parts_of
+from .plans import Operands, Values
+from .schema import Schema
+from .value import JsonDataModel, wrap
 
 
 class Factorize:

@@ -6,11 +6,12 @@ from typing import Any, Final, cast
 
 from pydantic import BaseModel
 
-from synmod.data.schema import Schema
-from synmod.data.subschemas import without_annotations
-from synmod.data.validate import is_valid
 from synmod.leaves.frozen import FrozenDict, FrozenList, is_object
 from synmod.leaves.paths import pointer
+
+from .schema import Schema
+from .subschemas import without_annotations
+from .validate import is_valid
 
 _KINDS: Final[dict[str, tuple[type, ...]]] = {
     "string": (str,),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from synmod.data.schema import Schema
 from synmod.leaves.naming import snake_case
+
+from .schema import Schema
 
 _UNTITLED: Final = "data_model"
 _NOT_IN_A_NAME = re.compile(r"\W+")

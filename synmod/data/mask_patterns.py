@@ -10,11 +10,12 @@ from typing import Any, Final, TypeAlias, cast
 
 from pydantic import BaseModel
 
-from synmod.data.declare import declare
-from synmod.data.described import Described
-from synmod.data.rooted import properties_of
-from synmod.data.wild import WildName, escaped
 from synmod.errors import ArgumentError, SchemaError
+
+from .declare import declare
+from .described import Described
+from .rooted import properties_of
+from .wild import WildName, escaped
 
 _ANY_DEPTH: Final = "**"
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from synmod.data.definitions import numbered
-from synmod.data.mask_tree import Branch, Fate
-from synmod.data.parts import used_definitions
-from synmod.data.places import Places, declares_object
-from synmod.data.subschemas import definition_of, escape, renamed_definitions
 from synmod.leaves.frozen import FrozenDict, frozen_dict, frozen_list
+
+from .definitions import numbered
+from .mask_tree import Branch, Fate
+from .parts import used_definitions
+from .places import Places, declares_object
+from .subschemas import definition_of, escape, renamed_definitions
 
 _BROKEN: Final = frozenset(
     {
@@ -83,6 +84,10 @@ class MaskedSchema:
             new = {key: value for key, value in new.items() if key not in {"enum", "const"}}
         self._loosen_one_of(new)
         self._mask_discriminator(new, branch)
+        if "required" in new:
+            new["required"] = frozen_list([name for name in new["required"] if branch.fate(name) is not Fate.DROP])
+            if not new["required"]:
+                del new["required"]
         if declares_object(schema):
             self._mask_fields(new, branch)
         return frozen_dict(new)
@@ -96,11 +101,6 @@ class MaskedSchema:
                     if (fate := branch.fate(name)) is not Fate.DROP
                 }
             )
-        if "required" in new:
-            required = [name for name in new["required"] if branch.fate(name) is not Fate.DROP]
-            new["required"] = frozen_list(required)
-            if not required:
-                del new["required"]
         self._mask_extra_keys(new, branch)
 
     def _mask_extra_keys(self, new: dict[str, Any], branch: Branch) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any, Final
 
-from synmod.data.mask_patterns import Patterns, Positions
-from synmod.data.places import Place, Places
 from synmod.errors import SchemaError, SchemaTooComplex
 from synmod.leaves.frozen import FrozenDict, FrozenList, frozen_dict, frozen_list
 from synmod.leaves.suggest import did_you_mean
+
+from .mask_patterns import Patterns, Positions
+from .places import Place, Places
 
 _MOST_BRANCHES: Final = 10_000
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from synmod.data.mask_schema import MaskedSchema
-from synmod.data.mask_tree import Fate, MaskTree
-from synmod.data.parts import portable
-from synmod.data.places import Places
-from synmod.data.plans import Operands, Values
-from synmod.data.rooted import root_of
-from synmod.data.schema import Schema, trusted_schema
-from synmod.data.value import JsonDataModel, wrap
 from synmod.leaves.frozen import FrozenDict
+
+from .mask_schema import MaskedSchema
+from .mask_tree import Fate, MaskTree
+from .parts import portable
+from .places import Places
+from .plans import Operands, Values
+from .rooted import root_of
+from .schema import Schema, trusted_schema
+from .value import JsonDataModel, wrap
 
 
 class Mask:

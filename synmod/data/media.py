@@ -13,11 +13,12 @@ from urllib.parse import unquote_to_bytes
 
 from pydantic import model_validator
 
-from synmod.data.content_parts import AudioPart, FilePart, ImagePart, TextPart
-from synmod.data.model import DataModel
-from synmod.data.own_models import TOLD_BRIEFLY, FieldFault, refuse
 from synmod.errors import DataError
 from synmod.registry import register_own
+
+from .content_parts import AudioPart, FilePart, ImagePart, TextPart
+from .model import DataModel
+from .own_models import TOLD_BRIEFLY, FieldFault, refuse
 
 _MEDIA_TYPE: Final = re.compile(r"[\w.+-]+/[\w.+-]+(;.*)?", re.ASCII)
 _ADDRESS: Final = ("http://", "https://")

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from synmod.data.definitions import beside
-from synmod.data.parts import ANYTHING, Parts, text_of_fields
-from synmod.data.subschemas import without_annotations
 from synmod.leaves.frozen import FrozenDict, fill, frozen_dict, frozen_list, is_object, json_equal
 from synmod.leaves.naming import unused
+
+from .definitions import beside
+from .parts import ANYTHING, Parts, text_of_fields
+from .subschemas import without_annotations
 
 _NOTHING: Final[dict[str, Any]] = {}
 _NOT_THERE: Final = object()

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, model_validator
 
-from synmod.data.content_parts import ContentPart
-from synmod.data.media import as_part
-from synmod.data.model import DataModel
-from synmod.data.own_models import TOLD_BRIEFLY, FieldFault, positional, refuse
-from synmod.data.tool_call import ToolCall
 from synmod.registry import register_own
+
+from .content_parts import ContentPart
+from .media import as_part
+from .model import DataModel
+from .own_models import TOLD_BRIEFLY, FieldFault, positional, refuse
+from .tool_call import ToolCall
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 

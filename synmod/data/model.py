@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from synmod.data.class_schema import dump, schema_of_class
-from synmod.data.operand import OPERATORS, Operand, OperandClass
-from synmod.data.symbol import SymbolicDataModel, symbol
-from synmod.data.text import dump_json
-from synmod.data.value import JsonDataModel, to_value
 from synmod.leaves.frozen import FrozenDict, thaw
 from synmod.registry import admit
+
+from .class_schema import dump, schema_of_class
+from .operand import OPERATORS, Operand, OperandClass
+from .symbol import SymbolicDataModel, symbol
+from .text import dump_json
+from .value import JsonDataModel, to_value
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from synmod.data.symbol import SymbolicDataModel
+    from .symbol import SymbolicDataModel
 
 OPERATORS: dict[str, Callable[..., Any]] = {}
 """Functions by their name in `sm.ops`, and `is_operand`, which tells what an operator takes at all."""

@@ -8,11 +8,12 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
-from synmod.data.described import Described
-from synmod.data.operand import Operand, OperandClass
-from synmod.data.symbol import RECORDERS
-from synmod.data.value import to_value
 from synmod.errors import ArgumentError, DataError
+
+from .described import Described
+from .operand import Operand, OperandClass
+from .symbol import RECORDERS
+from .value import to_value
 
 
 def is_operand(x: Any) -> bool:

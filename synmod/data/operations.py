@@ -6,15 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from synmod.data.declare import schema_of
-from synmod.data.factorize import Factorize
-from synmod.data.mask_patterns import patterns_of
-from synmod.data.mask_tree import Fate
-from synmod.data.masks import Mask
-from synmod.data.plans import Absent, Everything, OnlyOne, Operands, Plan, Whatever
-from synmod.data.rename import Rename, checked_prefix, checked_suffix
-from synmod.data.schema import Schema
 from synmod.errors import ArgumentError
+
+from .declare import schema_of
+from .factorize import Factorize
+from .mask_patterns import patterns_of
+from .mask_tree import Fate
+from .masks import Mask
+from .plans import Absent, Everything, OnlyOne, Operands, Plan, Whatever
+from .rename import Rename, checked_prefix, checked_suffix
+from .schema import Schema
 
 Kwargs: TypeAlias = Mapping[str, Any]
 """Keyword arguments of an operation; JSON, so that a file can hold them."""

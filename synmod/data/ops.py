@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from synmod.data.applying import are_values, checked_operands, merged, on_one, planned, single, together
-from synmod.data.contain import contains, holds
-from synmod.data.factorize import checked_names
-from synmod.data.mask_patterns import patterns_of
-from synmod.data.operand import OPERATORS
-from synmod.data.operands import as_operand, is_operand, traced_path
-from synmod.data.operations import OPERATIONS
-from synmod.data.plans import refuse_none
-from synmod.data.rename import checked_prefix, checked_suffix
+from .applying import are_values, checked_operands, merged, on_one, planned, single, together
+from .contain import contains, holds
+from .factorize import checked_names
+from .mask_patterns import patterns_of
+from .operand import OPERATORS
+from .operands import as_operand, is_operand, traced_path
+from .operations import OPERATIONS
+from .plans import refuse_none
+from .rename import checked_prefix, checked_suffix
 
 __all__ = [
     "OPERATIONS",

@@ -11,11 +11,12 @@ from json import dumps
 from json.encoder import encode_basestring as quoted
 from typing import Any, Final
 
-from synmod.data.rooted import root_of
-from synmod.data.schema import Schema, _intern
-from synmod.data.subschemas import definition_of, escape, references, rereferenced
 from synmod.leaves.frozen import FrozenDict, frozen_dict, frozen_list
 from synmod.leaves.naming import unused
+
+from .rooted import root_of
+from .schema import Schema, _intern
+from .subschemas import definition_of, escape, references, rereferenced
 
 ANYTHING: Final = frozen_dict({})
 """The schema that admits everything."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from synmod.data.closed import target_of
 from synmod.leaves.frozen import FrozenDict, is_array
+
+from .closed import target_of
 
 _ALTERNATIVES = ("anyOf", "oneOf", "allOf", "prefixItems")
 _ITEMS = ("items", "unevaluatedItems")

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from synmod.data.merge import Concatenation, either
-from synmod.data.parts import Parts, parts_of
-from synmod.data.schema import Schema
-from synmod.data.value import JsonDataModel, wrap
 from synmod.errors import DataError
+
+from .merge import Concatenation, either
+from .parts import Parts, parts_of
+from .schema import Schema
+from .value import JsonDataModel, wrap
 
 Operands = Sequence[Schema | None]
 Values = Sequence[JsonDataModel[Any] | None]

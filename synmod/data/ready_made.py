@@ -1,10 +1,10 @@
 """The data models and scales that come with synmod: made on first use, since pydantic takes its time."""
 
-from synmod.data.content_parts import AudioPart, FilePart, ImagePart, TextPart
-from synmod.data.media import Audio, File, Image
-from synmod.data.messages import ChatMessage, ChatMessages
-from synmod.data.scales import FineScore, Rating, Rating10, Rating20, Score, normalize_score
-from synmod.data.tool_call import ToolCall
+from .content_parts import AudioPart, FilePart, ImagePart, TextPart
+from .media import Audio, File, Image
+from .messages import ChatMessage, ChatMessages
+from .scales import FineScore, Rating, Rating10, Rating20, Score, normalize_score
+from .tool_call import ToolCall
 
 __all__ = [
     "Audio",

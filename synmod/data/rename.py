@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from synmod.data.parts import Parts, parts_of
-from synmod.data.plans import Operands, Values
-from synmod.data.schema import Schema
-from synmod.data.value import JsonDataModel, wrap
 from synmod.errors import DataError
 from synmod.leaves.frozen import frozen_dict
+
+from .parts import Parts, parts_of
+from .plans import Operands, Values
+from .schema import Schema
+from .value import JsonDataModel, wrap
 
 
 class Rename:

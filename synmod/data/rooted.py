@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from synmod.data.closed import target_of
-from synmod.data.schema import Schema
 from synmod.leaves.frozen import is_object
+
+from .closed import target_of
+from .schema import Schema
 
 _NO_FIELDS: Final[Mapping[str, Any]] = {}
 

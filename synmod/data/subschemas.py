@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, cast
 from urllib.parse import unquote
 
-from synmod.data.keywords import ANNOTATIONS, ONE_SUBSCHEMA, SUBSCHEMA_LISTS, SUBSCHEMA_MAPS
 from synmod.leaves.frozen import FrozenDict, frozen_dict, frozen_list, is_array, is_object
+
+from .keywords import ANNOTATIONS, ONE_SUBSCHEMA, SUBSCHEMA_LISTS, SUBSCHEMA_MAPS
 
 _DEFS: Final = "#/$defs/"
 

@@ -7,14 +7,15 @@ from typing import Any, NoReturn, cast
 
 from pydantic import BaseModel
 
-from synmod.data.declare import declare, model_of
-from synmod.data.described import Described, field_list
-from synmod.data.labels import label_of
-from synmod.data.rooted import properties_of
-from synmod.data.schema import Schema
 from synmod.errors import ArgumentError, FieldError, SymbolicValueError
 from synmod.leaves.frozen import json_equal
 from synmod.leaves.suggest import did_you_mean
+
+from .declare import declare, model_of
+from .described import Described, field_list
+from .labels import label_of
+from .rooted import properties_of
+from .schema import Schema
 
 RECORDERS: dict[str, Callable[..., Any]] = {}
 """What higher rooms know of symbols: "operation" records a step, "path" tells the module path being traced."""

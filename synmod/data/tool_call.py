@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from pydantic import BeforeValidator
 
-from synmod.data.model import DataModel
-from synmod.data.own_models import TOLD_BRIEFLY, positional
-from synmod.data.text import parse_json
 from synmod.errors import DataError
 from synmod.leaves.frozen import frozen, is_object
 from synmod.registry import register_own
+
+from .model import DataModel
+from .own_models import TOLD_BRIEFLY, positional
+from .text import parse_json
 
 
 def _as_text(arguments: Any) -> Any:

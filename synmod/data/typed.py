@@ -6,13 +6,14 @@ from typing import Any, NoReturn
 
 from pydantic import BaseModel, ValidationError
 
-from synmod.data.class_schema import schema_of_class
-from synmod.data.rooted import properties_of
-from synmod.data.text import dump_json
-from synmod.data.validate import validate
 from synmod.errors import ArgumentError, Problem, SchemaError
 from synmod.leaves.frozen import FrozenDict, frozen, is_array, is_object
 from synmod.leaves.paths import pointer
+
+from .class_schema import schema_of_class
+from .rooted import properties_of
+from .text import dump_json
+from .validate import validate
 
 _MOST_FAULTS = 10
 

@@ -8,20 +8,21 @@ from typing import Any, overload
 from pydantic import BaseModel
 from typing_extensions import TypeVar
 
-from synmod.data.class_schema import dump, dump_and_schema
-from synmod.data.described import Described, ModelT, field_list
-from synmod.data.labels import label_of
-from synmod.data.parts import Parts
-from synmod.data.rooted import properties_of
-from synmod.data.schema import Schema
-from synmod.data.subtype import is_subschema
-from synmod.data.symbol import SymbolicDataModel, declaration, symbol
-from synmod.data.text import dump_json
-from synmod.data.typed import typed_instance, validator_faults
-from synmod.data.validate import validate
 from synmod.errors import ArgumentError, DataError, FieldError, SymbolicValueError
 from synmod.leaves.frozen import FrozenDict, frozen, is_object, json_equal, thaw
 from synmod.leaves.suggest import did_you_mean
+
+from .class_schema import dump, dump_and_schema
+from .described import Described, ModelT, field_list
+from .labels import label_of
+from .parts import Parts
+from .rooted import properties_of
+from .schema import Schema
+from .subtype import is_subschema
+from .symbol import SymbolicDataModel, declaration, symbol
+from .text import dump_json
+from .typed import typed_instance, validator_faults
+from .validate import validate
 
 OtherT = TypeVar("OtherT", bound=BaseModel)
 
