@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from synmod.errors import GraphError
-from synmod.flow.nest import is_leaf, map_leaves
+from synmod.flow.nest import map_leaves
 from synmod.flow.record import FlowGraph, SymbolRef
 from synmod.lm import SAMPLING, LanguageModel
 from synmod.module.config import get_config
 from synmod.module.module import Module
 from synmod.module.paths import note_edit
 from synmod.module.record import Blueprint, ModuleRecord
+from synmod.module.references import with_references
 from synmod.module.sealing import check_layout, layout_of
 from synmod.tree import NodeImpl, Static, register_impl
 
@@ -145,7 +146,7 @@ def _clear(module: Module) -> None:
 
 def _map_refs(made: Blueprint, fn: Callable[[Any], Any]) -> Blueprint:
     given = made.arguments or {}
-    arguments = {name: fn(value) if is_leaf(value) else map_leaves(fn, value) for name, value in given.items()}
+    arguments = {name: with_references(fn, value) for name, value in given.items()}
     if made.flow is None and all(arguments[name] is value for name, value in given.items()):
         return made
     flow = None if made.flow is None else made.flow.map_constants(fn)
@@ -187,7 +188,8 @@ def _model_compared(lm: LanguageModel) -> Any:
     settings = lm.settings
     sampling = {name: value for name, value in settings.defaults.items() if name in SAMPLING}
     numbers = settings.attempts, settings.timeout_s, settings.repairs
-    return settings.name, settings.model, settings.structured, numbers, sampling
+    name = settings.name.partition("#")[0]  # of two models of one name a file tells the second by `#2`
+    return name, settings.model, settings.structured, numbers, sampling
 
 
 def _has_no_children(lm: Any, *_: Any) -> None:
