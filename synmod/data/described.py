@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, Generic
 
@@ -71,3 +72,13 @@ def label(x: Described[Any]) -> str:
 def field_list(names: Iterable[str]) -> str:
     """Show the fields there are, for an error."""
     return ", ".join(map(repr, names)) or "none"
+
+
+def importable(model: type[BaseModel] | None) -> type[BaseModel] | None:
+    """Give a class back if a pickle can name it; a class made in a function is left out, its schema is enough."""
+    if model is None:
+        return None
+    found: Any = sys.modules.get(model.__module__)
+    for step in model.__qualname__.split("."):
+        found = getattr(found, step, None)
+    return model if found is model else None

@@ -174,4 +174,5 @@ class MaskTree:
         raise SchemaError(
             f"The mask {text!r} matches nothing: the fields at that place are {fields}."
             f"{did_you_mean(step.name, stuck.names)}"
+            f"{' Below an open dictionary write `*` in the place of the key.' if stuck.is_open else ''}"
         )

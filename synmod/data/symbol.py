@@ -12,7 +12,7 @@ from synmod.leaves.frozen import json_equal
 from synmod.leaves.suggest import did_you_mean
 
 from .declare import declare, model_of
-from .described import Described, field_list
+from .described import Described, field_list, importable
 from .labels import label_of
 from .rooted import properties_of
 from .schema import Schema
@@ -110,7 +110,7 @@ class SymbolicDataModel(Described[Any]):
         return symbol(self._schema, self._model, self._label)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return symbol, (self._schema, self._model, self._label)
+        return symbol, (self._schema, importable(self._model), self._label)
 
     def __repr__(self) -> str:
         """Show label and fields."""

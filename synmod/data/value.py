@@ -13,7 +13,7 @@ from synmod.leaves.frozen import FrozenDict, frozen, is_object, json_equal, thaw
 from synmod.leaves.suggest import did_you_mean
 
 from .class_schema import dump, dump_and_schema
-from .described import Described, ModelT, field_list
+from .described import Described, ModelT, field_list, importable
 from .labels import label_of
 from .parts import Parts
 from .rooted import properties_of
@@ -161,7 +161,7 @@ class JsonDataModel(Described[ModelT]):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return wrap, (self._json, self._schema, self._model, self._label)
+        return wrap, (self._json, self._schema, importable(self._model), self._label)
 
     def __repr__(self) -> str:
         """Show the JSON, cut."""

@@ -119,3 +119,16 @@ def test_is_symbolic():
     assert not is_symbolic([1, {"a": Query(question="q")}])
     assert not is_symbolic(loop)
     assert not is_symbolic(Query)
+
+
+def test_pickles_of_local_classes():
+    """A class that no other process can find is left out; the schema is enough."""
+
+    class Local(DataModel):
+        n: int
+
+    again = pickle.loads(pickle.dumps(Local.to_symbolic_data_model()))
+    assert again._model is None
+    assert again._schema is Local.to_symbolic_data_model()._schema
+    value = pickle.loads(pickle.dumps(Local(n=1).to_json_data_model()))
+    assert value == Local(n=1)
