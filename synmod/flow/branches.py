@@ -93,7 +93,10 @@ class Branches:
         elif aio.is_cancellation(first):
             self.first = error
         else:
-            first.add_note(f"another branch failed too: {type(error).__name__}: {error}")
+            where = "; ".join(getattr(error, "__notes__", ()))
+            first.add_note(
+                f"another branch failed too: {type(error).__name__}: {error}{f' ({where})' if where else ''}"
+            )
 
 
 async def together(*calls: Callable[[], Awaitable[Any]]) -> list[Any]:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from synmod.data import JsonDataModel
+from synmod.data.schema import Schema
+from synmod.data.subtype import is_subschema
 from synmod.data.value import admit
 from synmod.errors import CallError
 from synmod.flow.nest import aligned, map_leaves
@@ -29,6 +31,8 @@ def conformed(value: Any, declared: Declared, where: str) -> Any:
         )
     if value._schema is declared.schema:
         return value
+    if not is_subschema(value._schema, declared.schema):  # the value itself may still fit
+        where += f": the output was recorded as {_title(declared.schema)}, got {_title(value._schema)}"
     return admit(value, declared.schema, declared.data_model, where)
 
 
@@ -49,6 +53,11 @@ def conformed_nest(gives: Any, output: Any, symbols: Sequence[Declared], where: 
         if isinstance(ref, SymbolRef):
             place = f"{where}, output {'/'.join(map(str, path))}"
             yield ref.index, conformed(value, symbols[ref.index], place)
+
+
+def _title(schema: Schema) -> str:
+    """Write a schema by its title and fields."""
+    return f"{schema.get('title', 'data')}({', '.join(schema.get('properties', {}))})"
 
 
 def _shape(nest: Any) -> str:
