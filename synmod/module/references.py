@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from synmod.tree.containers import class_of, numbered, put_together, take_apart
-from synmod.tree.kinds import DICT, SEQUENCE, TREE, kind_of
+from synmod.tree.defs import NodeRef, VariableRef
+from synmod.tree.kinds import DICT, SEQUENCE, STATIC, TREE, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _CONTAINERS = frozenset({SEQUENCE, DICT, TREE})
+_REFERENCES = (NodeRef, VariableRef)
 
 
 class _Open:
@@ -38,7 +40,7 @@ def with_references(fn: Callable[[Any], Any], value: Any) -> Any:
 
     A container below which every result is its leaf stays the same object.
     """
-    kind = kind_of(value)
+    kind = _kind(value)
     if kind not in _CONTAINERS:
         return fn(value)
     stack = [_Open(value, kind)]
@@ -52,11 +54,16 @@ def with_references(fn: Callable[[Any], Any], value: Any) -> Any:
             stack[-1].done.append(made)
             continue
         part = container.parts[len(container.done)]
-        kind = kind_of(part)
+        kind = _kind(part)
         if kind in _CONTAINERS:
             stack.append(_Open(part, kind))
         else:
             container.done.append(fn(part))
+
+
+def _kind(value: object) -> int:
+    """The kind of an object; references are dataclasses, and no containers."""
+    return STATIC if isinstance(value, _REFERENCES) else kind_of(value)
 
 
 def _pairs(value: Any, kind: int) -> list[tuple[Any, Any]]:
