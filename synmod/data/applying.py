@@ -7,10 +7,10 @@ from typing import Any
 
 from synmod.errors import ArgumentError
 
+from .accepted import as_operand, refuse_class_beside
 from .declare import schema_of
 from .kept import Kept
 from .merge import Concatenation
-from .operands import as_operand, refuse_class_beside
 from .operations import OPERATIONS
 from .parts import parts_of
 from .plans import Plan

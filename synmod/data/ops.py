@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .accepted import as_operand, is_operand, traced_path
 from .applying import are_values, checked_operands, merged, on_one, planned, single, together
 from .contain import contains, holds
 from .factorize import checked_names
 from .mask_patterns import patterns_of
 from .operand import OPERATORS
-from .operands import as_operand, is_operand, traced_path
 from .operations import OPERATIONS
 from .plans import refuse_none
 from .rename import checked_prefix, checked_suffix

@@ -1,4 +1,4 @@
-"""Where schemas stand inside a schema, and what can be asked or changed of all of them at once.
+"""What can be asked of all schemas inside a schema, or changed in them, at once: references, names, annotations.
 
 Only these places are walked: a `$ref` inside a default, an enum or an example is data. Unchanged parts are shared.
 """
@@ -11,22 +11,9 @@ from urllib.parse import unquote
 
 from synmod.leaves.frozen import FrozenDict, frozen_dict, frozen_list, is_array, is_object
 
-from .keywords import ANNOTATIONS, ONE_SUBSCHEMA, SUBSCHEMA_LISTS, SUBSCHEMA_MAPS
+from .keywords import ANNOTATIONS, ONE_SUBSCHEMA, SUBSCHEMA_LISTS, SUBSCHEMA_MAPS, subschemas
 
 _DEFS: Final = "#/$defs/"
-
-
-def subschemas(schema: Any) -> Iterator[Any]:
-    """Give the schemas directly inside a schema."""
-    if not is_object(schema):
-        return
-    for keyword, value in schema.items():
-        if keyword in ONE_SUBSCHEMA:
-            yield value
-        elif keyword in SUBSCHEMA_LISTS and is_array(value):
-            yield from value
-        elif keyword in SUBSCHEMA_MAPS and is_object(value):
-            yield from value.values()
 
 
 def mapped(schema: Any, change: Callable[[FrozenDict], FrozenDict]) -> Any:
@@ -60,7 +47,7 @@ def references(schema: Any) -> set[str]:
         here = pending.pop()
         if is_object(here):
             found.update(_references_here(here))
-            pending.extend(subschemas(here))
+            pending.extend(part for _, part in subschemas(here))
     return found
 
 
