@@ -197,7 +197,7 @@ def test_the_first_failure_is_raised_with_its_index(any_loop):
         with pytest.raises(LookupError, match="three") as caught:
             await collect(pool)
         assert any("item 3" in note for note in caught.value.__notes__)
-        assert sorted(cancelled) == [0, 1, 2, 4]
+        assert {0, 1, 2} <= set(cancelled) <= {0, 1, 2, 4}  # an eager loop fails before it begins the last
         with pytest.raises(StopAsyncIteration):
             await anext(pool)
 
