@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import threading
-from inspect import iscoroutine
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from synmod.data.declare import declare, model_of
 from synmod.data.schema import Schema, trusted_schema
 from synmod.data.validate import validate
-from synmod.errors import ArgumentError, DataError, FieldError, SchemaError, StateError
-from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen, json_equal
+from synmod.errors import DataError, FieldError, SchemaError, StateError
+from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen
 from synmod.leaves.suggest import did_you_mean
 from synmod.registry import admit
 from synmod.scope.notify import notify_assign
 from synmod.tree import about
-from synmod.tree.initializers import Empty, empty_value, schema_of_json
+from synmod.tree.first_value import declared_schema, first_value
+from synmod.tree.initializers import schema_of_json
 from synmod.tree.overlay import LAYER, MISSING, layer_for
 from synmod.tree.variable_state import VariableState, snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 
 class Variable:
@@ -72,8 +71,10 @@ class Variable:
         says = about.about(
             type(self).trainable_default if trainable is None else trainable, name, description, metadata
         )
-        declared = _declared(kind, data_model, schema, initializer)
-        first = _first_value(kind, value, initializer, data_model, declared)
+        if isinstance(value, Variable) or isinstance(initializer, Variable):
+            raise SchemaError(f"{_where(kind, name)}: a Variable is no value: give `other.value`.")
+        declared = declared_schema(kind, data_model, schema, initializer)
+        first = first_value(kind, value, initializer, data_model, declared)
         if declared is None:
             declared = schema_of_json(first)
         else:
@@ -338,48 +339,6 @@ class Intermediate(Variable):
 
     __slots__ = ()
     trainable_default = False
-
-
-def _declared(kind: str, data_model: Any, schema: Any, initializer: Any) -> Schema | None:
-    """Give the declared schema, None where there is none."""
-    if data_model is None and isinstance(initializer, Empty):
-        data_model = initializer.data_model
-    if data_model is None:
-        return None if schema is None else declare(schema, root="any")
-    declared = declare(data_model, root="any")
-    if schema is not None and not json_equal(declare(schema, root="any"), declared):
-        raise ArgumentError(f"{kind}: `schema` and `data_model` differ: give one of them.")
-    return declared
-
-
-def _first_value(kind: str, value: Json, initializer: Any, data_model: Any, declared: Schema | None) -> Json:
-    """Find the first value, frozen."""
-    if isinstance(value, Variable) or isinstance(initializer, Variable):
-        raise SchemaError(f"{kind}: a Variable is no value: give `other.value`.")
-    if value is not None:
-        if initializer is not None:
-            raise ArgumentError(f"{kind}: `value` and `initializer` both give a first value: give one of them.")
-        return frozen(value)
-    if isinstance(initializer, Empty):
-        data_model, initializer = initializer.data_model or data_model, None
-    if callable(initializer):
-        return frozen(_called(kind, initializer, declared))
-    if initializer is not None:
-        return frozen(initializer)
-    if declared is None:
-        return None
-    if not isinstance(data_model, type) and hasattr(data_model, "__synmod_json__"):
-        return frozen(data_model)
-    return frozen(empty_value(declared, None if data_model is None else model_of(data_model)))
-
-
-def _called(kind: str, initializer: Callable[[Schema], Json], declared: Schema | None) -> Json:
-    """Run an initializer, which must be plain."""
-    value = initializer(trusted_schema(True) if declared is None else declared)
-    if iscoroutine(value):
-        value.close()
-        raise ArgumentError(f"{kind}: the initializer is async; a first value is made by a plain function.")
-    return value
 
 
 def _where(kind: str, name: str | None) -> str:
