@@ -55,16 +55,19 @@ class Branches:
         """Begin a branch for each item, in order; once one has failed nothing new begins."""
         if self.first is not None:
             return
-        self._waiting.extend(work)
-        if self._busy:
-            return  # an eager task asks from within the loop below: that loop goes on with it
+        if self._busy or self._relay:
+            self._waiting.extend(work)
+            if not self._busy:
+                self._busy = True
+                self._group.start_soon(self._relayed)
+            return  # else an eager task asks from within the loop below: that loop goes on with it
         self._busy = True
-        if self._relay:
-            self._group.start_soon(self._relayed)
-            return
         try:
+            start, run = self._group.start_soon, self._run
+            for item in work:
+                start(run, item)
             while self._waiting:
-                self._group.start_soon(self._run, self._waiting.popleft())
+                start(run, self._waiting.popleft())
         finally:
             self._busy = False
 

@@ -73,23 +73,22 @@ class _Run:
 
         What is ready at the end is given; a branch starts it.
         """
-        steps, symbols = self.plan.steps, self.plan.symbols
+        steps = self.plan.steps
         step = steps[index]
         try:
             output = await self.call(step)
             while True:
                 link = step.link
                 if link >= 0:  # the next step needs this output alone, and nobody else needs it: it goes by hand
-                    declared = symbols[step.single_out]
-                    if output is not None and not (type(output) is JsonDataModel and output._schema is declared.schema):
-                        output = conformed(output, declared, self._place(step))
+                    if output is not None and not (type(output) is JsonDataModel and output._schema is step.schema):
+                        output = self._conformed(step, output)
                     step = steps[link]
                     output = await step.module(output)
                     continue
                 ready = self.after(step, output)
                 if len(ready) != 1:
                     break
-                step = steps[ready[0]]
+                step, output = steps[ready[0]], None  # whoever needs the output has it
                 output = await self.call(step)
         except BaseException as error:
             if self.branches is not None:
@@ -116,9 +115,8 @@ class _Run:
         ready: list[int] = []
         number = step.single_out
         if number >= 0:
-            declared = self.plan.symbols[number]
-            if output is not None and not (type(output) is JsonDataModel and output._schema is declared.schema):
-                output = conformed(output, declared, self._place(step))
+            if output is not None and not (type(output) is JsonDataModel and output._schema is step.schema):
+                output = self._conformed(step, output)
             if self.plan.consumers[number]:
                 self._put(number, output, ready)
             else:
@@ -174,6 +172,10 @@ class _Run:
             if not self._uses[number]:
                 values[number] = None
         return args, kwargs
+
+    def _conformed(self, step: PlannedStep, output: Any) -> Any:
+        """Hold the only output of a step to what was recorded."""
+        return conformed(output, self.plan.symbols[step.single_out], self._place(step))
 
     def _place(self, step: PlannedStep) -> str:
         """Path of a step below the running program, for errors."""

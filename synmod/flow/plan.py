@@ -5,10 +5,11 @@ Made once for a program and shared by all its calls; it is never written to. Wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from synmod.data.ops import OPERATIONS
+from synmod.data.schema import Schema
 from synmod.errors import GraphError
 from synmod.flow.nest import SEQUENCE, is_leaf, kind_of, leaves, map_leaves
 from synmod.flow.record import FlowGraph, FlowStep, SymbolRef
@@ -22,8 +23,9 @@ Template = tuple[int, Any]
 class PlannedStep:
     """One step with its module, its arguments as templates, and its outputs as numbers.
 
-    `single_in` and `single_out` are the numbers of the only argument and the only output, -1 where there are others.
-    `link` is the step that needs this one's only output, where it needs nothing else and nobody else needs it.
+    `single_in` and `single_out` are the numbers of the only argument and the only output, -1 where there are others,
+    `schema` that of the only output. `link` is the step that needs this one's only output, where it needs nothing else
+    and nobody else needs it.
     """
 
     __slots__ = (
@@ -38,11 +40,12 @@ class PlannedStep:
         "numbers",
         "op",
         "plan",
+        "schema",
         "single_in",
         "single_out",
     )
 
-    def __init__(self, index: int, step: FlowStep, module: Any, plan: Any) -> None:
+    def __init__(self, index: int, step: FlowStep, module: Any, plan: Any, symbols: Sequence[Declared]) -> None:
         self.index = index
         self.name: str = step.node if step.node is not None else str(step.op)
         self.op = step.op
@@ -56,6 +59,7 @@ class PlannedStep:
         is_single = len(self.args) == 1 and not self.kwargs and self.args[0][0] == _VALUE
         self.single_in: int = self.args[0][1] if is_single else -1
         self.single_out: int = step.gives.index if isinstance(step.gives, SymbolRef) else -1
+        self.schema: Schema | None = symbols[self.single_out].schema if self.single_out >= 0 else None
         self.link: int = -1
 
 
@@ -119,14 +123,14 @@ def compile_flow(flow: FlowGraph, modules: Mapping[str, Any]) -> Plan:
     planned: list[PlannedStep] = []
     for index, step in enumerate(flow.steps):
         if step.node is None:
-            planned.append(PlannedStep(index, step, None, _operator_plan(flow, step)))
+            planned.append(PlannedStep(index, step, None, _operator_plan(flow, step), flow.symbols))
             continue
         if step.node not in modules:
             raise GraphError(
                 f"step {index} of the program runs {step.node!r}, which is not among its modules "
                 f"({', '.join(modules) or 'none'}): put one back under that name."
             )
-        planned.append(PlannedStep(index, step, modules[step.node], None))
+        planned.append(PlannedStep(index, step, modules[step.node], None, flow.symbols))
     return Plan(flow, tuple(planned))
 
 
