@@ -147,7 +147,7 @@ def test_hidden_characters_are_written_as_escapes():
         [Answer, (Query, {"k": {1: shout}})],
         sm.Score.P90,
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_values_beyond_json_come_back_as_what_they_were(value):
     """Containers, scalars, classes, functions and members of enums keep their types."""
