@@ -125,8 +125,7 @@ class _MainLoop:
                 if interrupts.torn:
                     self._abandon()
                 elif not task.done():  # another task raised KeyboardInterrupt or SystemExit through the loop
-                    task.cancel()
-                    loop.run_until_complete(asyncio.wait([task]))
+                    _end(loop, task, interrupts)
             ending = interrupts.ending(cancelled)
         if ending is not None:
             raise ending
@@ -152,6 +151,20 @@ class _MainLoop:
 
 
 _MAIN: Final = _MainLoop()
+
+
+def _end(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any], interrupts: Interrupts) -> None:
+    """Cancel a task and run the loop until it has ended; what ended the run is being raised already."""
+    task.cancel()
+    waiting = loop.create_task(asyncio.wait([task]))
+    while not waiting.done():
+        try:
+            loop.run_until_complete(waiting)
+        except (KeyboardInterrupt, SystemExit):
+            if interrupts.torn:
+                raise
+    if not task.cancelled():
+        task.exception()  # the same again, out of the group that the task held open
 
 
 def _entry(main: Any, args: tuple[Any, ...]) -> Coroutine[Any, Any, Any]:

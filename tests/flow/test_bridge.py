@@ -163,6 +163,20 @@ def test_a_task_that_leaves_by_system_exit_leaves_nothing_behind():
     assert run(add, 1) == 2
 
 
+def test_system_exit_in_a_branch_leaves_once():
+    """Out of a group that the main task holds open: raised, and no word of it is left to the loop."""
+    from synmod.flow import together
+
+    async def leave():
+        await asyncio.sleep(0)
+        raise SystemExit(4)
+
+    with pytest.raises(SystemExit) as caught:
+        run(together, leave, lambda: asyncio.sleep(60))
+    assert caught.value.code == 4
+    assert run(add, 1) == 2
+
+
 def script(body, *signals, wait=0.3):
     """Run a script that prints 'ready', send signals to it, and give its return code and output."""
     code = "import asyncio, sys, time\nfrom synmod.flow import run\n" + textwrap.dedent(body)
