@@ -37,7 +37,7 @@ def drawn(root: Term, definitions: Mapping[int, Definition]) -> str:
 def _line(term: Term, definitions: Mapping[int, Definition], seen: set[int]) -> tuple[str, list[tuple[Any, Term]]]:
     """Describe one place, and list what is below it."""
     if isinstance(term, StaticDef):
-        return f"{term.value!r:.60}", []
+        return _static_line(term.value), []
     if isinstance(term, ContainerDef):
         return term.type.__name__, list(zip(term.steps, term.children, strict=True))
     definition = definitions.get(term.index)
@@ -48,3 +48,10 @@ def _line(term: Term, definitions: Mapping[int, Definition], seen: set[int]) -> 
         return f"{term.type.__name__} #{term.index} {definition.schema.get('type', 'any')}", []
     assert isinstance(definition, NodeDef)
     return f"{term.type.__name__} #{term.index}", list(definition.attributes)
+
+
+def _static_line(value: Any) -> str:
+    """Show a scalar by its content, anything else by its class: no foreign code runs, no address is shown."""
+    if type(value) in (str, int, float, bool, type(None)):
+        return f"{value!r:.60}"
+    return f"<class {value.__qualname__}>" if isinstance(value, type) else f"<{type(value).__name__}>"

@@ -156,19 +156,18 @@ class Layout:
 
     def _descend(self, term: Term, above: KeyPath, steps: KeyPath, *, exact: bool) -> tuple[Term | Misfit, KeyPath]:
         """Go down step by step; `exact` tells 1 and "1" apart."""
-        path = above
+        way: list[str | int] = []
         for count, step in enumerate(steps):
-            if isinstance(term, VariableRef | StaticDef):
-                whole = (*path, *steps[count:])
-                if isinstance(term, StaticDef):
-                    return Misfit("lost", whole, f"{path_str(whole)!r} ({path_str(path)!r} is no holder)", path), whole
-                return Misfit("leaf", whole, f"Expected a leaf at {path_str(path)!r}, got {path_str(whole)!r}"), whole
-            found = self._open(term).get(str(step))
+            inner = None if isinstance(term, VariableRef | StaticDef) else term
+            found = None if inner is None else self._open(inner).get(str(step))
             if found is None or (exact and (type(found[0]) is not type(step) or found[0] != step)):
-                whole = (*path, *steps[count:])
-                return self._unknown(term, path, whole, last=count == len(steps) - 1), whole
-            path, term = (*path, found[0]), found[1]
-        return term, path
+                path, whole = (*above, *way), (*above, *way, *steps[count:])
+                if inner is not None:
+                    return self._unknown(inner, path, whole, last=count == len(steps) - 1), whole
+                return _past_the_end(term, path, whole), whole
+            way.append(found[0])
+            term = found[1]
+        return term, (*above, *way)
 
     def _open(self, term: NodeRef | ContainerDef) -> dict[str, tuple[Any, Term]]:
         """Give what is below a place, by step text."""
@@ -197,6 +196,13 @@ class Layout:
         self._sought += 1
         known = self._by_text() if self._sought <= 3 and len(self._leaf_paths) <= _MANY else ()
         return Misfit("unknown" if last else "lost", path, f"{text!r}{did_you_mean(text, known)}", holder)
+
+
+def _past_the_end(term: Term, path: KeyPath, whole: KeyPath) -> Misfit:
+    """Say that a path goes on where nothing is below."""
+    if isinstance(term, VariableRef):
+        return Misfit("leaf", whole, f"Expected a leaf at {path_str(path)!r}, got {path_str(whole)!r}")
+    return Misfit("lost", whole, f"{path_str(whole)!r} ({path_str(path)!r} is no holder)", path)
 
 
 def _no_leaf(reached: Term, path: KeyPath) -> Misfit:

@@ -6,12 +6,12 @@ from the innermost layer outwards and ends at the live value.
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextlib import suppress
+from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Generator
+    from collections.abc import Callable, Container
 
     from synmod.leaves.frozen import Json
 
@@ -46,6 +46,9 @@ class Layer:
 LAYER: ContextVar[Layer | None] = ContextVar("synmod_overlay", default=None)
 """The innermost layer of this context."""
 
+BEFORE_WRITE: Final[dict[str, Callable[[Any], None]]] = {}
+"""Who is told of each Variable before its live value or label changes: a table for rooms above."""
+
 
 def layer_for(variable: object) -> Layer | None:
     """Give the layer that takes a write of this Variable, None where it goes to the live value."""
@@ -55,23 +58,31 @@ def layer_for(variable: object) -> Layer | None:
     return layer
 
 
-@contextmanager
-def layered(layer: Layer) -> Generator[None]:
-    """Put a layer on top for the block and the tasks started in it."""
-    layer.outer = LAYER.get()
-    token = LAYER.set(layer)
-    try:
-        yield
-    finally:
-        with suppress(ValueError):  # left in another context than it was entered in: that one has nothing to restore
-            LAYER.reset(token)
+class layered:  # noqa: N801  # read as a word: `with layered(layer):`
+    """Put a layer on top for the block and the tasks started in it.
+
+    A class, because what `contextlib` makes of a generator writes to exceptions that pass, which frozen ones refuse.
+    """
+
+    __slots__ = ("_layer", "_token")
+
+    def __init__(self, layer: Layer) -> None:
+        self._layer = layer
+        self._token: Token[Layer | None] | None = None
+
+    def __enter__(self) -> None:
+        self._layer.outer = LAYER.get()
+        self._token = LAYER.set(self._layer)
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is not None:
+            with suppress(ValueError):  # left in another context than it was entered in: nothing to restore there
+                LAYER.reset(self._token)
 
 
-@contextmanager
-def discarding_writes() -> Generator[None]:
+def discarding_writes() -> layered:
     """Let `assign` validate, and throw away what it wrote when the block ends; no live value changes.
 
     Source: graph.md section 10; the writes of a symbolic trace.
     """
-    with layered(Layer(None, {}, silent=True)):
-        yield
+    return layered(Layer(None, {}, silent=True))

@@ -15,7 +15,7 @@ from synmod.scope.notify import notify_assign
 from synmod.tree import about
 from synmod.tree.first_value import declared_schema, first_value
 from synmod.tree.initializers import schema_of_json
-from synmod.tree.overlay import LAYER, MISSING, layer_for
+from synmod.tree.overlay import BEFORE_WRITE, LAYER, MISSING, layer_for
 from synmod.tree.variable_state import VariableState, snapshot
 
 if TYPE_CHECKING:
@@ -244,6 +244,7 @@ class Variable:
             )
         self.assign(other.value)
         with self._lock:
+            self._tell_before()
             self._about = other._about
 
     def to_state(self) -> VariableState:
@@ -273,6 +274,7 @@ class Variable:
         """Swap the value, here or in the layer that takes it; tell whether anybody is to hear of it."""
         layer = layer_for(self)
         if layer is None:
+            self._tell_before()
             self._value = new
             self._version += 1
             return True, self._version
@@ -282,13 +284,20 @@ class Variable:
     def _rewrite(self, value: Json, schema: Schema, says: FrozenDict) -> None:
         """Become another Variable of the same type, in place."""
         with self._lock:
+            self._tell_before()
             self._schema = schema
             self._about = says
             self._put(value)
 
     def _say(self, changes: dict[str, Json]) -> None:
         with self._lock:
+            self._tell_before()
             self._about = about.changed(self._about, changes)
+
+    def _tell_before(self) -> None:
+        """Let who keeps account of live values see this one before it changes."""
+        for tell in BEFORE_WRITE.values():
+            tell(self)
 
     def __copy__(self) -> Self:
         return self.replace()
