@@ -12,7 +12,7 @@ from synmod.leaves.suggest import did_you_mean
 from .mask_patterns import Patterns, Positions
 from .places import Place, Places
 
-_MOST_BRANCHES: Final = 10_000
+_MOST_BRANCHES: Final = 5_000
 
 
 class Fate(Enum):
