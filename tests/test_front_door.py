@@ -16,6 +16,7 @@ NOT_OURS = {"Field", "KeyPath"}  # pydantic's function, and an alias of a builti
 RECORDS = {  # handed out, not constructed by users
     "Attempt",
     "CallFrame",
+    "Failed",
     "LMReply",
     "LMRequest",
     "NodeDef",

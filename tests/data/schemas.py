@@ -97,7 +97,10 @@ def schemas(keywords=None):
         {"properties": st.fixed_dictionaries({"a": st.just({"$ref": "#/$defs/two"}), "b": inside})}
     )
     return st.builds(
-        lambda root, one, two: {**(root if isinstance(root, dict) else {"allOf": [root]}), "$defs": {"one": one, "two": two}},
+        lambda root, one, two: {
+            **(root if isinstance(root, dict) else {"allOf": [root]}),
+            "$defs": {"one": one, "two": two},
+        },
         subschemas(keywords),
         inside,
         recursive,

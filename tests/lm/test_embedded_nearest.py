@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import timeit
 
 import pytest
 
@@ -309,26 +308,6 @@ async def test_broken_lines_and_inputs_never_fail():
     turns = [{"role": "user", "content": content}]
     assert (await send(schema_of(a={"type": "string"}), turns)).text == '{"a":"{not json"}'
     assert (await send({}, [{"role": "assistant", "content": "x"}])).text == '""'
-
-
-async def test_64_short_examples_cost_under_a_millisecond():
-    """Examples and their counts are parsed once per text."""
-    examples = [
-        ({"text": f"request {n} about the {word}"}, {"label": "spam"}) for n, word in enumerate(["lamp", "bill"] * 32)
-    ]
-    lines = "\n".join(json.dumps({"inputs": i, "outputs": o}) for i, o in examples)
-    turn = {
-        "role": "user",
-        "content": f'<examples>\n{lines}\n</examples>\n<inputs>{{"text":"the lamp is late"}}</inputs>',
-    }
-    adapter, request = adapter_for("nearest"), LMRequest("embedded/nearest", (frozen(turn),), frozen(LABEL))
-
-    def call():
-        with pytest.raises(StopIteration):
-            adapter.send(request).send(None)
-
-    call()
-    assert min(timeit.repeat(call, number=10, repeat=5)) / 10 < 1e-3
 
 
 def test_answers_are_equal_in_every_process():

@@ -1,7 +1,5 @@
 """Keys: where they come from, when they are missing, and that they do not show."""
 
-import time
-
 import pytest
 
 from synmod.errors import AuthError
@@ -26,12 +24,10 @@ def settings(model="openai/x", **given):
 
 @pytest.mark.parametrize("provider", sorted(ENVIRONMENT))
 async def test_a_missing_key_is_known_at_once(provider):
-    """AuthError within 50 ms, without import, wait or request; names the variables and the argument."""
+    """AuthError at once, without wait or request; names the variables and the argument."""
     lm = LanguageModel(f"{provider}/some-model")
-    began = time.perf_counter()
     with pytest.raises(AuthError) as caught:
         await lm("?")
-    assert time.perf_counter() - began < 0.05
     assert caught.value.attempts == lm.cumulated_requests == 0
     assert lm.cumulated_failed_calls == 1
     for name in (*ENVIRONMENT[provider], "api_key="):

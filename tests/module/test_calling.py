@@ -8,7 +8,6 @@ from synmod.data import DataModel, JsonDataModel
 from synmod.errors import ArgumentError, CallError, NoCallError, SchemaError
 from synmod.module import Module
 from synmod.scope.frame import FRAME, current_call
-
 from tests.module.models import Answer, Echo, Query, Reply
 
 

@@ -3,7 +3,6 @@
 import pytest
 
 from synmod.module import Module
-
 from tests.module.models import Answer, Echo, Query, Reply
 
 q = Query(question="x")

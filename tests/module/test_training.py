@@ -2,7 +2,6 @@
 
 from synmod.module import Module
 from synmod.scope.frame import current_call
-
 from tests.module.models import Query
 
 q = Query(question="x")

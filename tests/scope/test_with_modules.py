@@ -62,15 +62,15 @@ class Events(sm.Hook):
         self.seen.append(("call begin", event.path))
 
     async def on_call_end(self, event):
-        await checkpoint()
         self.seen.append(("call end", event.path))
+        await checkpoint()
 
     def on_lm_begin(self, event):
         self.seen.append(("lm begin", event.path))
 
     async def on_lm_end(self, event):
-        await checkpoint()
         self.seen.append(("lm end", event.path))
+        await checkpoint()
 
 
 def test_a_module_hook_sees_the_model_calls_below(any_loop):
