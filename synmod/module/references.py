@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.tree.containers import class_of, numbered, put_together, take_apart
 from synmod.tree.defs import NodeRef, VariableRef
-from synmod.tree.kinds import DICT, SEQUENCE, STATIC, TREE, kind_of
+from synmod.tree.encoding import static_text
+from synmod.tree.kinds import DICT, NODE, SEQUENCE, STATIC, TREE, VARIABLE, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,6 +60,41 @@ def with_references(fn: Callable[[Any], Any], value: Any) -> Any:
             stack.append(_Open(part, kind))
         else:
             container.done.append(fn(part))
+
+
+def say_the_same(one: Any, other: Any) -> bool:
+    """Tell whether two values are the same object, equal statics, or containers of one kind with such parts."""
+    pending: list[tuple[Any, Any]] = [(one, other)]
+    while pending:
+        a, b = pending.pop()
+        if a is b:
+            continue
+        if class_of(a) is not class_of(b):
+            return False
+        kind = _kind(a)
+        if kind in _CONTAINERS:
+            parts = _paired(a, b, kind)
+            if parts is None:
+                return False
+            pending += parts
+        elif kind in (NODE, VARIABLE):
+            return False
+        else:
+            text = static_text(a)
+            if text is None or text != static_text(b):
+                return False
+    return True
+
+
+def _paired(a: Any, b: Any, kind: int) -> list[tuple[Any, Any]] | None:
+    """The parts of two containers of one class side by side; None where they have different steps."""
+    (ours, our_rest), (theirs, their_rest) = (
+        take_apart(x) if kind == TREE else (_pairs(x, kind), None) for x in (a, b)
+    )
+    if [step for step, _ in ours] != [step for step, _ in theirs]:
+        return None
+    parts = [(part, other) for (_, part), (_, other) in zip(ours, theirs, strict=True)]
+    return [*parts, (our_rest, their_rest)]
 
 
 def _kind(value: object) -> int:

@@ -95,8 +95,9 @@ class _Check:
         nodes = [node_checker.check(number, record) for number, record in enumerate(node_records)]
         terms.check(graph["root"], ("graph", "root"))
         check_arguments(nodes)
-        plan = Plan(graph["root"], nodes, variables, models, language_models, self.supplied, self.resolver, {})
+        plan = Plan(graph["root"], nodes, variables, models, language_models, self.supplied, self.resolver, {}, {})
         walk = check_reached(plan)
+        plan.places = walk.nodes
         if "state" in self.sections:
             self.state(plan, walk)
         return plan

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from synmod.errors import LoadError
     from synmod.saving.plan import Plan
 
-__all__ = ["check_reached", "state_places"]
+__all__ = ["check_reached", "path_text", "state_places"]
 
 _SHOWN = 5
 _SOUGHT = 500
@@ -127,7 +127,7 @@ def _hash_of_text(path: str) -> int:
 def _misfit(unknown: list[str], found: set[int], links: dict[int, Link]) -> LoadError:
     """Say which paths are too many and which are missing."""
     lost = [link for number, link in links.items() if number not in found]
-    missing = [_text(link) for link in lost[:_SOUGHT]]
+    missing = [path_text(link) for link in lost[:_SOUGHT]]
     parts: list[str] = []
     if missing:
         parts.append(f"missing: {', '.join(map(shown, missing[:_SHOWN]))}")
@@ -140,7 +140,7 @@ def _misfit(unknown: list[str], found: set[int], links: dict[int, Link]) -> Load
     )
 
 
-def _text(link: Link) -> str:
+def path_text(link: Link) -> str:
     """Write a path; of a long one only the end."""
     steps: list[str] = []
     length = 0

@@ -14,20 +14,21 @@ from synmod.lm import LanguageModel, UnboundLanguageModel
 from synmod.module import Module
 from synmod.registry import id_of
 from synmod.saving.attribute_names import AttributeNames
+from synmod.saving.circles import Needs
 from synmod.saving.module_record import module_record
 from synmod.saving.problems import Problems, unregistered
 from synmod.saving.tables import DataModelTable, LanguageModelTable
 from synmod.saving.terms import Place, TermWriter
-from synmod.saving.views import MISSING, NodeView, node_view, plain, variable_view
+from synmod.saving.views import MISSING, Definitions, NodeView, variable_view
 from synmod.tree.containers import class_of
 from synmod.tree.def_reader import DefReader
-from synmod.tree.defs import NodeDef, NodeRef, VariableRef
+from synmod.tree.defs import NodeRef, VariableRef
 from synmod.tree.kinds import KNOWN, NODE, VARIABLE, Kinds
 from synmod.tree.refmap import RefMap
 from synmod.tree.walk import Visit, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from synmod.tree import GraphDef
 
@@ -45,26 +46,39 @@ class Encoded(NamedTuple):
 
 def encoded_graph(root: Any) -> Encoded:
     """Write what is live below a root, with the values that the open overlay shows."""
-    return _GraphWriter(None).write(root)
+    return _written(None, root)
 
 
 def encoded_definition(graphdef: GraphDef[Any]) -> Encoded:
     """Write a graph definition, which has no values."""
-    return _GraphWriter(graphdef).write(graphdef.root)
+    return _written(graphdef, graphdef.root)
+
+
+def _written(graphdef: GraphDef[Any] | None, root: Any) -> Encoded:
+    """Write a graph; once more without the arguments that turn out to need one another."""
+    taken_back: set[tuple[int, str]] = set()
+    while True:
+        writer = _GraphWriter(graphdef, taken_back)
+        encoded = writer.write(root)
+        more = writer.needs.to_take_back(writer.problems)
+        if not more:
+            return encoded
+        taken_back |= more
 
 
 class _GraphWriter:
     """Writes one graph; what the term writer asks for the numbers and names of the document."""
 
-    def __init__(self, graphdef: GraphDef[Any] | None) -> None:
+    def __init__(self, graphdef: GraphDef[Any] | None, taken_back: set[tuple[int, str]]) -> None:
         self.problems = Problems()
+        self.taken_back = taken_back
         self.attribute_names = AttributeNames()
         self.kinds = Kinds({**KNOWN, NodeRef: NODE, VariableRef: VARIABLE})
         self.terms = TermWriter(self)
+        self.needs = Needs()
         self.data_models = DataModelTable()
         self.language_models = LanguageModelTable(self.problems, self._config_of_model)
-        self._definitions: Mapping[int, Any] = {} if graphdef is None else graphdef.definitions
-        self._kept: Mapping[int, Any] = {} if graphdef is None else graphdef.kept
+        self._definitions = Definitions(graphdef)
         self._reader = None if graphdef is None else DefReader(graphdef.definitions)
         self._seen = RefMap[int]()
         self._numbers: dict[int, int] = {}
@@ -75,10 +89,10 @@ class _GraphWriter:
         """Write everything below a root: a node, a Variable, a container of them, or the root term of a definition."""
         self._meet(walk(root, seen=self._seen, reader=self._reader))
         walked = len(self._variables)
-        root_term = self.terms.term(plain(root, self._kept), Place("", "the root"))
+        root_term = self.terms.term(self._definitions.plain(root), Place("", "the root"))
         nodes: list[Json] = []
-        for visit in self._nodes:  # grows while constructor arguments bring further nodes
-            nodes.append(self._node_record(visit))  # noqa: PERF401  (a comprehension would not see it grow)
+        while len(nodes) < len(self._nodes):  # constructor arguments bring further nodes
+            nodes += [self._node_record(visit) for visit in self._nodes[len(nodes) :]]
         state: dict[str, Json] = {}
         variables: list[Json] = []
         for number, visit in enumerate(self._variables):
@@ -91,7 +105,7 @@ class _GraphWriter:
 
     def model_of(self, node: Any) -> LanguageModel | None:
         """The language model that a node, or the definition of one, or a reference to one is."""
-        found: object = self._kept.get(node.index) if isinstance(node, NodeDef | NodeRef) else node
+        found = self._definitions.kept(node)
         return found if isinstance(found, LanguageModel) else None
 
     def node(self, node: Any) -> int:
@@ -112,7 +126,7 @@ class _GraphWriter:
 
     def _number(self, x: Any) -> int:
         """The index of a node or Variable; what only an argument reaches is walked now, and gets the next ones."""
-        entity: object = self._definitions[x.index] if isinstance(x, NodeRef | VariableRef) else x
+        entity = self._definitions.entity(x)
         number = self._numbers.get(id(entity))
         if number is None:
             self._meet(walk(entity, seen=self._seen))
@@ -140,7 +154,7 @@ class _GraphWriter:
 
     def _node_record(self, visit: Visit) -> dict[str, Json]:
         """Write the record of a module or of another registered node."""
-        view = node_view(visit.value, self._kept)
+        view = self._definitions.node_view(visit.value)
         public_id = id_of(view.cls)
         if public_id is None:
             self.problems.note(path_str(visit.path), *unregistered(view.cls, "a node"))

@@ -15,14 +15,16 @@ __all__ = ["guarded"]
 T = TypeVar("T")
 
 
-def guarded(call: Callable[[], T], where: tuple[str | int, ...], cls: type, label: str = "") -> T:
+def guarded(
+    call: Callable[[], T], where: tuple[str | int, ...], cls: type, label: Callable[[], str] | None = None
+) -> T:
     """Run code of a class that a file names.
 
     Args:
         call: What to run.
         where: The place in the document.
         cls: The class.
-        label: Where the object stands in the program.
+        label: Tells where the object stands in the program.
 
     Raises:
         LoadError: It raised; the cause is what it raised. Cancellation and interrupts pass.
@@ -32,7 +34,6 @@ def guarded(call: Callable[[], T], where: tuple[str | int, ...], cls: type, labe
     except LoadError:
         raise
     except Exception as error:  # a class may raise anything; runs.md's three places are about calls, not loads
-        place = f"{label!r} " if label else ""
-        raise load_fault(
-            where, f"{place}({cls.__qualname__}) cannot be made: {type(error).__name__}: {error}"
-        ) from error
+        place = "" if label is None else f"{label()!r} "
+        text = f"{place}({cls.__qualname__}) cannot be made: {type(error).__name__}: {error}"
+        raise load_fault(where, text) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from synmod.leaves.frozen import Json, thaw
+from synmod.saving.check_state import path_text
 from synmod.saving.decode import Decoder, parts_of
 from synmod.saving.faults import load_fault
 from synmod.saving.guarded import guarded
@@ -94,15 +95,19 @@ class _Maker:
         cls, record, decode = entry.cls, entry.record, self.decoder.decode
         if entry.impl.is_module:
             config = {name: decode(term, (*where, "config", name)) for name, term in record["config"].items()}
-            node = guarded(lambda: cls.from_config(config), where, cls)
+            node = guarded(lambda: cls.from_config(config), where, cls, lambda: self._label(entry))
         else:
             metadata = thaw(record["metadata"])
-            node = guarded(lambda: entry.impl.create_empty(metadata), where, cls)
+            node = guarded(lambda: entry.impl.create_empty(metadata), where, cls, lambda: self._label(entry))
         if type(node) is not cls:
             raise load_fault(where, f"{cls.__qualname__} made a {type(node).__name__} instead of itself.")
         self.nodes[entry.index] = node
         self.used.add(id(node))
         self._adopt(entry)
+
+    def _label(self, entry: NodeEntry) -> str:
+        """Where a node stands in the program, for messages; made only when something has failed."""
+        return path_text(self.plan.places[entry.index]) if entry.index in self.plan.places else "an argument"
 
     def _adopt(self, entry: NodeEntry) -> None:
         """Take over the children and Variables that constructors have made as the records describe them."""

@@ -10,6 +10,7 @@ from synmod.leaves.frozen import Json, json_equal
 from synmod.leaves.frozen_types import is_object
 from synmod.leaves.paths import path_str
 from synmod.module import Module
+from synmod.saving.circles import Need
 from synmod.saving.flow_record import flow_record
 from synmod.saving.overrides import is_overridden
 from synmod.saving.terms import Place, TermWriter
@@ -19,6 +20,7 @@ from synmod.tree.static import Static
 if TYPE_CHECKING:
     from synmod.module.declaration import ClassDeclaration
     from synmod.saving.attribute_names import AttributeNames
+    from synmod.saving.circles import Needs
     from synmod.saving.problems import Problems
     from synmod.saving.views import NodeView
     from synmod.tree.walk import Visit
@@ -35,6 +37,8 @@ class Writer(Protocol):
     terms: TermWriter
     attribute_names: AttributeNames
     kinds: Kinds
+    needs: Needs
+    taken_back: set[tuple[int, str]]
 
     def node(self, node: Any) -> int:
         """The index of a node."""
@@ -81,7 +85,21 @@ def _config(view: NodeView, visit: Visit, writer: Writer) -> dict[str, Json]:
         order = {name: number for number, name in enumerate(signature.parameters if signature else ())}
         names.sort(key=lambda name: order.get(name, len(order)))
         _check_left_out(view, visit, writer, config)
-    return {name: writer.terms.term(config[name], Place(visit, f"argument {name!r}")) for name in names}
+    given: dict[str, Any] = made.arguments or {}
+    record: dict[str, Json] = {}
+    for name in names:
+        key, place = (id(visit.value), name), Place(visit, f"argument {name!r}")
+        value = config[name]
+        if key in writer.taken_back:
+            assert declaration.init is not None  # only parameters are taken back
+            if name not in given or declaration.init.parameters[name].default is not inspect.Parameter.empty:
+                continue
+            value = given[name]
+        record[name] = writer.terms.term(value, place)
+        if writer.terms.nodes_met:
+            is_later = not overridden and name in made.reassigned and given.get(name) is not value
+            writer.needs.note(writer.node(visit.value), Need(key, writer.terms.nodes_met, is_later, place))
+    return record
 
 
 def _declaration(view: NodeView) -> ClassDeclaration:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from synmod.data.schema import Schema
     from synmod.leaves.frozen import FrozenDict, Json
     from synmod.lm import LanguageModel
@@ -81,6 +83,7 @@ class Plan:
         unsure: Whether paths lead through a container type that only tells its steps when it is made.
         supplied: The caller's language models by saved name.
         paths: Index of each Variable that has a value in the state, by path.
+        places: Where each node that has a path stands, as a link.
     """
 
     root: Json
@@ -91,6 +94,7 @@ class Plan:
     supplied: dict[str, LanguageModel]
     resolver: Resolver
     paths: dict[str, int]
+    places: Mapping[int, Any]
     unsure: bool = False
 
     def data_model(self, index: int) -> ModelEntry:

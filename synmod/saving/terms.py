@@ -98,6 +98,7 @@ class TermWriter:
     def __init__(self, names: Names) -> None:
         self.names = names
         self.structure = False
+        self.nodes_met: list[int] = []
         self._place = Place("", "")
         self._open: list[_Open] = []
         self._inside: set[int] = set()
@@ -105,9 +106,10 @@ class TermWriter:
     def term(self, value: Any, place: Place) -> dict[str, Json]:
         """Write one value: a constructor argument, an attribute, a part of a flow.
 
-        Afterwards `structure` tells whether a node, Variable or language model is in it.
+        Afterwards `structure` tells whether a node, Variable or language model is in it, `nodes_met` which nodes.
         """
         self.structure = False
+        self.nodes_met = []
         kind = class_of(value)
         if (kind is str and value.isascii()) or value is None or kind is bool:
             return {"json": value}
@@ -159,7 +161,8 @@ class TermWriter:
             return {"language_model": self.names.language_model(model, self._where(step))}
         if isinstance(value, NodeRef) or own_impl(class_of(value)) is not None:
             self.structure = True
-            return {"node": self.names.node(value)}
+            self.nodes_met.append(self.names.node(value))
+            return {"node": self.nodes_met[-1]}
         return {"symbol": value.index} if isinstance(value, SymbolRef) else None
 
     def _data(self, value: Any, step: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from synmod.data.schema import trusted_schema
@@ -11,13 +12,14 @@ from synmod.leaves.files import write_atomic
 from synmod.leaves.frozen import frozen
 from synmod.leaves.paths import path_str
 from synmod.leaves.suggest import did_you_mean
+from synmod.lm import LanguageModel
 from synmod.saving.check_terms import check_object
 from synmod.saving.document import read, written
 from synmod.saving.faults import in_file, load_fault
 from synmod.saving.known_keys import check_secrets
 from synmod.saving.limits import limits_or_default
 from synmod.saving.read_file import file_bytes
-from synmod.tree import State, graphdef, state, update
+from synmod.tree import State, graphdef, iter_graph, state, update
 from synmod.tree.containers import class_of
 from synmod.tree.layout import Layout
 from synmod.tree.record import record
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LoadReport", "load_variables", "save_variables"]
 
-_SHOWN = 20
+_HINTS = 20
 
 
 class LoadReport(NamedTuple):
@@ -84,7 +86,7 @@ def save_variables(node: Any, path: str | os.PathLike[str], *filters: Any, limit
         fingerprint = None
     sections = {"state": values}
     text = written("variables", sections, limits_or_default(limits), fingerprint=fingerprint)
-    check_secrets(text, sections, ())
+    check_secrets(text, sections, (model for _, model in iter_graph(node, LanguageModel)))
     return write_atomic(path, text)
 
 
@@ -171,11 +173,9 @@ def _misfit(file: str, live: Recording[Any], lacks: tuple[str, ...], extra: tupl
     """Say which paths do not fit, and whether the file was saved from another structure."""
     known = [path_str(visit.path) for visit in live.leaves]
     lines = [f"{file}: the Variables of the file and of the program are not the same."]
-    lines += [f"  missing in the file: {path!r}" for path in lacks[:_SHOWN]]
-    lines += [f"  unknown to the program: {path!r}.{did_you_mean(path, known)}" for path in extra[:_SHOWN]]
-    hidden = max(0, len(lacks) - _SHOWN) + max(0, len(extra) - _SHOWN)
-    if hidden:
-        lines.append(f"  ... and {hidden} more")
+    lines += [f"  missing in the file: {path!r}" for path in lacks]
+    hints = [did_you_mean(path, known) for path in extra[:_HINTS]]
+    lines += [f"  unknown to the program: {path!r}.{hint}" for path, hint in zip_longest(extra, hints, fillvalue="")]
     try:
         present = live.graphdef.fingerprint
     except GraphError:

@@ -98,7 +98,9 @@ UNSAVEABLE = [
 ]
 
 
-@pytest.mark.parametrize(("value", "what", "remedy"), UNSAVEABLE, ids=lambda x: x if isinstance(x, str) else type(x).__name__)
+@pytest.mark.parametrize(
+    ("value", "what", "remedy"), UNSAVEABLE, ids=lambda x: x if isinstance(x, str) else type(x).__name__
+)
 def test_each_is_found_as_argument_and_as_attribute(value, what, remedy):
     """The place is the path of the node and the argument or attribute."""
     root = Keep(other=[Keep()])
