@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from synmod.errors import ArgumentError, GraphError
@@ -162,12 +163,22 @@ def references_in(terms: list[Term]) -> list[int]:
     return found
 
 
+_WITHIN: ContextVar[tuple[int, ...]] = ContextVar("synmod_unreached_nodes", default=())
+"""The nodes that are being described inside one another: two may be arguments of each other's parts."""
+
+
 def _unreached_text(x: Any) -> str | None:
     """Describe a node or Variable that is no part of a graph by a graph of its own."""
+    within = _WITHIN.get()
+    if id(x) in within:
+        return f"graph {len(within) - within.index(id(x))} above"
+    token = _WITHIN.set((*within, id(x)))
     try:
         return f"graph {record(x).graphdef.fingerprint}"
     except GraphError:
         return None
+    finally:
+        _WITHIN.reset(token)
 
 
 CODEC["unreached"] = _unreached_text
