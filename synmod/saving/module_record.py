@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Writer", "module_record"]
 
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _ANSWER = "override get_config, and from_config if the constructor needs it"
 
 
@@ -182,17 +183,17 @@ def _build(view: NodeView, visit: Visit, writer: Writer) -> Json:
     answers = cls.get_build_config is not Module.get_build_config  # a Sequential does, and has no `build`
     if not made.built or not (answers or cls._declaration.defines_build):
         return None
-    config = view.live.get_build_config() if answers else _built_on(made.build_config)
+    config = view.live.get_build_config() if answers else _built_on(made.build_config, cls._declaration.build)
     return None if config is None else writer.terms.term(config, Place(visit, "get_build_config()"))
 
 
-def _built_on(nests: dict[str, Any] | None) -> Any:
-    """The build config with symbols in the place of schemas."""
+def _built_on(nests: dict[str, Any] | None, build: inspect.Signature) -> Any:
+    """The build config with symbols in the place of schemas: one that goes to the first parameter stands alone."""
     if nests is None:
         return None
-    only = list(nests.values())
-    if len(only) == 1 and isinstance(only[0], SymbolicDataModel):
-        return {"input_schema": only[0]}
+    first = next((each.name for each in build.parameters.values() if each.kind in _POSITIONAL), None)
+    if first is not None and list(nests) == [first] and isinstance(nests[first], SymbolicDataModel):
+        return {"input_schema": nests[first]}
     return {"schemas_dict": {name: _shape(nest) for name, nest in nests.items()}}
 
 
