@@ -12,7 +12,7 @@ from synmod.data.value import JsonDataModel, wrap
 from synmod.errors import ConfigError
 from synmod.leaves.frozen import FrozenDict, frozen
 from synmod.module import Module
-from synmod.module.declaration import UNDECLARED, read_outputs, resolved_annotations
+from synmod.module.annotations import UNDECLARED, read_outputs, resolved_annotations
 from synmod.registry import register_own
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, cast
 
-from synmod.errors import ConfigError
+from synmod.errors import CallError, ConfigError
 from synmod.flow.nest import copied, is_leaf
 from synmod.leaves.suggest import did_you_mean
 from synmod.module.declaration import ClassDeclaration
@@ -54,7 +54,10 @@ def kept(value: Any) -> Any:
     """Copy plain containers, so that later changes by the caller do not reach the record; keep all else."""
     if isinstance(value, set):
         return set(cast("set[Any]", value))
-    return value if is_leaf(value) else copied(value)
+    try:
+        return value if is_leaf(value) else copied(value)
+    except CallError:  # a container that holds itself
+        return value
 
 
 def _misfit(

@@ -1,66 +1,70 @@
-"""Setting and deleting attributes: statics, provisional Variables, sealing and running builds are looked after."""
+"""What a module holds: declared slots first, then the instance's own attributes, in definition order."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from synmod.module.building import current_build
-from synmod.module.sealing import check_assignment, check_deletion
-from synmod.module.variables import settle
-from synmod.tree import Static
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
 
+ABSENT: Final[Any] = object()
+"""Stands for: there is no such attribute."""
 
-def set_attribute(module: Module, name: str, value: Any) -> None:
-    """Set one attribute.
 
-    Raises:
-        SealedError: The module is built, and the assignment would change its structure.
-        AttributeError: The name is a read-only name of `Module`, or dunder.
-    """
-    if name.startswith("__") and name.endswith("__") and name != "__class__":
-        raise AttributeError(f"{name!r} cannot be set on a module")  # such as what typing leaves on generic instances
+def attributes_of(module: Module) -> list[tuple[str, Any]]:
+    """All attributes with their values, ignored ones included; from any thread, as of one moment."""
+    slots = module._record.declaration.slots
+    held = list(vars(module).items())
+    return [*_filled(module, slots), *held] if slots else held
+
+
+def _filled(module: Module, slots: tuple[tuple[str, Any], ...]) -> Iterator[tuple[str, Any]]:
+    for name, slot in slots:
+        try:
+            yield name, slot.__get__(module)
+        except AttributeError:
+            continue
+
+
+def structural_attributes(module: Module) -> list[tuple[str, Any]]:
+    """The attributes that can be part of the graph: neither ignored, nor static, nor made by `cached_property`."""
     record = module._record
-    is_label = isinstance(getattr(type(module), name, None), property)
-    if record.constructed or record.sealed:
-        build = current_build()
-        if build is not None:
-            for each in build.chain():
-                each.undo.remember(module)
-        elif not is_label:
-            record.reassigned.add(name)
-        if record.sealed and not is_label:
-            check_assignment(module, name, value)
-    if isinstance(value, Static):
-        record.statics.add(name)
-        value = value.value  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    elif name in record.statics:
-        record.statics.discard(name)
-    if record.provisional:
-        settle(module, name, value)
-    object.__setattr__(module, name, value)
-    if name in record.removed:
-        record.removed.remove(name)
+    hidden, statics = record.declaration.hidden, record.statics
+    pairs = attributes_of(module)
+    if not hidden and not statics:
+        return pairs
+    return [(name, value) for name, value in pairs if name not in hidden and name not in statics]
 
 
-def delete_attribute(module: Module, name: str) -> None:
-    """Delete one attribute.
+def attribute_of(module: Module, name: str | int) -> Any:
+    """One attribute, read without running a property; ABSENT where there is none."""
+    for slot_name, slot in module._record.declaration.slots:
+        if slot_name == name:
+            try:
+                return slot.__get__(module)
+            except AttributeError:
+                return ABSENT
+    held: dict[Any, Any] = vars(module)  # a Sequential has int names
+    return held.get(name, ABSENT)
 
-    Raises:
-        SealedError: The module is built, and the attribute is or holds a node or a Variable.
-        AttributeError: There is no such attribute.
-    """
-    record = module._record
-    if record.sealed:
-        check_deletion(module, name)
-    build = current_build()
-    if build is not None:
-        for each in build.chain():
-            each.undo.remember(module)
-    object.__delattr__(module, name)
-    record.statics.discard(name)
-    record.provisional.pop(name, None)
-    if record.constructed and build is None and name not in record.removed:
-        record.removed.append(name)
+
+def put_attribute(module: Module, name: str | int, value: Any) -> None:
+    """Set one attribute as it is, or take it out (ABSENT); nothing is checked, no property runs."""
+    held: dict[Any, Any] = vars(module)
+    if any(slot_name == name for slot_name, _ in module._record.declaration.slots):
+        _put_in_slot(module, str(name), value)
+    elif value is ABSENT:
+        held.pop(name, None)
+    else:
+        held[name] = value
+
+
+def _put_in_slot(module: Module, name: str, value: Any) -> None:
+    if value is not ABSENT:
+        object.__setattr__(module, name, value)
+        return
+    try:
+        object.__delattr__(module, name)
+    except AttributeError:
+        pass

@@ -12,8 +12,12 @@ from synmod.errors import BuildError, ConfigError
 from synmod.flow.nest import MAPPING, kind_of
 from synmod.leaves.aio import Suspended, drive
 from synmod.leaves.frozen import thaw
-from synmod.module.inputs import where
-from synmod.module.sealing import seal
+from synmod.leaves.suggest import did_you_mean
+from synmod.module.building import ensure_built, mark_built
+from synmod.module.frames import SymbolicFrame
+from synmod.module.notes import note_failure
+from synmod.module.signatures import POSITIONAL
+from synmod.module.where import where
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
@@ -24,10 +28,17 @@ def build_config_json(module: Module) -> dict[str, Any] | None:
     built_on = module._record.build_config
     if built_on is None:
         return None
-    nests = list(built_on.values())
-    if len(nests) == 1 and isinstance(nests[0], SymbolicDataModel):
-        return {"input_schema": thaw(schema_of(nests[0]))}
+    if is_single(module._record.declaration.build, built_on):
+        return {"input_schema": thaw(schema_of(next(iter(built_on.values()))))}
     return {"schemas_dict": {name: _to_json(nest) for name, nest in built_on.items()}}
+
+
+def is_single(signature: inspect.Signature, built_on: Mapping[str, Any]) -> bool:
+    """Tell whether a module was built on one data model, which goes to the first parameter of its `build`."""
+    first = next(iter(signature.parameters.values()), None)
+    if first is None or first.kind not in POSITIONAL:
+        return False
+    return list(built_on) == [first.name] and isinstance(built_on[first.name], SymbolicDataModel)
 
 
 def _to_json(nest: Any) -> Any:
@@ -57,9 +68,9 @@ def read_build_config(module: Module, config: Mapping[str, Any]) -> dict[str, An
         ConfigError: It is no build config of this class.
         SchemaError: A schema in it cannot be used.
     """
-    parameters = list(module._record.declaration.build.parameters.values())
+    parameters = list(module._record.declaration.build.parameters)
     if set(config) == {"input_schema"}:
-        return {parameters[0].name if parameters else "inputs": _from_json(config["input_schema"])}
+        return {parameters[0] if parameters else "inputs": _from_json(config["input_schema"])}
     if set(config) == {"schemas_dict"} and isinstance(config["schemas_dict"], Mapping):
         by_parameter = cast("Mapping[str, Any]", config["schemas_dict"])
         return {name: _from_json(json) for name, json in by_parameter.items()}
@@ -78,26 +89,45 @@ def build_from_config(module: Module, config: Mapping[str, Any] | None) -> None:
         BuildError: The `build` waits for something; everything is undone.
         ConfigError: It is no build config of this class.
     """
-    from synmod.module.sm_build import build
-
     record = module._record
     if config is None or record.built:
-        seal(module)
         return
     built_on = read_build_config(module, config)
     if record.restored:
-        record.build_config = built_on
-        record.built = True
-        record.contract = None
-        seal(module)
+        mark_built(module, built_on)
         return
-    signature = module._record.declaration.build
-    star = next((n for n, p in signature.parameters.items() if p.kind is inspect.Parameter.VAR_POSITIONAL), None)
-    positional = tuple(built_on.pop(star, ())) if star is not None else ()
+    args, kwargs = _arguments(module, built_on)
     try:
-        drive(build(module, *positional, *(nest for nest in built_on.values())))
+        drive(_built(module, args, kwargs))
     except Suspended:
         raise BuildError(
             f"{where(module)}: its build waits for something, which plain code cannot: "
             "use `await sm.build(module, Schema)`, or `await sm.aload(path)` for a file."
         ) from None
+
+
+async def _built(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Run the module's own build, and no more: what is below it has a config of its own."""
+    with SymbolicFrame(module) as frame:
+        try:
+            await ensure_built(module, args, kwargs)
+        except BaseException as error:
+            note_failure(error, frame, module, args)
+            raise
+
+
+def _arguments(module: Module, built_on: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What a call would have been given so that `build` receives these symbols.
+
+    Raises:
+        ConfigError: A name that `build` does not take.
+    """
+    signature = module._record.declaration.build
+    unknown = [name for name in built_on if name not in signature.parameters]
+    if unknown:
+        raise ConfigError(
+            f"{where(module)}: build{signature} takes no {unknown[0]!r}, which its build config names."
+            f"{did_you_mean(unknown[0], signature.parameters)}"
+        )
+    bound = inspect.BoundArguments(signature, built_on)  # pyright: ignore[reportArgumentType]  # a dict is in order
+    return bound.args, bound.kwargs

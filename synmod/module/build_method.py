@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Generator
 from typing import Any
 
 
 class BuildMethod:
-    """A descriptor over a class's own `build`, so that a call from outside is once, checked and all or nothing."""
+    """A class's own `build` as a method: called from outside it is once, checked, and all or nothing."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self.__wrapped__ = function  # what `inspect` reads
-        self.__doc__ = function.__doc__
+        functools.update_wrapper(self, function)  # signature, text, and whether it is abstract
 
     def __get__(self, module: Any, owner: type | None = None) -> Any:
-        if module is None:
-            return self.function
-        from synmod.module.building import is_in_own_build
+        return self if module is None else functools.partial(self, module)
+
+    def __call__(self, module: Any, *inputs: Any, **named: Any) -> Any:
+        """Run the body where the module's own build runs (`super().build(...)`), else build the module."""
+        from synmod.module.builds import running_own_build
         from synmod.module.sm_build import build
 
-        if is_in_own_build(module._record):
-            return self.function.__get__(module, owner)
-        return functools.partial(build, module)
+        running = running_own_build(module._record)
+        if running is None:
+            return build(module, *inputs, **named)
+        if self is build_method_of(module):
+            raise running.waits_for_itself(module)
+        return self.run(module, *inputs, **named)
+
+    def run(self, module: Any, *inputs: Any, **named: Any) -> Any:
+        """Run the body, whatever it is: plain or async."""
+        body: Any = self.function.__get__(module)
+        return body(*inputs, **named)
+
+
+def build_method_of(module: Any) -> BuildMethod:
+    """The `build` of a module's own class."""
+    return inspect.getattr_static(type(module), "build")
 
 
 def empty_build(_module: Any, *_inputs: Any, **_named: Any) -> Nothing:

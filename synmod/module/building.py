@@ -1,111 +1,31 @@
-"""Building: once for all concurrent callers, all or nothing, and never in a circle.
-
-One `Build` stands for one running build. Builds begun inside it are its inner ones; they are committed, or undone, with
-the outermost. The ContextVar says in which build a piece of code runs, so that a module called there joins it.
-"""
+"""Building: once for all concurrent callers, on symbols, by the first who comes."""
 
 from __future__ import annotations
 
 import inspect
-import threading
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
-from types import TracebackType
+from collections.abc import Mapping
+from time import perf_counter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from synmod.errors import BuildError, DeadlineExceeded
 from synmod.flow.nest import map_leaves
-from synmod.leaves.aio import Signal, is_cancellation
-from synmod.module.build_events import announced
-from synmod.module.declaration import POSITIONAL
-from synmod.module.inputs import where
-from synmod.module.nests import fresh
+from synmod.module.attributes import attributes_of
+from synmod.module.build_inputs import symbols_for
+from synmod.module.build_method import build_method_of
+from synmod.module.builds import LOCK, Build, is_ready_here, undoing
+from synmod.module.frames import SymbolicFrame
+from synmod.module.inputs import data_among
 from synmod.module.paths import extend_paths
 from synmod.module.sealing import seal
-from synmod.module.undo import Undo
-from synmod.scope.ambient import reset
+from synmod.module.waiting import wait_for
+from synmod.scope.ambient import ambient
+from synmod.scope.events import BuildBegin, BuildEnd, place_of
+from synmod.scope.frame import current_call
+from synmod.scope.hooks import hooks_for
+from synmod.scope.notify import begin_build, end_build
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
-    from synmod.module.record import ModuleRecord
-
-_BUILDING: ContextVar[Build | None] = ContextVar("synmod_building", default=None)
-_LOCK = threading.Lock()
-"""Guards `record.building` and who waits for whom; held for a few instructions, never across an await."""
-
-
-class Build:
-    """One running build of a module, or of a whole tree (`record` None)."""
-
-    __slots__ = (
-        "ended",
-        "error",
-        "in_body",
-        "inner",
-        "module",
-        "outer",
-        "schemas",
-        "signal",
-        "traceback",
-        "undo",
-        "waits_for",
-    )
-
-    def __init__(self, module: Module | None, outer: Build | None, schemas: Any) -> None:
-        self.module = module
-        self.outer = outer
-        self.schemas = schemas
-        self.inner: list[Build] = []
-        self.undo = Undo()
-        self.signal = Signal()
-        self.ended = False
-        self.in_body = False
-        self.error: BaseException | None = None
-        self.traceback: TracebackType | None = None
-        self.waits_for: list[Build] = []
-
-    @property
-    def outermost(self) -> Build:
-        """The build that this one is committed or undone with."""
-        build = self
-        while build.outer is not None:
-            build = build.outer
-        return build
-
-    def chain(self) -> list[Build]:
-        """This build and those around it, from the inside out."""
-        chain: list[Build] = [self]
-        while chain[-1].outer is not None:
-            chain.append(chain[-1].outer)
-        return chain
-
-
-def current_build() -> Build | None:
-    """The innermost build that the running code is a part of, None outside; one that has ended holds no longer."""
-    build = _BUILDING.get()
-    while build is not None and build.ended:
-        build = build.outer
-    return build
-
-
-def is_in_own_build(record: ModuleRecord) -> bool:
-    """Tell whether the running code is the body of this module's own build."""
-    build = current_build()
-    return build is not None and build.in_body and build.module is not None and build.module._record is record
-
-
-def is_ready_here(record: ModuleRecord) -> bool:
-    """Tell whether the module is built for the running code: for everybody, or by the build it is a part of."""
-    if record.ready:
-        return True
-    build, current = record.building, current_build()
-    return build is not None and build.ended and current is not None and build.outermost is current.outermost
-
-
-def is_built_here(record: ModuleRecord) -> bool:
-    """Tell whether the module's own build is done; others learn of it when the outermost build has ended."""
-    return record.built and (record.building is None or is_ready_here(record))
 
 
 async def ensure_built(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -125,52 +45,51 @@ async def ensure_built(module: Module, args: tuple[Any, ...], kwargs: Mapping[st
         if not record.declaration.defines_build or (record.built and record.building is None):
             _seal_here(module)
             return
-        schemas = schema_key([args, dict(kwargs)])
-        with _LOCK:
+        schemas = schema_key(args, kwargs)
+        mine = None
+        with LOCK:
             other = record.building
-            if other is None and not record.built:
-                record.building = mine = Build(module, current_build(), schemas)
-            else:
-                mine = None
+            if other is not None:
+                other.awaited_by += 1
+            elif not record.built:
+                record.building = mine = Build(module, schemas)
         if mine is not None:
             await _build(mine, module, args, kwargs)
             return
         if other is not None:
-            await _wait_for(other, module)
+            await wait_for(other, module)
             if other.error is not None and other.schemas == schemas:
                 raise other.error.with_traceback(other.traceback)
 
 
-def schema_key(nest: Any) -> str:
+def schema_key(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     """What makes the schemas of two inputs equal: their structure, and the identity of each schema."""
-    return repr(map_leaves(lambda leaf: id(getattr(leaf, "_schema", None)), nest))
+    data = dict(sorted(data_among(kwargs).items()))
+    return repr(map_leaves(lambda leaf: id(getattr(leaf, "_schema", None)), [args, data]))
 
 
 def _seal_here(module: Module) -> None:
     """Seal a module that has nothing to build; inside a build it opens again should the build fail."""
-    build = current_build()
-    if build is not None:
-        for each in build.chain():
-            each.undo.remember(module)
+    for undo in undoing():
+        undo.remember_lifecycle(module)
     seal(module)
+    extend_paths(module)
 
 
 async def _build(mine: Build, module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
     """Run the module's own `build` as `mine`."""
-    with building(mine):
-        mine.undo.remember_below(module)
-        before = frozenset(vars(module))
-        inputs = _build_inputs(module, args, kwargs)
-        async with announced(module, inputs.args, inputs.kwargs):
-            mine.in_body = True
-            pending = module.build(*inputs.args, **inputs.kwargs)
-            if inspect.isawaitable(pending):
-                await pending
-            mine.in_body = False
-        mark_built(module, dict(inputs.arguments), frozenset(vars(module)) - before)
+    with mine:
+        mine.undo.remember_lifecycle(module)
+        mine.undo.remember_all(module)
+        mine.undo.remember_containers(module)
+        before = frozenset(name for name, _ in attributes_of(module))
+        inputs = symbols_for(module, args, kwargs)
+        await _announced(mine, module, inputs)
+        made = frozenset(name for name, _ in attributes_of(module)) - before
+        mark_built(module, dict(inputs.arguments), made)
 
 
-def mark_built(module: Module, arguments: dict[str, Any], made: frozenset[str]) -> None:
+def mark_built(module: Module, arguments: dict[str, Any], made: frozenset[str] = frozenset()) -> None:
     """Note that the module's own build is done, what it was built on and what it made, and seal it."""
     record = module._record
     record.build_config = arguments
@@ -181,125 +100,34 @@ def mark_built(module: Module, arguments: dict[str, Any], made: frozenset[str]) 
     seal(module)
 
 
-def _build_inputs(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
-    """Symbols in place of the data: as many positional ones as `build` takes, and the keywords that it names."""
-    signature = module._record.declaration.build
-    parameters = list(signature.parameters.values())
-    star = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
-    room = sum(p.kind in POSITIONAL for p in parameters)
-    positional = tuple(fresh(argument) for argument in (args if star else args[:room]))
-    taken = {p.name for p in parameters[: len(positional)]}
-    named = {name: fresh(value) for name, value in kwargs.items() if name in signature.parameters and name not in taken}
+async def _announced(mine: Build, module: Module, inputs: inspect.BoundArguments) -> None:
+    """Run the body under a frame of its own, between the build events; these tell the place of the call that builds."""
+    caller = current_call()
+    with SymbolicFrame(module) as frame:
+        heard = hooks_for(ambient(), module._record.hooks)
+        if heard is None:
+            await _body(mine, module, inputs)
+            return
+        place = place_of(caller if caller is not None and caller._owner is module._record else frame, frame.phase)
+        started = perf_counter()
+        failure: BaseException | None = None
+        try:
+            await begin_build(heard, BuildBegin(*place, inputs.args, MappingProxyType(inputs.kwargs)))
+            await _body(mine, module, inputs)
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            await end_build(heard, BuildEnd(*place, inputs.args, failure, perf_counter() - started))
+            failure = None  # no circle of an exception and the frame that holds it
+
+
+async def _body(mine: Build, module: Module, inputs: inspect.BoundArguments) -> None:
+    """Run the body of the class's `build`, plain or async."""
+    mine.in_body = True
     try:
-        return signature.bind(*positional, **named)
-    except TypeError as error:
-        raise BuildError(
-            f"{where(module)}: build{signature} cannot be given its inputs: {error}. "
-            "It receives a symbol for each positional input of call, and the keyword data that it names."
-        ) from None
-
-
-@contextmanager
-def building(build: Build) -> Generator[None]:
-    """Let code in the block be part of `build`, and end it with the block.
-
-    On success it is handed to the outer build, or committed; on any failure it is undone.
-    """
-    token = _BUILDING.set(build)
-    try:
-        yield
-    except BaseException as error:
-        _undo(build, error)
-        raise
-    else:
-        build.ended = True
-        if build.outer is None:
-            _commit(build)
-        else:
-            build.outer.inner.append(build)
-            build.signal.set()
+        pending = build_method_of(module).run(module, *inputs.args, **inputs.kwargs)
+        if inspect.isawaitable(pending):
+            await pending
     finally:
-        reset(_BUILDING, token)
-
-
-def _commit(build: Build) -> None:
-    """Make the modules of a finished outermost build ready for everybody."""
-    builds = list(_with_inner(build))
-    for each in builds:
-        if each.module is not None:
-            record = each.module._record
-            extend_paths(each.module)
-            record.ready = True
-            record.building = None
-    for each in builds:
-        each.signal.set()
-
-
-def _undo(build: Build, error: BaseException) -> None:
-    """Put everything back as it was before `build`, and let those who wait go on."""
-    shared = not is_cancellation(error) and isinstance(error, Exception) and not isinstance(error, DeadlineExceeded)
-    builds = list(_with_inner(build))
-    for each in reversed(builds):
-        each.undo.restore()
-    build.undo.restore()
-    for each in builds:
-        each.ended = True
-        if each is build and shared:
-            each.error, each.traceback = error, error.__traceback__
-        if each.module is not None:
-            each.module._record.building = None
-    for each in builds:
-        each.signal.set()
-
-
-def _with_inner(build: Build) -> Iterator[Build]:
-    """A build and all builds inside it, each before what is inside it."""
-    todo = [build]
-    while todo:
-        each = todo.pop()
-        yield each
-        todo.extend(reversed(each.inner))
-
-
-async def _wait_for(other: Build, module: Module) -> None:
-    """Wait until `other` has ended: its own body where the running code is part of the same outermost build."""
-    current = current_build()
-    outermost = other.outermost
-    if current is None:
-        await outermost.signal.wait()
-        return
-    target = other if outermost is current.outermost else outermost
-    chain = current.chain()
-    with _LOCK:
-        if _reaches(other, set(chain)):
-            raise BuildError(
-                f"{where(module)} waits for itself: it is being built by {_names(other)}, "
-                f"which waits for {_names(current)}. Build one of them first: `await sm.build(module, Schema)`."
-            )
-        for each in chain:
-            each.waits_for.append(target)
-    try:
-        await target.signal.wait()
-    finally:
-        with _LOCK:
-            for each in chain:
-                each.waits_for.remove(target)
-
-
-def _reaches(start: Build, goal: set[Build]) -> bool:
-    """Tell whether `start` is in `goal`, or waits for something that is."""
-    seen: set[Build] = set()
-    todo = [start, *([start.outermost] if start.outermost not in goal else [])]
-    while todo:
-        build = todo.pop()
-        if build in goal:
-            return True
-        if build not in seen:
-            seen.add(build)
-            todo.extend(build.waits_for)
-    return False
-
-
-def _names(build: Build) -> str:
-    chain = [each.module for each in reversed(build.chain()) if each.module is not None]
-    return " > ".join(where(module) for module in chain) or "a build of the whole tree"
+        mine.in_body = False

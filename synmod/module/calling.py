@@ -16,9 +16,9 @@ from synmod.data.value import JsonDataModel
 from synmod.errors import SynmodError
 from synmod.module.building import ensure_built
 from synmod.module.checks import check_inputs
-from synmod.module.contract import ANY_CLASS, MISS
 from synmod.module.endings import call_end, end_entry, end_failed
 from synmod.module.inputs import convert_arguments, holds_symbol, is_not_taken
+from synmod.module.known import ANY_CLASS, MISS
 from synmod.module.notes import note_failure
 from synmod.module.outputs import check_output, declared_outputs
 from synmod.module.paths import paths_below
@@ -81,7 +81,7 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
     if training is None:
         training = parent._training if parent is not None else None
         if training is None:
-            training = module.__dict__.get("training")
+            training = module.__dict__.get("training", call.training_on_class)
     if parent is None:
         frame: CallFrame = RootFrame(record, training, phase, False, paths_below(module))
     else:
@@ -136,7 +136,11 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
         failure = error
         note_failure(error, frame, module, args)
         if heard is not None:
-            await end_call(heard, call_end(frame, phase, None, error, started))
+            try:
+                await end_call(heard, call_end(frame, phase, None, error, started))
+            except BaseException as interruption:
+                failure = interruption
+                raise
         raise
     finally:
         frame._live = False
@@ -152,3 +156,4 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
             end_failed(record, frame, failure)
         if limit is not None:
             limit.__exit__(None if failure is None else type(failure), failure, None)
+        failure = refused = None  # no circle of an exception and the frame that holds it

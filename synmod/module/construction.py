@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from synmod.module.module import Module
     from synmod.scope.hooks import Hook
 
-_KNOWN = ["name", "description", "trainable", "hooks"]
-
 
 def construct(
     module: Module,
@@ -31,7 +29,7 @@ def construct(
         ArgumentError: A hook that cannot be one.
     """
     if unknown:
-        raise unknown_keyword(type(module).__name__, next(iter(unknown)), _KNOWN)
+        raise unknown_keyword(type(module).__name__, next(iter(unknown)), module._record.declaration.keywords)
     if name is not None:
         module.name = name
     if description is not None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from synmod.errors import ArgumentError
 from synmod.leaves.naming import check_name
 from synmod.leaves.paths import path_str
+from synmod.module.builds import undoing
 from synmod.tree import GraphDef, State, deepcopy_node, get_node_impl, merge, split
 from synmod.tree import clone as clone_node
 from synmod.tree.walk import walk
@@ -61,12 +63,23 @@ def set_mode(module: M, *, training: bool) -> M:
     """Set `training` and `deterministic` wherever a node below has such an attribute, and `training` on the module."""
     for visit in walk(module):
         if visit.kind == "node" and visit.first:
-            attributes = getattr(visit.value, "__dict__", {})
-            if "training" in attributes or visit.value is module:
+            if visit.value is module or _has(visit.value, "training"):
                 visit.value.training = training
-            if "deterministic" in attributes:
+            if _has(visit.value, "deterministic"):
                 visit.value.deterministic = not training
     return module
+
+
+def _has(node: object, name: str) -> bool:
+    """Tell whether a node has an attribute, of its own or by its class, without running a property."""
+    return inspect.getattr_static(node, name, None) is not None
+
+
+def set_hooks(module: Module, hooks: tuple[Hook, ...]) -> None:
+    """Give a module its hooks; a build that fails takes back what it set."""
+    for undo in undoing():
+        undo.remember_attribute(module, "hooks")
+    module._record.hooks = hooks
 
 
 def without_hook(module: Module, hook: Hook) -> tuple[Hook, ...]:

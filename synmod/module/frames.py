@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from contextvars import Token
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 from synmod.module.paths import paths_below
@@ -15,22 +15,33 @@ if TYPE_CHECKING:
     from synmod.module.module import Module
 
 
-@contextmanager
-def entered(module: Module, training: bool | None, *, symbolic: bool) -> Generator[CallFrame]:
-    """Make the frame of a call of `module` the current one for the block."""
-    parent = nearest_live(FRAME.get())
-    around = ambient()
-    phase = phase_in(around, parent)
-    record = module._record
-    if training is None:
-        training = vars(module).get("training") if parent is None or parent._training is None else parent._training
-    if parent is None:
-        frame: CallFrame = RootFrame(record, training, phase, symbolic, paths_below(module))
-    else:
-        frame = CallFrame(parent, record, training, phase, symbolic or parent._symbolic)
-    token = FRAME.set(frame)
-    try:
-        yield frame
-    finally:
-        frame._live = False
-        reset(FRAME, token)
+class SymbolicFrame:
+    """The block in which a module runs on symbols: its frame is the current one.
+
+    A class, because what `contextlib` makes of a generator writes to exceptions that pass, which frozen ones refuse.
+    """
+
+    __slots__ = ("_frame", "_token")
+
+    def __init__(self, module: Module, training: bool | None = None) -> None:
+        parent = nearest_live(FRAME.get())
+        phase = phase_in(ambient(), parent)
+        record = module._record
+        if training is None and parent is not None:
+            training = parent._training
+        if training is None:
+            training = vars(module).get("training", record.declaration.call.training_on_class)
+        if parent is None:
+            self._frame: CallFrame = RootFrame(record, training, phase, True, paths_below(module))
+        else:
+            self._frame = CallFrame(parent, record, training, phase, True)
+        self._token: Token[CallFrame | None] | None = None
+
+    def __enter__(self) -> CallFrame:
+        self._token = FRAME.set(self._frame)
+        return self._frame
+
+    def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
+        self._frame._live = False
+        if self._token is not None:
+            reset(FRAME, self._token)

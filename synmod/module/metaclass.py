@@ -10,34 +10,11 @@ from typing import TYPE_CHECKING, Any, cast
 from synmod.errors import ConfigError
 from synmod.module.arguments import capture
 from synmod.module.build_method import BuildMethod
-from synmod.module.declaration import ClassDeclaration
+from synmod.module.declaration import ClassDeclaration, definer, is_base
 from synmod.tree import Variable
 
-READ_ONLY = frozenset(
-    {
-        "built",
-        "counters",
-        "hooks",
-        "path",
-        "submodules",
-        "trainable_variables",
-        "non_trainable_variables",
-        "variables",
-        "version",
-        "rewards",
-        "name_scope",
-        "cumulated_invocations",
-        "cumulated_invocation_elapsed_s",
-        *(
-            f"{phase}_cumulated_{what}"
-            for phase in ("inference", "reward", "optimizer")
-            for what in ("invocations", "invocation_elapsed_s")
-        ),
-    }
-)
-"""What `Module` answers and no class may hide."""
-
 _SPECS = {"input_spec": "_class_input_spec", "output_spec": "_class_output_spec"}
+_METHODS = ("call", "build", "compute_output_spec")
 
 
 class ModuleMeta(ABCMeta):
@@ -50,17 +27,20 @@ class ModuleMeta(ABCMeta):
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], /, **kwargs: Any) -> ModuleMeta:
         if not namespace.get("_is_module_base"):
-            _check_namespace(name, namespace)
             for public, kept in _SPECS.items():
                 if public in namespace and not isinstance(namespace[public], property):
                     namespace[kept] = namespace.pop(public)  # the name itself is a property of every instance
-        build = namespace.get("build")
-        if build is not None:
-            namespace["build"] = BuildMethod(build)
         return ABCMeta.__new__(mcls, name, bases, namespace, **kwargs)
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], /, **kwargs: Any) -> None:
         super().__init__(name, bases, namespace, **kwargs)
+        if not is_base(cls):
+            _check_methods(cls)
+            _check_hidden(cls)
+            _check_variables(cls)
+        build = inspect.getattr_static(cls, "build")
+        if not isinstance(build, BuildMethod):  # written in this class, or in a class beside `Module`
+            cls.build = BuildMethod(build)
         cls._declaration = ClassDeclaration(cls)
 
     if not TYPE_CHECKING:  # a checker shall read the constructor of the class itself
@@ -78,26 +58,47 @@ class ModuleMeta(ABCMeta):
             return module
 
 
-def _check_namespace(name: str, namespace: Mapping[str, Any]) -> None:
-    """Refuse what would break a promise of `Module` without anybody seeing it."""
-    if "__call__" in namespace:
-        raise ConfigError(f"class {name} defines __call__, which belongs to Module: define call instead.")
-    for method in ("call", "build", "compute_output_spec"):
-        function = namespace.get(method)
+def _check_methods(cls: type) -> None:
+    """Refuse methods of a kind that a call or a build cannot run."""
+    for method in _METHODS:
+        function = inspect.getattr_static(cls, method, None)
         if isinstance(function, staticmethod | classmethod):
             kind = type(cast("object", function)).__name__
-            raise ConfigError(f"class {name}: {method} is a {kind}; write `async def {method}(self, ...)`.")
+            raise ConfigError(f"class {cls.__name__}: {method} is a {kind}; write `async def {method}(self, ...)`.")
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise ConfigError(
-                f"class {name}: {method} is a generator; write `async def {method}(self, ...)` and return."
+                f"class {cls.__name__}: {method} is a generator; write `async def {method}(self, ...)` and return."
             )
-    for attribute, value in namespace.items():
-        if attribute in READ_ONLY:
-            raise ConfigError(
-                f"class {name}: the class attribute {attribute!r} hides what Module answers by that name; rename it."
-            )
-        if isinstance(value, Variable):
-            raise ConfigError(
-                f"class {name}: {attribute!r} is a Variable on the class, shared by all instances; "
-                f"make it in __init__: self.{attribute} = self.add_variable(...)."
-            )
+
+
+def _check_hidden(cls: type) -> None:
+    """Refuse a class attribute, slot or mixin that hides what `Module` answers."""
+    if not is_base(cast("type", definer(cls, "__call__"))):
+        raise ConfigError(f"class {cls.__name__} defines __call__, which belongs to Module: define call instead.")
+    for base in filter(is_base, cls.__mro__):
+        for name, answer in vars(base).items():
+            if not isinstance(answer, property) or name in _SPECS:
+                continue
+            if not is_base(cast("type", definer(cls, name))):
+                way = "rename it" if answer.fset is None else f"set it in the constructor: `self.{name} = ...`"
+                raise ConfigError(
+                    f"class {cls.__name__}: the class attribute {name!r} hides what Module answers by that name; {way}."
+                )
+
+
+def _check_variables(cls: type) -> None:
+    """Refuse a Variable on the class, also in a list or dict there: all instances would share it unseen."""
+    for base in cls.__mro__:
+        namespace: Mapping[str, Any] = {} if isinstance(base, ModuleMeta) and base is not cls else vars(base)
+        for name, value in namespace.items():
+            if isinstance(value, Variable) or _holds_variable(value):
+                raise ConfigError(
+                    f"class {cls.__name__}: {name!r} is a Variable on the class, shared by all instances; "
+                    f"make it in __init__: self.{name} = self.add_variable(...)."
+                )
+
+
+def _holds_variable(value: Any) -> bool:
+    if isinstance(value, dict):
+        value = list(cast("dict[Any, Any]", value).values())
+    return isinstance(value, list | tuple) and any(isinstance(x, Variable) for x in cast("list[Any]", value))

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
 from synmod.errors import ConfigError
 from synmod.leaves.naming import check_name
-from synmod.module import building, config, copies, variables
-from synmod.module.attributes import delete_attribute, set_attribute
+from synmod.module import builds, config, copies, variables
+from synmod.module.assigning import delete_attribute, set_attribute
 from synmod.module.build_config import build_config_json, build_from_config
 from synmod.module.build_method import empty_build
 from synmod.module.calling import call_module
 from synmod.module.construction import construct
 from synmod.module.contract import input_spec_of
 from synmod.module.metaclass import ModuleMeta
+from synmod.module.nests import symbols_of
 from synmod.module.outputs import declared_outputs
 from synmod.module.paths import current_path
 from synmod.module.record import ModuleRecord
@@ -225,7 +226,7 @@ class Module(metaclass=ModuleMeta):
     @property
     def built(self) -> bool:
         """Whether this module's own `build` is done; True from the start where its class has none."""
-        return building.is_built_here(self._record)
+        return builds.is_built_here(self._record)
 
     @property
     def version(self) -> int:
@@ -239,6 +240,7 @@ class Module(metaclass=ModuleMeta):
 
     @input_spec.setter
     def input_spec(self, spec: Any) -> None:
+        symbols_of(spec, f"{self.name}: input_spec")  # what declares nothing is found here, not at the first call
         vars(self)["input_spec"] = spec
         self._record.contract = None
 
@@ -249,6 +251,7 @@ class Module(metaclass=ModuleMeta):
 
     @output_spec.setter
     def output_spec(self, spec: Any) -> None:
+        symbols_of(spec, f"{self.name}: output_spec")
         vars(self)["output_spec"] = spec
         self._record.declared = None
 
@@ -329,11 +332,11 @@ class Module(metaclass=ModuleMeta):
         Raises:
             ArgumentError: It is no hook, or overrides a synchronous event by an async method.
         """
-        self._record.hooks = (*self._record.hooks, check_hook(hook))
+        copies.set_hooks(self, (*self._record.hooks, check_hook(hook)))
 
     def remove_hook(self, hook: Hook) -> None:
         """Take a hook out; one that is not there is an ArgumentError."""
-        self._record.hooks = copies.without_hook(self, hook)
+        copies.set_hooks(self, copies.without_hook(self, hook))
 
     @property
     def counters(self) -> CallCounters:

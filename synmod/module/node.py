@@ -2,47 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from synmod.errors import GraphError
 from synmod.flow.nest import map_leaves
 from synmod.flow.record import FlowGraph, SymbolRef
 from synmod.lm import SAMPLING, LanguageModel
-from synmod.module.config import get_config
+from synmod.module.attributes import ABSENT, attribute_of, attributes_of, put_attribute
+from synmod.module.blueprint import Blueprint
 from synmod.module.module import Module
 from synmod.module.paths import note_edit
-from synmod.module.record import Blueprint, ModuleRecord
-from synmod.module.references import with_references
+from synmod.module.record import ModuleRecord
+from synmod.module.references import say_the_same, with_references
 from synmod.module.sealing import check_layout, layout_of
-from synmod.tree import NodeImpl, Static, register_impl
-
-_SPECIAL = frozenset({"input_spec", "output_spec"})
+from synmod.tree import NodeImpl, Static, Variable, register_impl
 
 
-def children(module: Module) -> Iterable[tuple[str, Any]]:
-    """The attributes of a module in definition order, declared slots first."""
+def children(module: Module) -> list[tuple[str, Any]]:
+    """The attributes of a module in definition order, without those that are ignored."""
     record = module._record
-    declaration = record.declaration
-    hidden, statics = declaration.hidden, record.statics
-    if declaration.slots:
-        for name, slot in declaration.slots:
-            try:
-                value = slot.__get__(module)
-            except AttributeError:
-                continue
-            if name not in hidden:
-                yield name, Static(value) if name in statics else value
+    hidden, statics = record.declaration.hidden, record.statics
+    pairs = attributes_of(module)
     if not hidden and not statics:
-        yield from list(vars(module).items())  # at once: a call in another thread may add a plain attribute
-        return
-    for name, value in list(vars(module).items()):
-        if name not in hidden:
-            yield name, Static(value) if name in statics else value
+        return pairs
+    return [(name, Static(value) if name in statics else value) for name, value in pairs if name not in hidden]
 
 
 def _flatten(module: Module) -> tuple[Iterable[tuple[str, Any]], Blueprint]:
-    return list(children(module)), _metadata(module)
+    return children(module), _metadata(module)
 
 
 def _metadata(module: Module) -> Blueprint:
@@ -60,7 +48,8 @@ def blueprint(module: Module) -> Blueprint:
         name=record.name,
         description=record.description,
         trainable=record.trainable,
-        arguments=_present_arguments(module),
+        arguments=record.arguments,
+        redundant=_redundant(module),
         given=record.given,
         build_config=record.build_config,
         built=record.built,
@@ -69,20 +58,24 @@ def blueprint(module: Module) -> Blueprint:
         removed=tuple(record.removed),
         made_in_build=record.made_in_build,
         flow=record.flow,
-        ignored={name: vars(module)[name] for name in ignored if name in vars(module)} if ignored else {},
+        ignored={name: value for name, value in attributes_of(module) if name in ignored} if ignored else {},
     )
 
 
-def _present_arguments(module: Module) -> Mapping[str, Any] | None:
-    """The constructor arguments; those assigned anew later have their present value, as in a config."""
-    record = module._record
-    arguments = record.arguments
-    if arguments is None:
-        return None
-    attributes = vars(module)
-    if not record.reassigned and not any(isinstance(attributes.get(name), LanguageModel) for name in arguments):
-        return arguments
-    return {**arguments, **get_config(module)}
+def _redundant(module: Module) -> frozenset[str]:
+    """The arguments whose same-named attribute says the same, so that a comparison looks at the attribute alone.
+
+    Those that were assigned anew are among them: a config holds their present value, and so does a loaded module.
+    """
+    record, attributes = module._record, vars(module)
+    return frozenset(
+        name
+        for name, value in (record.arguments or {}).items()
+        if name in attributes and not isinstance(attributes[name], Variable)
+        if name in record.reassigned
+        or (isinstance(value, str) and isinstance(attributes[name], LanguageModel))
+        or say_the_same(value, attributes[name])
+    )
 
 
 def _create_empty(made: Blueprint) -> Module:
@@ -99,7 +92,8 @@ def _create_empty(made: Blueprint) -> Module:
     record.made_in_build = made.made_in_build
     record.flow = made.flow
     record.constructed = True
-    vars(module).update(made.ignored)
+    for name, value in made.ignored.items():
+        put_attribute(module, name, value)
     return module
 
 
@@ -114,12 +108,9 @@ def _init(module: Module, pairs: list[tuple[Any, Any]]) -> None:
 
 def _put(module: Module, name: str | int, value: Any) -> None:
     if isinstance(value, Static):
-        module._record.statics.add(name)
+        module._record.statics.add(str(name))
         value = value.value  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    if name in _SPECIAL or not isinstance(name, str):  # members of a Sequential stand at int steps
-        vars(module)[name] = value
-    else:
-        object.__setattr__(module, name, value)
+    put_attribute(module, name, value)
 
 
 def _set_key(module: Module, name: Any, value: Any) -> None:
@@ -130,7 +121,8 @@ def _set_key(module: Module, name: Any, value: Any) -> None:
 
 
 def _pop_key(module: Module, name: Any) -> Any:
-    value = vars(module).pop(name)
+    value = attribute_of(module, name)
+    put_attribute(module, name, ABSENT)
     record = module._record
     record.removed.append(name)
     if record.sealed:
@@ -140,8 +132,8 @@ def _pop_key(module: Module, name: Any) -> Any:
 
 
 def _clear(module: Module) -> None:
-    for name, _ in list(children(module)):
-        vars(module).pop(name, None)
+    for name, _ in children(module):
+        put_attribute(module, name, ABSENT)
 
 
 def _map_refs(made: Blueprint, fn: Callable[[Any], Any]) -> Blueprint:
@@ -155,7 +147,7 @@ def _map_refs(made: Blueprint, fn: Callable[[Any], Any]) -> Blueprint:
 
 def _compared(made: Blueprint) -> Any:
     return {
-        "arguments": dict(made.arguments or {}),
+        "arguments": {name: value for name, value in (made.arguments or {}).items() if name not in made.redundant},
         "labels": [made.name, made.description, made.trainable],
         "built": made.built,
         "build": dict(made.build_config or {}),

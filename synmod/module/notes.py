@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from synmod.flow.nest import leaves
 from synmod.leaves.aio import is_cancellation
+from synmod.module.nests import each_leaf, is_datum, title_of
 from synmod.scope.limits import note_waiting
 
 if TYPE_CHECKING:
@@ -15,24 +15,34 @@ if TYPE_CHECKING:
 _MARK = "_synmod_noted_in"
 
 
-def note_failure(error: BaseException, frame: CallFrame, module: Module, args: tuple[Any, ...]) -> None:
-    """Note where a call failed, or where a cancellation found it waiting; an interrupt is none of the call's."""
+def note_failure(error: BaseException, frame: CallFrame, module: Module, inputs: Any) -> None:
+    """Note where a call failed, or where a cancellation found it waiting; an interrupt is none of the call's.
+
+    Args:
+        error: What was raised; a note is added unless a call below has done so already. An object that is raised again
+            in another run (a shared build error, a scripted reply) keeps its first note.
+        frame: The frame of the call.
+        module: The module that was called.
+        inputs: Its positional arguments.
+    """
     if is_cancellation(error):
         note_waiting(frame)
-    elif isinstance(error, Exception):
-        note_call(error, frame, module, args)
+    elif isinstance(error, Exception) and _MARK not in _attributes_of(error):
+        note = f"in {frame.path or frame.name!r} ({type(module).__name__}), call {frame.id}"
+        if not module._record.ready:
+            titles = [title_of(leaf) for leaf in each_leaf(inputs) if is_datum(leaf)]
+            note += f", while building on {', '.join(titles) or 'no inputs'}"
+        add_note(error, note)
+        _attributes_of(error)[_MARK] = True
 
 
-def note_call(error: BaseException, frame: CallFrame, module: Module, args: tuple[Any, ...]) -> None:
-    """Say in which call `error` arose, unless a call below has said so already.
+def add_note(error: BaseException, note: str) -> None:
+    """Add a note to an exception, also to one that refuses attributes; one with notes of its own kind is left alone."""
+    notes = _attributes_of(error).setdefault("__notes__", [])
+    if isinstance(notes, list):
+        cast("list[str]", notes).append(note)
 
-    An object that is raised again in another run (a shared build error, a scripted reply) keeps its first note.
-    """
-    if hasattr(error, _MARK):
-        return
-    note = f"in {frame.path or frame.name!r} ({type(module).__name__}), call {frame.id}"
-    if not module._record.ready:
-        titles = [str(leaf.name) for leaf in leaves(list(args)) if leaf is not None and hasattr(leaf, "_schema")]
-        note += f", while building on {', '.join(titles) or 'no inputs'}"
-    object.__setattr__(error, _MARK, True)  # also where a frozen exception refuses plain assignment
-    error.add_note(note)
+
+def _attributes_of(error: BaseException) -> dict[str, Any]:
+    """The attributes of an exception, whatever its class makes of reading and writing them."""
+    return object.__getattribute__(error, "__dict__")

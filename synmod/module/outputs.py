@@ -6,35 +6,32 @@ import inspect
 from typing import TYPE_CHECKING, Any, cast
 
 from synmod.data.model import DataModel
-from synmod.data.schema import Schema
 from synmod.data.subtype import is_subschema
 from synmod.data.symbol import SymbolicDataModel
 from synmod.data.typed import validator_faults
 from synmod.data.validate import validate
 from synmod.data.value import JsonDataModel, to_value, wrap
-from synmod.errors import CallError, SchemaError
+from synmod.errors import CallError, DataError, SchemaError
 from synmod.flow.nest import MAPPING, aligned, kind_of, leaves, map_leaves, pack
 from synmod.leaves.frozen import frozen
-from synmod.module.contract import ANY_CLASS
-from synmod.module.declaration import UNDECLARED
-from synmod.module.inputs import where
-from synmod.module.nests import fresh, symbols_of
+from synmod.module.annotations import UNDECLARED
+from synmod.module.known import ANY_CLASS, KnownSchemas
+from synmod.module.nests import fresh, symbols_of, title_of_schema
+from synmod.module.where import kind_text, where
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
 
 _UNSET = object()
-_MOST_KNOWN = 256
 
 
 class DeclaredOutputs:
     """The outputs that a module declares: a nest of symbols, or nothing.
 
-    `known` answers the common output, one value, by one lookup: schema id to the class that it must be made from, or
-    ANY_CLASS.
+    `known` answers the common output, one value, by one lookup.
     """
 
-    __slots__ = ("_alive", "is_single", "known", "nest", "nothing")
+    __slots__ = ("is_single", "known", "nest", "nothing")
 
     def __init__(self, module: Module) -> None:
         declaration = module._record.declaration
@@ -45,16 +42,11 @@ class DeclaredOutputs:
         self.nothing = spec is UNDECLARED
         self.nest: Any = None if self.nothing else symbols_of(spec, f"{where(module)}: output_spec")
         self.is_single = isinstance(self.nest, SymbolicDataModel)
-        self.known: dict[int, Any] = {}
-        self._alive: list[Schema] = []  # an id is a schema's own only as long as the schema lives
+        self.known = KnownSchemas()
 
     def remember(self, value: JsonDataModel[Any]) -> None:
         """Let the next output of this schema (and class, where one is declared) pass by one lookup."""
-        known, alive = self.known, self._alive
-        if len(known) >= _MOST_KNOWN:
-            known, alive = {}, []
-        self.known = {**known, id(value._schema): ANY_CLASS if self.nest._model is None else value._model}
-        self._alive = [*alive, value._schema]
+        self.known = self.known.plus(value, ANY_CLASS if self.nest._model is None else value._model)
 
     def fresh(self) -> Any:
         """New symbols, as each symbolic call gives."""
@@ -97,8 +89,8 @@ def check_output(module: Module, output: Any) -> Any:
     pairs = aligned(declared.nest, output)
     if pairs is None:
         raise CallError(
-            f"{where(module)}: call returned {_kind(output)} of another structure than it declares: "
-            f"{_kind(declared.nest)} with {len(leaves(declared.nest))} leaves."
+            f"{where(module)}: call returned {kind_text(output)} of another structure than it declares: "
+            f"{kind_text(declared.nest)} with {len(leaves(declared.nest))} leaves."
         )
     values = [
         leaf if leaf is None else _fits(module, None, wanted, leaf, f", leaf {'/'.join(map(str, path))}")
@@ -125,9 +117,9 @@ def _fits(module: Module, declared: DeclaredOutputs | None, wanted: SymbolicData
             declared.remember(value)
         return value
     try:
-        validate(schema, value._json, f"{where(module)}: the output of call{at}, declared {_title(schema)}")
+        validate(schema, value._json, f"{where(module)}: the output of call{at}, declared {title_of_schema(schema)}")
     except SchemaError as error:
-        raise SchemaError(f"{error}\n  got {_title(given)}", error.errors) from None
+        raise SchemaError(f"{error}\n  got {title_of_schema(given)}", error.errors) from None
     if foreign:
         _run_validators(module, model, value, at)
     return value
@@ -147,12 +139,15 @@ def _run_validators(module: Module, model: Any, value: JsonDataModel[Any], at: s
 
 def _wrapped(module: Module, wanted: SymbolicDataModel, x: dict[str, Any], at: str) -> JsonDataModel[Any]:
     """Validate a plain JSON object against the one schema that is declared, and make a value of it."""
-    json = frozen(x)
-    validate(wanted._schema, json, f"{where(module)}: the output of call{at}, declared {_title(wanted._schema)}")
-    value = wrap(json, wanted._schema, None, wanted._label)
+    place = f"{where(module)}: the output of call{at}"
+    try:
+        json = frozen(x)
+    except DataError as error:
+        raise DataError(f"{place}: {error}") from None
+    validate(wanted._schema, json, f"{place}, declared {title_of_schema(wanted._schema)}")
     if wanted._model is None:
-        return value
-    _run_validators(module, wanted._model, value, at)
+        return wrap(json, wanted._schema, None, wanted._label)
+    _run_validators(module, wanted._model, wrap(json, wanted._schema, None, wanted._label), at)
     return wrap(json, wanted._schema, wanted._model, wanted._label)
 
 
@@ -169,7 +164,7 @@ def _undeclared(module: Module, output: Any) -> Any:
 
 
 def _no_data(module: Module, x: Any, at: str) -> CallError:
-    start = f"{where(module)}: call returned {_kind(x)}{at}, which is no data."
+    start = f"{where(module)}: call returned {kind_text(x)}{at}, which is no data."
     if isinstance(x, SymbolicDataModel):
         return CallError(
             f"{where(module)}: call returned a symbol{at} where values went in: return what the inputs give."
@@ -180,15 +175,6 @@ def _no_data(module: Module, x: Any, at: str) -> CallError:
         f"{start} Wrap it, `return Answer(...)` or `sm.JsonDataModel(x, data_model=Answer)`, "
         "or declare `-> Answer` on call and return a plain JSON object."
     )
-
-
-def _kind(x: Any) -> str:
-    name = type(x).__name__
-    return f"an {name}" if name[:1] in "aeiou" else f"a {name}"
-
-
-def _title(schema: Any) -> str:
-    return str(schema.get("title") or f"an object with {', '.join(schema.get('properties', {})) or 'no field'}")
 
 
 def symbolic_outputs(module: Module, outputs: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.leaves.paths import path_str
 from synmod.module.record import ModuleRecord
-from synmod.scope.frame import current_call
+from synmod.scope.frame import CallFrame, current_call
 from synmod.tree.edits import EDITS
 from synmod.tree.walk import walk
 
@@ -15,15 +15,43 @@ if TYPE_CHECKING:
     from synmod.module.module import Module
 
 
-def paths_below(root: Module) -> dict[int, str]:
-    """The path of every module and Variable below `root`, by the id of its record or its own."""
+class PathTable(dict[int, str]):
+    """The path of every module and Variable below one entry module, by the id of a module's record, or its own.
+
+    It keeps what stands below the root alive, since an id is taken again by what comes after.
+    """
+
+    __slots__ = ("_below", "edits")
+
+    def __init__(self, edits: int) -> None:
+        super().__init__()
+        self.edits = edits
+        """The structural edit that it was made at."""
+        self._below: list[Any] = []
+
+    def note(self, located: Any, path: str) -> str:
+        """Give something a path, unless it has one; the first is canonical."""
+        key = id(located)
+        if key not in self:
+            self[key] = path
+            if path:  # not the root, which holds this table
+                self._below.append(located)
+        return self[key]
+
+
+def paths_below(root: Module) -> PathTable:
+    """The paths below an entry module."""
     record = root._record
     edits = EDITS.now
-    held = record.paths
-    if held is not None and held[0] == edits:
-        return held[1]
-    table = {id(located): path for located, path in _located(root, "")}
-    record.paths = (edits, table)
+    table = record.paths
+    if table is not None and table.edits == edits:
+        return table
+    table = PathTable(edits)
+    for located, path in _located(root, ""):
+        table.note(located, path)
+        if isinstance(located, ModuleRecord) and located.home is None:
+            located.home = path
+    record.paths = table
     return table
 
 
@@ -39,32 +67,39 @@ def _located(root: Module, prefix: str) -> Iterator[tuple[Any, str]]:
 
 
 def extend_paths(module: Module) -> None:
-    """Note where a module that was just built, and what its build made, stand below the entry module."""
+    """Note where a module that was just built or sealed, and what is below it, stand below the entry module."""
     frame = current_call()
-    if frame is None:
-        return
-    table = frame.root.paths
-    if not isinstance(table, dict):
+    table = None if frame is None else frame.root.paths
+    if frame is None or not isinstance(table, PathTable):
         return
     own = table.get(id(module._record))
     prefix = frame.path if own is None else own
     for located, path in _located(module, prefix):
-        if own is not None:
-            path = table.setdefault(id(located), path)
-        if isinstance(located, ModuleRecord):
-            located.home = path
+        known = path if own is None else table.note(located, path)
+        if isinstance(located, ModuleRecord) and (located.home is None or located is module._record):
+            located.home = known
 
 
 def current_path(module: Module) -> str:
     """The path below the entry module of the running call; outside a call, below the root that built it last."""
+    record = module._record
     frame = current_call()
-    if frame is not None:
-        known = frame.root.paths.get(id(module._record))
-        if known is not None:
-            return known
-        if frame._owner is module._record:
-            return frame.path
-    return module._record.home
+    if frame is None:
+        return record.home or ""
+    known = frame.root.paths.get(id(record))
+    if known is not None:
+        return known
+    running = _frame_of(record, frame)
+    if running is not None:
+        return running.path
+    return f"{frame.path}/{record.name}".lstrip("/")
+
+
+def _frame_of(record: ModuleRecord, frame: CallFrame | None) -> CallFrame | None:
+    """The innermost running call of a module."""
+    while frame is not None and frame._owner is not record:
+        frame = frame._parent
+    return frame
 
 
 def note_edit(module: Module) -> None:

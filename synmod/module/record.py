@@ -6,20 +6,17 @@ The record is also what a frame knows of its module (`name`, `training_default`)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from synmod.scope.counters import CallCounters
 
 if TYPE_CHECKING:
-    from synmod.module.building import Build
+    from synmod.module.builds import Build
     from synmod.module.contract import Contract
     from synmod.module.declaration import ClassDeclaration
-    from synmod.module.module import Module
     from synmod.module.outputs import DeclaredOutputs
+    from synmod.module.paths import PathTable
     from synmod.scope.hooks import Hook
-
-_EMPTY: Mapping[str, Any] = {}
 
 
 class ModuleRecord:
@@ -89,36 +86,12 @@ class ModuleRecord:
         self.declared: DeclaredOutputs | None = None
         self.flow: Any = None
         """The graph of a functional program: a record of the flow room."""
-        self.paths: tuple[int, dict[int, str]] | None = None
-        """As an entry module: the structural edit it was made at, and the path of every record below."""
-        self.home = ""
-        """The path below the root that built this module last."""
+        self.paths: PathTable | None = None
+        """As an entry module: where everything below stands."""
+        self.home: str | None = None
+        """The path below the root that built this module last; None until there was one."""
 
     @property
     def training_default(self) -> bool:
         """The default of `training` in the signature of `call`."""
         return self.declaration.call.training_default
-
-
-@dataclass(frozen=True, slots=True)
-class Blueprint:
-    """What a graph definition keeps of a module besides its children: enough to make it again without a constructor."""
-
-    cls: type[Module]
-    name: str
-    description: str
-    trainable: bool
-    arguments: Mapping[str, Any] | None
-    given: tuple[str, str, bool] | None
-    build_config: Mapping[str, Any] | None
-    built: bool
-    sealed: bool
-    reassigned: frozenset[str] = frozenset()
-    removed: tuple[str, ...] = ()
-    made_in_build: frozenset[str] = frozenset()
-    flow: Any = None
-    ignored: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
-
-    def replaced(self, **changes: Any) -> Blueprint:
-        """The same blueprint with some fields changed."""
-        return replace(self, **changes)

@@ -3,39 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
+from inspect import getattr_static
+from typing import TYPE_CHECKING, Any
 
 from synmod.errors import SealedError
 from synmod.leaves.paths import KeyPath, path_str
+from synmod.module.attributes import ABSENT, attribute_of, structural_attributes
 from synmod.module.paths import note_edit
-from synmod.tree.containers import take_apart
-from synmod.tree.kinds import DICT, NODE, SEQUENCE, TREE, VARIABLE, kind_of_type
+from synmod.tree.containers import numbered, take_apart
+from synmod.tree.kinds import DICT, NODE, SEQUENCE, SET, STATIC, TREE, VARIABLE, kind_of
 from synmod.tree.node_types import get_node_impl
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
 
+_CONTAINERS = frozenset({SEQUENCE, DICT, TREE, SET})
+
 
 def seal(module: Module) -> None:
-    """Close the structure of a built module; ready for everybody unless a build that is not over yet made it."""
+    """Close the structure of a module; if it is built it is ready, for everybody unless a build under way made it."""
     record = module._record
     if not record.sealed:
         record.layout = layout_of(module)
         record.provisional = {}
         record.sealed = True
-    record.ready = record.building is None
+    record.ready = record.built and record.building is None
 
 
-def layout_of(module: Module) -> dict[str, Any]:
-    """What the module's containers hold of nodes and Variables, by attribute."""
-    layout: dict[str, Any] = {}
-    value: object
-    for name, value in vars(module).items():
-        if kind_of_type(type(value)) in _CONTAINERS:
-            found = [(path, id(x)) for path, x in held(value)]
+def layout_of(module: Module) -> dict[str, list[tuple[KeyPath, object]]]:
+    """Where the attributes of a module hold nodes and Variables, and which.
+
+    A by-reference node stands for its kind: another of that kind may take its place.
+    """
+    layout: dict[str, list[tuple[KeyPath, object]]] = {}
+    for name, value in structural_attributes(module):
+        kind = kind_of(value)
+        if kind == VARIABLE:  # most attributes are one, or plain: every split comes by here
+            layout[name] = [((), id(value))]
+        elif kind != STATIC:
+            found = [(path, _identity(part)) for path, part in held(value)]
             if found:
                 layout[name] = found
     return layout
+
+
+def _identity(part: object) -> object:
+    return get_node_impl(part) if _is_by_reference(part) else id(part)
 
 
 def held(value: Any) -> Iterator[tuple[KeyPath, Any]]:
@@ -43,41 +56,32 @@ def held(value: Any) -> Iterator[tuple[KeyPath, Any]]:
     todo: list[tuple[KeyPath, object]] = [((), value)]
     seen: set[int] = set()
     while todo:
-        at, x = todo.pop()
-        kind = kind_of_type(type(x))
+        at, part = todo.pop()
+        kind = kind_of(part)
         if kind in (NODE, VARIABLE):
-            yield at, x
-        elif kind in _CONTAINERS and id(x) not in seen:
-            seen.add(id(x))
-            todo.extend(((*at, key), item) for key, item in reversed(_items(x, kind)))
-
-
-_ABSENT = object()
-_CONTAINERS = frozenset({SEQUENCE, DICT, TREE})
+            yield at, part
+        elif kind in _CONTAINERS and id(part) not in seen:
+            seen.add(id(part))
+            todo.extend(((*at, key), item) for key, item in reversed(_items(part, kind)))
 
 
 def _items(container: Any, kind: int) -> list[tuple[Any, Any]]:
     if kind == DICT:
         return list(container.items())
-    return list(enumerate(cast("list[Any]", container))) if kind == SEQUENCE else take_apart(container)[0]
-
-
-def holds_structure(value: Any) -> bool:
-    """Tell whether `value` is or holds a node or a Variable."""
-    return next(held(value), None) is not None
+    return take_apart(container)[0] if kind == TREE else numbered(container)
 
 
 def check_layout(module: Module) -> None:
-    """Raise SealedError where a plain container was changed behind the back of a sealed module."""
+    """Raise SealedError where a sealed module was changed behind its back, in a container or in `__dict__`."""
     record = module._record
     if not record.sealed or record.layout is None:
         return
     now = layout_of(module)
     if now == record.layout:
         return
-    for name in (*record.layout, *now):
+    for name in dict.fromkeys((*record.layout, *now)):
         if record.layout.get(name) != now.get(name):
-            raise SealedError(_text(module, name, f"the container in attribute {name!r} was changed"))
+            raise SealedError(_text(module, name, f"what attribute {name!r} holds was changed"))
 
 
 def refuse_if_sealed(module: Module, attribute: str, what: str) -> None:
@@ -86,38 +90,57 @@ def refuse_if_sealed(module: Module, attribute: str, what: str) -> None:
         raise SealedError(_text(module, attribute, f"{what} was to be added as {attribute!r}"))
 
 
-def check_assignment(module: Module, name: str, value: Any) -> None:
+def check_assignment(module: Module, name: str, value: Any) -> bool:
     """Let an assignment to a sealed module pass if it changes no structure, or swaps a by-reference node for its kind.
+
+    Returns:
+        Whether it is such a swap: the caller tells by `note_swap` when it is done.
 
     Raises:
         SealedError: It would add, replace or remove a node or a Variable.
     """
-    old = vars(module).get(name, _ABSENT)
-    if value is old or not (holds_structure(value) or holds_structure(old)):
-        return
-    if _is_swap(old, value):
-        note_edit(module)
-        return
-    raise SealedError(_text(module, name, f"attribute {name!r} was to be assigned"))
+    old = _in_graph(module, name)
+    if value is old or name in module._record.declaration.hidden or not (_holds_any(value) or _holds_any(old)):
+        return False
+    if not _is_swap(old, value):
+        raise SealedError(_text(module, name, f"attribute {name!r} was to be assigned"))
+    return True
+
+
+def note_swap(module: Module) -> None:
+    """Take what the module holds now for its structure."""
+    module._record.layout = layout_of(module)
+    note_edit(module)
 
 
 def check_deletion(module: Module, name: str) -> None:
     """Raise SealedError if deleting the attribute would take a node or a Variable out of a sealed module."""
-    if holds_structure(vars(module).get(name)):
+    if name not in module._record.declaration.hidden and _holds_any(_in_graph(module, name)):
         raise SealedError(_text(module, name, f"attribute {name!r} was to be deleted"))
+
+
+def _in_graph(module: Module, name: str) -> Any:
+    """What the graph sees of an attribute: nothing of a static one; None where that is the default of the class."""
+    if name in module._record.statics:
+        return ABSENT
+    value = attribute_of(module, name)
+    return getattr_static(type(module), name, ABSENT) if value is ABSENT else value
+
+
+def _holds_any(value: Any) -> bool:
+    """Tell whether `value` is or holds a node or a Variable."""
+    return next(held(value), None) is not None
 
 
 def _is_swap(old: object, new: object) -> bool:
     """Tell whether a by-reference node takes the place of one of its kind, or of None: no state hangs on those."""
     if old is None or new is None:
         return _is_by_reference(new if old is None else old)
-    if kind_of_type(type(old)) != NODE or kind_of_type(type(new)) != NODE:
-        return False
-    return _is_by_reference(old) and get_node_impl(old) is get_node_impl(new)
+    return _is_by_reference(old) and _is_by_reference(new) and get_node_impl(old) is get_node_impl(new)
 
 
 def _is_by_reference(x: object) -> bool:
-    return kind_of_type(type(x)) == NODE and get_node_impl(x).by_reference
+    return kind_of(x) == NODE and get_node_impl(x).by_reference
 
 
 def _text(module: Module, attribute: str, fault: str) -> str:

@@ -6,28 +6,33 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from synmod.errors import BuildError, SymbolicValueError
-from synmod.module.building import Build, building, current_build, ensure_built
+from synmod.flow.nest import LEAF, kind_of
+from synmod.leaves.paths import KeyPath, path_str
+from synmod.module.building import ensure_built
+from synmod.module.builds import Build
 from synmod.module.checks import check_inputs
-from synmod.module.frames import entered
-from synmod.module.inputs import check_signature, where
-from synmod.module.nests import symbols_of
-from synmod.module.notes import note_call
+from synmod.module.frames import SymbolicFrame
+from synmod.module.inputs import check_signature
+from synmod.module.nests import is_declaration, symbols_of
+from synmod.module.notes import note_failure
 from synmod.module.outputs import declared_outputs, symbolic_outputs
 from synmod.module.symbolic import output_symbols, trace
+from synmod.module.where import where
 from synmod.tree.walk import walk
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
 
 
-async def build(module: Module, *schemas: Any, **named: Any) -> Any:
+async def build(module: Module, *schemas: Any, training: bool | None = None, **named: Any) -> Any:
     """Build a module and everything below it, on symbols: no model is called and no value changes.
 
     Args:
         module: The module; a program that has its Inputs needs no schemas.
         *schemas: What the positional inputs of `call` will be: data models, schemas, symbols, values (their schema is
             taken), or nests of them.
-        **named: The same for keyword inputs.
+        training: The mode in which `call` is followed.
+        **named: The same for keyword inputs; what declares no data goes to `call` as it is.
 
     Returns:
         The symbolic outputs; None if `call` must read a value, nothing is left unbuilt, and no output is declared.
@@ -47,59 +52,66 @@ async def build(module: Module, *schemas: Any, **named: Any) -> Any:
 
     Source: Keras `Model.build`; differs: schemas for shapes, everything or nothing.
     """
-    args = tuple(symbols_of(schema, f"{where(module)}: sm.build") for schema in schemas)
-    kwargs = {name: symbols_of(schema, f"{where(module)}: sm.build") for name, schema in named.items()}
-    args = args or module._own_inputs()
-    whole = Build(None, current_build(), None)
-    with building(whole), entered(module, None, symbolic=True) as frame:
+    place = f"{where(module)}: sm.build"
+    args = tuple(symbols_of(schema, place) for schema in schemas) or module._own_inputs()
+    kwargs = {name: _by_keyword(value, place) for name, value in named.items()}
+    with SymbolicFrame(module, training) as frame:
         try:
-            whole.undo.remember_below(module)
-            if _wants_inputs(module, args, kwargs):
-                check_signature(module, module._record.declaration.call, args, kwargs)
-                check_inputs(module, args, kwargs)
-            await ensure_built(module, args, kwargs)
-            if _wants_inputs(module, args, kwargs):
-                check_inputs(module, args, kwargs)
-            return await _outputs(module, args, kwargs)
-        except Exception as error:
-            note_call(error, frame, module, args)
+            with Build() as whole:
+                whole.undo.remember_containers(module)
+                return await _built(module, args, kwargs)
+        except BaseException as error:
+            note_failure(error, frame, module, args)
             raise
 
 
-def _wants_inputs(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """Tell whether there is a `call` whose inputs were given."""
-    return hasattr(module, "call") and bool(args or kwargs)
+def _by_keyword(value: Any, place: str) -> Any:
+    """A symbol for what declares data; anything else is for `call` itself."""
+    return symbols_of(value, place) if kind_of(value) != LEAF or is_declaration(value) else value
+
+
+async def _built(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Build the module, then all below it that following `call` reaches."""
+    has_call = hasattr(module, "call")
+    needs_no_inputs = not args and not kwargs and module._record.declaration.defines_build
+    followed = has_call and not (needs_no_inputs and not _takes_nothing(module))
+    if followed:
+        check_signature(module, module._record.declaration.call, args, kwargs)
+        check_inputs(module, args, kwargs)
+    await ensure_built(module, args, kwargs)
+    if followed:
+        check_inputs(module, args, kwargs)
+        return await _outputs(module, args, kwargs)
+    _refuse_unbuilt(module, None)
+    return declared_outputs(module).fresh() if has_call and not declared_outputs(module).nothing else None
+
+
+def _takes_nothing(module: Module) -> bool:
+    """Tell whether `call` may be called without inputs."""
+    call = module._record.declaration.call
+    return 0 in call.counts or call.rest is not None
 
 
 async def _outputs(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Find the outputs, and trace `call` where something below is unbuilt, so that the whole tree builds."""
-    if not hasattr(module, "call"):
-        _refuse_unbuilt(module, None)
-        return None
-    declared = declared_outputs(module)
-    is_declared = not declared.nothing or module._record.declaration.declares_spec
+    is_declared = not declared_outputs(module).nothing or module._record.declaration.declares_spec
     blocked: SymbolicValueError | None = None
     outputs: Any = None
-    if is_declared:
-        if unbuilt_below(module):
-            try:
-                await trace(module, args, kwargs)
-            except SymbolicValueError as error:
-                blocked = error
-        outputs = await output_symbols(module, args, kwargs)
-    else:
+    if not is_declared or unbuilt_below(module):
         try:
             outputs = symbolic_outputs(module, await trace(module, args, kwargs))
         except SymbolicValueError as error:
             blocked = error
+    if is_declared:
+        outputs = await output_symbols(module, args, kwargs)
     _refuse_unbuilt(module, blocked)
     return outputs
 
 
-def unbuilt_below(module: Module) -> list[str]:
+def unbuilt_below(module: Module) -> list[KeyPath]:
     """The paths of all modules, `module` included, that define `build` and are unbuilt."""
     return [
-        "/".join(map(str, visit.path)) or "(root)"
+        visit.path
         for visit in walk(module)
         if visit.kind == "node" and visit.first and hasattr(visit.value, "_record") and not visit.value.built
     ]
@@ -110,8 +122,13 @@ def _refuse_unbuilt(module: Module, cause: SymbolicValueError | None) -> None:
     if not left:
         return
     reason = f" call could not be followed to them: {cause}" if cause is not None else ""
-    child = left[0]
     raise BuildError(
-        f"{where(module)}: still unbuilt: {', '.join(left)}.{reason} "
-        f"Build them in the parent's build: `await self.{child.replace('/', '.')}.build(Schema)`."
+        f"{where(module)}: still unbuilt: {', '.join(path_str(path) or '(root)' for path in left)}.{reason} "
+        f"Build them in the parent's build: `await {_expression(left[0])}.build(Schema)`."
     )
+
+
+def _expression(path: KeyPath) -> str:
+    """How code of the root writes a path."""
+    steps = (f".{step}" if isinstance(step, str) and step.isidentifier() else f"[{step!r}]" for step in path)
+    return f"self{''.join(steps)}"

@@ -10,10 +10,10 @@ from synmod.errors import SymbolicValueError
 from synmod.flow.steps import record_call
 from synmod.module.building import ensure_built
 from synmod.module.checks import check_inputs
-from synmod.module.frames import entered
+from synmod.module.frames import SymbolicFrame
 from synmod.module.inputs import convert_arguments, no_call
-from synmod.module.nests import fresh, symbols_of
-from synmod.module.notes import note_call
+from synmod.module.nests import symbols_of
+from synmod.module.notes import add_note, note_failure
 from synmod.module.outputs import declared_outputs, symbolic_outputs
 from synmod.scope.frame import current_call
 from synmod.tree import discarding_writes
@@ -44,15 +44,15 @@ async def call_symbolic(module: Module, args: tuple[Any, ...], kwargs: dict[str,
         BuildError: The module cannot be built.
         SymbolicValueError: Nothing declares the output, and `call` reads a value.
     """
-    with entered(module, training, symbolic=True) as frame:
+    with SymbolicFrame(module, training) as frame:
         try:
             args, kwargs = convert_arguments(module, args, kwargs)
             check_inputs(module, args, kwargs)
             await ensure_built(module, args, kwargs)
             check_inputs(module, args, kwargs)
             outputs = await output_symbols(module, args, kwargs)
-        except Exception as error:
-            note_call(error, frame, module, args)
+        except BaseException as error:
+            note_failure(error, frame, module, args)
             raise
     record_call(module, args, kwargs, outputs)
     return outputs
@@ -60,17 +60,13 @@ async def call_symbolic(module: Module, args: tuple[Any, ...], kwargs: dict[str,
 
 async def output_symbols(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Find the outputs of a call as fresh symbols: overridden spec, declaration, or a trace."""
-    outputs = module.compute_output_spec(*args, **kwargs)
-    if inspect.isawaitable(outputs):
-        outputs = await outputs
-    return symbolic_outputs(module, _declared_by_user(module, outputs))
-
-
-def _declared_by_user(module: Module, outputs: Any) -> Any:
-    """What an overridden `compute_output_spec` returned may hold classes and schemas."""
-    if not module._record.declaration.declares_spec:
-        return outputs
-    return symbols_of(outputs, f"{module.name}: compute_output_spec")
+    with discarding_writes():
+        outputs = module.compute_output_spec(*args, **kwargs)
+        if inspect.isawaitable(outputs):
+            outputs = await outputs
+    if module._record.declaration.declares_spec:  # what a user's method returned may hold classes and schemas
+        outputs = symbols_of(outputs, f"{module.name}: compute_output_spec")
+    return symbolic_outputs(module, outputs)
 
 
 async def default_output_spec(module: Module, /, *args: Any, **kwargs: Any) -> Any:
@@ -103,6 +99,6 @@ async def trace(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
                 outputs = await outputs
     except SymbolicValueError as error:
         if _REMEDIES not in getattr(error, "__notes__", ()):
-            error.add_note(_REMEDIES)
+            add_note(error, _REMEDIES)
         raise
-    return fresh(symbolic_outputs(module, outputs))
+    return symbolic_outputs(module, outputs)

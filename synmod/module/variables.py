@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from synmod.errors import ArgumentError, GraphError
-from synmod.flow.nest import is_leaf, leaves
-from synmod.leaves.naming import unused
+from synmod.leaves.naming import snake_case, unused
 from synmod.leaves.suggest import did_you_mean
-from synmod.module.inputs import where
-from synmod.module.sealing import refuse_if_sealed
+from synmod.module.attributes import ABSENT, attribute_of, put_attribute
+from synmod.module.builds import undoing
+from synmod.module.sealing import held, refuse_if_sealed
+from synmod.module.where import where
 from synmod.tree import Variable
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
+
+_NO_WORD = re.compile(r"\W+")
 
 
 def add_variable(
@@ -28,7 +32,7 @@ def add_variable(
 ) -> Variable:
     """Make a Variable and hold it under its name until it is assigned to an attribute."""
     refuse_if_sealed(module, name or "variable", "a Variable")
-    if not issubclass(kind, Variable):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass any class
+    if not isinstance(kind, type) or not issubclass(kind, Variable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ArgumentError(f"{where(module)}: type={kind!r} is no Variable type; use sm.Param, sm.Memory, ...")
     variable = kind(
         initializer=initializer,
@@ -38,10 +42,21 @@ def add_variable(
         name=name,
         description=description,
     )
-    attribute = unused(variable.name or "variable", _Taken(module))
+    if variable.name is None:
+        variable.name = _name_of(variable.schema.get("title"))
+    attribute = unused(variable.name, _Taken(module))
+    for undo in undoing():
+        undo.remember_attribute(module, attribute)
     module._record.provisional[attribute] = variable
     object.__setattr__(module, attribute, variable)
     return variable
+
+
+def _name_of(title: Any) -> str:
+    """The snake case of a schema's title, as far as that makes a name."""
+    name = _NO_WORD.sub("_", snake_case(title)).strip("_") if isinstance(title, str) else ""
+    name = snake_case(name)  # a keyword takes an underscore
+    return name if name.isidentifier() else "variable"
 
 
 class _Taken:
@@ -51,25 +66,33 @@ class _Taken:
         self.module = module
 
     def __contains__(self, name: object) -> bool:
-        return name in vars(self.module) or hasattr(type(self.module), str(name))
+        module, attribute = self.module, str(name)
+        if attribute_of(module, attribute) is not ABSENT:
+            return True
+        return hasattr(type(module), attribute) and attribute not in dict(module._record.declaration.slots)
 
 
 def settle(module: Module, attribute: str, value: Any) -> None:
     """Let an assignment take the place of the names under which `add_variable` held the Variables in `value`."""
     provisional = module._record.provisional
-    held = [value] if is_leaf(value) else leaves(value)
-    for name, variable in list(provisional.items()):
-        if not any(variable is one for one in held):
+    settled = {id(part) for _, part in held(value)}
+    for name in [name for name, variable in provisional.items() if id(variable) in settled]:
+        variable = provisional.pop(name)
+        if name == attribute or attribute_of(module, name) is not variable:
             continue
-        del provisional[name]
-        if name == attribute or vars(module).get(name) is not variable:
-            continue
-        if attribute in vars(module):
-            del vars(module)[name]
-            continue
-        items = [(attribute if key == name else key, item) for key, item in vars(module).items()]
-        vars(module).clear()
-        vars(module).update(items)
+        for undo in undoing():
+            undo.remember_attribute(module, name)
+        if name in vars(module) and attribute_of(module, attribute) is ABSENT and _is_in_dict(module, attribute):
+            items = [(attribute if key == name else key, item) for key, item in vars(module).items()]
+            vars(module).clear()
+            vars(module).update(items)
+        else:
+            put_attribute(module, name, ABSENT)
+
+
+def _is_in_dict(module: Module, attribute: str) -> bool:
+    """Tell whether an attribute stands in the order of `__dict__`, not in a slot."""
+    return attribute not in dict(module._record.declaration.slots)
 
 
 def get_variable(module: Module, name: str | None, index: int | None) -> Variable:
@@ -78,8 +101,10 @@ def get_variable(module: Module, name: str | None, index: int | None) -> Variabl
         raise ArgumentError(f"{where(module)}: get_variable takes exactly one of name and index.")
     by_path = module.variables_by_path()
     if index is not None:
+        if isinstance(index, bool) or not isinstance(index, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError(f"{where(module)}: get_variable got index={index!r}; an index is a whole number.")
         found = tuple(by_path.values())
-        if isinstance(index, bool) or not -len(found) <= index < len(found):
+        if not -len(found) <= index < len(found):
             raise GraphError(f"{where(module)}: no Variable at index {index!r}; there are {len(found)}.")
         return found[index]
     named = [(path, variable) for path, variable in by_path.items() if variable.name == name]
@@ -88,8 +113,8 @@ def get_variable(module: Module, name: str | None, index: int | None) -> Variabl
     if named:
         paths = ", ".join(path for path, _ in named)
         raise GraphError(f"{where(module)}: {len(named)} Variables are named {name!r}: {paths}. Take one by its path.")
-    names = [variable.name for variable in by_path.values()]
+    names = [str(variable.name) for variable in by_path.values()]
     raise GraphError(
-        f"{where(module)}: no Variable is named {name!r}.{did_you_mean(name, names)} "
-        f"There are: {', '.join(map(str, names)) or 'none'}."
+        f"{where(module)}: no Variable is named {name!r}.{did_you_mean(str(name), names)} "
+        f"There are: {', '.join(names) or 'none'}."
     )

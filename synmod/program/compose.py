@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from functools import partial
 from typing import Any, overload
 
 from synmod.data.contain import contains
 from synmod.data.symbol import SymbolicDataModel
+from synmod.data.value import JsonDataModel
 from synmod.errors import ArgumentError, BuildError, SchemaError
 from synmod.flow.nest import aligned
 from synmod.leaves.aio import Suspended, drive
 from synmod.leaves.naming import check_name
-from synmod.module.building import Build, building, current_build
-from synmod.module.declaration import (
+from synmod.module.annotations import (
     UNDECLARED,
-    first_paragraph,
     model_of_annotation,
     read_outputs,
     resolved_annotations,
     without_none,
 )
+from synmod.module.builds import Build
+from synmod.module.declaration import first_paragraph
 from synmod.program.input import Input
-from synmod.program.program import Program
+from synmod.program.program import M, Program
 
 _NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
+@overload
+def compose(
+    fn: Callable[..., Coroutine[Any, Any, JsonDataModel[M]] | JsonDataModel[M]],
+    *,
+    name: str | None = None,
+    description: str | None = None,
+) -> Program[M]: ...
 @overload
 def compose(fn: Callable[..., Any], *, name: str | None = None, description: str | None = None) -> Program: ...
 @overload
@@ -113,7 +121,7 @@ def _wired(
     """Run the body on symbols, to its end; if it fails, or waits, whatever it built is unbuilt again."""
 
     async def body() -> Any:
-        with building(Build(None, current_build(), None)):
+        with Build():
             outputs = fn(*positional, **named)
             return await outputs if inspect.isawaitable(outputs) else outputs
 

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any, Final
 
 from synmod.blocks import Lambda
-from synmod.module.declaration import UNDECLARED, resolved_annotations, without_none
-from synmod.module.inputs import is_nothing
+from synmod.module.annotations import UNDECLARED, resolved_annotations, without_none
+from synmod.module.nests import is_nothing
 from synmod.module.outputs import check_output, declared_outputs
 
 _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.errors import BuildError, ConfigError
 from synmod.flow import FlowGraph, Plan, Step, compile_flow, live_graph, record_graph, steps_between
+from synmod.flow.nest import copied
 from synmod.module import Module
-from synmod.module.building import is_in_own_build
-from synmod.module.inputs import where
+from synmod.module.builds import running_own_build
+from synmod.module.where import where
 from synmod.program.door import Door
 from synmod.program.keys import Keys
 
@@ -75,7 +76,7 @@ def take_graph(program: Program, inputs: Any, outputs: Any) -> None:
     _refuse_self(program, steps)
     record.flow = record_graph(inputs, outputs, steps, _Children(program).key)
     record.declared = None
-    object.__setattr__(program, "_wiring", Wiring(program, (inputs, outputs, steps)))
+    object.__setattr__(program, "_wiring", Wiring(program, (copied(inputs), copied(outputs), steps)))
 
 
 def check_place(program: Program, base: type) -> None:
@@ -91,7 +92,7 @@ def check_place(program: Program, base: type) -> None:
             f"class {cls.__name__} defines call, and {where(program)} was given a graph: a program runs one or the "
             "other. Leave out call, or the inputs and outputs."
         )
-    if cls.__init__ is not base.__init__ and not is_in_own_build(program._record):
+    if cls.__init__ is not base.__init__ and running_own_build(program._record) is None:
         raise BuildError(
             f"{where(program)}: super().__init__(inputs=..., outputs=...) of class {cls.__name__} goes at the end of "
             "its build, once: `async def build(self, inputs): ...`."

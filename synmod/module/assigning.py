@@ -1,0 +1,66 @@
+"""Setting and deleting attributes: statics, provisional Variables, sealing and running builds are looked after."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from synmod.module.builds import undoing
+from synmod.module.sealing import check_assignment, check_deletion, note_swap
+from synmod.module.variables import settle
+from synmod.tree import Static
+
+if TYPE_CHECKING:
+    from synmod.module.module import Module
+
+
+def set_attribute(module: Module, name: str, value: Any) -> None:
+    """Set one attribute.
+
+    Raises:
+        SealedError: The module is built, and the assignment would change its structure.
+        AttributeError: The name is a read-only name of `Module`, or dunder.
+    """
+    if name.startswith("__") and name.endswith("__") and name != "__class__":
+        raise AttributeError(f"{name!r} cannot be set on a module")  # such as what typing leaves on generic instances
+    record = module._record
+    undos = undoing() if record.constructed or record.sealed else []
+    for undo in undos:
+        undo.remember_attribute(module, name)
+    if isinstance(getattr(type(module), name, None), property):
+        object.__setattr__(module, name, value)  # its setter looks after itself
+        return
+    swaps = record.sealed and check_assignment(module, name, value)
+    if record.constructed and not undos:
+        record.reassigned.add(name)
+    if isinstance(value, Static):
+        record.statics.add(name)
+        value = value.value  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    else:
+        record.statics.discard(name)
+    if record.provisional:
+        settle(module, name, value)
+    object.__setattr__(module, name, value)
+    if name in record.removed:
+        record.removed.remove(name)
+    if swaps:
+        note_swap(module)
+
+
+def delete_attribute(module: Module, name: str) -> None:
+    """Delete one attribute.
+
+    Raises:
+        SealedError: The module is built, and the attribute is or holds a node or a Variable.
+        AttributeError: There is no such attribute.
+    """
+    record = module._record
+    if record.sealed:
+        check_deletion(module, name)
+    undos = undoing()
+    for undo in undos:
+        undo.remember_attribute(module, name)
+    object.__delattr__(module, name)
+    record.statics.discard(name)
+    record.provisional.pop(name, None)
+    if record.constructed and not undos and name not in record.removed:
+        record.removed.append(name)
