@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, overload
+
+from pydantic import BaseModel
+from typing_extensions import TypeVar
 
 from synmod.data.symbol import SymbolicDataModel
 from synmod.errors import GraphError
 from synmod.flow import Step, run_plan
-from synmod.flow.nest import map_leaves
+from synmod.flow.nest import copied, map_leaves
 from synmod.flow.steps import symbol_of
 from synmod.leaves.paths import path_str
 from synmod.leaves.suggest import did_you_mean
 from synmod.module import Module
 from synmod.module.arguments import unknown_keyword
-from synmod.module.inputs import no_call, where
+from synmod.module.inputs import no_call
 from synmod.module.sealing import seal
+from synmod.module.where import where
 from synmod.program.files import load_as
 from synmod.program.graph_of import check_place, take_graph, wiring_of
 from synmod.registry import register_own
@@ -26,13 +30,20 @@ from synmod.scope import FRAME, current_call, nearest_live
 from synmod.tree import walk
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from synmod.data.value import JsonDataModel
+    from synmod.module.typing import AsyncCallee
     from synmod.scope import Hook
+
+M = TypeVar("M", bound=BaseModel, default=Any)
+R = TypeVar("R")
 
 _ACCEPTED = ["inputs", "outputs", "name", "description", "trainable", "hooks"]
 
 
 @register_own()
-class Program(Module):
+class Program(Module, Generic[M]):
     """A program: a graph of modules between inputs and outputs, or a subclass with `call`.
 
     Args:
@@ -63,6 +74,35 @@ class Program(Module):
 
     __slots__ = ("_wiring",)
     _is_module_base: ClassVar[bool] = True
+
+    if TYPE_CHECKING:
+        call: Callable[..., object]  # a method of any signature may override it, and only one of the user's is awaited
+
+        @overload
+        def __call__(
+            self, inputs: SymbolicDataModel, /, *more: SymbolicDataModel | None, training: bool | None = None
+        ) -> Coroutine[Any, Any, SymbolicDataModel]: ...
+        @overload
+        def __call__(
+            self: AsyncCallee[R], /, *args: Any, training: bool | None = None, **kwargs: Any
+        ) -> Coroutine[Any, Any, R]: ...
+        @overload
+        def __call__(
+            self, /, *args: Any, training: bool | None = None, **kwargs: Any
+        ) -> Coroutine[Any, Any, JsonDataModel[M]]: ...
+        def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
+
+    else:
+
+        async def call(self, *inputs: Any, **named: Any) -> Any:
+            """Run the graph; one argument of the structure of the inputs, one each, or all by keyword."""
+            values = self._through_the_door(inputs, named)
+            if any(isinstance(value, SymbolicDataModel) for value in values):
+                return self._output_symbols()
+            wiring = wiring_of(self)
+            if not wiring.door.takes_none and all(value is None for value in values):
+                return map_leaves(lambda _: None, self._record.flow.outputs)
+            return await run_plan(wiring.plan(self), values)
 
     def __init__(
         self,
@@ -116,12 +156,12 @@ class Program(Module):
     @property
     def inputs(self) -> Any:
         """The nest of input symbols; None where the program is not functional."""
-        return None if self._record.flow is None else wiring_of(self).live(self)[0]
+        return None if self._record.flow is None else copied(wiring_of(self).live(self)[0])
 
     @property
     def outputs(self) -> Any:
         """The nest of output symbols; None where the program is not functional."""
-        return None if self._record.flow is None else wiring_of(self).live(self)[1]
+        return None if self._record.flow is None else copied(wiring_of(self).live(self)[1])
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -162,16 +202,6 @@ class Program(Module):
         raise GraphError(f"{where(self)} has no module at {wanted!r}.{did_you_mean(wanted, known)} It has: {shown}.")
 
     # -- running ------------------------------------------------------------------------------------------------------
-
-    async def call(self, *inputs: Any, **named: Any) -> Any:
-        """Run the graph; one argument of the structure of the inputs, one each, or all by keyword."""
-        values = self._through_the_door(inputs, named)
-        if any(isinstance(value, SymbolicDataModel) for value in values):
-            return self._output_symbols()
-        wiring = wiring_of(self)
-        if not wiring.door.takes_none and all(value is None for value in values):
-            return map_leaves(lambda _: None, self._record.flow.outputs)
-        return await run_plan(wiring.plan(self), values)
 
     async def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
         """Answer with the schemas of the graph's outputs; nothing is run."""

@@ -13,10 +13,10 @@ from synmod.errors import ConfigError, GraphError
 from synmod.leaves.aio import Suspended, drive
 from synmod.module import Module, build
 from synmod.module.config import from_config
-from synmod.module.sealing import refuse_if_sealed
+from synmod.module.sealing import refuse_if_sealed, seal
 from synmod.program.function_member import FunctionMember
 from synmod.program.input import Input
-from synmod.program.program import Program
+from synmod.program.program import M, Program
 from synmod.registry import register_own
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ Member = Module | Callable[..., Any] | SymbolicDataModel
 
 
 @register_own()
-@register_own()
-class Sequential(Program):
+class Sequential(Program[M]):
     """Members in a row: each gets the output of the one before, whole.
 
     Args:
@@ -68,8 +67,9 @@ class Sequential(Program):
         **unknown: Any,
     ) -> None:
         super().__init__(name=name, description=description, trainable=trainable, hooks=hooks, **unknown)
+        index = 0
         for member in members:
-            self._append(member)
+            index += self._append(member, index)
         if self.input_spec is not None:
             self._build_now()
 
@@ -92,8 +92,9 @@ class Sequential(Program):
             GraphError: An Input elsewhere than first.
             ConfigError: It is neither a module nor a callable.
         """
-        refuse_if_sealed(self, str(self._count()), "a member")
-        self._append(member)
+        index = self._count()
+        refuse_if_sealed(self, str(index), "a member")
+        self._append(member, index)
         self._record_members([*self._recorded_members(), member])
 
     def pop(self) -> Module | Callable[..., Any]:
@@ -139,6 +140,11 @@ class Sequential(Program):
         """What a file needs to know that it was built; the members know their schemas."""
         return {"schemas_dict": {}} if self._record.sealed else None
 
+    def build_from_config(self, config: Mapping[str, Any] | None) -> None:
+        """Close a row that was built; its members have configs of their own."""
+        if config is not None:
+            seal(self)
+
     def _own_inputs(self) -> tuple[Any, ...]:
         """What `sm.build` builds it on: its Input."""
         spec = self.input_spec
@@ -160,20 +166,20 @@ class Sequential(Program):
             count += 1
         return count
 
-    def _append(self, member: Any) -> None:
-        """Take a member in, or the Input that stands before all."""
-        index = self._count()
+    def _append(self, member: Any, index: int) -> bool:
+        """Take a member in behind `index` others; False for the Input, which stands before all and is none."""
         if _is_input(member):
             if index or self.input_spec is not None:
                 raise GraphError(f"{self.name!r}: member {index} is an Input; an Input may only stand first.")
             self.input_spec = _as_input(member)
-            return
+            return False
         if not isinstance(member, Module) and (isinstance(member, type) or not callable(member)):
             shown = f"the class {member.__name__}" if isinstance(member, type) else f"a {type(member).__name__}"
             raise ConfigError(
                 f"{self.name!r}: member {index} is {shown}; members are modules (instances) or plain callables."
             )
         self._attributes()[index] = member
+        return True
 
     def _recorded_members(self) -> list[Any]:
         """The members in the constructor's record, an Input among them."""

@@ -1,5 +1,7 @@
 """The door of a functional program: calling conventions, and what each mistake says."""
 
+import re
+
 import pytest
 
 from synmod.data import DataModel, JsonDataModel
@@ -103,16 +105,17 @@ async def test_the_class_of_an_input_validates_what_comes_in():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ("text", r"Query\(question='...'\)"),
-        (3, r"Query\(...\)"),
+        ("text", r"Query\(question='...'\)\.$"),
+        (3, r"Query\(question='...'\)\.$"),
         ({"question": "x"}, r"sm\.JsonDataModel\(x, data_model=Query\)"),
         (Query, r"sm\.Input\(data_model=Query\)"),
     ],
 )
 async def test_what_is_no_data_is_told_the_remedy(wrong, words):
     """The class of the Input is named in the remedy."""
-    with pytest.raises(CallError, match=words):
+    with pytest.raises(CallError) as caught:
         await passing(Input(Query))(wrong)
+    assert re.search(words, str(caught.value))
 
 
 async def test_what_is_no_data_by_keyword_is_a_call_error():
