@@ -13,7 +13,7 @@ from synmod.leaves.frozen_types import is_array, is_object
 from synmod.saving.document import check_fields
 from synmod.saving.faults import load_fault, malformed, shown
 from synmod.saving.scalars import NAMES, scalar_from
-from synmod.saving.terms import OWN_TREE_TYPES
+from synmod.saving.term_leaves import OWN_TREE_TYPES
 from synmod.tree.containers import TREE_TYPES, is_namedtuple
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from synmod.errors import SaveError, SaveProblem
 from synmod.saving.faults import malformed, shown
-from synmod.saving.layout import Text, compact, compact_plain, digest, layout
+from synmod.saving.layout import Text, compact_plain, compact_sections, digest, layout
 from synmod.saving.migrations import MIGRATIONS, migrated
 from synmod.saving.parse import parse_document
 
@@ -61,7 +61,7 @@ def written(kind: str, sections: Mapping[str, Json], limits: FileLimits, **heade
     head = {"synmod": FIRST_READERS[FORMAT], "format": FORMAT, "kind": kind, **header, "sha256": _NO_DIGEST}
     text = layout({"header": head, **sections})
     _check_limits(text, limits)
-    return text.text.replace(_NO_DIGEST, digest(compact(dict(sections))), 1)
+    return text.text.replace(_NO_DIGEST, digest(compact_sections(dict(sections), text.depth)), 1)
 
 
 def _check_limits(text: Text, limits: FileLimits) -> None:

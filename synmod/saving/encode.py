@@ -5,6 +5,7 @@ The graph is read alike from live objects and from a `GraphDef`. What cannot be 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from synmod.errors import DataError
@@ -28,7 +29,7 @@ from synmod.tree.refmap import RefMap
 from synmod.tree.walk import Visit, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from synmod.tree import GraphDef
 
@@ -120,9 +121,9 @@ class _GraphWriter:
         """The index of a data model."""
         return self.data_models.index(declared)
 
-    def language_model(self, model: LanguageModel, place: str) -> str:
+    def language_model(self, model: LanguageModel, where: Callable[[], str]) -> str:
         """The name of a language model."""
-        return self.language_models.name(model, place)
+        return self.language_models.name(model, where)
 
     def _number(self, x: Any) -> int:
         """The index of a node or Variable; what only an argument reaches is walked now, and gets the next ones."""
@@ -145,7 +146,7 @@ class _GraphWriter:
             elif visit.kind == "node":
                 model = self.model_of(visit.value)
                 if model is not None:
-                    self.language_models.name(model, path_str(visit.path))
+                    self.language_models.name(model, partial(_path_of, visit))
                 else:
                     numbers[id(visit.value)] = len(nodes)
                     nodes.append(visit)
@@ -202,6 +203,11 @@ class _GraphWriter:
             config = get_config(model)
         place = Place("", f"language model {model.name!r}")
         return {key: self.terms.term(value, place) for key, value in config.items()}
+
+
+def _path_of(visit: Visit) -> str:
+    """The path of a visit, as text."""
+    return path_str(visit.path)
 
 
 _OWN = frozenset({"trainable", "name", "description"})

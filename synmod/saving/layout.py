@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from synmod.leaves.frozen import Json
 
-__all__ = ["Text", "compact", "compact_plain", "digest", "layout"]
+__all__ = ["Text", "compact", "compact_plain", "compact_sections", "digest", "layout"]
 
 _HIDDEN = re.compile("[\x80-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """C1 controls, line separators and bidirectional overrides: characters that would make a diff show something else."""
@@ -60,6 +60,23 @@ def compact_plain(content: Json, depth: int) -> str:
     return _COMPACT.encode(content) if depth <= _SHALLOW else compact(content)
 
 
+def compact_sections(sections: dict[str, Json], depth: int) -> str:
+    """The same for the sections of a program that is being written, whose schemas stand in two known places."""
+    if depth > _SHALLOW or "graph" not in sections:
+        return compact(sections)
+    parts: list[str] = []
+    for name, content in sections.items():
+        if name == "graph":
+            inner = [
+                f'"{key}":{compact(part) if key == "variables" else _COMPACT.encode(part)}'
+                for key, part in content.items()
+            ]
+            parts.append(f'"{name}":{{{",".join(inner)}}}')
+        else:
+            parts.append(f'"{name}":{compact(content) if name == "data_models" else _COMPACT.encode(content)}')
+    return f"{{{','.join(parts)}}}"
+
+
 def digest(compact_text: str) -> str:
     """Tell the digest of a document: over every top-level key but the header, on one line, in file order.
 
@@ -74,7 +91,7 @@ def _escaped(found: re.Match[str]) -> str:
     return f"\\u{ord(found.group()):04x}"
 
 
-_Entries: TypeAlias = "Iterator[tuple[str | None, Json]]"
+_Entries: TypeAlias = "Iterator[tuple[str | None, object]]"
 _Memo: TypeAlias = "tuple[int, int] | None"
 
 
@@ -90,6 +107,7 @@ class _Writer:
         self._indent = indent
         self._colon = colon
         self._one_line = not newline
+        self._signs: list[tuple[str, str, str, str, str]] = []  # what opens, parts and closes containers, by depth
         self._written: dict[tuple[int, int], tuple[str, int, int]] = {}  # a schema at a depth -> text, deepest, values
 
     def write(self, content: Json) -> Text:
@@ -106,11 +124,11 @@ class _Writer:
         entries, separator, comma, closing = self._opened("", content, 0)
         while True:
             for key, value in entries:
-                kind = cast("object", type(value))
+                kind = type(value)
                 start = separator if key is None else f"{separator}{quoted(key)}{colon}"
                 separator = comma
                 if kind is str:
-                    add(start + quoted(value))
+                    add(start + quoted(cast("str", value)))
                 elif kind is int:
                     add(f"{start}{value}")
                 elif not isinstance(value, _CONTAINERS):
@@ -152,11 +170,14 @@ class _Writer:
 
     def _opened(self, start: str, container: Any, depth: int) -> tuple[_Entries, str, str, str]:
         """The entries of a container; what stands before the first, between two, and after the last."""
-        outer = self._newline + self._indent * depth
-        inner = outer + self._indent
+        while depth >= len(self._signs):
+            outer = self._newline + self._indent * len(self._signs)
+            inner = outer + self._indent
+            self._signs.append(("{" + inner, "," + inner, outer + "}", "[" + inner, outer + "]"))
+        opening, comma, closing, opening_array, closing_array = self._signs[depth]
         if isinstance(container, dict):
-            return iter(cast("dict[str, Json]", container).items()), f"{start}{{{inner}", "," + inner, outer + "}"
-        return zip(repeat(None), container), f"{start}[{inner}", "," + inner, outer + "]"  # one of them has no end
+            return iter(cast("dict[str, Json]", container).items()), start + opening, comma, closing
+        return zip(repeat(None), container), start + opening_array, comma, closing_array  # one of them has no end
 
 
 def _scalar(value: Json) -> str:

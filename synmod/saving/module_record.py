@@ -147,12 +147,17 @@ def _attributes(view: NodeView, visit: Visit, writer: Writer, config: dict[str, 
             continue
         term = terms.term(value, Place(visit, f"attribute {name!r}"))
         same = config.get(name)
-        if same is not None and term == same and not _is_reference(terms, term) and json_equal(term, same):
+        if same is not None and term == same and not _is_reference(terms, term) and _is_exactly(term, same):
             continue
         attributes[name] = term
     for name in made.ignored:
         _check_made_in_build(view, visit, writer, name)
     return attributes
+
+
+def _is_exactly(term: dict[str, Json], same: dict[str, Json]) -> bool:
+    """Whether two terms that `==` takes for equal are: only JSON has `1`, `1.0` and `True`."""
+    return "data_model" in term or "language_model" in term or json_equal(term, same)
 
 
 def _is_reference(terms: TermWriter, term: dict[str, Json]) -> bool:

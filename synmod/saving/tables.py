@@ -71,7 +71,7 @@ class LanguageModelTable:
         """The models, in the order of their names."""
         return [model for model, _ in self._names.values()]
 
-    def name(self, model: LanguageModel, place: str) -> str:
+    def name(self, model: LanguageModel, where: Callable[[], str]) -> str:
         """The name of a model; one that is met for the first time is entered."""
         known = self._names.get(id(model))
         if known is not None:
@@ -83,5 +83,5 @@ class LanguageModelTable:
             name = f"{wanted}#{number}"
         self._names[id(model)] = model, name
         self.records[name] = {}
-        self.records[name] = record_of(model, place, self._problems, self._config_of)
+        self.records[name] = record_of(model, where(), self._problems, self._config_of)
         return name
