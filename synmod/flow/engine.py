@@ -7,7 +7,7 @@ levels, no recursion, and a value is dropped when its last consumer has taken it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from synmod.data import JsonDataModel
 from synmod.flow.branches import Branches
@@ -47,6 +47,9 @@ async def run_plan(plan: Plan, inputs: Sequence[Any]) -> Any:
     return run.outputs()
 
 
+_NOTHING: Final[Sequence[int]] = ()
+
+
 class _Run:
     """What changes while a plan runs: values, and how much each step and value still waits for."""
 
@@ -60,7 +63,7 @@ class _Run:
         self._waits = plan.waits.copy()
         self._uses = plan.uses.copy()
 
-    def begin(self, inputs: Sequence[Any]) -> list[int]:
+    def begin(self, inputs: Sequence[Any]) -> Sequence[int]:
         """Put the inputs in; give the module steps that can start, in step order."""
         ready = list(self.plan.sources)
         for number, value in zip(self.plan.inputs, inputs, strict=True):
@@ -68,7 +71,7 @@ class _Run:
                 self._put(number, value, ready)
         return self._settled(ready)
 
-    async def follow(self, index: int) -> list[int]:
+    async def follow(self, index: int) -> Sequence[int]:
         """Run a step in place, and then the single step that it makes ready, and so on.
 
         What is ready at the end is given; a branch starts it.
@@ -110,18 +113,17 @@ class _Run:
         args, kwargs = self._arguments(step)
         return step.module(*args, **kwargs)
 
-    def after(self, step: PlannedStep, output: Any) -> list[int]:
+    def after(self, step: PlannedStep, output: Any) -> Sequence[int]:
         """Take the output of a module step; give the module steps that can start now, in step order."""
         ready: list[int] = []
         number = step.single_out
         if number >= 0:
             if output is not None and not (type(output) is JsonDataModel and output._schema is step.schema):
                 output = self._conformed(step, output)
-            if self.plan.consumers[number]:
-                self._put(number, output, ready)
-            else:
+            if not self.plan.consumers[number]:
                 self.values[number] = output
-                return ready
+                return _NOTHING
+            self._put(number, output, ready)
         elif output is None:  # a step that was skipped: None stands for every output
             for number in step.numbers:
                 if number is not None and self._uses[number]:
