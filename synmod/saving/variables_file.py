@@ -44,6 +44,12 @@ class LoadReport(NamedTuple):
         applied: Paths of the file whose values the program has now.
         missing: Variables of the program that the file has no value for; they kept theirs.
         unknown: Paths of the file that the program does not have.
+
+    Example:
+        >>> LoadReport(("prompt",), (), ()).applied
+        ('prompt',)
+
+    Source: PyTorch's `load_state_dict` result.
     """
 
     applied: tuple[str, ...]
@@ -118,7 +124,11 @@ def load_variables(
         StateError: Missing or unknown paths that are not allowed, all in one; nothing was changed.
         StateSchemaError: Values that miss the live schemas, all in one; nothing was changed.
 
-    Example: see `save_variables`.
+    Example:
+        >>> import synmod as sm, tempfile
+        >>> path = save_variables({"style": sm.Param("brief")}, tempfile.mkdtemp() + "/style.json")
+        >>> load_variables({"tone": sm.Param("warm")}, path, strict=False)
+        LoadReport(applied=(), missing=('tone',), unknown=('style',))
 
     Source: Keras `load_weights`, PyTorch `load_state_dict`; differs: atomic, validated.
     """
