@@ -7,6 +7,8 @@ import inspect
 from collections.abc import Callable, Generator
 from typing import Any
 
+from synmod.tree.containers import class_of
+
 
 class BuildMethod:
     """A class's own `build` as a method: called from outside it is once, checked, and all or nothing."""
@@ -38,7 +40,7 @@ class BuildMethod:
 
 def build_method_of(module: Any) -> BuildMethod:
     """The `build` of a module's own class."""
-    return inspect.getattr_static(type(module), "build")
+    return inspect.getattr_static(class_of(module), "build")
 
 
 def empty_build(_module: Any, *_inputs: Any, **_named: Any) -> Nothing:

@@ -148,8 +148,7 @@ class Build:
                 for record in _records(builds):
                     record.ready = True
                     record.building = None
-        for build in builds:
-            build.signal.set()
+        _let_go(builds)
 
     def _fail(self, error: BaseException) -> None:
         """Put everything back as it was before, and let those who wait go on."""
@@ -165,13 +164,22 @@ class Build:
                 build.ended = True
             for record in _records(builds):
                 record.building = None
-        for build in builds:
-            build.signal.set()
+        _let_go(builds)
 
 
 def _records(builds: list[Build]) -> Iterator[ModuleRecord]:
     """The records of the modules that these builds are of."""
     return (build.module._record for build in builds if build.module is not None)
+
+
+def _let_go(builds: list[Build]) -> None:
+    """Wake who waits for these builds, and cut what holds them together, so that counting frees them."""
+    for build in builds:
+        build.signal.set()
+    for build in builds:
+        if build.around is None:
+            build.inner = []
+            build.undo = Undo()
 
 
 def current_build() -> Build | None:

@@ -16,7 +16,7 @@ from synmod.tree.walk import walk
 if TYPE_CHECKING:
     from synmod.module.module import Module
 
-_SEQUENCES = (list, deque, set)
+_SEQUENCES = (list, deque)
 _MAPPINGS = (dict, OrderedDict, defaultdict)
 
 
@@ -45,7 +45,7 @@ def contents_below(root: Module) -> list[Callable[[], None]]:
 
 
 class _Content:
-    """What a list, deque or set holds."""
+    """What a list or deque holds."""
 
     __slots__ = ("container", "parts")
 
@@ -62,7 +62,18 @@ class _Content:
     def fill(self) -> None:
         """Give the container its parts."""
         self.container.clear()
-        self.container += self.parts
+        self.container.extend(self.parts)
+
+
+class _Members(_Content):
+    """What a set holds."""
+
+    __slots__ = ()
+
+    def fill(self) -> None:
+        """Give the set its members."""
+        self.container.clear()
+        self.container.update(self.parts)
 
 
 class _Pairs(_Content):
@@ -103,6 +114,8 @@ def _content_of(value: Any) -> _Content | None:
     cls = class_of(value)
     if cls in _SEQUENCES:
         return _Content(value, list(value))
+    if cls is set:
+        return _Members(value, list(value))
     if cls in _MAPPINGS:
         return _Pairs(value, [*value.keys(), *value.values()])
     if issubclass(cls, tuple | frozenset):

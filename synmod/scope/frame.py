@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from time import perf_counter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from synmod.data import symbol as symbols
 from synmod.leaves.ids import new_run_id
@@ -52,21 +52,23 @@ class CallFrame:
     """
 
     __slots__ = ("_live", "_number", "_owner", "_parent", "_phase", "_root", "_symbolic", "_training")
+    _root: RootFrame
 
     def __init__(self, parent: CallFrame, owner: Owner, training: bool | None, phase: str, symbolic: bool) -> None:
         self._parent: CallFrame | None = parent
-        self._root: RootFrame = parent._root
+        root: Any = parent._root or parent  # only a root has none
+        self._root = root
         self._owner = owner
         self._training = training
         self._phase = phase
         self._symbolic = symbolic
-        self._number = next(parent._root._numbers)
+        self._number = next(root._numbers)
         self._live = True
 
     @property
     def id(self) -> str:
         """A short text, unique among the calls of all processes: the run's id and the number of the call in it."""
-        return f"{self._root.run_id}-{self._number}"
+        return f"{self.root.run_id}-{self._number}"
 
     @property
     def parent(self) -> CallFrame | None:
@@ -86,7 +88,7 @@ class CallFrame:
     @property
     def path(self) -> str:
         """Where the module stands below the entry module; where it stands nowhere, the caller's path and its name."""
-        known = self._root.paths.get(id(self._owner))
+        known = self.root.paths.get(id(self._owner))
         if known is not None or self._parent is None:
             return known or ""
         above = self._parent.path
@@ -123,12 +125,12 @@ class CallFrame:
     @property
     def usage(self) -> Usage:
         """What the model calls of the whole run used so far."""
-        return self._root.meter.total()
+        return self.root.meter.total()
 
     @property
     def rewards(self) -> tuple[Reward, ...]:
         """The rewards of the whole run so far: (path, name, value), by the start of the calls."""
-        ledger = self._root.ledger
+        ledger = self.root.ledger
         return () if ledger is None else ledger.rewards()
 
     def __repr__(self) -> str:
@@ -147,7 +149,7 @@ class RootFrame(CallFrame):
         self, owner: Owner, training: bool | None, phase: str, symbolic: bool, paths: Mapping[int, str] = _NO_PATHS
     ) -> None:
         self._parent = None
-        self._root = self
+        self._root: Any = None  # not itself: counting shall free it
         self._owner = owner
         self._training = training
         self._phase = phase
@@ -160,6 +162,11 @@ class RootFrame(CallFrame):
         self.started = perf_counter()
         self.ledger: RewardLedger | None = None  # made by the first reward
         self._meter: UsageMeter | None = None  # made by the first model call
+
+    @property
+    def root(self) -> RootFrame:
+        """Itself."""
+        return self
 
     @property
     def run_id(self) -> str:
