@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json as _json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from synmod.errors import ArgumentError, DataError
+from synmod.leaves.freezing_trees import freeze_tree
 from synmod.leaves.frozen import frozen
 
 from .text_faults import fault_in
@@ -13,7 +14,7 @@ from .text_faults import fault_in
 if TYPE_CHECKING:
     from synmod.leaves.frozen import Json
 
-__all__ = ["dump_json", "parse_json"]
+__all__ = ["dump_json", "parse_frozen", "parse_json"]
 
 
 def parse_json(text: str | bytes) -> Json:
@@ -37,16 +38,29 @@ def parse_json(text: str | bytes) -> Json:
 
     Source: Python's `json.loads`; differs: nothing is repaired, and deep input is no RecursionError.
     """
+    return _read(text)[0]
+
+
+def parse_frozen(text: str | bytes) -> Json:
+    """Read JSON as `parse_json` does, into frozen JSON.
+
+    Raises:
+        DataError, ArgumentError: As `parse_json`.
+    """
+    return _read(text)[1]
+
+
+def _read(text: str | bytes) -> tuple[Json, Json]:
+    """Give the value, plain and frozen."""
     text = _decoded(text)
     try:
-        json = _json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant)
-        frozen(json)
+        json = _DECODER.decode(text)
+        return json, freeze_tree(json)
     except _json.JSONDecodeError as error:
         what = "text after the JSON value" if error.msg == "Extra data" else error.msg
         raise DataError(f"line {error.lineno} column {error.colno}: not JSON: {what}.") from None
     except (ValueError, RecursionError) as error:
         raise DataError(fault_in(text) or f"not JSON: {error}.") from None
-    return json
 
 
 def dump_json(json: Json, indent: int | None = None) -> str:
@@ -68,7 +82,8 @@ def dump_json(json: Json, indent: int | None = None) -> str:
 
     Source: Python's `json.dumps`; differs: `ensure_ascii=False`, and nothing is converted.
     """
-    return _json.dumps(frozen(json), ensure_ascii=False, indent=indent, allow_nan=False)
+    json = frozen(json)
+    return _ENCODER.encode(json) if indent is None else _json.dumps(json, ensure_ascii=False, indent=indent)
 
 
 def _decoded(text: str | bytes) -> str:
@@ -100,3 +115,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _refuse_constant(name: str) -> float:
     """Refuse NaN and the infinities, which Python reads and JSON does not have."""
     raise ValueError(name)
+
+
+# Kept, since the library makes new ones at each call that does not want its defaults.
+_DECODER: Final = _json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse_constant)
+_ENCODER: Final = _json.JSONEncoder(ensure_ascii=False, allow_nan=False)

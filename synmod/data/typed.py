@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import to_json
 
 from synmod.errors import ArgumentError, Problem, SchemaError
 from synmod.leaves.frozen import FrozenDict, frozen, is_array, is_object
@@ -12,7 +13,6 @@ from synmod.leaves.paths import pointer
 
 from .class_schema import schema_of_class
 from .rooted import properties_of
-from .text import dump_json
 from .validate import validate
 
 _MOST_FAULTS = 10
@@ -48,8 +48,9 @@ def validator_faults(model: type[BaseModel], json: FrozenDict, where: str) -> No
 
 def _built(model: type[BaseModel], json: FrozenDict, where: str) -> BaseModel:
     try:
-        # From text, so that strict classes read dates, and no frozen part gets into an instance.
-        return model.model_validate_json(dump_json(json))
+        # From text, so that strict classes read dates, and no frozen part gets into an instance. The whole is made plain
+        # beforehand, since pydantic tries all else before a subclass of dict.
+        return model.model_validate_json(to_json(dict(json)))
     except ValidationError as error:
         _refuse(error, json, where)
 

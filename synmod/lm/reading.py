@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from synmod.data.schema import Schema
-from synmod.data.text import parse_json
+from synmod.data.text import parse_frozen
 from synmod.data.validate import problems
 from synmod.errors import DataError, SchemaTooComplex
-from synmod.leaves.frozen import Json, frozen
+from synmod.leaves.frozen import Json
 from synmod.lm.kinds import kind_of, wanted_kinds
 
 __all__ = ["Fault", "Read", "read_reply"]
@@ -80,7 +80,7 @@ def read_reply(text: str, schema: Schema) -> Read:
 def _strict(text: str) -> tuple[Json, str | None]:
     """Read a text that is one JSON value; else say why it is none."""
     try:
-        return frozen(parse_json(text)), None
+        return parse_frozen(text), None
     except DataError as error:
         return None, str(error)
 

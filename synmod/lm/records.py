@@ -64,7 +64,7 @@ class Attempt:
     waited_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, init=False)
 class LMReply:
     """What a model answered.
 
@@ -89,19 +89,52 @@ class LMReply:
     Source: OpenAI's chat completions; differs: frozen, and valid or not there.
     """
 
-    text: str = ""
-    json: Json = None
-    message: Message | None = None
-    tool_calls: tuple[Json, ...] = ()
-    reasoning: str | None = None
-    finish_reason: str | None = "stop"
-    usage: Usage = _NO_USAGE
-    model: str = ""
-    request_id: str | None = None
-    cached: bool = False
-    attempts: tuple[Attempt, ...] = ()
-    elapsed_s: float = 0.0
-    first_chunk_s: float | None = None
+    text: str
+    json: Json
+    message: Message | None
+    tool_calls: tuple[Json, ...]
+    reasoning: str | None
+    finish_reason: str | None
+    usage: Usage
+    model: str
+    request_id: str | None
+    cached: bool
+    attempts: tuple[Attempt, ...]
+    elapsed_s: float
+    first_chunk_s: float | None
+
+    def __init__(
+        self,
+        text: str = "",
+        json: Json = None,
+        message: Message | None = None,
+        tool_calls: tuple[Json, ...] = (),
+        reasoning: str | None = None,
+        finish_reason: str | None = "stop",
+        usage: Usage = _NO_USAGE,
+        model: str = "",
+        request_id: str | None = None,
+        cached: bool = False,
+        attempts: tuple[Attempt, ...] = (),
+        elapsed_s: float = 0.0,
+        first_chunk_s: float | None = None,
+    ) -> None:
+        # In one step: the constructor that a frozen dataclass has by itself takes one a field, at thrice the cost.
+        vars(self).update(
+            text=text,
+            json=json,
+            message=message,
+            tool_calls=tool_calls,
+            reasoning=reasoning,
+            finish_reason=finish_reason,
+            usage=usage,
+            model=model,
+            request_id=request_id,
+            cached=cached,
+            attempts=attempts,
+            elapsed_s=elapsed_s,
+            first_chunk_s=first_chunk_s,
+        )
 
     def __getitem__(self, key: str | int) -> Any:
         """Read a key of `json`.

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
+from typing import Final
 
 from synmod.scope.phase_names import PHASES, check_phase
 from synmod.scope.usage_record import Usage
+
+_NOTHING: Final = Usage()
 
 
 class UsageMeter:
@@ -24,18 +27,19 @@ class UsageMeter:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._by_phase: dict[str, Usage] = dict.fromkeys(PHASES, Usage())
+        self._by_phase: dict[str, Usage] = {}
 
     def add(self, usage: Usage, phase: str) -> None:
         """Count a model call of a phase."""
         with self._lock:
-            self._by_phase[phase] += usage
+            known = self._by_phase.get(phase, _NOTHING)
+            self._by_phase[phase] = usage if known is _NOTHING and usage.calls else known + usage
 
     def total(self) -> Usage:
         """Give the sum of all phases so far."""
         with self._lock:
-            inference, reward, optimizer = self._by_phase.values()
-        return inference + reward + optimizer
+            known = [self._by_phase[phase] for phase in PHASES if phase in self._by_phase]
+        return sum(known, _NOTHING)
 
     def __getitem__(self, phase: str) -> Usage:
         """Give the sum of one phase.
@@ -43,7 +47,7 @@ class UsageMeter:
         Raises:
             CallError: There is no such phase.
         """
-        return self._by_phase[check_phase(phase)]
+        return self._by_phase.get(check_phase(phase), _NOTHING)
 
     @property
     def calls(self) -> int:
