@@ -59,7 +59,7 @@ class AsyncioGroup:
         """Start a child; after the group has given up none begins."""
         if self.given_up:
             return  # it would be cancelled at its first wait
-        child = function(*args)
+        child: Any = function(*args)
         if self._eager or not isinstance(child, CoroutineType):
             child = self._known(child)
         task = self._loop.create_task(child)
