@@ -7,11 +7,11 @@ a child fails while the block waits; both would make later cancellations look li
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from types import CoroutineType, TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 
 class AsyncioGroup:
@@ -59,10 +59,10 @@ class AsyncioGroup:
         """Start a child; after the group has given up none begins."""
         if self.given_up:
             return  # it would be cancelled at its first wait
-        child: Any = function(*args)
+        child = function(*args)
         if self._eager or not isinstance(child, CoroutineType):
             child = self._known(child)
-        task = self._loop.create_task(child)
+        task: asyncio.Task[Any] = self._loop.create_task(cast("Coroutine[Any, Any, Any]", child))
         if task.done():  # an eager task may have ended already
             self._ended(task)
         else:
