@@ -1,10 +1,18 @@
 """What all tests share: every event loop the core runs on."""
 
 import asyncio
+import os
 import sys
 
 import pytest
 import trio
+from hypothesis import HealthCheck, settings
+
+# A busy machine is no failure; the run that guards main draws the same examples each time, others draw new ones.
+settings.register_profile(
+    "synmod", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=bool(os.environ.get("CI"))
+)
+settings.load_profile("synmod")
 
 
 def _on_asyncio(main, *args):

@@ -222,7 +222,7 @@ def test_a_repeated_question_is_a_lookup():
 
 def test_large_and_tangled_schemas_end():
     """Products of alternatives and doubly recursive types end soon, if need be without a proof."""
-    start = time.perf_counter()
+    start = time.process_time()
     wide = {"anyOf": [record(k={"const": number}) for number in range(100)]}
     assert is_subschema(wide, {"anyOf": [{**arm, "title": "T"} for arm in reversed(wide["anyOf"])]})
     product = {"allOf": [{"anyOf": [{"minimum": number}, {"maximum": -number}]} for number in range(40)]}
@@ -234,4 +234,4 @@ def test_large_and_tangled_schemas_end():
     deep = {"$ref": "#/$defs/d0", "$defs": {**links, "d3000": INTEGER}}
     assert is_subschema(deep, {**deep, "title": "T"})
     is_subschema(deep, {"anyOf": [deep["$defs"]["d2999"], STRING], "$defs": deep["$defs"]})
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20

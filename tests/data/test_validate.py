@@ -207,14 +207,14 @@ def test_the_error_begins_with_where_and_carries_the_faults():
 
 def test_patterns_run_in_linear_time():
     """Nested repetitions that hang Python's engine are answered at once, in keys as well."""
-    start = time.perf_counter()
+    start = time.process_time()
     text = "a" * 20_000 + "b"
     assert not is_valid(declared({"pattern": "^(a+)+$"}), text)
     assert not is_valid(declared({"patternProperties": {"^(a+)+$": {}}, "additionalProperties": False}), {text: 1})
     assert not is_valid(declared({"patternProperties": {"^(a+)+$": {}}, "unevaluatedProperties": False}), {text: 1})
     assert problems(declared({"patternProperties": {"^(a+)+$": {}}, "unevaluatedProperties": False}), {text: 1})
     assert not is_valid(declared({"propertyNames": {"pattern": "^(a+)+$"}}), {text: 1})
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_a_validation_over_its_budget_is_stopped():

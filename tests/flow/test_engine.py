@@ -431,11 +431,11 @@ def test_five_thousand_steps_in_a_chain_and_branches(any_loop):
         join = Fake("join", lambda a, b: a)
         for _ in range(500):
             diamonds = await join(await module(diamonds), await module(diamonds))
-        started = time.perf_counter()
+        started = time.process_time()
         assert (await run_graph(x, chain, number(0)))["n"] == 5_000
         assert {out["n"] for out in await run_graph(x, fan, number(0))} == {1}
         assert (await run_graph(x, diamonds, number(0)))["n"] == 500
-        assert time.perf_counter() - started < 20
+        assert time.process_time() - started < 20
 
     any_loop(main)
 

@@ -178,9 +178,9 @@ async def test_five_thousand_steps_take_linear_time():
         chain = await module(chain)
     fan = [await module(x) for _ in range(5_000)]
     for out in (chain, fan):
-        started = time.perf_counter()
+        started = time.process_time()
         steps = steps_between(x, out)
         flow = record_graph(x, out, steps, lambda module: module.name)
         live_graph(flow, {module.name: module})
         assert len(steps) == 5_000
-        assert time.perf_counter() - started < 3
+        assert time.process_time() - started < 3

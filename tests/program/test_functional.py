@@ -409,7 +409,7 @@ def test_five_thousand_steps_compose_make_run_and_clone_in_linear_time():
     """A chain, and as many branches; no recursion."""
 
     async def main(chained):
-        started = time.perf_counter()
+        started = time.process_time()
         x = out = Input(Query)
         outs = []
         for _ in range(5_000):
@@ -422,7 +422,7 @@ def test_five_thousand_steps_compose_make_run_and_clone_in_linear_time():
         assert len(twin.steps) == len(program.steps) == 5_000
         assert (result if chained else result[-1]) == (again if chained else again[0]) == query("end")
         assert list(program.__dict__)[-1] == "echo_4999"
-        assert time.perf_counter() - started < 30
+        assert time.process_time() - started < 30
 
     asyncio.run(main(True))
     asyncio.run(main(False))

@@ -7,7 +7,7 @@ import uuid
 from collections import OrderedDict, deque
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import synmod as sm
@@ -82,6 +82,7 @@ json_values = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(json_values, json_values)
 def test_the_round_trip_is_the_identity_on_json(argument, value):
     """S3: whatever the JSON, as an argument and as a Variable's value."""

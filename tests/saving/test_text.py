@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import synmod as sm
@@ -35,6 +35,7 @@ def depth(value):
     return 0 if parts is None else 1 + max(map(depth, parts), default=0)
 
 
+@settings(deadline=None)
 @given(values)
 def test_texts_measures_and_parsers_agree(value):
     """Two writers, two parsers and the scan say the same as the json library."""
@@ -53,6 +54,7 @@ def test_texts_measures_and_parsers_agree(value):
         assert (deep, number) == (depth(value), count(value))
 
 
+@settings(deadline=None)
 @given(values)
 def test_deep_documents_are_parsed_alike(value):
     """Below 200 levels the library parses, above them our own parser, with the same result."""
