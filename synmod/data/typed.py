@@ -48,8 +48,8 @@ def validator_faults(model: type[BaseModel], json: FrozenDict, where: str) -> No
 
 def _built(model: type[BaseModel], json: FrozenDict, where: str) -> BaseModel:
     try:
-        # From text, so that strict classes read dates, and no frozen part gets into an instance. The whole is made plain
-        # beforehand, since pydantic tries all else before a subclass of dict.
+        # From text, so that strict classes read dates, and no frozen part gets into an instance. The whole is made
+        # plain beforehand, since pydantic tries all else before a subclass of dict.
         return model.model_validate_json(to_json(dict(json)))
     except ValidationError as error:
         _refuse(error, json, where)
