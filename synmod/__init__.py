@@ -80,19 +80,6 @@ from synmod.lm import (
 from synmod.module import Module, build
 from synmod.program import Input, Program, Sequential, compose
 from synmod.registry import register, registered
-from synmod.saving import (
-    FileLimits,
-    LoadReport,
-    aload,
-    aloads,
-    dumps,
-    load,
-    load_variables,
-    loads,
-    reseal,
-    save,
-    save_variables,
-)
 from synmod.scope import (
     CallFrame,
     Hook,
@@ -174,6 +161,19 @@ if TYPE_CHECKING:
         TextPart,
         ToolCall,
         normalize_score,
+    )
+    from synmod.saving import (
+        FileLimits,
+        LoadReport,
+        aload,
+        aloads,
+        dumps,
+        load,
+        load_variables,
+        loads,
+        reseal,
+        save,
+        save_variables,
     )
 
 __all__ = [
@@ -366,6 +366,22 @@ _LAZY = {
             "normalize_score",
         ),
         data,
+    ),
+    **dict.fromkeys(
+        (
+            "FileLimits",
+            "LoadReport",
+            "aload",
+            "aloads",
+            "dumps",
+            "load",
+            "load_variables",
+            "loads",
+            "reseal",
+            "save",
+            "save_variables",
+        ),
+        saving,
     ),
     "Thinking": blocks,
 }

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
 import stat
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -168,7 +167,7 @@ def _make_folders(folder: str) -> None:
 def _open_temporary(folder: str, stem: str) -> tuple[str, int]:
     """Make and lock a temporary file; begin anew where another writer took ours for an abandoned one."""
     for _ in range(_TRIES):
-        temporary = os.path.join(folder, f"{stem}{secrets.token_hex(8)}.tmp")
+        temporary = os.path.join(folder, f"{stem}{os.urandom(8).hex()}.tmp")
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
         descriptor = os.open(temporary, flags | getattr(os, "O_BINARY", 0), _NEW_FILE)
         kept = False

@@ -6,7 +6,6 @@ import os
 from typing import Any, TypeVar
 
 from synmod.errors import LoadError
-from synmod.saving import load
 
 T = TypeVar("T")
 
@@ -25,6 +24,8 @@ def load_as(cls: type[T], path: str | os.PathLike[str], **options: Any) -> T:
     Raises:
         LoadError: The root is of another class; names it. Else as `sm.load`.
     """
+    from synmod.saving import load
+
     loaded = load(path, **options)
     if isinstance(loaded, cls):
         return loaded

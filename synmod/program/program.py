@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, overload
 from pydantic import BaseModel
 from typing_extensions import TypeVar
 
+from synmod import saving
 from synmod.data.symbol import SymbolicDataModel
 from synmod.errors import GraphError
 from synmod.flow import Step, run_plan
@@ -25,7 +26,6 @@ from synmod.module.where import where
 from synmod.program.files import load_as
 from synmod.program.graph_of import check_place, take_graph, wiring_of
 from synmod.registry import register_own
-from synmod.saving import LoadReport, load_variables, save, save_variables
 from synmod.scope import FRAME, current_call, nearest_live
 from synmod.tree import walk
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from synmod.data.value import JsonDataModel
     from synmod.module.typing import AsyncCallee
+    from synmod.saving import LoadReport
     from synmod.scope import Hook
 
 M = TypeVar("M", bound=BaseModel, default=Any)
@@ -212,7 +213,7 @@ class Program(Module, Generic[M]):
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Save the whole program as one JSON file; see `sm.save` for errors."""
-        return save(self, path)
+        return saving.save(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **options: Any) -> Self:
@@ -225,13 +226,13 @@ class Program(Module, Generic[M]):
 
     def save_variables(self, path: str | os.PathLike[str]) -> Path:
         """Save the values of the Variables alone; see `sm.save_variables` for errors."""
-        return save_variables(self, path)
+        return saving.save_variables(self, path)
 
     def load_variables(
         self, path: str | os.PathLike[str], strict: bool = True, allow_missing: bool = False, allow_extra: bool = False
     ) -> LoadReport:
         """Take the values of a file by path, all or nothing; see `sm.load_variables` for errors."""
-        return load_variables(self, path, strict=strict, allow_missing=allow_missing, allow_extra=allow_extra)
+        return saving.load_variables(self, path, strict=strict, allow_missing=allow_missing, allow_extra=allow_extra)
 
     def _through_the_door(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         """Hold the arguments to the Inputs."""

@@ -2,15 +2,19 @@
 
 Floor: 8. Purpose: terms, documents, the two stages of a load, variables files, digests. State: the ids that stand-ins
 keep, by identity and weakly; entries in the tree room's table. Speed: saving at most twice `json.dump(indent=2)` plus
-the fsync, loading at most three times parsing, digest and the constructors. Must never know: Program, training; how a
-provider is reached.
+the fsync, loading at most three times parsing, digest and the constructors; all but the entries is loaded when a
+function is first asked for. Must never know: Program, training; how a provider is reached.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from synmod.leaves.files import write_atomic
-from synmod.saving import codec
-from synmod.saving.api import aload, aloads, dumps, load, loads, reseal, save
-from synmod.saving.limits import FileLimits
-from synmod.saving.variables_file import LoadReport, load_variables, save_variables
+from synmod.saving import codec, own_classes
+
+if TYPE_CHECKING:
+    from synmod.saving.api import aload, aloads, dumps, load, loads, reseal, save
+    from synmod.saving.limits import FileLimits
+    from synmod.saving.variables_file import LoadReport, load_variables, save_variables
 
 __all__ = [
     "FileLimits",
@@ -22,8 +26,20 @@ __all__ = [
     "load",
     "load_variables",
     "loads",
+    "own_classes",
     "reseal",
     "save",
     "save_variables",
     "write_atomic",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the room behind a name when it is first asked for."""
+    if name not in __all__:
+        raise AttributeError(f"module 'synmod.saving' has no attribute {name!r}")
+    from synmod.saving import api, limits, variables_file
+
+    for part in (api, variables_file, limits):
+        globals().update({each: getattr(part, each) for each in part.__all__ if each in __all__})
+    return globals()[name]
