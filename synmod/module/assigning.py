@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from synmod.module.builds import undoing
+from synmod.module.builds import current_undo
 from synmod.module.sealing import check_assignment, check_deletion, note_swap
 from synmod.module.variables import settle
 from synmod.tree import Static
@@ -23,14 +23,14 @@ def set_attribute(module: Module, name: str, value: Any) -> None:
     if name.startswith("__") and name.endswith("__") and name != "__class__":
         raise AttributeError(f"{name!r} cannot be set on a module")  # such as what typing leaves on generic instances
     record = module._record
-    undos = undoing() if record.constructed or record.sealed else []
-    for undo in undos:
+    undo = current_undo() if record.constructed or record.sealed else None
+    if undo is not None:
         undo.remember_attribute(module, name)
     if isinstance(getattr(type(module), name, None), property):
         object.__setattr__(module, name, value)  # its setter looks after itself
         return
     swaps = record.sealed and check_assignment(module, name, value)
-    if record.constructed and not undos:
+    if record.constructed and undo is None:
         record.reassigned.add(name)
     if isinstance(value, Static):
         record.statics.add(name)
@@ -56,11 +56,11 @@ def delete_attribute(module: Module, name: str) -> None:
     record = module._record
     if record.sealed:
         check_deletion(module, name)
-    undos = undoing()
-    for undo in undos:
+    undo = current_undo()
+    if undo is not None:
         undo.remember_attribute(module, name)
     object.__delattr__(module, name)
     record.statics.discard(name)
     record.provisional.pop(name, None)
-    if record.constructed and not undos and name not in record.removed:
+    if record.constructed and undo is None and name not in record.removed:
         record.removed.append(name)

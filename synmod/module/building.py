@@ -12,7 +12,7 @@ from synmod.flow.nest import map_leaves
 from synmod.module.attributes import attributes_of
 from synmod.module.build_inputs import symbols_for
 from synmod.module.build_method import build_method_of
-from synmod.module.builds import LOCK, Build, is_ready_here, undoing
+from synmod.module.builds import LOCK, Build, current_undo, is_ready_here
 from synmod.module.frames import SymbolicFrame
 from synmod.module.inputs import data_among
 from synmod.module.paths import extend_paths
@@ -70,7 +70,8 @@ def schema_key(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
 
 def _seal_here(module: Module) -> None:
     """Seal a module that has nothing to build; inside a build it opens again should the build fail."""
-    for undo in undoing():
+    undo = current_undo()
+    if undo is not None:
         undo.remember_lifecycle(module)
     seal(module)
     extend_paths(module)
@@ -79,9 +80,9 @@ def _seal_here(module: Module) -> None:
 async def _build(mine: Build, module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
     """Run the module's own `build` as `mine`."""
     with mine:
+        mine.undo.remember_containers(module, [mine])  # first, so that they come back last, when it is unbuilt again
         mine.undo.remember_lifecycle(module)
         mine.undo.remember_all(module)
-        mine.undo.remember_containers(module)
         before = frozenset(name for name, _ in attributes_of(module))
         inputs = symbols_for(module, args, kwargs)
         await _announced(mine, module, inputs)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 from synmod.errors import BuildError, DeadlineExceeded
 from synmod.leaves.aio import Signal, is_cancellation
 from synmod.module.paths import extend_paths
-from synmod.module.undo import Undo
+from synmod.module.undo import Undo, undo_all
 from synmod.module.where import where
 from synmod.scope.ambient import reset
 from synmod.tree.edits import EDITS
@@ -153,8 +153,7 @@ class Build:
     def _fail(self, error: BaseException) -> None:
         """Put everything back as it was before, and let those who wait go on."""
         builds = list(self.with_inner())
-        for build in reversed(builds):
-            build.undo.restore()
+        undo_all((build.undo for build in builds), builds)
         EDITS.bump()  # structure that was sealed is open again: nobody shall trust what they remember of it
         handed_over = is_cancellation(error) or not isinstance(error, Exception) or isinstance(error, DeadlineExceeded)
         with LOCK:
@@ -208,14 +207,15 @@ def is_built_here(record: ModuleRecord) -> bool:
     return record.built and (record.building is None or is_ready_here(record))
 
 
-def undoing() -> list[Undo]:
-    """What has to remember what the running code is about to change: that of each build which it is a part of."""
+def current_undo() -> Undo | None:
+    """What has to remember what the running code is about to change; None outside of builds."""
     build = current_build()
-    return [] if build is None else [each.undo for each in build.chain()]
+    return None if build is None else build.undo
 
 
 def _remember_write(variable: Variable) -> None:
-    for undo in undoing():
+    undo = current_undo()
+    if undo is not None:
         undo.remember_variable(variable)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from synmod.errors import ArgumentError
 from synmod.leaves.naming import check_name
 from synmod.leaves.paths import path_str
-from synmod.module.builds import undoing
+from synmod.module.builds import current_undo
 from synmod.tree import GraphDef, State, deepcopy_node, get_node_impl, merge, split
 from synmod.tree import clone as clone_node
 from synmod.tree.walk import walk
@@ -77,7 +77,8 @@ def _has(node: object, name: str) -> bool:
 
 def set_hooks(module: Module, hooks: tuple[Hook, ...]) -> None:
     """Give a module its hooks; a build that fails takes back what it set."""
-    for undo in undoing():
+    undo = current_undo()
+    if undo is not None:
         undo.remember_attribute(module, "hooks")
     module._record.hooks = hooks
 

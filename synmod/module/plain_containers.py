@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 from synmod.module.attributes import attributes_of
@@ -14,34 +14,67 @@ from synmod.tree.node_types import get_node_impl
 from synmod.tree.walk import walk
 
 if TYPE_CHECKING:
+    from synmod.module.builds import Build
     from synmod.module.module import Module
+    from synmod.module.record import ModuleRecord
 
 _SEQUENCES = (list, deque)
 _MAPPINGS = (dict, OrderedDict, defaultdict)
 
 
-def contents_below(root: Module) -> list[Callable[[], None]]:
-    """Take a snapshot of each plain container below a module, those in ignored attributes included.
+class Contents:
+    """The plain containers that one node holds, as they were, ignored attributes included."""
 
-    Returns:
-        For each container a function that gives it its present content again.
-    """
-    contents: list[Callable[[], None]] = []
-    seen: set[int] = set()
-    for visit in walk(root):
-        if visit.kind != "node" or not visit.first:
-            continue
-        node = visit.value
-        pairs = attributes_of(node) if hasattr(node, "_record") else get_node_impl(node).pairs(node)
+    __slots__ = ("_contents", "_others", "_record")
+
+    def __init__(self, node: Any, seen: set[int]) -> None:
+        self._record: ModuleRecord | None = getattr(node, "_record", None)
+        self._others = _done_by_others(self._record)
+        self._contents: list[_Content] = []
+        pairs = attributes_of(node) if self._record is not None else get_node_impl(node).pairs(node)
         todo = [value for _, value in pairs]
         while todo:
             value = todo.pop()
             content = _content_of(value)
             if content is not None and id(value) not in seen:
                 seen.add(id(value))
-                contents.append(content.restore)
+                self._contents.append(content)
                 todo += content.parts
-    return contents
+
+    def restore(self, mine: Container[Build]) -> None:
+        """Fill the containers anew, unless others had to do with the module meanwhile.
+
+        Args:
+            mine: The builds that are undone.
+        """
+        record = self._record
+        if record is None or (is_free(record, mine) and _done_by_others(record) == self._others):
+            for content in self._contents:
+                content.restore()
+
+
+def contents_below(root: Module, mine: Container[Build]) -> list[Contents]:
+    """Take a snapshot of the plain containers below a module, but for what others are building just now.
+
+    Args:
+        root: The module.
+        mine: The builds that will be undone with this.
+    """
+    seen: set[int] = set()
+    nodes = (visit.value for visit in walk(root) if visit.kind == "node" and visit.first)
+    return [Contents(node, seen) for node in nodes if not hasattr(node, "_record") or is_free(node._record, mine)]
+
+
+def is_free(record: ModuleRecord, mine: Container[Build]) -> bool:
+    """Tell whether nobody else builds a module."""
+    return record.building is None or record.building in mine
+
+
+def _done_by_others(record: ModuleRecord | None) -> object:
+    """What tells whether others have built a module meanwhile, or called a built one, which may change itself."""
+    if record is None or not record.built:
+        return None
+    return record.counters.total(), record.counters.nested
 
 
 class _Content:

@@ -58,7 +58,7 @@ async def build(module: Module, *schemas: Any, training: bool | None = None, **n
     with SymbolicFrame(module, training) as frame:
         try:
             with Build() as whole:
-                whole.undo.remember_containers(module)
+                whole.undo.remember_containers(module, [whole])
                 return await _built(module, args, kwargs)
         except BaseException as error:
             note_failure(error, frame, module, args)

@@ -1,20 +1,26 @@
 """What a failed build leaves: exactly what was there before.
 
 A build remembers each attribute and Variable when it is about to change it, so that what others change meanwhile stays.
-Plain containers tell nobody when they change: those below the module are remembered when its build begins.
+Plain containers tell nobody when they change: those below the module are remembered when its build begins. Everything
+is put back from the last to the first, whichever of the builds that are undone together remembered it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+import itertools
+from collections.abc import Callable, Container, Iterable
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from synmod.module.attributes import ABSENT, attribute_of, attributes_of, put_attribute
 from synmod.module.plain_containers import contents_below
 
 if TYPE_CHECKING:
+    from synmod.module.builds import Build
     from synmod.module.module import Module
     from synmod.tree import Variable
+
+T = TypeVar("T", bound="Before")
 
 LABELS = frozenset({"name", "description", "trainable", "hooks"})
 """Properties of a module whose values its record holds under the same names."""
@@ -22,124 +28,160 @@ LABELS = frozenset({"name", "description", "trainable", "hooks"})
 _LIFECYCLE = ("build_config", "built", "flow", "layout", "made_in_build", "ready", "sealed")
 """What building and sealing set in a record."""
 
+_ORDER = itertools.count()
+
+
+class Before(Protocol):
+    """One thing as it was."""
+
+    def restore(self, mine: Container[Build], /) -> None:
+        """Put it back.
+
+        Args:
+            mine: The builds that are undone.
+        """
+        ...
+
 
 class Undo:
     """What one build has to put back if it fails."""
 
-    __slots__ = ("_containers", "_modules", "_variables")
+    __slots__ = ("_known", "things")
 
     def __init__(self) -> None:
-        self._modules: dict[int, _ModuleBefore] = {}
-        self._variables: dict[int, _VariableBefore] = {}
-        self._containers: list[Callable[[], None]] = []
+        self._known: dict[tuple[str, int], Before] = {}
+        self.things: list[tuple[int, Before]] = []
+        """What was remembered, each with its place in the order of all that is remembered anywhere."""
 
     def remember_attribute(self, module: Module, name: str | int) -> None:
         """Remember one attribute, or label, that is about to be changed."""
-        self._before(module).note(name)
+        self._once("order", module, lambda: _OrderBefore(module))
+        kind = _LabelBefore if name in LABELS else _AttributeBefore
+        self._once(f"attribute {name}", module, lambda: kind(module, name))
 
     def remember_all(self, module: Module) -> None:
         """Remember every attribute of a module, and that it has no others."""
-        self._before(module).note_all()
+        self._once("others", module, lambda: _NoOthersBefore(module))
+        for name, _ in attributes_of(module):
+            self.remember_attribute(module, name)
 
     def remember_lifecycle(self, module: Module) -> None:
         """Remember what the record of a module says of building and sealing."""
-        self._before(module).note_lifecycle()
+        self._once("lifecycle", module, lambda: _LifecycleBefore(module))
 
-    def remember_containers(self, root: Module) -> None:
+    def remember_containers(self, root: Module, mine: Container[Build]) -> None:
         """Remember the content of every plain container below a module."""
-        self._containers += contents_below(root)
+        for contents in contents_below(root, mine):
+            self._once("contents", contents, lambda contents=contents: contents)
 
     def remember_variable(self, variable: Variable) -> None:
         """Remember a Variable whose live value or label is about to be changed."""
-        known = self._variables.get(id(variable))
-        if known is None:
-            known = self._variables[id(variable)] = _VariableBefore(variable)
-        known.written_at = variable._version + 1
+        self._once("variable", variable, lambda: _VariableBefore(variable)).note_write()
 
-    def restore(self) -> None:
-        """Put everything back; a second call does nothing."""
-        variables, modules, containers = self._variables, self._modules, self._containers
-        self._variables, self._modules, self._containers = {}, {}, []
-        for variable in variables.values():
-            variable.restore()
-        for module in modules.values():
-            module.restore()
-        for restore in containers:
-            restore()
-
-    def _before(self, module: Module) -> _ModuleBefore:
-        known = self._modules.get(id(module))
+    def _once(self, what: str, thing: object, make: Callable[[], T]) -> T:
+        """Remember a thing the first time; it is kept alive, and so its id is its own."""
+        key = what, id(thing)
+        known: Any = self._known.get(key)
         if known is None:
-            known = self._modules[id(module)] = _ModuleBefore(module)
+            known = self._known[key] = make()
+            self.things.append((next(_ORDER), known))
         return known
 
 
-class _Attribute(NamedTuple):
-    """One attribute before it was changed, and in which lists of the record its name stood."""
+def undo_all(undos: Iterable[Undo], mine: Container[Build]) -> None:
+    """Put everything back, the last that was remembered first."""
+    things = [thing for undo in undos for thing in undo.things]
+    for _, thing in sorted(things, key=itemgetter(0), reverse=True):
+        thing.restore(mine)
 
-    value: Any
-    was_reassigned: bool
-    was_static: bool
+
+class _AttributeBefore:
+    """One attribute of a module, and in which lists of the record its name stood."""
+
+    __slots__ = ("module", "name", "value", "was_reassigned", "was_static")
+
+    def __init__(self, module: Module, name: str | int) -> None:
+        record = module._record
+        self.module, self.name = module, name
+        self.value = attribute_of(module, name)
+        self.was_reassigned = name in record.reassigned
+        self.was_static = name in record.statics
+
+    def restore(self, _mine: Container[Build]) -> None:
+        """Put it back."""
+        record = self.module._record
+        put_attribute(self.module, self.name, self.value)
+        _put_name(record.reassigned, self.name, is_in=self.was_reassigned)
+        _put_name(record.statics, self.name, is_in=self.was_static)
+        record.contract = record.declared = None
 
 
-class _ModuleBefore:
-    """One module before a build changed it; noted attribute by attribute."""
+class _LabelBefore:
+    """One label of a module."""
 
-    __slots__ = ("attributes", "has_no_others", "lifecycle", "module", "order", "provisional", "removed")
+    __slots__ = ("name", "record", "value")
+
+    def __init__(self, module: Module, name: str | int) -> None:
+        self.record, self.name = module._record, str(name)
+        self.value = getattr(self.record, self.name)
+
+    def restore(self, _mine: Container[Build]) -> None:
+        """Put it back."""
+        setattr(self.record, self.name, self.value)
+
+
+class _OrderBefore:
+    """The order of a module's attributes, and what its record says of those that came or went."""
+
+    __slots__ = ("module", "order", "provisional", "removed")
 
     def __init__(self, module: Module) -> None:
         self.module = module
         self.order = list(vars(module))
         self.provisional = dict(module._record.provisional)
         self.removed = list(module._record.removed)
-        self.attributes: dict[str | int, _Attribute] = {}
-        self.has_no_others = False
-        self.lifecycle: list[tuple[str, Any]] = []
 
-    def note(self, name: str | int) -> None:
-        """Note one attribute, once."""
-        if name not in self.attributes:
-            record = self.module._record
-            value = getattr(record, str(name)) if name in LABELS else attribute_of(self.module, name)
-            self.attributes[name] = _Attribute(value, name in record.reassigned, name in record.statics)
-
-    def note_all(self) -> None:
-        """Note all there are."""
-        for name in dict(attributes_of(self.module)):
-            self.note(name)
-        self.has_no_others = True
-
-    def note_lifecycle(self) -> None:
-        """Note what was built and sealed, once."""
-        if not self.lifecycle:
-            self.lifecycle = [(name, getattr(self.module._record, name)) for name in _LIFECYCLE]
-
-    def restore(self) -> None:
-        """Put the module back."""
-        module, record = self.module, self.module._record
-        if self.has_no_others:
-            for name in dict(attributes_of(module)).keys() - self.attributes.keys():
-                put_attribute(module, name, ABSENT)
-        for name, before in self.attributes.items():
-            if name in LABELS:
-                setattr(record, str(name), before.value)
-            else:
-                put_attribute(module, name, before.value)
-                _put_name(record.reassigned, name, is_in=before.was_reassigned)
-                _put_name(record.statics, name, is_in=before.was_static)
-        self._restore_order()
-        record.provisional, record.removed = self.provisional, self.removed
-        for name, value in self.lifecycle:
-            setattr(record, name, value)
-        record.contract = record.declared = None
-
-    def _restore_order(self) -> None:
+    def restore(self, _mine: Container[Build]) -> None:
         """Bring the attributes into the order they had; what others added meanwhile comes after them."""
         now = vars(self.module)
         ordered = {name: now[name] for name in self.order if name in now} | now
         if list(ordered) != list(now):
             now.clear()
             now.update(ordered)
+        self.module._record.provisional = self.provisional
+        self.module._record.removed = self.removed
+
+
+class _NoOthersBefore:
+    """The names of all attributes of a module that is being built."""
+
+    __slots__ = ("module", "names")
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.names = {name for name, _ in attributes_of(module)}
+
+    def restore(self, _mine: Container[Build]) -> None:
+        """Take out what is new, by whatever way it came."""
+        for name, _ in attributes_of(self.module):
+            if name not in self.names:
+                put_attribute(self.module, name, ABSENT)
+
+
+class _LifecycleBefore:
+    """What the record of a module says of building and sealing."""
+
+    __slots__ = ("fields", "record")
+
+    def __init__(self, module: Module) -> None:
+        self.record = module._record
+        self.fields = [(name, getattr(self.record, name)) for name in _LIFECYCLE]
+
+    def restore(self, _mine: Container[Build]) -> None:
+        """Put it back, and forget what was concluded from it."""
+        for name, value in self.fields:
+            setattr(self.record, name, value)
+        self.record.contract = self.record.declared = None
 
 
 class _VariableBefore:
@@ -153,8 +195,12 @@ class _VariableBefore:
         self.written_at = 0
         """The version after the last write of the build."""
 
-    def restore(self) -> None:
-        """Put the Variable back, unless somebody else has written to it since."""
+    def note_write(self) -> None:
+        """Note that the build is about to write."""
+        self.written_at = self.variable._version + 1
+
+    def restore(self, _mine: Container[Build]) -> None:
+        """Put it back, unless somebody else has written to it since."""
         variable = self.variable
         with variable._lock:
             if variable._version <= self.written_at:

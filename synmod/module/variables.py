@@ -9,7 +9,7 @@ from synmod.errors import ArgumentError, GraphError
 from synmod.leaves.naming import snake_case, unused
 from synmod.leaves.suggest import did_you_mean
 from synmod.module.attributes import ABSENT, attribute_of, put_attribute
-from synmod.module.builds import undoing
+from synmod.module.builds import current_undo
 from synmod.module.sealing import held, refuse_if_sealed
 from synmod.module.where import where
 from synmod.tree import Variable
@@ -45,11 +45,17 @@ def add_variable(
     if variable.name is None:
         variable.name = _name_of(variable.schema.get("title"))
     attribute = unused(variable.name, _Taken(module))
-    for undo in undoing():
-        undo.remember_attribute(module, attribute)
+    _remember(module, attribute)
     module._record.provisional[attribute] = variable
     object.__setattr__(module, attribute, variable)
     return variable
+
+
+def _remember(module: Module, attribute: str) -> None:
+    """Let a build that may fail know of an attribute that is about to change."""
+    undo = current_undo()
+    if undo is not None:
+        undo.remember_attribute(module, attribute)
 
 
 def _name_of(title: Any) -> str:
@@ -80,8 +86,7 @@ def settle(module: Module, attribute: str, value: Any) -> None:
         variable = provisional.pop(name)
         if name == attribute or attribute_of(module, name) is not variable:
             continue
-        for undo in undoing():
-            undo.remember_attribute(module, name)
+        _remember(module, name)
         if name in vars(module) and attribute_of(module, attribute) is ABSENT and _is_in_dict(module, attribute):
             items = [(attribute if key == name else key, item) for key, item in vars(module).items()]
             vars(module).clear()
