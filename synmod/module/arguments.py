@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from synmod.errors import CallError, ConfigError
-from synmod.flow.nest import copied, is_leaf
+from synmod.flow.nest import copied, map_leaves
 from synmod.leaves.suggest import did_you_mean
 from synmod.module.declaration import ClassDeclaration
 
@@ -52,12 +52,14 @@ def capture(declaration: ClassDeclaration, args: tuple[Any, ...], kwargs: dict[s
 
 def kept(value: Any) -> Any:
     """Copy plain containers, so that later changes by the caller do not reach the record; keep all else."""
-    if isinstance(value, set):
-        return set(cast("set[Any]", value))
     try:
-        return value if is_leaf(value) else copied(value)
+        return map_leaves(_kept_leaf, copied(value))
     except CallError:  # a container that holds itself
         return value
+
+
+def _kept_leaf(leaf: Any) -> Any:
+    return set(cast("set[Any]", leaf)) if type(leaf) is set else leaf
 
 
 def _misfit(

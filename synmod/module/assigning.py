@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.module.builds import current_undo
 from synmod.module.sealing import check_assignment, check_deletion, note_swap
+from synmod.module.undo import LABELS
 from synmod.module.variables import settle
 from synmod.tree import Static
 
@@ -28,6 +29,8 @@ def set_attribute(module: Module, name: str, value: Any) -> None:
         undo.remember_attribute(module, name)
     if isinstance(getattr(type(module), name, None), property):
         object.__setattr__(module, name, value)  # its setter looks after itself
+        if record.constructed and undo is None and name not in LABELS:
+            record.reassigned.add(name)
         return
     swaps = record.sealed and check_assignment(module, name, value)
     if record.constructed and undo is None:

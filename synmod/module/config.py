@@ -5,15 +5,19 @@ from __future__ import annotations
 import inspect
 import reprlib
 from collections.abc import Mapping
+from inspect import getattr_static
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from synmod.errors import ConfigError
 from synmod.lm import LanguageModel
 from synmod.module.arguments import unknown_keyword
+from synmod.module.attributes import ABSENT, attribute_of
+from synmod.module.undo import LABELS
 from synmod.tree import Static, Variable
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
+    from synmod.module.record import ModuleRecord
 
 M = TypeVar("M", bound="Module")
 
@@ -32,26 +36,48 @@ def get_config(module: Module) -> dict[str, Any]:
             f"{type(module).__name__}: the constructor arguments are not known (no readable signature, or not made by "
             "calling the class): override get_config."
         )
-    signature = record.declaration.init
     ignored = record.declaration.ignored
     config: dict[str, Any] = {}
-    for name in dict.fromkeys((*record.arguments, *(n for n in record.reassigned if _is_parameter(signature, n)))):
-        present = vars(module).get(name)
-        if name in record.reassigned and name in vars(module) and not isinstance(present, Variable):
-            value = present
-        elif name in record.arguments:
-            value = record.arguments[name]
-            if isinstance(value, str) and isinstance(present, LanguageModel):
-                value = present  # the model that the string named
-        else:
+    for name in in_signature_order(record):
+        if name in ignored or name in record.statics:
             continue
-        if name not in ignored and name not in record.statics and not isinstance(value, Static):
+        value = _present_value(module, name, record.arguments.get(name, ABSENT))
+        if value is not ABSENT and not isinstance(value, Static):
             config[name] = value
     return config
 
 
-def _is_parameter(signature: inspect.Signature | None, name: str) -> bool:
-    return signature is not None and name in signature.parameters
+def in_signature_order(record: ModuleRecord) -> list[str]:
+    """The names of the arguments given, and of the parameters whose attribute was assigned anew, in their order."""
+    signature = record.declaration.init or inspect.Signature()
+    named = [name for name, p in signature.parameters.items() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    given = record.arguments or {}
+    known = [name for name in named if name in given or name in record.reassigned]
+    return list(dict.fromkeys((*known, *given)))
+
+
+def _present_value(module: Module, name: str, given: Any) -> Any:
+    """The value of an argument as of now: given, or that of its attribute where that was assigned anew."""
+    record = module._record
+    if name in LABELS:
+        return getattr(record, name) if is_passed_on(record, name) else given
+    present = attribute_of(module, name)
+    if name in record.reassigned:
+        if present is ABSENT and isinstance(getattr_static(module, name, None), property):
+            present = getattr(module, name)
+        if present is not ABSENT and not isinstance(present, Variable):
+            return present
+    if isinstance(given, str) and isinstance(present, LanguageModel):
+        return present  # the model that the string named
+    return given
+
+
+def is_passed_on(record: ModuleRecord, label: str) -> bool:
+    """Tell whether the constructor took a label as it was given, so that it would take the present one likewise."""
+    if record.given is None or record.arguments is None or label not in record.arguments:
+        return False
+    as_given = dict(zip(("name", "description", "trainable"), record.given, strict=True))
+    return label in as_given and record.arguments[label] == as_given[label]
 
 
 def from_config(cls: type[M], config: Mapping[str, Any]) -> M:
@@ -63,26 +89,32 @@ def from_config(cls: type[M], config: Mapping[str, Any]) -> M:
     signature = cls._declaration.init
     if signature is None:
         return cls(**config)
-    args: list[Any] = []
+    parameters = signature.parameters.values()
+    unknown = [key for key in config if key not in signature.parameters]
+    if unknown and not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
+        raise unknown_keyword(cls.__name__, unknown[0], [p.name for p in parameters])
     named = dict(config)
+    args: list[Any] = []
+    for parameter in _by_position(signature, config):
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            args.extend(named.pop(parameter.name))
+        elif parameter.name in named:
+            args.append(named.pop(parameter.name))
+        elif parameter.default is not parameter.empty:
+            args.append(parameter.default)
+    return cls(*args, **named)
+
+
+def _by_position(signature: inspect.Signature, config: Mapping[str, Any]) -> list[inspect.Parameter]:
+    """The parameters that a config gives by position: positional-only ones, and all in front of filled `*args`."""
     parameters = list(signature.parameters.values())
     star = next((p for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL), None)
-    spread = bool(star is not None and named.get(star.name))
-    takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
-    unknown = [key for key in named if key not in signature.parameters]
-    if unknown and not takes_any:
-        raise unknown_keyword(cls.__name__, unknown[0], [p.name for p in parameters])
-    star_name = star.name if star is not None else None
-    for parameter in parameters:
-        positional = parameter.kind is inspect.Parameter.POSITIONAL_ONLY
-        if positional or (spread and parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD):
-            if parameter.name in named:
-                args.append(named.pop(parameter.name))
-            elif spread and parameter.default is not parameter.empty:
-                args.append(parameter.default)
-        elif parameter.name == star_name and star_name in named:
-            args.extend(named.pop(star_name))
-    return cls(*args, **named)
+    if star is not None and config.get(star.name):
+        return parameters[: parameters.index(star) + 1]
+    only = [p for p in parameters if p.kind is inspect.Parameter.POSITIONAL_ONLY]
+    while only and only[-1].name not in config:
+        only.pop()
+    return only if star is None or star.name not in config else [*only, star]
 
 
 def constructor_call(module: Module) -> str:
@@ -91,14 +123,7 @@ def constructor_call(module: Module) -> str:
     name = type(module).__name__
     if record.arguments is None:
         return f"{name}(...)"
-    signature = record.declaration.init
-    shown: list[str] = []
-    for key, value in _in_signature_order(signature, record.arguments):
-        parameter = signature.parameters.get(key) if signature is not None else None
-        if parameter is not None and parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            shown += [_shown(item) for item in value]
-        elif parameter is None or not _is_default(value, parameter.default):
-            shown.append(f"{key}={_shown(value)}")
+    shown = _shown_arguments(record, record.arguments)
     line = f"{name}({', '.join(shown)})"
     if len(line) <= _WIDEST and "\n" not in line:
         return line
@@ -106,10 +131,21 @@ def constructor_call(module: Module) -> str:
     return f"{name}(\n{body},\n)"
 
 
-def _in_signature_order(signature: inspect.Signature | None, arguments: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    order = list(signature.parameters) if signature is not None else []
-    rank = {name: index for index, name in enumerate(order)}
-    return sorted(arguments.items(), key=lambda item: rank.get(item[0], len(order)))
+def _shown_arguments(record: ModuleRecord, arguments: Mapping[str, Any]) -> list[str]:
+    """The arguments as code writes them."""
+    signature = record.declaration.init or inspect.Signature()
+    given = {
+        name: value for name, value in arguments.items()
+        if name not in signature.parameters or not _is_default(value, signature.parameters[name].default)
+    }  # fmt: skip
+    shown: list[str] = []
+    by_position = _by_position(signature, given)
+    for parameter in by_position:
+        value = arguments.get(parameter.name, parameter.default)
+        shown += map(_shown, value) if parameter.kind is inspect.Parameter.VAR_POSITIONAL else [_shown(value)]
+    taken = {parameter.name for parameter in by_position}
+    order = dict.fromkeys((*signature.parameters, *arguments))
+    return shown + [f"{name}={_shown(given[name])}" for name in order if name in given and name not in taken]
 
 
 @reprlib.recursive_repr("...")

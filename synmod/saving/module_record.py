@@ -10,6 +10,7 @@ from synmod.leaves.frozen import Json, json_equal
 from synmod.leaves.frozen_types import is_object
 from synmod.leaves.paths import path_str
 from synmod.module import Module
+from synmod.module.config import is_passed_on
 from synmod.saving.circles import Need
 from synmod.saving.flow_record import flow_record
 from synmod.saving.overrides import is_overridden
@@ -61,7 +62,11 @@ def module_record(view: NodeView, visit: Visit, writer: Writer) -> dict[str, Jso
     }
     now = {"name": made.name, "description": made.description, "trainable": made.trainable}
     given = made.given or tuple(now.values())
-    record |= {label: now[label] for label, before in zip(now, given, strict=True) if now[label] != before}
+    record |= {
+        label: now[label]
+        for label, before in zip(now, given, strict=True)
+        if now[label] != before and not (label in config and is_passed_on(view.live._record, label))
+    }
     if made.removed:
         record["removed"] = list(made.removed)
     if made.flow is not None:
