@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack, overload
 
 from synmod.blocks.generator import Generator, M
 from synmod.blocks.options import KEYWORDS
@@ -12,8 +12,6 @@ from synmod.registry import register_own
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from typing_extensions import Unpack
 
     from synmod.blocks.options import GeneratorOptions
     from synmod.data.symbol import SymbolicDataModel

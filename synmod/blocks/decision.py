@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack
 
 from synmod.blocks.generator import Generator
 from synmod.blocks.options import KEYWORDS
@@ -11,8 +11,6 @@ from synmod.registry import register_own
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from typing_extensions import Unpack
 
     from synmod.blocks.options import GeneratorOptions
     from synmod.leaves.frozen import Json

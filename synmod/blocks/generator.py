@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Unpack, cast, overload
 
 from pydantic import BaseModel
 from typing_extensions import TypeVar
@@ -24,8 +24,6 @@ from synmod.registry import register_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
-
-    from typing_extensions import Unpack
 
     from synmod.blocks.options import GeneratorOptions
     from synmod.data.messages import ChatMessage

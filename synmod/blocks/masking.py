@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
+from synmod.blocks.algebra_block import AlgebraBlock
 from synmod.data import ops
 from synmod.data.mask_patterns import patterns_of
-from synmod.module import Module
 from synmod.registry import register_own
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from synmod.scope.hooks import Hook
+    from synmod.module import ModuleOptions
 
 
-class _Mask(Module):
+class _Mask(AlgebraBlock):
     """What both masks share: patterns that are read once."""
 
     _graph_ignored: ClassVar[frozenset[str]] = frozenset({"_patterns"})
     _operation: ClassVar[Callable[..., Any]]
 
-    def __init__(
-        self,
-        mask: Any,
-        *,
-        recursive: bool = False,
-        name: str | None = None,
-        description: str | None = None,
-        trainable: bool = True,
-        hooks: Sequence[Hook] | None = None,
-    ) -> None:
-        super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
+    def __init__(self, mask: Any, *, recursive: bool = False, **options: Unpack[ModuleOptions]) -> None:
+        super().__init__(**options)
         self._patterns = patterns_of(mask, recursive=recursive)
 
-    async def call(self, inputs: Any) -> Any:
-        """Mask the inputs; a pattern that matches nothing in their schema is a SchemaError."""
-        return type(self)._operation(inputs, self._patterns)
-
-    async def compute_output_spec(self, inputs: Any) -> Any:
-        """The same on symbols."""
+    def _apply(self, inputs: Any) -> Any:
         return type(self)._operation(inputs, self._patterns)
 
 
@@ -50,10 +36,7 @@ class InMask(_Mask):
     Args:
         mask: A pattern such as "answer" or "sources/*/title", a list of patterns, or a data model (its field names).
         recursive: Short for `**/` before each pattern.
-        name: Label.
-        description: Label.
-        trainable: Has no effect; there is nothing to train.
-        hooks: Listeners to this module.
+        **options: Those of `Module`.
 
     Schemas:
         inputs: a data model in which every pattern matches
@@ -84,10 +67,7 @@ class OutMask(_Mask):
     Args:
         mask: A pattern such as "answer" or "sources/*/title", a list of patterns, or a data model (its field names).
         recursive: Short for `**/` before each pattern.
-        name: Label.
-        description: Label.
-        trainable: Has no effect; there is nothing to train.
-        hooks: Listeners to this module.
+        **options: Those of `Module`.
 
     Schemas:
         inputs: a data model in which every pattern matches

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from synmod.blocks.algebra_block import AlgebraBlock
 from synmod.data import ops
 from synmod.module import Module
 from synmod.registry import register_own
@@ -131,7 +132,7 @@ class Xor(_Merge):
 
 
 @register_own()
-class Not(Module):
+class Not(AlgebraBlock):
     """None for what is there: `sm.ops.logical_not` as a module.
 
     Schemas:
@@ -153,10 +154,5 @@ class Not(Module):
 
     accepts_none: ClassVar[bool] = True
 
-    async def call(self, inputs: Any) -> Any:
-        """Give None."""
-        return ops.logical_not(inputs)
-
-    async def compute_output_spec(self, inputs: Any) -> Any:
-        """A symbol of the same schema, None when the program runs."""
+    def _apply(self, inputs: Any) -> Any:
         return ops.logical_not(inputs)

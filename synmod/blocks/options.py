@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final
 
 from synmod.errors import ConfigError
 from synmod.leaves.suggest import did_you_mean
 from synmod.lm import SAMPLING, sampling_params
+from synmod.module import ModuleOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from synmod.leaves.frozen import Json
     from synmod.lm import LanguageModel
-    from synmod.scope.hooks import Hook
 
 KEYWORDS: Final = (
     "data_model", "schema", "language_model", "instructions", "examples", "return_inputs", "template", "prompt",
@@ -38,8 +38,8 @@ def checked_params(params: Mapping[str, Any], kind: str, keywords: Iterable[str]
     return dict(sampling_params(params, kind))
 
 
-class GeneratorOptions(TypedDict, total=False):
-    """Keywords of a block with a model call: see `Generator`; then the sampling parameters."""
+class GeneratorOptions(ModuleOptions, total=False):
+    """Keywords of a block with a model call, beside those of every module; then the sampling parameters."""
 
     language_model: LanguageModel | str | None
     instructions: str | None
@@ -50,10 +50,6 @@ class GeneratorOptions(TypedDict, total=False):
     structured: str | None
     system_from_inputs: bool
     sample: int | None
-    name: str | None
-    description: str | None
-    trainable: bool
-    hooks: Sequence[Hook] | None
 
     temperature: float | None
     top_p: float | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from synmod.data import ops
 from synmod.data.symbol import is_symbolic
@@ -15,9 +15,9 @@ from synmod.module import Module
 from synmod.registry import register_own
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from synmod.scope.hooks import Hook
+    from synmod.module import ModuleOptions
 
 _MERGES: Final[Mapping[str, Callable[..., Any]]] = {
     "concat": ops.concat,
@@ -35,10 +35,7 @@ class Parallel(Module):
     Args:
         *modules: The members.
         merge: None for a tuple of their outputs, in order; "concat", "and" or "or" for one output.
-        name: Label.
-        description: Label.
-        trainable: Whether the members may be trained.
-        hooks: Listeners to this module.
+        **options: Those of `Module`.
 
     Schemas:
         inputs: what every member takes
@@ -61,16 +58,8 @@ class Parallel(Module):
     merge: str | None = None
     """How the outputs are merged; None for a tuple."""
 
-    def __init__(
-        self,
-        *modules: Module,
-        merge: str | None = None,
-        name: str | None = None,
-        description: str | None = None,
-        trainable: bool = True,
-        hooks: Sequence[Hook] | None = None,
-    ) -> None:
-        super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
+    def __init__(self, *modules: Module, merge: str | None = None, **options: Unpack[ModuleOptions]) -> None:
+        super().__init__(**options)
         if not modules:
             raise ConfigError("Parallel: no members; give the modules to run, Parallel(a, b).")
         for place, module in enumerate(modules):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from synmod.blocks.inferred import inferred_schema
 from synmod.data.declare import model_of, schema_of
@@ -16,10 +16,10 @@ from synmod.module.annotations import UNDECLARED, read_outputs, resolved_annotat
 from synmod.registry import register_own
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from synmod.leaves.frozen import Json
-    from synmod.scope.hooks import Hook
+    from synmod.module import ModuleOptions
 
 
 @register_own()
@@ -58,10 +58,7 @@ class Constant(Module):
 
     Args:
         json: A data model, or a JSON object, whose schema is then read from it.
-        name: Label.
-        description: Label.
-        trainable: Has no effect; there is nothing to train.
-        hooks: Listeners to this module.
+        **options: Those of `Module`.
 
     Schemas:
         inputs: any data, or none
@@ -83,16 +80,8 @@ class Constant(Module):
 
     _graph_ignored: ClassVar[frozenset[str]] = frozenset({"_value", "output_spec"})
 
-    def __init__(
-        self,
-        json: Json,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        trainable: bool = True,
-        hooks: Sequence[Hook] | None = None,
-    ) -> None:
-        super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
+    def __init__(self, json: Json, **options: Unpack[ModuleOptions]) -> None:
+        super().__init__(**options)
         content: Any = frozen(json)
         if not isinstance(content, FrozenDict):
             raise ConfigError(f"Constant: {json!r:.200} is no JSON object; data models hold objects, {{'field': ...}}.")
@@ -117,10 +106,7 @@ class Lambda(Module):
             lambda works until then.
         output: Data model, schema, or nest of them that the function returns; else its return annotation says so,
             else it is traced on symbols.
-        name: Label.
-        description: Label.
-        trainable: Has no effect; there is nothing to train.
-        hooks: Listeners to this module.
+        **options: Those of `Module`.
 
     Schemas:
         inputs: what the function takes
@@ -143,17 +129,8 @@ class Lambda(Module):
 
     _graph_ignored: ClassVar[frozenset[str]] = frozenset({"output_spec"})
 
-    def __init__(
-        self,
-        fn: Callable[..., Any],
-        *,
-        output: Any = None,
-        name: str | None = None,
-        description: str | None = None,
-        trainable: bool = True,
-        hooks: Sequence[Hook] | None = None,
-    ) -> None:
-        super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
+    def __init__(self, fn: Callable[..., Any], *, output: Any = None, **options: Unpack[ModuleOptions]) -> None:
+        super().__init__(**options)
         if isinstance(fn, Module):
             raise ConfigError("Lambda: fn is a module, which is a step by itself; use it without Lambda.")
         if not callable(fn):

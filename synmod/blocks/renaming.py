@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
+from synmod.blocks.algebra_block import AlgebraBlock
 from synmod.data import ops
 from synmod.data.rename import checked_prefix, checked_suffix
 from synmod.errors import ConfigError
-from synmod.module import Module
 from synmod.registry import register_own
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from synmod.scope.hooks import Hook
+    from synmod.module import ModuleOptions
 
 
 @register_own()
-class Prefix(Module):
+class Prefix(AlgebraBlock):
     """Renames every top-level field `k` to `prefix_k`: `sm.ops.prefix` as a module.
 
     Args:
         prefix: An identifier.
-        name: Label.
-        description: Label.
-        trainable: Has no effect; there is nothing to train.
-        hooks: Listeners to this module.
+        **options: Those of `Module`.
 
     Schemas:
         inputs: any data model
@@ -46,37 +43,21 @@ class Prefix(Module):
 
     _graph_ignored: ClassVar[frozenset[str]] = frozenset({"_prefix"})
 
-    def __init__(
-        self,
-        prefix: str,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        trainable: bool = True,
-        hooks: Sequence[Hook] | None = None,
-    ) -> None:
-        super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
+    def __init__(self, prefix: str, **options: Unpack[ModuleOptions]) -> None:
+        super().__init__(**options)
         self._prefix = checked_prefix(prefix)
 
-    async def call(self, inputs: Any) -> Any:
-        """Rename the fields."""
-        return ops.prefix(inputs, self._prefix)
-
-    async def compute_output_spec(self, inputs: Any) -> Any:
-        """The same on symbols."""
+    def _apply(self, inputs: Any) -> Any:
         return ops.prefix(inputs, self._prefix)
 
 
 @register_own()
-class Suffix(Module):
+class Suffix(AlgebraBlock):
     """Renames every top-level field `k` to `k_suffix`: `sm.ops.suffix` as a module.
 
     Args:
         suffix: Part of an identifier.
-        name: Label.
-        description: Label.
-        trainable: Has no effect; there is nothing to train.
-        hooks: Listeners to this module.
+        **options: Those of `Module`.
 
     Schemas:
         inputs: any data model
@@ -97,37 +78,21 @@ class Suffix(Module):
 
     _graph_ignored: ClassVar[frozenset[str]] = frozenset({"_suffix"})
 
-    def __init__(
-        self,
-        suffix: str,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        trainable: bool = True,
-        hooks: Sequence[Hook] | None = None,
-    ) -> None:
-        super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
+    def __init__(self, suffix: str, **options: Unpack[ModuleOptions]) -> None:
+        super().__init__(**options)
         self._suffix = checked_suffix(suffix)
 
-    async def call(self, inputs: Any) -> Any:
-        """Rename the fields."""
-        return ops.suffix(inputs, self._suffix)
-
-    async def compute_output_spec(self, inputs: Any) -> Any:
-        """The same on symbols."""
+    def _apply(self, inputs: Any) -> Any:
         return ops.suffix(inputs, self._suffix)
 
 
 @register_own()
-class Factorize(Module):
+class Factorize(AlgebraBlock):
     """Gathers numbered repeats `k, k_1 .. k_n` into one array: `sm.ops.factorize` as a module.
 
     Args:
         names: For a field `k`, the name of its array; `k_list` where not given.
-        name: Label.
-        description: Label.
-        trainable: Has no effect; there is nothing to train.
-        hooks: Listeners to this module.
+        **options: Those of `Module`.
 
     Schemas:
         inputs: any data model
@@ -135,6 +100,7 @@ class Factorize(Module):
 
     Raises:
         ConfigError: `names` is no mapping of names.
+        SchemaError: When called: a key of `names` heads no group.
 
     Example:
         >>> import synmod as sm
@@ -149,24 +115,11 @@ class Factorize(Module):
 
     _graph_ignored: ClassVar[frozenset[str]] = frozenset({"_names"})
 
-    def __init__(
-        self,
-        names: Mapping[str, str] | None = None,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        trainable: bool = True,
-        hooks: Sequence[Hook] | None = None,
-    ) -> None:
-        super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
+    def __init__(self, names: Mapping[str, str] | None = None, **options: Unpack[ModuleOptions]) -> None:
+        super().__init__(**options)
         self._names = _checked_names(names)
 
-    async def call(self, inputs: Any) -> Any:
-        """Gather the repeats; a key of `names` that heads no group is a SchemaError."""
-        return ops.factorize(inputs, self._names)
-
-    async def compute_output_spec(self, inputs: Any) -> Any:
-        """The same on symbols."""
+    def _apply(self, inputs: Any) -> Any:
         return ops.factorize(inputs, self._names)
 
 

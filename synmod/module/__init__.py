@@ -8,5 +8,6 @@ and a few identity checks: no walk, no `inspect`, no schema work, no lock. Must 
 from synmod.module import node
 from synmod.module.module import Module
 from synmod.module.sm_build import build
+from synmod.module.typing import ModuleOptions
 
-__all__ = ["Module", "build", "node"]
+__all__ = ["Module", "ModuleOptions", "build", "node"]

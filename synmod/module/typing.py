@@ -1,9 +1,12 @@
-"""What a type checker is told of calling a module: awaiting it gives what its `call` gives."""
+"""What a type checker is told of modules: awaiting a call gives what `call` gives; what every constructor takes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
+
+if TYPE_CHECKING:
+    from synmod.scope.hooks import Hook
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -24,3 +27,12 @@ class PlainCallee(Protocol[R_co]):
     def call(self) -> Callable[..., R_co]:
         """The method of the user's class."""
         ...
+
+
+class ModuleOptions(TypedDict, total=False):
+    """The keywords that every module takes: `def __init__(self, ..., **options: Unpack[ModuleOptions])`."""
+
+    name: str | None
+    description: str | None
+    trainable: bool
+    hooks: Sequence[Hook] | None
