@@ -15,7 +15,7 @@ from synmod.module.module import Module
 from synmod.module.paths import note_edit
 from synmod.module.record import ModuleRecord
 from synmod.module.references import say_the_same, with_references
-from synmod.module.sealing import check_layout, layout_of
+from synmod.module.sealing import check_layout, layout_of, seal
 from synmod.tree import NodeImpl, Static, Variable, register_impl
 
 
@@ -53,7 +53,7 @@ def blueprint(module: Module) -> Blueprint:
         given=record.given,
         build_config=record.build_config,
         built=record.built,
-        sealed=record.sealed,
+        sealed=record.was_sealed,
         reassigned=frozenset(record.reassigned),
         removed=tuple(record.removed),
         made_in_build=record.made_in_build,
@@ -80,13 +80,20 @@ def _redundant(module: Module) -> frozenset[str]:
 
 def _create_empty(made: Blueprint) -> Module:
     module = object.__new__(made.cls)
-    record = ModuleRecord(made.cls._declaration, made.arguments)
-    object.__setattr__(module, "_record", record)
+    object.__setattr__(module, "_record", ModuleRecord(made.cls._declaration, made.arguments))
+    _follow(module, made)
+    return module
+
+
+def _follow(module: Module, made: Blueprint) -> None:
+    """Take over everything of a blueprint."""
+    record = module._record
+    record.arguments = made.arguments
     record.name, record.description, record.trainable = made.name, made.description, made.trainable
     record.given = made.given
     record.build_config = None if made.build_config is None else dict(made.build_config)
     record.built = made.built
-    record.sealed = made.sealed
+    record.sealed, record.reopened = made.sealed, False
     record.reassigned = set(made.reassigned)
     record.removed = list(made.removed)
     record.made_in_build = made.made_in_build
@@ -94,7 +101,6 @@ def _create_empty(made: Blueprint) -> Module:
     record.constructed = True
     for name, value in made.ignored.items():
         put_attribute(module, name, value)
-    return module
 
 
 def _init(module: Module, pairs: list[tuple[Any, Any]]) -> None:
@@ -104,6 +110,40 @@ def _init(module: Module, pairs: list[tuple[Any, Any]]) -> None:
     if record.sealed:
         record.layout = layout_of(module)
         record.ready = record.built
+
+
+def _rewrite(module: Module, made: Blueprint, pairs: list[tuple[Any, Any]]) -> None:
+    """Become in place what a blueprint and children say; whoever calls the module meanwhile keeps what it holds."""
+    record = module._record
+    before = layout_of(module), record.flow
+    for name, _ in attributes_of(module):  # with what `cached_property` left, which follows from the rest
+        if name not in made.ignored:
+            put_attribute(module, name, ABSENT)
+    record.statics.clear()
+    record.provisional.clear()
+    record.contract = record.declared = None
+    record.layout, record.ready = None, False
+    _follow(module, made)
+    _init(module, pairs)
+    if before != (layout_of(module), record.flow):
+        note_edit(module)
+
+
+def _unseal(module: Module) -> None:
+    """Open a copy for editing."""
+    record = module._record
+    record.reopened = record.sealed
+    record.sealed = False
+    record.layout = None
+
+
+def _reseal(module: Module) -> None:
+    """Close a copy that was opened for editing."""
+    record = module._record
+    if record.reopened:
+        record.reopened = False
+        seal(module)
+        note_edit(module)
 
 
 def _put(module: Module, name: str | int, value: Any) -> None:
@@ -202,7 +242,10 @@ register_impl(
         own_trainable=lambda module: module._record.trainable,
         map_refs=_map_refs,
         compared=_compared,
+        rewrite=_rewrite,
         sealed=lambda module: module._record.sealed,
+        unseal=_unseal,
+        reseal=_reseal,
         copied=_copied,
         unbuilt=lambda module: not module.built,
         is_module=True,

@@ -45,6 +45,7 @@ class ModuleRecord:
         "ready",
         "reassigned",
         "removed",
+        "reopened",
         "restored",
         "sealed",
         "statics",
@@ -78,6 +79,8 @@ class ModuleRecord:
         self.statics: set[str] = set()
         """Attributes that were set to `static(x)`; they read as x."""
         self.sealed = False
+        self.reopened = False
+        """Was sealed, and is open for editing until it is handed back."""
         self.layout: dict[str, Any] | None = None
         """What the containers held when the structure was sealed."""
         self.version = 0
@@ -90,6 +93,11 @@ class ModuleRecord:
         """As an entry module: where everything below stands."""
         self.home: str | None = None
         """The path below the root that built this module last; None until there was one."""
+
+    @property
+    def was_sealed(self) -> bool:
+        """Whether it is sealed, or was before it was opened for editing."""
+        return self.sealed or self.reopened
 
     @property
     def training_default(self) -> bool:

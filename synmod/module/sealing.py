@@ -23,7 +23,7 @@ _CONTAINERS = frozenset({SEQUENCE, DICT, TREE, SET})
 def seal(module: Module) -> None:
     """Close the structure of a module; if it is built it is ready, for everybody unless a build under way made it."""
     record = module._record
-    if not record.sealed:
+    if not record.sealed and not record.reopened:
         record.layout = layout_of(module)
         record.provisional = {}
         record.sealed = True

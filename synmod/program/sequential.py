@@ -82,7 +82,7 @@ class Sequential(Program[M]):
     @property
     def built(self) -> bool:
         """Whether it was built: at its first call, by `sm.build`, or by its constructor where an Input stands first."""
-        return self._record.sealed and all(member.built for member in self.members if isinstance(member, Module))
+        return self._record.was_sealed and all(member.built for member in self.members if isinstance(member, Module))
 
     def add(self, member: Member) -> None:
         """Append a member; possible until it is built.
@@ -138,7 +138,7 @@ class Sequential(Program[M]):
 
     def get_build_config(self) -> dict[str, Any] | None:
         """What a file needs to know that it was built; the members know their schemas."""
-        return {"schemas_dict": {}} if self._record.sealed else None
+        return {"schemas_dict": {}} if self._record.was_sealed else None
 
     def build_from_config(self, config: Mapping[str, Any] | None) -> None:
         """Close a row that was built; its members have configs of their own."""

@@ -9,6 +9,7 @@ from synmod.leaves.frozen_types import is_object
 from synmod.saving.check import checked
 from synmod.saving.document import check_fields
 from synmod.saving.encode import encoded_definition
+from synmod.saving.faults import malformed, shown
 from synmod.saving.layout import compact_plain
 from synmod.saving.limits import DEFAULT_LIMITS
 from synmod.saving.make import make
@@ -38,7 +39,9 @@ def definition_json(graphdef: GraphDef[Any]) -> dict[str, Json]:
     """
     graph = encoded_definition(graphdef)
     raise_if_any(graph.problems, GraphError)
-    return graph.json
+    if graphdef.context is None:
+        return graph.json
+    return {**graph.json, "graph": {**graph.json["graph"], "context": _context_json(graphdef)}}
 
 
 def definition_from(
@@ -58,7 +61,51 @@ def definition_from(
         raise ArgumentError(f"GraphDef.from_json takes an object with the keys {', '.join(_SECTIONS)}.")
     check_fields(sections, (), _SECTIONS)
     names = sections["language_models"]
+    graph = sections["graph"]
+    context = graph.pop("context", None) if is_object(graph) else None
     supplied = supplied_models(language_models, names if is_object(names) else {})
     made = make(checked(sections, depth, values, Resolver(custom_objects), supplied))
     finish(made.builds)
-    return record(made.root).graphdef
+    graphdef = record(made.root).graphdef
+    return graphdef if context is None else _in_context(graphdef, context)
+
+
+def _context_json(graphdef: GraphDef[Any]) -> Json:
+    """Write the mark of an update context: indices are told by their place in definition order, as records are."""
+    mapping = graphdef.index_mapping
+    indices = None if mapping is None else [mapping.get(index) for index in graphdef.definitions]
+    return {"tag": graphdef.context, "index_mapping": indices}
+
+
+def _in_context(graphdef: GraphDef[Any], context: Json) -> GraphDef[Any]:
+    """Put the mark of an update context back.
+
+    Raises:
+        FormatError: It is none.
+    """
+    where = ("graph", "context")
+    if not is_object(context):
+        raise malformed(where, "wanted an object.")
+    check_fields(context, where, ("tag", "index_mapping"))
+    tag, indices = context["tag"], context["index_mapping"]
+    if not isinstance(tag, str):
+        raise malformed((*where, "tag"), "wanted a text.")
+    if indices is None:
+        return graphdef.in_context(tag)
+    numbers = list(graphdef.definitions)
+    if not isinstance(indices, list) or len(indices) != len(numbers):  # pyright: ignore[reportUnknownArgumentType]
+        raise malformed((*where, "index_mapping"), f"wanted {len(numbers)} indices, one for each node and Variable.")
+    mapping = {
+        number: _index(index, where)
+        for number, index in zip(numbers, indices, strict=True)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        if index is not None
+    }
+    if len(set(mapping.values())) < len(mapping):
+        raise malformed((*where, "index_mapping"), "an index stands there twice.")
+    return graphdef.in_context(tag, mapping)
+
+
+def _index(index: Json, where: tuple[str | int, ...]) -> int:
+    if type(index) is not int or index < 0:
+        raise malformed((*where, "index_mapping"), f"{shown(index)} is no index: wanted an int from 0, or null.")
+    return index

@@ -8,12 +8,13 @@ from synmod.errors import GraphError
 from synmod.tree.containers import put_together
 from synmod.tree.defs import ContainerDef, NodeDef, NodeRef, StaticDef, VariableDef, VariableRef
 from synmod.tree.node_types import Impls, NodeImpl, own_impl
+from synmod.tree.rewrite import NodeRewrite, VariableRewrite, rewrite_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from synmod.leaves.frozen import FrozenDict, Json
-    from synmod.tree.defs import Term
+    from synmod.tree.defs import Definition, Term
     from synmod.tree.graphdef import GraphDef
 
 
@@ -22,6 +23,8 @@ def build(
     values: Mapping[int, tuple[Json, FrozenDict]],
     objects: dict[int, Any],
     existing: Mapping[int, Any] | None = None,
+    *,
+    editable: bool = False,
 ) -> Any:
     """Make the objects of a graph, without running any `__init__`.
 
@@ -30,7 +33,8 @@ def build(
         values: Value and metadata of each Variable by index.
         objects: What is there already, by index, and is used as it is; new objects are added. Whatever the graph refers
             to and does not define must be here.
-        existing: Objects that are emptied and filled anew instead of made.
+        existing: Objects that become in place what the graph says, instead of being made; all of them or none.
+        editable: Whether new nodes are open for editing, whatever the graph says of them.
 
     Returns:
         What stands at the root.
@@ -38,24 +42,48 @@ def build(
     Raises:
         GraphError: Constructor arguments need one another, or a node type is not registered here.
     """
-    existing = existing or {}
     own = [each for each in graphdef.definitions.values() if each.index not in objects]
-    for each in own:
+    existing = {each.index: existing[each.index] for each in own if each.index in existing} if existing else {}
+    objects.update(existing)
+    new = [each for each in own if each.index not in existing] if existing else own
+    for each in new:
         if isinstance(each, VariableDef):
             value, metadata = values[each.index]
-            known = existing.get(each.index)
-            if known is None:
-                objects[each.index] = each.type._made(value, each.schema, metadata, each.extra)
-            else:
-                known._rewrite(value, each.schema, metadata)
-                objects[each.index] = known
-    nodes = [each for each in own if isinstance(each, NodeDef)]
-    impls = _impls(nodes)
-    _make_empty(nodes, objects, existing, impls)
+            objects[each.index] = each.type._made(value, each.schema, metadata, each.extra)
+    nodes = [each for each in new if isinstance(each, NodeDef)]
+    impls = _impls(own)
+    _make_empty(nodes, objects, impls)
     for node in reversed(nodes):  # what is below comes later: a node is filled with nodes that are full
         pairs = [(step, realised(term, objects)) for step, term in node.attributes]
-        impls[node.type].fill(objects[node.index], pairs)
-    return realised(graphdef.root, objects)
+        impl = impls[node.type]
+        impl.fill(objects[node.index], pairs)
+        if editable and impl.unseal is not None:
+            impl.unseal(objects[node.index])
+    root = realised(graphdef.root, objects)
+    if existing:
+        _rewrite([each for each in own if each.index in existing], values, objects, impls)
+    return root
+
+
+def _rewrite(
+    definitions: list[Definition],
+    values: Mapping[int, tuple[Json, FrozenDict]],
+    objects: Mapping[int, Any],
+    impls: Impls,
+) -> None:
+    """Let live objects become what their definitions say: everything that can fail first."""
+    variables = [
+        VariableRewrite(objects[each.index], *values[each.index], each)
+        for each in definitions
+        if isinstance(each, VariableDef)
+    ]
+    nodes: list[NodeRewrite] = []
+    for each in reversed(definitions):
+        if isinstance(each, NodeDef):
+            pairs = [(step, realised(term, objects)) for step, term in each.attributes]
+            metadata, _ = _resolved(each.metadata, impls[each.type], objects)
+            nodes.append(NodeRewrite(objects[each.index], impls[each.type], metadata, pairs))
+    rewrite_all(nodes, variables)
 
 
 def realised(term: Term, objects: Mapping[int, Any]) -> Any:
@@ -81,7 +109,7 @@ def realised(term: Term, objects: Mapping[int, Any]) -> Any:
         opened[-1][1].append(done)
 
 
-def _make_empty(nodes: list[NodeDef], objects: dict[int, Any], existing: Mapping[int, Any], impls: Impls) -> None:
+def _make_empty(nodes: list[NodeDef], objects: dict[int, Any], impls: Impls) -> None:
     """Make every node without its children; what its metadata refers to comes first."""
     waiting = {node.index: node for node in nodes}
     begun: set[int] = set()
@@ -101,8 +129,7 @@ def _make_empty(nodes: list[NodeDef], objects: dict[int, Any], existing: Mapping
             begun.add(index)
             stack += [index, *lacking]
             continue
-        known = existing.get(index)
-        objects[index] = impl.make(metadata) if known is None else _emptied(known, impl)
+        objects[index] = impl.make(metadata)
         del waiting[index]
 
 
@@ -123,19 +150,9 @@ def _resolved(metadata: Any, impl: NodeImpl, objects: Mapping[int, Any]) -> tupl
     return impl.map_refs(metadata, resolve), lacking
 
 
-def _emptied(node: Any, impl: NodeImpl) -> Any:
-    """Take everything out of a node that is there."""
-    if impl.clear is not None:
-        impl.clear(node)
-    else:
-        for step, _ in impl.pairs(node):
-            impl.pop_key(node, step)
-    return node
-
-
-def _impls(nodes: list[NodeDef]) -> Impls:
+def _impls(definitions: list[Definition]) -> Impls:
     """Look up the rules of all types; a definition from elsewhere may name a type that is not registered here."""
-    for node in nodes:
-        if own_impl(node.type) is None:
-            raise GraphError(f"Unknown node type {node.type.__module__}.{node.type.__qualname__}: register it first.")
+    for each in definitions:
+        if isinstance(each, NodeDef) and own_impl(each.type) is None:
+            raise GraphError(f"Unknown node type {each.type.__module__}.{each.type.__qualname__}: register it first.")
     return Impls()

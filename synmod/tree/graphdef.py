@@ -32,6 +32,8 @@ class GraphDef(Generic[M]):
         definitions: Nodes and Variables by index, in definition order.
         kept: By index, the nodes that copies keep as they are, and what is below those.
         foreign: Indices of another split that references lead to, each with a path where one stands.
+        context: Tag of the update context that made it, None outside of those.
+        index_mapping: Inside such a context: for each index that has one, the index it had outside.
 
     Example:
         >>> from synmod.tree import Param, graphdef
@@ -41,7 +43,18 @@ class GraphDef(Generic[M]):
     Source: Flax NNX `GraphDef`; differs: flat, so depth is no limit, and comparable across processes.
     """
 
-    __slots__ = ("__weakref__", "_hash", "_leaf_paths", "_places", "definitions", "foreign", "kept", "root")
+    __slots__ = (
+        "__weakref__",
+        "_hash",
+        "_leaf_paths",
+        "_places",
+        "context",
+        "definitions",
+        "foreign",
+        "index_mapping",
+        "kept",
+        "root",
+    )
 
     def __init__(
         self,
@@ -49,12 +62,16 @@ class GraphDef(Generic[M]):
         definitions: Mapping[int, Definition],
         kept: Mapping[int, Any] | None = None,
         foreign: Mapping[int, KeyPath] | None = None,
+        context: str | None = None,
+        index_mapping: Mapping[int, int] | None = None,
     ) -> None:
         put = object.__setattr__
         put(self, "root", root)
         put(self, "definitions", definitions)
         put(self, "kept", kept or {})
         put(self, "foreign", foreign or {})
+        put(self, "context", context)
+        put(self, "index_mapping", index_mapping)
         put(self, "_leaf_paths", None)
         put(self, "_places", None)
         put(self, "_hash", None)
@@ -63,6 +80,8 @@ class GraphDef(Generic[M]):
     definitions: Mapping[int, Definition]
     kept: Mapping[int, Any]
     foreign: Mapping[int, KeyPath]
+    context: str | None
+    index_mapping: Mapping[int, int] | None
     _leaf_paths: Mapping[KeyPath, int] | None
     _places: list[Place] | None
     _hash: int | None
@@ -86,6 +105,13 @@ class GraphDef(Generic[M]):
             object.__setattr__(self, "_leaf_paths", paths)
         assert self._leaf_paths is not None
         return self._leaf_paths
+
+    def in_context(self, tag: str, index_mapping: Mapping[int, int] | None = None) -> GraphDef[M]:
+        """Give the same structure, marked by the update context that made it; equality does not look at it."""
+        marked: GraphDef[M] = GraphDef(self.root, self.definitions, self.kept, self.foreign, tag, index_mapping)
+        object.__setattr__(marked, "_leaf_paths", self._leaf_paths)
+        object.__setattr__(marked, "_places", self._places)
+        return marked
 
     def _know_leaf_paths(self, paths: list[KeyPath]) -> None:
         """Take the canonical paths from whoever has them, in definition order, instead of walking for them."""
@@ -173,7 +199,9 @@ class GraphDef(Generic[M]):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return GraphDef, (self.root, dict(self.definitions), dict(self.kept), dict(self.foreign))
+        mapping = None if self.index_mapping is None else dict(self.index_mapping)
+        parts = self.root, dict(self.definitions), dict(self.kept), dict(self.foreign)
+        return GraphDef, (*parts, self.context, mapping)
 
     def __repr__(self) -> str:
         return drawn(self.root, self.definitions)

@@ -68,6 +68,8 @@ def unflatten(
 ) -> M:
     """Merge with an index space in hand.
 
+    Atomic: every check comes before the first write, and where a node refuses what it is given, all are as before.
+
     Args:
         graphdef: Shape.
         state: A State or its JSON.
@@ -81,21 +83,36 @@ def unflatten(
         GraphError: An index of the graph is in `index_ref` ('already used'), or the cache holds another type for it.
         StateError: As `merge`.
 
+    Example:
+        >>> from synmod.tree import Param, flatten, split
+        >>> live = {"a": Param("x")}
+        >>> graphdef, state = split({"a": Param("y")})
+        >>> unflatten(graphdef, state, index_ref_cache={0: live["a"]})["a"] is live["a"], live["a"].value
+        (True, 'y')
+
     Source: Flax NNX `unflatten`.
     """
     objects: dict[int, Any] = dict(index_ref or {})
+    cache = index_ref_cache or {}
     for index, definition in graphdef.definitions.items():
         if index in objects:
             raise GraphError(f"Index {index} ({definition.type.__name__}) is already used: each is defined once.")
-        known = (index_ref_cache or {}).get(index)
-        if known is not None and type(known) is not definition.type:
-            raise GraphError(
-                f"Index {index} is a {definition.type.__name__} in the graph, but {type(known).__name__} in the cache."
-            )
-    root = unflatten_into(graphdef, (state,), objects, index_ref_cache or {}, "unflatten")
+        check_type(index, definition.type, cache)
+    root = unflatten_into(graphdef, (state,), objects, cache, "unflatten")
     if index_ref is not None:
         index_ref.update(objects)
     return root
+
+
+def check_type(index: int, cls: type[Any], cache: Mapping[int, Any]) -> None:
+    """Refuse to make one thing another in place.
+
+    Raises:
+        GraphError: The cache holds an object of another type.
+    """
+    known = cache.get(index)
+    if known is not None and type(known) is not cls:
+        raise GraphError(f"Index {index} is a {cls.__name__} in the graph, but {type(known).__name__} in the cache.")
 
 
 def unflatten_into(
@@ -107,14 +124,25 @@ def unflatten_into(
     *,
     overwrite: bool = False,
     metadata: bool = False,
+    editable: bool = False,
 ) -> M:
-    """Check every leaf, then build."""
+    """Check every leaf, then build.
+
+    Args:
+        graphdef: Shape.
+        states: What gives the values.
+        objects: Objects by index that are used as they are; new ones are added.
+        existing: Objects by index that become in place what the graph says; of by-reference nodes the very objects.
+        what: The name of the function, for errors.
+        overwrite: Whether a later State wins.
+        metadata: Whether the metadata of the States counts.
+        editable: Whether new modules are open for editing until they are handed back.
+    """
     _check_references(graphdef, objects)
     values = checked_values(graphdef, states, what, overwrite=overwrite, metadata=metadata)
     for index, kept in graphdef.kept.items():
-        if index not in existing:
-            objects.setdefault(index, kept)
-    return build(graphdef, values, objects, existing)
+        objects.setdefault(index, existing.get(index, kept))
+    return build(graphdef, values, objects, existing, editable=editable)
 
 
 def _check_references(graphdef: GraphDef[Any], objects: Mapping[int, Any]) -> None:

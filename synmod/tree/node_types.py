@@ -44,7 +44,11 @@ class NodeImpl:
             reference to one; `fn` returns everything else as it came.
         compared: What of the metadata counts in comparisons: a nest of dicts, lists and tuples whose leaves are
             statics or references.
+        rewrite: `rewrite(node, metadata, pairs)` makes a node in place what metadata and pairs say; by default it is
+            emptied and filled, and takes over what `create_empty` makes where the metadata has changed.
         sealed: Tells whether the structure of the node changes only together with `EDITS.bump()`.
+        unseal: Opens a copy for editing, until it is sealed again or handed back.
+        reseal: Closes a copy that was opened.
         copied: Told of each old and new node when a node was cloned (a merge does not tell).
         unbuilt: Tells whether a node has yet to make Variables, so that they cannot be listed.
         is_module: Whether the node is a Module, and so a submodule.
@@ -64,7 +68,10 @@ class NodeImpl:
     own_trainable: Callable[[Any], bool] | None = None
     map_refs: Callable[[Any, Callable[[Any], Any]], Any] | None = None
     compared: Callable[[Any], Any] | None = None
+    rewrite: Callable[[Any, Any, list[tuple[Key, Any]]], None] | None = None
     sealed: Callable[[Any], bool] | None = None
+    unseal: Callable[[Any], None] | None = None
+    reseal: Callable[[Any], None] | None = None
     copied: Callable[[Any, Any], None] | None = None
     unbuilt: Callable[[Any], bool] | None = None
     is_module: bool = False

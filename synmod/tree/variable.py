@@ -281,13 +281,12 @@ class Variable:
         layer.write(self, new)
         return not layer.silent, self._version
 
-    def _rewrite(self, value: Json, schema: Schema, says: FrozenDict) -> None:
-        """Become another Variable of the same type, in place."""
-        with self._lock:
-            self._tell_before()
-            self._schema = schema
-            self._about = says
-            self._put(value)
+    def _take_extra(self, extra: Mapping[str, Any] | None) -> None:
+        """Become on one's instance what a subclass kept on another."""
+        mine: dict[str, Any] | None = getattr(self, "__dict__", None)
+        if mine is not None:
+            mine.clear()
+            mine.update(extra or {})
 
     def _say(self, changes: dict[str, Json]) -> None:
         with self._lock:
