@@ -74,7 +74,7 @@ def gather(
             if not isinstance(target, int):
                 found.misfits.append((target, given))
                 continue
-            leaf = _checked(path, given, schema_of(target), target, found.faults)
+            leaf = checked_leaf(path, given, schema_of(target), target, found.faults)
             if leaf is None:
                 continue
             before = found.leaves.get(target)
@@ -90,7 +90,7 @@ def gather(
     return found
 
 
-def _checked(path: KeyPath, given: Any, schema: Schema, index: int, faults: list[Fault]) -> Leaf | None:
+def checked_leaf(path: KeyPath, given: Any, schema: Schema, index: int, faults: list[Fault]) -> Leaf | None:
     """Freeze and validate one leaf."""
     if isinstance(given, VariableState):
         if given.schema is schema:

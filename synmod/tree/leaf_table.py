@@ -27,11 +27,13 @@ class LeafTable:
         indices: The identity number of each, by canonical path.
         by_index: The Variables by that number.
         members: Their identities.
+        edits: The structural edit that it was made at; None where no count tells whether it still holds.
     """
 
-    __slots__ = ("_texts", "by_index", "indices", "members", "variables")
+    __slots__ = ("_texts", "by_index", "edits", "indices", "members", "variables")
 
-    def __init__(self, visits: Iterable[Visit]) -> None:
+    def __init__(self, visits: Iterable[Visit], edits: int | None) -> None:
+        self.edits = edits
         self.variables: dict[KeyPath, Variable] = {}
         self.indices: dict[KeyPath, int] = {}
         self.by_index: dict[int, Variable] = {}
@@ -51,8 +53,8 @@ class LeafTable:
         return self._texts
 
 
-_KEPT: Final[dict[int, tuple[weakref.ref[Any], int, LeafTable]]] = {}
-"""By the identity of a root, for as long as it lives: the structural edit it was made at, and its table."""
+_KEPT: Final[dict[int, tuple[weakref.ref[Any], LeafTable]]] = {}
+"""By the identity of a root, for as long as it lives: its table."""
 
 
 def leaf_table(root: Any) -> LeafTable:
@@ -64,8 +66,8 @@ def leaf_table(root: Any) -> LeafTable:
     """
     kept = _KEPT.get(id(root))
     edits = EDITS.now
-    if kept is not None and kept[1] == edits and kept[0]() is root:
-        return kept[2]
+    if kept is not None and kept[1].edits == edits and kept[0]() is root:
+        return kept[1]
     check_root(root)
     leaves: list[Visit] = []
     sealed = impl_of(root) is not None
@@ -74,13 +76,13 @@ def leaf_table(root: Any) -> LeafTable:
             leaves.append(visit)
         elif visit.impl is not None and sealed:
             sealed = visit.impl.by_reference if visit.impl.sealed is None else visit.impl.sealed(visit.value)
-    table = LeafTable(leaves)
+    table = LeafTable(leaves, edits if sealed else None)
     if sealed:
-        _keep(root, edits, table)
+        _keep(root, table)
     return table
 
 
-def _keep(root: Any, edits: int, table: LeafTable) -> None:
+def _keep(root: Any, table: LeafTable) -> None:
     """Keep a table for as long as its root lives; what cannot be referred to weakly is not kept."""
     key = id(root)
 
@@ -90,6 +92,6 @@ def _keep(root: Any, edits: int, table: LeafTable) -> None:
             del _KEPT[key]
 
     try:
-        _KEPT[key] = (weakref.ref(root, forget), edits, table)
+        _KEPT[key] = (weakref.ref(root, forget), table)
     except TypeError:
         return

@@ -6,7 +6,6 @@ from the innermost layer outwards and ends at the live value.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,9 +25,14 @@ class Layer:
         members: Identities of the Variables whose writes belong here; None for all.
         values: What reads see at first, by identity; whoever makes the layer keeps those Variables alive.
         silent: Whether writes are nobody's business: no event is sent.
+
+    Attributes:
+        joined: Tells whether a Variable that is no member has become one since; such as one that a build made.
+        reader: Makes the value of a member that nobody has given or written, `MISSING` for other Variables.
+        left_early: Whether its block ended before a block inside it, whose end is then to pass it over.
     """
 
-    __slots__ = ("members", "outer", "silent", "values", "written")
+    __slots__ = ("joined", "left_early", "members", "outer", "reader", "silent", "values", "written")
 
     def __init__(self, members: Container[int] | None, values: dict[int, Json], silent: bool = False) -> None:
         self.outer: Layer | None = None
@@ -36,6 +40,21 @@ class Layer:
         self.values = values
         self.written: dict[int, Any] = {}
         self.silent = silent
+        self.left_early = False
+        self.joined: Callable[[Any], bool] | None = None
+        self.reader: Callable[[Any], Json] | None = None
+
+    def takes(self, variable: object) -> bool:
+        """Tell whether a write of this Variable belongs here."""
+        if self.members is None or id(variable) in self.members:
+            return True
+        return self.joined is not None and self.joined(variable)
+
+    def is_around(self, layer: Layer | None) -> bool:
+        """Tell whether it is outside of another layer."""
+        while layer is not None and layer is not self:
+            layer = layer.outer
+        return layer is not None
 
     def write(self, variable: object, value: Json) -> None:
         """Take a validated value."""
@@ -53,7 +72,7 @@ BEFORE_WRITE: Final[dict[str, Callable[[Any], None]]] = {}
 def layer_for(variable: object) -> Layer | None:
     """Give the layer that takes a write of this Variable, None where it goes to the live value."""
     layer = LAYER.get()
-    while layer is not None and layer.members is not None and id(variable) not in layer.members:
+    while layer is not None and not layer.takes(variable):
         layer = layer.outer
     return layer
 
@@ -75,9 +94,40 @@ class layered:  # noqa: N801  # read as a word: `with layered(layer):`
         self._token = LAYER.set(self._layer)
 
     def __exit__(self, *_: object) -> None:
-        if self._token is not None:
-            with suppress(ValueError):  # left in another context than it was entered in: nothing to restore there
-                LAYER.reset(self._token)
+        if self._token is None:
+            return
+        if LAYER.get() is not self._layer:  # left in another context, or before a block inside it
+            self._layer.left_early = self._layer.is_around(LAYER.get())
+            return
+        _restore(self._token)
+        below = around = LAYER.get()
+        while around is not None and around.left_early:
+            around = around.outer
+        if around is not below:
+            LAYER.set(around)
+
+
+def _restore(token: Token[Layer | None]) -> None:
+    """Set back what was there before; in another context than that of the token nothing is."""
+    try:
+        LAYER.reset(token)
+    except ValueError:
+        return
+
+
+class beneath:  # noqa: N801  # likewise
+    """Look below a layer for a block: reads see what is there without it."""
+
+    __slots__ = ("_layer", "_token")
+
+    def __init__(self, layer: Layer) -> None:
+        self._layer = layer
+
+    def __enter__(self) -> None:
+        self._token = LAYER.set(self._layer.outer)
+
+    def __exit__(self, *_: object) -> None:
+        LAYER.reset(self._token)
 
 
 def discarding_writes() -> layered:

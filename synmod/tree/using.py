@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from synmod.data.validate import is_valid
+from synmod.errors import ArgumentError, DataError, GraphError
+from synmod.leaves.frozen import frozen
 from synmod.leaves.paths import KeyPath
 from synmod.tree.faults import raise_faults
 from synmod.tree.gather import gather, misfit_fault, unknown_fault
 from synmod.tree.layout import ABSENT, Layout
 from synmod.tree.leaf_table import LeafTable, leaf_table
+from synmod.tree.mapped_reads import MappedReads
+from synmod.tree.membership import Membership
 from synmod.tree.overlay import MISSING, Layer, layered
 from synmod.tree.record import record
 from synmod.tree.state import State
@@ -19,6 +24,7 @@ from synmod.tree.variable_state import VariableState, snapshot
 if TYPE_CHECKING:
     from synmod.leaves.frozen import Json
     from synmod.tree.layout import StateLike
+    from synmod.tree.mapped_reads import ReadMap
 
 
 class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
@@ -30,16 +36,20 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
 
     Args:
         node: A program.
-        state: A State or its JSON, of all or some Variables; alias paths are accepted.
+        state: A State or its JSON, of all or some Variables; alias paths are accepted. None gives no values: writes
+            stay in the block all the same.
+        map: `map(path, variable, value)` gives what reads of a Variable see, once for each Variable, when it is first
+            read; written values are read as they are. Inside it, reads see what is below the overlay.
 
     Returns:
         (on entry) The overlay: `overlay.state` holds the given values with the writes applied, `overlay.changes` what
-        was written; both also after the block.
+        was written; both also after the block. With `map`, every Variable has a given value.
 
     Raises:
         StateError: (on entry) A path is unknown, or leads to no Variable.
-        StateSchemaError: (on entry) Values miss their schemas.
-        ArgumentError: (on entry) `node` holds no graph, or `state` is none.
+        StateSchemaError: (on entry) Values miss their schemas. (on a read) What `map` gave does.
+        ArgumentError: (on entry) `node` holds no graph, `state` is none, or `map` cannot be called.
+        GraphError: (on entry) It is entered already: each block needs one of its own.
 
     Example:
         >>> from synmod.tree import Param
@@ -49,47 +59,70 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
         'candidate'
         >>> program["a"].value
         'x'
+        >>> with using(program, map=lambda path, variable, value: value * 3):
+        ...     program["a"].value
+        'xxx'
 
     Source: Sonnet's custom getters, Keras' stateless scope; differs: one for all, concurrent, validated.
     """
 
-    __slots__ = ("_block", "_layer", "_node", "_state", "_table")
+    __slots__ = ("_block", "_layer", "_map", "_members", "_node", "_state")
 
-    _layer: Layer
-    _table: LeafTable
-    _block: AbstractContextManager[None]
-
-    def __init__(self, node: Any, state: StateLike) -> None:
+    def __init__(self, node: Any, state: StateLike = None, *, map: ReadMap | None = None) -> None:  # noqa: A002
+        if map is not None and not callable(map):
+            raise ArgumentError(f"using: map must be a function of path, variable and value, not {map!r:.200}.")
         self._node = node
         self._state = state
+        self._map = map
+        self._layer: Layer | None = None
+        self._members: Membership
+        self._block: layered | None = None
 
     def __enter__(self) -> Self:
-        self._table = table = leaf_table(self._node)
-        values = _values(self._node, table, self._state)
-        self._layer = Layer(table.members, values)
-        self._block = layered(self._layer)
-        self._block.__enter__()
+        if self._block is not None:
+            raise GraphError("This overlay is entered already: make a using(...) for each block.")
+        table = leaf_table(self._node)
+        values = {} if self._state is None else _values(self._node, table, self._state)
+        layer = Layer(table.members, values)
+        self._members = members = Membership(self._node, table, layer)
+        layer.joined = members.has_joined
+        if self._map is not None:
+            layer.reader = MappedReads(self._map, members, layer)
+        self._block = block = layered(layer)
+        self._layer = layer
+        block.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._block.__exit__(kind, error, trace)
+        block, self._block = self._block, None
+        if block is not None:
+            block.__exit__(kind, error, trace)
 
     @property
     def state(self) -> State:
         """The values given, with the writes applied, in definition order."""
-        return self._snapshot(dict(self._layer.values))
+        layer = self._entered()
+        if layer.reader is None:
+            return self._snapshot(dict(layer.values))
+        return self._snapshot({id(each): layer.reader(each) for each in self._members.variables().values()})
 
     @property
     def changes(self) -> State:
         """Only what was written in the block, in definition order."""
-        values = self._layer.values
-        return self._snapshot({key: values[key] for key in list(self._layer.written)})
+        layer = self._entered()
+        return self._snapshot({key: layer.values[key] for key in list(layer.written)})
+
+    def _entered(self) -> Layer:
+        if self._layer is None:
+            raise GraphError("This overlay was never entered: with sm.using(program, state) as overlay: ...")
+        return self._layer
 
     def _snapshot(self, values: dict[int, Json]) -> State:
+        """Name the values by the paths of their Variables."""
         leaves: dict[KeyPath, VariableState] = {}
-        for path, variable in self._table.variables.items():
+        for path, variable in self._members.variables().items():
             value = values.get(id(variable), MISSING)
             if value is not MISSING:
                 leaves[path] = snapshot(type(variable), value, variable._schema, variable._about)
@@ -100,17 +133,45 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
 
 
 def _values(node: Any, table: LeafTable, state: StateLike) -> dict[int, Json]:
-    """Find the value of each Variable that a State names. Hot: a State of canonical paths costs a lookup a leaf."""
-    values: dict[int, Json] = {}
+    """Find the value of each Variable that a State names; where something does not fit at once, look closely."""
     if isinstance(state, State):
-        variables = table.variables
-        for path, leaf in state.items():
-            variable = variables.get(path)
-            if variable is None or variable._schema is not leaf.schema:
-                return _checked_values(node, table, state)
-            values[id(variable)] = leaf.value
-        return values
-    return _checked_values(node, table, state)
+        values = _values_of_state(table, state)
+    else:
+        values = _values_of_json(table, state) if isinstance(state, Mapping) else None
+    return _checked_values(node, table, state) if values is None else values
+
+
+def _values_of_state(table: LeafTable, state: State) -> dict[int, Json] | None:
+    """Take over the leaves of a State of canonical paths, at a lookup each. Hot."""
+    values: dict[int, Json] = {}
+    variables = table.variables
+    for path, leaf in state._leaves.items():
+        variable = variables.get(path)
+        if variable is None or variable._schema is not leaf.schema:
+            return None
+        values[id(variable)] = leaf.value
+    return values
+
+
+def _values_of_json(table: LeafTable, json: Mapping[Any, Any]) -> dict[int, Json] | None:
+    """Check values by canonical path text."""
+    values: dict[int, Json] = {}
+    indices, variables = table.texts, table.by_index
+    if "" in indices:  # a bare Variable: what is given may be its value
+        return None
+    for text, given in json.items():
+        index = indices.get(text)
+        if index is None:
+            return None
+        variable = variables[index]
+        try:
+            value = frozen(given)
+        except DataError:
+            return None
+        if not is_valid(variable._schema, value):
+            return None
+        values[id(variable)] = value
+    return values
 
 
 def _checked_values(node: Any, table: LeafTable, state: StateLike) -> dict[int, Json]:

@@ -110,6 +110,10 @@ class Variable:
             value = layer.values.get(id(self), MISSING)
             if value is not MISSING:
                 return value
+            if layer.reader is not None:
+                value = layer.reader(self)
+                if value is not MISSING:
+                    return value
             layer = layer.outer
         return self._value
 

@@ -2,13 +2,14 @@
 
 import sys
 
-from tests.benchmarks import calls, data, files, generators, imports, waits, walks
+from tests.benchmarks import calls, data, files, generators, imports, overlays, waits, walks
 from tests.benchmarks.measure import table
 
 PARTS = {
     "calls": calls,
     "waits": waits,
     "walks": walks,
+    "overlays": overlays,
     "data": data,
     "files": files,
     "imports": imports,
