@@ -26,11 +26,12 @@ class LeafTable:
         variables: By canonical path, in definition order.
         indices: The identity number of each, by canonical path.
         by_index: The Variables by that number.
+        rows: By canonical path, the identity of each Variable and itself.
         members: Their identities.
         edits: The structural edit that it was made at; None where no count tells whether it still holds.
     """
 
-    __slots__ = ("_texts", "by_index", "edits", "indices", "members", "variables")
+    __slots__ = ("_texts", "by_index", "edits", "indices", "members", "rows", "variables")
 
     def __init__(self, visits: Iterable[Visit], edits: int | None) -> None:
         self.edits = edits
@@ -42,6 +43,7 @@ class LeafTable:
                 path = visit.path
                 self.variables[path] = self.by_index[visit.index] = visit.value
                 self.indices[path] = visit.index
+        self.rows = {path: (id(variable), variable) for path, variable in self.variables.items()}
         self.members = frozenset(map(id, self.variables.values()))
         self._texts: dict[str, int] | None = None
 
