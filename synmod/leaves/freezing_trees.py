@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from math import isfinite
 from typing import Any, Final
 
@@ -21,9 +21,15 @@ def freeze_tree(plain: Any) -> Any:
     return freeze(plain) if quick is None else quick
 
 
-def frozen_tree(plain: dict[Any, Any] | list[Any], room: int) -> FrozenDict | FrozenList | None:
+def freeze_own_tree(plain: Any) -> Any:
+    """Freeze a tree that nobody else will use, and use it up: what is frozen takes the place of what was plain."""
+    quick = frozen_tree(plain, MAX_DEPTH, own=True) if type(plain) in _CONTAINERS else None
+    return freeze(plain) if quick is None else quick
+
+
+def frozen_tree(plain: dict[Any, Any] | list[Any], room: int, *, own: bool = False) -> FrozenDict | FrozenList | None:
     """Freeze an ordinary tree, nested at most `room` deep; None for any other, which `freeze` judges and explains."""
-    return _quick_list(plain, room) if isinstance(plain, list) else _quick_dict(plain, room)
+    return _quick_list(plain, room, own) if isinstance(plain, list) else _quick_dict(plain, room, own)
 
 
 def holds_containers(values: Iterable[Any]) -> bool | None:
@@ -52,28 +58,39 @@ def holds_containers(values: Iterable[Any]) -> bool | None:
     return found
 
 
-def _quick_list(plain: list[Any], room: int) -> FrozenList | None:
+def _quick_list(plain: list[Any], room: int, own: bool) -> FrozenList | None:
     has_parts = holds_containers(plain)
     if has_parts is None or not room:
         return None
-    return frozen_list(plain) if not has_parts else _with_parts(list(plain), enumerate(plain), room, frozen_list)
+    if has_parts:
+        copy = plain if own else list(plain)
+        if not _freeze_parts(copy, enumerate(plain), room, own):
+            return None
+        plain = copy
+    return frozen_list(plain)
 
 
-def _quick_dict(plain: dict[Any, Any], room: int) -> FrozenDict | None:
+def _quick_dict(plain: dict[Any, Any], room: int, own: bool) -> FrozenDict | None:
     has_parts = holds_containers(plain.values())
     if has_parts is None or not room or not (set(map(type, plain)) <= _STR and "".join(plain).isascii()):
         return None
-    return frozen_dict(plain) if not has_parts else _with_parts(dict(plain), plain.items(), room, frozen_dict)
+    if has_parts:
+        copy = plain if own else dict(plain)
+        if not _freeze_parts(copy, plain.items(), room, own):
+            return None
+        plain = copy
+    return frozen_dict(plain)
 
 
-def _with_parts(copy: Any, entries: Iterable[tuple[Any, Any]], room: int, close: Callable[[Any], Any]) -> Any:
-    """Freeze the containers in a container, then itself."""
+def _freeze_parts(copy: Any, entries: Iterable[tuple[Any, Any]], room: int, own: bool) -> bool:
+    """Put the frozen form of each container among the entries into the copy; False where one is out of the ordinary."""
     for key, value in entries:
         if type(value) in _CONTAINERS:
-            copy[key] = part = frozen_tree(value, room - 1)
+            copy[key] = part = frozen_tree(value, room - 1, own=own)
             if part is None:
-                return None
-    return close(copy)
+                copy[key] = value
+                return False
+    return True
 
 
 def _is_text(text: str) -> bool:

@@ -16,7 +16,9 @@ class FileLimits:
     Attributes:
         max_bytes: Size of the file.
         max_depth: Nesting of the whole document; `[]` is 1.
-        max_values: Number of JSON values, containers included and keys not.
+        max_values: Number of JSON values, containers included and keys not. A text on one line with hardly anything
+            but small containers is refused before it reaches the default, once it would take more memory than 64 MiB
+            and ten times its size; a higher `max_values` raises that too. What `save` writes is never so dense.
 
     Raises:
         ArgumentError: A limit that is no positive int.

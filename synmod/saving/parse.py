@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from synmod.saving.deep import parse_deep
 from synmod.saving.faults import malformed, shown
+from synmod.saving.footprint import footprint, room, values_for
 from synmod.saving.scan import measure
 
 if TYPE_CHECKING:
     from synmod.leaves.frozen import Json
     from synmod.saving.limits import FileLimits
+    from synmod.saving.scan import Measures
 
 __all__ = ["parse_document"]
 
@@ -33,8 +35,9 @@ def parse_document(data: bytes, limits: FileLimits) -> tuple[Json, int, int]:
         The document, how deep it nests, and how many JSON values it has.
 
     Raises:
-        FormatError: It is no JSON text, or beyond a limit, or one that another parser would read otherwise: a BOM, a
-            duplicate key, NaN or infinity, a number that overflows, an int over 1,000 digits, a lone surrogate.
+        FormatError: It is no JSON text, or beyond a limit, or one that would take too much memory, or one that another
+            parser would read otherwise: a BOM, a duplicate key, NaN or infinity, a number that overflows, an int over
+            1,000 digits, a lone surrogate.
     """
     if len(data) > limits.max_bytes:
         raise malformed((), f"over {limits.max_bytes:,} bytes: that is max_bytes; limits=FileLimits(...) raises it.")
@@ -55,7 +58,15 @@ def parse_document(data: bytes, limits: FileLimits) -> tuple[Json, int, int]:
             f"nested {measures.depth:,} deep, and max_depth is {limits.max_depth:,}: "
             "limits=FileLimits(max_depth=...) raises it.",
         )
-    return _parse(data, deep=measures.depth > _SHALLOW), measures.depth, measures.values
+    needed, allowed = footprint(measures, len(data)), room(limits, len(data))
+    if needed > allowed:
+        raise malformed(
+            (),
+            f"{measures.objects:,} objects and {measures.arrays:,} arrays would take some {needed >> 20:,} MiB in "
+            f"memory, and a file of this size may take {allowed >> 20:,} MiB: "
+            f"limits=FileLimits(max_values={values_for(needed, len(data))}) makes room.",
+        )
+    return _parse(data, measures), measures.depth, measures.values
 
 
 def encoded(text: str) -> bytes:
@@ -70,23 +81,41 @@ def encoded(text: str) -> bytes:
         raise malformed((), f"a lone surrogate at character {error.start}: this is no Unicode text.") from None
 
 
-def _parse(data: bytes, *, deep: bool) -> Json:
+def _parse(data: bytes, measures: Measures) -> Json:
     """Decode and parse what has been measured."""
     long_number = _LONG_NUMBER in data.translate(_DIGITS)
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise malformed((), f"not UTF-8 at byte {error.start}.") from None
-    hooks: dict[str, Any] = {
-        "object_pairs_hook": _unique,
+    numbers: dict[str, Any] = {
         "parse_constant": _no_constant,
         "parse_float": _finite,
         "parse_int": _short if long_number else None,
     }
     try:
-        return parse_deep(text, **hooks) if deep else json.loads(text, **hooks)
+        if measures.depth > _SHALLOW:
+            return parse_deep(text, object_pairs_hook=_unique, **numbers)
+        kept = _KeyCount()
+        parsed = json.loads(text, object_hook=kept.count, **numbers)
+        return parsed if kept.keys == measures.keys else json.loads(text, object_pairs_hook=_unique, **numbers)
     except json.JSONDecodeError as error:
         raise malformed((), f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from None
+
+
+class _KeyCount:
+    """Counts the keys of the objects that were made: fewer than the text has, and a key stands twice somewhere.
+
+    Cheaper than `_unique`, which makes a tuple of every entry before there is an object.
+    """
+
+    def __init__(self) -> None:
+        self.keys = 0
+
+    def count(self, made: dict[str, Any]) -> dict[str, Any]:
+        """Count the keys of an object, and hand it on."""
+        self.keys += len(made)
+        return made
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -10,6 +10,9 @@ import pytest
 
 import synmod as sm
 from synmod.saving import dumps, load, loads
+from synmod.saving.footprint import footprint
+from synmod.saving.layout import layout
+from synmod.saving.scan import measure
 from tests.saving.hostile import minimal, places, sealed, sections_of
 from tests.saving.programs import Answer, Explain, Keep
 
@@ -165,7 +168,9 @@ HEAVY = {
     "same key": '{"header":{' + ",".join(['"a":0'] * (SIZE // 8)) + "}}",
     "wide text": '{"header": "' + "\U0001f600" * (SIZE // 4) + '"}',
     "slashes": sealed(minimal(state={"a/" * (SIZE // 2): 1})),
-    "objects": "[" + '{"":{}},' * (SIZE // 16) + "1]",
+    "objects": '{"header":[' + '{"":{}},' * (SIZE // 16) + "1]}",
+    "few objects": '{"header":[' + '{"":{}},' * (SIZE // 24) + "1]}",
+    "listed objects": "[" + '{"":{}},' * (SIZE // 16) + "1]",
     "spaces": " " * SIZE,
 }
 
@@ -196,6 +201,27 @@ def test_s7_a_graph_whose_paths_would_outgrow_the_file():
         with pytest.raises(sm.LoadError):
             loads(text)
         assert time.process_time() - start < 3
+
+
+@pytest.mark.parametrize("value", [{"": {}}, {}, [], [1], {"a": 1}, [[]], {"": [[{}]]}, [[[[]]]]])
+def test_s7_what_saves_is_light_enough_to_load(value):
+    """Only texts without line feeds can be too dense: each line of ours grants more memory than it takes."""
+    values = [value] * 50_000
+    for state in ({"v": values}, {f"{number:05}": value for number, value in enumerate(values)}):
+        text = layout({"state": state}).text
+        measures = measure(text.encode(), 10**7)
+        million = 1_000_000 / measures.values
+        assert footprint(measures, len(text)) * million < 64 * 2**20 + 10 * len(text) * million
+
+
+def test_s7_a_dense_text_loads_for_who_means_it():
+    """A text of tiny containers only is refused, until `max_values` makes room."""
+    text = sealed(minimal(state={"x": [{"": {}}] * 400_000})).replace(" ", "")
+    with pytest.raises(sm.FormatError, match=r"limits=FileLimits\(max_values=(\d+)\)") as caught:
+        loads(text)
+    limits = sm.FileLimits(max_values=int(str(caught.value).split("max_values=")[1].split(")")[0]))
+    with pytest.raises(sm.LoadError, match="paths of the state"):
+        loads(text, limits=limits)
 
 
 MEMORY = """

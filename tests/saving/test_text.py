@@ -47,7 +47,7 @@ def test_texts_measures_and_parsers_agree(value):
     assert (text.depth, text.values) == (depth(value), count(value))
     one_line = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     assert compact(value) == compact_plain(value, 1) == compact(frozen(value)) == one_line
-    assert measure(text.text.encode(), 10**9) == (depth(value), count(value), True)
+    assert measure(text.text.encode(), 10**9)[:3] == (depth(value), count(value), True)
     for data in (text.text.encode(), one_line.encode()):
         parsed, deep, number = parse_document(data, EVERYTHING)
         assert repr(parsed) == repr(value)
