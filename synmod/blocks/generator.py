@@ -194,6 +194,7 @@ class Generator(Module, Generic[M]):
             ConfigError: There is no model, neither here nor by default.
             CallError: The inputs are a list, tuple or dict of data models.
             DataError: A conversation among the inputs holds a system turn.
+            ConfigError: The inputs hold an image, sound or a file, and there is no `prompt` function.
             SchemaError: A validator of the output's class refuses the reply.
             ModelError: The model call failed.
         """
@@ -226,6 +227,7 @@ class Generator(Module, Generic[M]):
             CallError: The inputs are a list, tuple or dict of data models.
             ArgumentError: The inputs are no data model.
             DataError: A conversation among the inputs holds a system turn.
+            ConfigError: The inputs hold an image, sound or a file, and there is no `prompt` function.
 
         Example:
             >>> import synmod as sm

@@ -12,6 +12,7 @@ __all__ = ["complete", "ending", "may_pass", "say_more", "shortened", "unsent", 
 E = TypeVar("E", bound=ModelError)
 
 MOST_BYTES: Final = 2_000
+LEAST_BYTES: Final = 500
 
 
 def complete(error: ModelError, call: ModelCall) -> None:
@@ -19,18 +20,22 @@ def complete(error: ModelError, call: ModelCall) -> None:
 
     An adapter knows only what went wrong. What it said is kept aside, so that an error raised twice reads well twice.
     """
-    said = vars(error).setdefault("_said", str(error)) + vars(error).pop("_more", "")
+    said, more = vars(error).setdefault("_said", str(error)), vars(error).pop("_more", "")
     error.model = call.model.model
     error.attempts = call.requests
     error.elapsed_s = call.elapsed_s
     error.path = call.path
     error.phase = call.phase
-    error.provider_message = shortened(call.model.scrub(error.provider_message))
+    scrub = call.model.scrub
+    error.provider_message = shortened(scrub(error.provider_message))
+    error.request_id = error.request_id and scrub(error.request_id)
     if isinstance(error, BadReplyError):
-        error.text = call.model.scrub(error.text)
-        error.errors = tuple((pointer, call.model.scrub(fault)) for pointer, fault in error.errors)
+        error.text = scrub(error.text)
+        error.errors = tuple((pointer, scrub(fault)) for pointer, fault in error.errors)
     module = "" if call.frame is None else f"module: {call.path or call.frame.name}   "
-    error.args = (f"{error.model}: {call.model.scrub(said)}\n  {module}requests sent: {call.requests}",)
+    before, after = f"{error.model}: ", f"{more}\n  {module}requests sent: {call.requests}"
+    room = MOST_BYTES - len(f"{before}{after}".encode(errors="replace"))
+    error.args = (f"{before}{shortened(scrub(said), max(room, LEAST_BYTES))}{after}",)
 
 
 def say_more(error: ModelError, text: str) -> None:
@@ -44,7 +49,7 @@ def unsent(error: E) -> E:
     return error
 
 
-def was_sent(error: ModelError) -> bool:
+def was_sent(error: BaseException) -> bool:
     """Tell whether a request had left when an error came."""
     return "_unsent" not in vars(error)
 
@@ -60,7 +65,7 @@ def may_pass(error: ModelError) -> bool:
     return error.transient and was_sent(error) and "_ends" not in vars(error)
 
 
-def shortened(text: str) -> str:
-    """Cut a text to what may stand in an error."""
+def shortened(text: str, most: int = MOST_BYTES) -> str:
+    """Cut a text to what may stand in an error; scrub it first, or half a secret may stay at the end."""
     raw = text.encode(errors="replace")
-    return text if len(raw) <= MOST_BYTES else raw[:MOST_BYTES].decode(errors="ignore")
+    return text if len(raw) <= most else raw[:most].decode(errors="ignore")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NoReturn
 
-from synmod.errors import DataError
+from synmod.errors import ConfigError, DataError
 from synmod.leaves.frozen import FrozenDict, frozen
 from synmod.leaves.frozen_types import fill, is_array, is_object
 from synmod.leaves.suggest import did_you_mean
@@ -13,6 +13,8 @@ from synmod.leaves.suggest import did_you_mean
 __all__ = ["Message", "message", "turns"]
 
 ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
+
+_MEDIA: Final = frozenset({"image_url", "input_audio", "file"})
 
 _FORM: Final = '{"role": "user", "content": "..."}'
 
@@ -53,6 +55,7 @@ def turns(messages: Any) -> tuple[Message, ...]:
 
     Raises:
         DataError: Something in it is no turn. Names its index, what was got and what was wanted.
+        ConfigError: A turn holds an image, sound or a file, which no model is sent yet.
 
     Example:
         >>> turns("Hi")
@@ -61,7 +64,8 @@ def turns(messages: Any) -> tuple[Message, ...]:
     Source: OpenAI's chat completions.
     """
     if isinstance(messages, str):
-        return (message("user", messages),)
+        plain = messages.isascii()  # what is not may hold half a character, which the check of a turn finds
+        return (message("user", messages) if plain else _turn({"role": "user", "content": messages}, 0),)
     items: Iterable[Any] = messages
     if is_object(messages) or hasattr(messages, "__synmod_json__"):
         items = _unwrapped(messages)
@@ -77,6 +81,8 @@ def turns(messages: Any) -> tuple[Message, ...]:
 
 def _unwrapped(messages: Any) -> list[Any]:
     """Open a data model or its JSON: `ChatMessages` holds turns, a `ChatMessage` is one."""
+    if is_object(messages) and "role" in messages:
+        return [messages]
     json = frozen(messages)
     inner = json.get("messages") if is_object(json) and "role" not in json else None
     return inner if is_array(inner) else [json]
@@ -92,7 +98,7 @@ def _turn(item: Any, index: int) -> Message:
         _refuse(index, f"got {type(item).__name__}", f"a turn such as {_FORM}")
     role = json.get("role")
     if not isinstance(role, str) or role not in ROLES:
-        _refuse(index, f"got role {role!r:.100}", f"one of {', '.join(sorted(ROLES))}.{did_you_mean(role, ROLES)}")
+        _refuse(index, f"got role {role!r:.100}", f"one of {', '.join(sorted(ROLES))}", did_you_mean(role, ROLES))
     turn = Message.__new__(Message)
     fill(turn, {"role": role, "content": None} | {key: value for key, value in json.items() if value is not None})
     _check_content(turn, index)
@@ -113,8 +119,13 @@ def _check_content(turn: Message, index: int) -> None:
     for place, part in enumerate(content):
         if not is_object(part) or part.get("type") != "text" or not isinstance(part.get("text"), str):
             kind = part.get("type") if is_object(part) else type(part).__name__
+            if kind in _MEDIA:
+                raise ConfigError(
+                    f"messages[{index}]: content[{place}] is of kind {kind!r}: images, sound and files cannot be sent"
+                    " to a model yet; describe them in text."
+                )
             _refuse(index, f"got content[{place}] of kind {kind!r:.100}", 'parts {"type": "text", "text": ...} only')
 
 
-def _refuse(index: int, got: str, wanted: str) -> NoReturn:
-    raise DataError(f"messages[{index}]: {got}, wanted {wanted}" + ("" if wanted.endswith("?") else "."))
+def _refuse(index: int, got: str, wanted: str, hint: str = "") -> NoReturn:
+    raise DataError(f"messages[{index}]: {got}, wanted {wanted}.{hint}")

@@ -24,6 +24,8 @@ __all__ = ["Fault", "Read", "read_reply"]
 MOST_ERRORS: Final = 5
 
 _REASONING: Final = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
+_REASONED: Final = re.compile(r"</(?:think|thinking|reasoning)>")
+_REASONS: Final = re.compile(r"<(?:think|thinking|reasoning)>")
 _FENCE: Final = re.compile(r"```[ \t]*+[\w+-]*+[ \t]*+\r?\n(.*)```", re.DOTALL)
 _DECODER: Final = text_json.JSONDecoder()
 
@@ -98,12 +100,19 @@ def _judged(json: Json, schema: Schema) -> Read:
 
 def _bare(text: str) -> str:
     """Take off white space, byte order mark, a reasoning block in front, and a code fence around the rest."""
-    text = text.strip().removeprefix("\ufeff").strip()
-    reasoning = _REASONING.match(text)
-    if reasoning is not None:
-        text = text[reasoning.end() :].strip()
+    text = _without_reasoning(text.strip().removeprefix("\ufeff").strip())
     fence = _FENCE.fullmatch(text) if text.endswith("```") else None
     return text if fence is None else fence[1].strip()
+
+
+def _without_reasoning(text: str) -> str:
+    """Take off a reasoning block in front; where the prompt opened it, as some chat templates do, it only closes."""
+    reasoning = _REASONING.match(text)
+    if reasoning is None:
+        closing = _REASONED.search(text)
+        if closing is not None and _REASONS.search(text, 0, closing.start()) is None:
+            reasoning = closing
+    return text if reasoning is None else text[reasoning.end() :].strip()
 
 
 def _values_inside(text: str, kinds: frozenset[str]) -> Iterator[Json]:

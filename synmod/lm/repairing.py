@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from synmod.data.schema import Schema
 from synmod.errors import BadReplyError
 from synmod.lm.call import Below, ModelCall
 from synmod.lm.messages import Message, message
@@ -20,10 +21,13 @@ REFUSED: Final = frozenset({"content_filter", "refusal", "refused"})
 
 _NOT_MENDED: Final = frozenset({"length", "refused"})
 
+_IN_JSON: Final = "with one JSON value that satisfies the schema"
+
 _SAYS: Final = {
     "not_json": "the reply is no JSON",
     "schema": "the reply does not satisfy the schema",
     "empty": "the reply is empty",
+    "tool": "the reply calls a tool",
     "refused": "the model, or the content filter of the provider, refused to answer",
     "length": "the reply was cut off; give it more room with max_tokens=...",
 }
@@ -45,13 +49,15 @@ async def readable(below: Below, call: ModelCall, request: LMRequest) -> LMReply
         if fault.reason in _NOT_MENDED or not repairs or call.requests >= call.model.attempts:
             raise _bad_reply(call, reply, fault)
         repairs -= 1
-        asked = replace(asked, messages=(*asked.messages, *_repair_turns(reply.text, fault)))
+        asked = replace(asked, messages=(*asked.messages, *_repair_turns(reply.text, fault, request.schema)))
 
 
 def _read(reply: LMReply, request: LMRequest) -> tuple[object, Fault | None]:
     """Read what the request wanted: a value of its schema, or text."""
     if reply.finish_reason in REFUSED:
         return None, Fault("refused", ())
+    if reply.tool_calls:
+        return None, Fault("tool", (("", "a tool was called, and none is there to be called"),))
     if request.schema is None:
         return None, None
     read = read_reply(reply.text, request.schema)
@@ -91,12 +97,12 @@ def _bad_reply(call: ModelCall, reply: LMReply, fault: Fault) -> BadReplyError:
     )
 
 
-def _repair_turns(text: str, fault: Fault) -> list[Message]:
+def _repair_turns(text: str, fault: Fault, schema: Schema | None) -> list[Message]:
     """Hand back the bad text, and say what is wrong with it."""
     lines = "\n".join(f"- {pointer or '(root)'}: {said}" for pointer, said in fault.errors)
     asks = (
         f"{REPAIR_OPENING}\nYour reply is not valid:\n{lines}\n"
-        "Reply again with one JSON value that satisfies the schema, and nothing else.\n</repair>"
+        f"Reply again {'in text' if schema is None else _IN_JSON}, and nothing else.\n</repair>"
     )
     # Some providers refuse a turn without content, so an empty reply is not quoted.
     return [message("assistant", text), message("user", asks)] if text.strip() else [message("user", asks)]

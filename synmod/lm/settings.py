@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias, cast
 
-from synmod.errors import ConfigError
+from synmod.errors import ConfigError, DataError
 from synmod.leaves.frozen import FrozenDict, Json, frozen
 from synmod.leaves.suggest import did_you_mean
 
@@ -17,6 +17,8 @@ STRUCTURED: Final = ("schema", "json", "prompt")
 """How a schema may be asked for: native schema, JSON mode, text only."""
 
 _FORM: Final = re.compile(r"[^\s/]+(/[^\s/]+)+")
+_ADDRESS: Final = re.compile(r"[^\s?#\x00-\x20\x7f]+")
+_HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token of RFC 9110
 
 
 class Secret(Protocol):
@@ -85,7 +87,7 @@ def checked_settings(
         api_key=_checked_key(model, api_key),
         api_base=_checked_base(model, api_base),
         headers=_checked_headers(model, headers or {}),
-        extra_body=frozen(dict(extra_body or {})),
+        extra_body=_checked_body(model, extra_body or {}),
         attempts=_checked_count(model, "attempts", attempts, 1),
         timeout_s=check_seconds(model, "timeout_s", timeout_s),
         attempt_timeout_s=check_seconds(model, "attempt_timeout_s", attempt_timeout_s),
@@ -160,7 +162,8 @@ def _checked_base(model: str, base: object) -> str | None:
         try:
             parts = urlsplit(base)
             plain = parts.username is None and parts.password is None and not parts.query and not parts.fragment
-            if parts.scheme in ("http", "https") and parts.hostname and plain and parts.port != 0:
+            whole = _ADDRESS.fullmatch(base)  # an empty query is one, and white space would be cut or escaped
+            if parts.scheme in ("http", "https") and parts.hostname and plain and whole and parts.port != 0:
                 return base
         except ValueError:
             pass
@@ -168,6 +171,16 @@ def _checked_base(model: str, base: object) -> str | None:
         f"{model}: api_base must be an http or https address without user, query or fragment,"
         " such as 'http://localhost:8000/v1'."
     )
+
+
+def _checked_body(model: str, body: object) -> Mapping[str, Json]:
+    """Further fields of a request are a JSON object."""
+    if not isinstance(body, Mapping):
+        raise ConfigError(f"{model}: extra_body: got {type(body).__name__}, wanted a mapping of names to JSON.")
+    try:
+        return frozen(dict(cast("Mapping[Any, Any]", body)))
+    except DataError as error:
+        raise DataError(f"{model}: extra_body: {error}") from None
 
 
 def _is_text(value: object) -> bool:
@@ -180,9 +193,18 @@ def _checked_headers(model: str, headers: object) -> Mapping[str, str]:
         raise ConfigError(f"{model}: headers: got {type(headers).__name__}, wanted a mapping of names to texts.")
     given: dict[Any, Any] = dict(cast("Mapping[Any, Any]", headers))
     for name, value in given.items():
-        if not isinstance(name, str) or not isinstance(value, str) or any(sign in name + value for sign in "\r\n\0"):
-            raise ConfigError(f"{model}: headers: {name!r:.100} must be a name with a text on one line.")
+        named = isinstance(name, str) and _HEADER.fullmatch(name)
+        if not named or not isinstance(value, str) or not _stands_in_a_header(value):
+            raise ConfigError(
+                f"{model}: headers: {name!r:.100} must be a name, in letters, digits and hyphens, with a text on one"
+                " line, in ASCII."
+            )
     return given
+
+
+def _stands_in_a_header(value: str) -> bool:
+    """Whether a text can be sent as the value of a header."""
+    return value.isascii() and not any(sign in value for sign in "\r\n\0")
 
 
 def _checked_price(model: str, price: object) -> tuple[float, float] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synmod.errors import ConfigError, ModelError
+from synmod.errors import ConfigError
 from synmod.lm.call import Below, ModelCall
 from synmod.lm.failing import was_sent
 from synmod.lm.prices import Price
@@ -29,8 +29,8 @@ async def within_budget(below: Below, call: ModelCall, request: LMRequest) -> LM
     with await _reserved(call, request, cost_is_limited) as reservation:
         try:
             reply = await below(call, request)
-        except ModelError as error:
-            if was_sent(error):
+        except BaseException as error:
+            if isinstance(error, Exception) and was_sent(error):  # a cancellation gives everything back
                 reservation.settle(Usage())  # a call was made, though it gave nothing
             raise
         used = _priced(reply.usage, await call.model.price.find())

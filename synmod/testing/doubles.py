@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 from synmod.data.text import dump_json
+from synmod.errors import ConfigError
 from synmod.leaves import aio
 from synmod.lm.model import LanguageModel
 from synmod.lm.records import LMReply, LMRequest
@@ -76,6 +77,9 @@ def reply_of(item: Any, request: LMRequest) -> LMReply:
         return item
     if isinstance(item, BaseException):
         raise item
+    first = item[0] if isinstance(item, list) and item else cast("object", item)
+    if type(first).__name__ == "ToolCall":
+        raise ConfigError("ToolCall: a double cannot call tools yet; let it reply with text, JSON or a data model.")
     text = item if isinstance(item, str) else dump_json(item)
     usage = Usage(
         prompt_tokens=estimate_tokens(request.messages),

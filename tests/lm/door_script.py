@@ -124,6 +124,16 @@ async def answers_to(questions):
     return dict(zip(questions, await asyncio.gather(*questions.values()), strict=True))
 
 
+async def many_keys():
+    """Refuse sixty keys at once, each with its own key in the text."""
+    keys = iter(range(100_000, 200_000))
+    with Loopback([failure(401, "bad key {authorization}")]) as server:
+        lm = LanguageModel("openai/m", api_base=server.base, api_key=lambda: f"rotating-key-{next(keys)}", attempts=1)
+        got = await asyncio.gather(*[lm("x") for _ in range(60)], return_exceptions=True)
+        return {"result": told(got[0]), "seen": [], "count": len(server.seen),
+                "leaked": sum("rotating-key-1" in f"{one} {one.provider_message}" for one in got)}  # fmt: skip
+
+
 async def statuses():
     """Every status of the table of failures."""
     found = {}
@@ -166,6 +176,11 @@ async def statuses():
     found["context-413"] = ask([failure(413, "prompt is too long")])
     found["echo"] = ask([failure(401, f"bad key {GIVEN} and {SECRET}openai and token-of-header")],
                               headers={"X-Token": "token-of-header"})  # fmt: skip
+    for before in range(1_480, 1_500, 4):
+        found[f"cut-{before}"] = ask([failure(400, "y" * before + GIVEN)])
+        found[f"cut-{before + 500}"] = ask([failure(400, "y" * (before + 500) + GIVEN)])
+    found["filter-code"] = ask([failure(400, "no", code="content_filter")])
+    found["rotating-echo"] = many_keys()
     found["long"] = ask([failure(400, "x" * 10_000)])
     found["no-v1"] = ask([failure(404, "not found")], path="")
     return await answers_to(found)

@@ -100,6 +100,7 @@ class Loopback:
                 handler.close_connection = True
                 return
         payload = answer.raw if answer.raw is not None else json.dumps(answer.body).encode()
+        payload = payload.replace(b"{authorization}", handler.headers.get("authorization", "").encode())
         handler.send_response(answer.status)
         handler.send_header("content-type", "application/json")
         for name, value in answer.headers.items():

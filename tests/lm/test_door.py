@@ -97,6 +97,24 @@ def test_no_frame_of_a_traceback_holds_a_key(told):
     assert not any(got["result"].get("leaks") for group in ("statuses", "bodies") for got in told[group].values())
 
 
+def test_no_part_of_a_secret_stays_where_a_text_is_cut(told):
+    """What a provider echoes is scrubbed before it is cut to its length."""
+    cut = [got["result"] for name, got in told["statuses"].items() if name.startswith("cut-")]
+    assert len(cut) == 10
+    assert not any("ysk" in one["text"] + one["provider_message"] for one in cut)
+
+
+def test_rotating_keys_are_scrubbed_however_many_are_in_flight(told):
+    """Sixty requests at once, each with another key that the server echoes."""
+    assert (told["statuses"]["rotating-echo"]["count"], told["statuses"]["rotating-echo"]["leaked"]) == (60, 0)
+
+
+def test_a_content_filter_is_a_refusal(told):
+    """A prompt that the filter stops is no bad request."""
+    got = told["statuses"]["filter-code"]["result"]
+    assert (got["class"], got["reason"]) == ("BadReplyError", "refused")
+
+
 def test_tokens_are_counted_where_a_tokenizer_is_known(told):
     """The tokenizer that litellm carries, without a network; else the estimate."""
     assert 6 <= told["closing"]["tokens"] <= 20

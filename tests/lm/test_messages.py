@@ -5,7 +5,7 @@ import json
 import pytest
 
 from synmod.data.messages import ChatMessage, ChatMessages
-from synmod.errors import DataError
+from synmod.errors import ConfigError, DataError
 from synmod.lm.messages import message, turns
 
 
@@ -62,10 +62,9 @@ def test_turns_are_frozen_copies():
         (["a"], r"messages\[0\].*str"),
         ([{"role": "user", "content": 3}], r"messages\[0\].*int"),
         ([{"role": "user", "content": b"x"}], r"messages\[0\]"),
-        (
-            [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}],
-            r"messages\[0\].*image_url",
-        ),
+        ([{"role": "user", "content": [{"type": "sketch"}]}], r"messages\[0\].*sketch"),
+        ({"role": "user", "content": float("nan")}, r"messages\[0\]"),
+        ("half a character: \ud800", r"messages\[0\].*surrogate"),
         ([{"role": ["user"], "content": "a"}], r"messages\[0\]"),
         ([], "empty"),
         (3, "int"),
@@ -77,6 +76,13 @@ def test_what_is_no_turn_is_refused_with_its_index(given, says):
     """A fault is a DataError that names the index, what was got and what was wanted."""
     with pytest.raises(DataError, match=says):
         turns(given)
+
+
+@pytest.mark.parametrize("kind", ["image_url", "input_audio", "file"])
+def test_media_are_refused_in_words(kind):
+    """No model is sent images, sound or files yet: a ConfigError says so, and names the index."""
+    with pytest.raises(ConfigError, match=rf"messages\[0\].*{kind}.*yet"):
+        turns([{"role": "user", "content": [{"type": kind, kind: {"url": "x"}}]}])
 
 
 def test_parts_of_text_are_turns():

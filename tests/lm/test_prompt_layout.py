@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import synmod as sm
 from synmod.data.messages import ChatMessages
 from synmod.data.schema import trusted_schema
 from synmod.errors import ArgumentError, ConfigError, DataError
@@ -253,6 +254,26 @@ def test_rendering_a_small_prompt_is_cheap():
     layout, inputs = Layout(ANSWER), frozen({"query": "Hi", "language": None})
     once = min(timeit.repeat(lambda: layout.render("Be brief.", NONE, inputs, QUERY), number=200, repeat=5)) / 200
     assert once < 50e-6
+
+
+PICTURE = trusted_schema(sm.Image.get_schema())
+
+
+@pytest.mark.parametrize("schema", [PICTURE, {"properties": {"seen": {"items": PICTURE}}}])
+def test_images_are_refused_in_words(schema):
+    """No model is sent media yet: a ConfigError names the place, and a prompt function may do as it likes."""
+    seen = frozen(sm.Image.from_bytes(b"x", "image/png"))
+    inputs = seen if schema is PICTURE else {"seen": [seen]}
+    with pytest.raises(ConfigError, match="inputs.*mask"):
+        rendered(inputs=inputs, schema=trusted_schema(schema))
+    layout = Layout(None, prompt=lambda slots: "I see.")
+    assert rendered(layout, inputs=inputs, schema=trusted_schema(schema))[0]["content"] == "I see."
+
+
+def test_an_image_that_is_not_there_is_no_fault():
+    """What counts is the value."""
+    optional = {"properties": {"seen": {"anyOf": [PICTURE, {"type": "null"}]}}}
+    assert "null" in rendered(inputs={"seen": None}, schema=trusted_schema(optional))[-1]["content"]
 
 
 def test_examples_of_text_replies_show_the_text():

@@ -80,6 +80,18 @@ async def test_a_refusal_is_an_error_without_schema_too():
         await ScriptedLM([LMReply("no", finish_reason="content_filter")])("?")
 
 
+@pytest.mark.parametrize("schema", [None, {"type": "object"}])
+async def test_a_tool_that_nobody_offered_is_a_bad_reply(schema):
+    """A call of a tool is never dropped in silence: it gets the repair turn, then the error."""
+    called = LMReply("", tool_calls=({"id": "1"},))
+    lm = ScriptedLM([called, called])
+    with pytest.raises(BadReplyError) as caught:
+        await lm("?", schema)
+    assert caught.value.reason == "tool"
+    assert len(lm.requests) == 2
+    assert ("schema" in lm.requests[1].messages[-1]["content"]) == (schema is not None)
+
+
 async def test_a_cut_text_is_a_text():
     """Without a schema a reply that was cut off is given, and says so."""
     reply = await ScriptedLM([LMReply("half a", finish_reason="length")])("?")

@@ -127,6 +127,19 @@ async def test_provider_messages_are_cut():
     assert len(caught.value.provider_message.encode()) <= 2000
 
 
+@pytest.mark.parametrize("before", range(1_900, 2_010, 5))
+async def test_no_part_of_a_secret_stays_where_a_text_is_cut(before):
+    """Texts are scrubbed before they are cut, and the whole message keeps to 2 kB."""
+    said = "y" * before + "sk-very-secret-key"
+    lm = ScriptedLM([UnavailableError(said, provider_message=said)], attempts=1, api_key="sk-very-secret-key")
+    heard = Listener()
+    with sm.hooks(heard), pytest.raises(UnavailableError) as caught:
+        await lm("?")
+    assert "ysk" not in f"{caught.value} {caught.value.provider_message} {heard.ends[0]!r}"
+    assert len(str(caught.value).encode()) <= 2_000
+    assert "requests sent: 1" in str(caught.value)
+
+
 async def test_no_listener_no_record(monkeypatch):
     """Without a listener no event is made."""
     import synmod.lm.reporting as reporting

@@ -115,6 +115,18 @@ async def test_a_cancelled_request_gives_back():
         assert (budget.used.calls, budget.used.tokens) == (0, 0)
 
 
+@pytest.mark.parametrize("ends", [ValueError("a fault of the adapter"), sm.DeadlineExceeded("the time is over")])
+async def test_a_request_that_left_is_spent_however_it_failed(ends):
+    """What the counters count as a call, the budget does; else failing calls would be without end."""
+    lm = FunctionLM(lambda request: ends)
+    with sm.budget(calls=1) as budget:
+        with pytest.raises(type(ends)):
+            await lm("?")
+        assert budget.used.calls == lm.cumulated_calls == 1
+        with pytest.raises(BudgetExceeded):
+            await lm("?")
+
+
 async def test_embedded_models_are_free():
     """An embedded model costs 0, also under a cost budget."""
     with sm.budget(cost_usd=0) as budget:

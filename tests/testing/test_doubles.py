@@ -46,6 +46,13 @@ async def test_each_kind_of_item(item, text):
     assert (await FunctionLM(lambda request: item)("?")).text == text
 
 
+@pytest.mark.parametrize("item", [sm.ToolCall("1", "add", {}), [sm.ToolCall("1", "add", {})]])
+async def test_a_tool_call_is_refused_in_words(item):
+    """A double that shall call a tool does not say its JSON instead."""
+    with pytest.raises(ConfigError, match="ToolCall"):
+        await ScriptedLM([item])("?")
+
+
 async def test_exceptions_are_raised():
     """An exception among the replies is raised as itself."""
     error = ValueError("boom")

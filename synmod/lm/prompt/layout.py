@@ -11,6 +11,7 @@ from synmod.lm.prompt.conversation import MESSAGES, holds_conversation, messages
 from synmod.lm.prompt.escape import value_text
 from synmod.lm.prompt.fields import input_fields
 from synmod.lm.prompt.order import Ordering, ordering
+from synmod.lm.prompt.pictures import may_hold_media, refuse_media
 from synmod.lm.prompt.slots import (
     Slots,
     examples_slot,
@@ -40,6 +41,7 @@ class _Fixed(NamedTuple):
     order: Ordering
     conversation: bool
     alone: bool  # the inputs are a conversation and nothing besides
+    media: bool  # the inputs may hold images, sound or files
     kept_alive: tuple[object, ...]  # the key holds their ids
 
 
@@ -107,6 +109,7 @@ class Layout:
         Raises:
             DataError: The inputs are a conversation with a system turn, and `system_from_inputs` is False.
             DataError: The prompt function gave something else than messages.
+            ConfigError: An input is an image, sound or a file, and there is no prompt function to lay it out.
         """
         key = (instructions, id(examples), id(input_schema))
         fixed = self._kept.get(key) or self._keep(key, self._fix(instructions, examples, input_schema))
@@ -114,6 +117,8 @@ class Layout:
         if self._prompt is not None:
             json = {"instructions": instructions, "output_schema": self._schema, "examples": examples, "inputs": inputs}
             return self._by_function(fixed, {**json, "input_fields": fixed.fields})
+        if fixed.media:
+            refuse_media(inputs, "inputs")
         user = fixed.user[0]
         if len(fixed.user) > 1:
             values = _beside_messages(inputs) if fixed.conversation else inputs
@@ -152,7 +157,10 @@ class Layout:
         }
         alone = conversation and len(fields_of(resolved(input_schema, input_schema))) == 1
         system, user = self._turns(texts, alone)
-        return _Fixed(system, user, fields, texts, order, conversation, alone, (examples, input_schema))
+        media = may_hold_media(input_schema)
+        if media and self._prompt is None:
+            refuse_media([example["inputs"] for example in examples], "examples")
+        return _Fixed(system, user, fields, texts, order, conversation, alone, media, (examples, input_schema))
 
     def _turns(self, texts: Mapping[str, str], alone: bool) -> tuple[str, tuple[str, ...]]:
         """The system turn, and the pieces of the user turn between which the inputs stand."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 from synmod.errors import ModelError, UnavailableError
 from synmod.leaves import aio
 from synmod.leaves.frozen import thaw
-from synmod.lm.keys import find_key, missing_key
+from synmod.lm.keys import find_key, known_secrets, missing_key, scrubbed
 from synmod.lm.messages import Message
 from synmod.lm.providers.client import Exchange, client_for, exchanging, leave_loop
 from synmod.lm.providers.door import open_door, quiet
@@ -26,6 +26,7 @@ __all__ = ["LiteLLMAdapter"]
 CONNECT_S: Final = 10.0
 _LONGEST_S: Final = 3_600.0  # the layers above end a request earlier
 _NO_KEY: Final = "none"
+_MOST_KEYS: Final = 256  # a rotating key may be another for each request in flight
 _TOKENIZED: Final = frozenset({"azure", "openai"})
 
 
@@ -45,7 +46,7 @@ class LiteLLMAdapter:
     def __init__(self, settings: Settings, *, native: bool = False) -> None:
         self._settings = settings
         self._route = route_for(settings, native=native)
-        self.handed_out: deque[str] = deque(maxlen=8)  # keys of the last requests, to be kept out of texts
+        self.handed_out: deque[str] = deque(maxlen=_MOST_KEYS)  # keys of the last requests, kept out of texts
 
     def check(self, request: LMRequest) -> None:  # noqa: ARG002  # what is wrong here is wrong for every request
         """Refuse at once what cannot work here.
@@ -92,7 +93,7 @@ class LiteLLMAdapter:
     async def _exchanged(self, litellm: Any, request: LMRequest) -> LMReply | ModelError:
         """Send one request with its key; a failure is given back, not raised."""
         key = await find_key(self._settings)
-        if key is not None:
+        if key is not None and key not in self.handed_out:
             self.handed_out.append(key)
         arguments = await self._arguments(litellm, request, key)
         exchange = Exchange(key or _NO_KEY, self._settings.headers, to_base=self._route.base is not None)
@@ -100,9 +101,14 @@ class LiteLLMAdapter:
             with exchanging(exchange), quiet():
                 response = await litellm.acompletion(**arguments)
         except Exception as error:  # noqa: BLE001  # a provider's door: what it raises becomes ours
-            failure = as_model_error(error, exchange.heard)
+            failure = as_model_error(error, exchange.heard, lambda text: self._scrubbed(text, key))
             return explained(failure, litellm, self._route, asked_for_schema="response_format" in arguments)
         return reply_from(response, request, exchange.heard)
+
+    def _scrubbed(self, text: str, key: str | None) -> str:
+        """Take the key of this request, and every other secret, out of what a provider said."""
+        keys = self.handed_out if key is None else (*self.handed_out, key)
+        return scrubbed(text, known_secrets(self._settings, keys))
 
     async def _arguments(self, litellm: Any, request: LMRequest, key: str | None) -> dict[str, Any]:
         """Everything that litellm is called with."""

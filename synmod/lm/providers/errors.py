@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from math import isfinite
@@ -80,6 +80,8 @@ _NO_QUOTA: Final = ("insufficient_quota", "billing_hard_limit", "billing_not_act
 _QUOTA_TEXT: Final = (
     "exceeded your current quota"  # of an empty account; some say so of a full minute, and when to retry
 )
+_FILTERED: Final = ("content_filter", "content_policy_violation", "content management policy")
+_MOST_TOLD: Final = 1_500  # bytes of what the provider said, so that our own hints have room behind it
 _NO_ANSWER: Final = frozenset({"ReadTimeout", "WriteTimeout", "ServerTimeoutError", "SocketTimeoutError"})
 _BROKEN: Final = frozenset({"TransportError", "ClientError", "ConnectionError", "APIConnectionError"})
 
@@ -113,9 +115,9 @@ class _Finding(NamedTuple):
     status: int | None
 
 
-def as_model_error(error: Exception, heard: Heard) -> ModelError:
-    """Make our error of what litellm raised; nothing of the original is kept but its text."""
-    said = shortened(_said(error))
+def as_model_error(error: Exception, heard: Heard, scrub: Callable[[str], str]) -> ModelError:
+    """Make our error of what litellm raised; nothing of the original is kept but its text, without secrets."""
+    said = shortened(scrub(_said(error)))
     codes = f"{getattr(error, 'code', '')} {getattr(error, 'type', '')}"
     kind, status = _finding(error, f"{said} {codes} {heard.body}".casefold(), heard)
     headers = heard.headers or _headers(error)
@@ -124,7 +126,8 @@ def as_model_error(error: Exception, heard: Heard) -> ModelError:
         "request_id": headers.get("x-request-id") or headers.get("request-id"),
         "provider_message": said,
     }
-    message = said if status is None else f"the provider answered {status}: {said}"
+    told = shortened(said, _MOST_TOLD)
+    message = told if status is None else f"the provider answered {status}: {told}"
     if isinstance(kind, str):
         what = "the provider refused to answer" if kind == REFUSED else "the reply cannot be read"
         return BadReplyError(f"{what}: {message}", reason=kind, **about)
@@ -156,10 +159,12 @@ def _finding(error: Exception, low: str, heard: Heard) -> _Finding:
     return _Finding(_by_status(status) if kind == STATUS or heard.status else kind, status)
 
 
-def _by_text(status: int, low: str) -> type[ModelError] | None:
-    """What only the words of the provider tell: a prompt that is too long, an account that is empty."""
+def _by_text(status: int, low: str) -> Kind | None:
+    """What only the words of the provider tell: a prompt too long or not allowed, an account that is empty."""
     if status in (400, 413) and any(words in low for words in _TOO_LONG):
         return ContextWindowError
+    if status in (400, 403) and any(words in low for words in _FILTERED):
+        return REFUSED
     empty = any(words in low for words in _NO_QUOTA) or (_QUOTA_TEXT in low and "retry" not in low)
     return AuthError if status == 429 and empty else None
 
