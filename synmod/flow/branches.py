@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from synmod.leaves import aio
+from synmod.leaves.notes import add_note, notes_of
 
 
 class Branches:
@@ -96,9 +97,9 @@ class Branches:
         elif aio.is_cancellation(first):
             self.first = error
         else:
-            where = "; ".join(getattr(error, "__notes__", ()))
-            first.add_note(
-                f"another branch failed too: {type(error).__name__}: {error}{f' ({where})' if where else ''}"
+            where = "; ".join(notes_of(error))
+            add_note(
+                first, f"another branch failed too: {type(error).__name__}: {error}{f' ({where})' if where else ''}"
             )
 
 

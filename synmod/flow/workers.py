@@ -6,14 +6,17 @@ end them.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context
-from typing import Any
+from typing import Any, Final
 
 from synmod.leaves import aio
+from synmod.leaves.notes import add_note
 
 _NO_MORE = object()
+_LOG: Final = logging.getLogger("synmod.progress")
 
 
 class Workers:
@@ -63,8 +66,17 @@ class Workers:
 
     def announce(self, total: int | None) -> None:
         """Tell the progress object that work begins."""
-        if self._progress is not None:
-            self._progress.begin("map_concurrently", total)
+        self._tell("begin", "map_concurrently", total)
+
+    def _tell(self, what: str, *words: Any, **numbers: float) -> None:
+        """Tell the progress object; one that raises is told no more, and breaks nothing."""
+        if self._progress is None:
+            return
+        try:
+            getattr(self._progress, what)(*words, **numbers)
+        except Exception as error:  # noqa: BLE001  # who watches the work never ends it
+            _LOG.error("progress %s.%s failed: dropped", type(self._progress).__qualname__, what, exc_info=error)
+            self._progress = None
 
     async def run(self) -> None:
         """Work until the stream ends or something fails; what failed is kept in `failure`, not raised."""
@@ -102,8 +114,7 @@ class Workers:
         self.over = True
         self._results.clear()
         self._finished.clear()
-        if self._progress is not None:
-            self._progress.end(outcome)
+        self._tell("end", outcome)
 
     def _may_start(self) -> bool:
         """Tell whether another worker would have something to do."""
@@ -142,8 +153,7 @@ class Workers:
             self._results[index] = await self._result(index, item)
             if not self._ordered:
                 self._finished.append(index)
-            if self._progress is not None:
-                self._progress.advance(1, failed=self._failures)
+            self._tell("advance", 1, failed=self._failures)
         except BaseException as error:
             self._fail(error, index)
             raise
@@ -218,6 +228,6 @@ class Workers:
         if aio.is_cancellation(error):
             self._group.cancel()
         else:
-            error.add_note(f"item {index} of map_concurrently")
+            add_note(error, f"item {index} of map_concurrently")
         self.failure = error
         self.news.wake_all()

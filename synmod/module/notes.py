@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from synmod.leaves.aio import is_cancellation
+from synmod.leaves.notes import add_note, attributes_of
 from synmod.module.nests import each_leaf, is_datum, title_of
 from synmod.scope.limits import note_waiting
 
@@ -27,22 +28,10 @@ def note_failure(error: BaseException, frame: CallFrame, module: Module, inputs:
     """
     if is_cancellation(error):
         note_waiting(frame)
-    elif isinstance(error, Exception) and _MARK not in _attributes_of(error):
+    elif isinstance(error, Exception) and _MARK not in attributes_of(error):
         note = f"in {frame.path or frame.name!r} ({type(module).__name__}), call {frame.id}"
         if not module._record.ready:
             titles = [title_of(leaf) for leaf in each_leaf(inputs) if is_datum(leaf)]
             note += f", while building on {', '.join(titles) or 'no inputs'}"
         add_note(error, note)
-        _attributes_of(error)[_MARK] = True
-
-
-def add_note(error: BaseException, note: str) -> None:
-    """Add a note to an exception, also to one that refuses attributes; one with notes of its own kind is left alone."""
-    notes = _attributes_of(error).setdefault("__notes__", [])
-    if isinstance(notes, list):
-        cast("list[str]", notes).append(note)
-
-
-def _attributes_of(error: BaseException) -> dict[str, Any]:
-    """The attributes of an exception, whatever its class makes of reading and writing them."""
-    return object.__getattribute__(error, "__dict__")
+        attributes_of(error)[_MARK] = True

@@ -96,7 +96,7 @@ def read_call(cls: type, function: Callable[..., Any], owner: type) -> CallSigna
         raise ConfigError(f"class {cls.__name__}: call takes `training` by position only; modules give it by keyword.")
     hints = resolved_annotations(function, owner)
     accepts_none = bool(getattr(cls, "accepts_none", False))
-    ours = getattr(function, "__module__", "").startswith(_OURS)
+    ours = (getattr(function, "__module__", None) or "").startswith(_OURS)  # None for what `exec` made
     read = {p.name: _read(p, hints, accepts_none, ours and p is parameters[0]) for p in parameters}
     before = parameters[: parameters.index(training)] if training is not None else parameters
     positional = tuple(read[p.name] for p in before if p.kind in POSITIONAL)

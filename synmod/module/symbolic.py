@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.errors import SymbolicValueError
 from synmod.flow.steps import record_call
+from synmod.leaves.notes import add_note, notes_of
 from synmod.module.building import ensure_built
 from synmod.module.checks import check_inputs
 from synmod.module.frames import SymbolicFrame
 from synmod.module.inputs import convert_arguments, no_call
 from synmod.module.nests import symbols_of
-from synmod.module.notes import add_note, note_failure
+from synmod.module.notes import note_failure
 from synmod.module.outputs import declared_outputs, symbolic_outputs
 from synmod.scope.frame import current_call
 from synmod.tree import discarding_writes
@@ -98,7 +99,7 @@ async def trace(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
             if inspect.isawaitable(outputs):
                 outputs = await outputs
     except SymbolicValueError as error:
-        if _REMEDIES not in getattr(error, "__notes__", ()):
+        if _REMEDIES not in notes_of(error):
             add_note(error, _REMEDIES)
         raise
     return symbolic_outputs(module, outputs)

@@ -1,6 +1,7 @@
 """Branches: several calls at once, the first failure for all."""
 
 import asyncio
+import dataclasses
 
 import pytest
 
@@ -100,3 +101,21 @@ async def test_system_exit_is_never_swallowed():
     with pytest.raises(SystemExit) as caught:
         await asyncio.to_thread(main)
     assert caught.value.code == 3
+
+
+async def test_failures_that_refuse_attributes_are_noted_too():
+    """Frozen exceptions, or ones with notes of their own kind, break nothing."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Frozen(Exception):
+        x: int
+
+    class Odd(Exception):
+        __notes__ = 3
+
+    async def fail(error):
+        raise error
+
+    with pytest.raises(Frozen) as caught:
+        await together(lambda: fail(Frozen(1)), lambda: fail(Frozen(2)), lambda: fail(Odd("odd")))
+    assert [note.split(":")[0] for note in caught.value.__notes__] == ["another branch failed too"] * 2

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import dataclasses
 import gc
 import itertools
 import tracemalloc
@@ -463,6 +464,41 @@ async def test_progress_is_told_of_every_item():
     with pytest.raises(LookupError):
         await collect(map_concurrently(work, (x for x in [1]), progress=failing))
     assert failing.told == [("begin", None), "failed"]
+
+
+@pytest.mark.parametrize("broken", ["begin", "advance", "end"])
+async def test_a_progress_object_that_raises_is_dropped_with_a_line(broken, caplog):
+    """Who watches the work never ends it, and is not asked again."""
+    told = []
+
+    class Broken:
+        def __getattr__(self, what):
+            def tell(*_, **__):
+                told.append(what)
+                if what == broken:
+                    raise OSError("no screen")
+
+            return tell
+
+    assert await collect(map_concurrently(double, range(5), progress=Broken())) == [0, 2, 4, 6, 8]
+    assert told.count(broken) == 1
+    assert told[-1] == broken
+    assert [record.name for record in caplog.records] == ["synmod.progress"]
+
+
+async def test_errors_that_refuse_attributes_are_raised_as_themselves():
+    """A frozen exception gets its index as a note like any other."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Frozen(Exception):
+        x: int
+
+    async def work(x):
+        raise Frozen(x)
+
+    with pytest.raises(Frozen) as caught:
+        await collect(map_concurrently(work, range(3), concurrency=1))
+    assert caught.value.__notes__ == ["item 0 of map_concurrently"]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ from typing import Any, NoReturn, Protocol, Self
 from .asyncio_group import AsyncioGroup
 from .kind import is_cancellation, running_trio
 
+_CONTEXT: Any = vars(BaseException)["__context__"]
+
 AsyncFunction = Callable[..., Awaitable[object]]
 
 
@@ -95,5 +97,5 @@ def reraise(error: BaseException) -> NoReturn:
     try:
         raise error
     finally:
-        error.__context__ = context
+        _CONTEXT.__set__(error, context)  # an exception may refuse attributes
         del error, context  # else the traceback's frame and the exception hold each other
