@@ -107,4 +107,5 @@ class Faults:
             return "no item"
         declared = [name for schema in schemas if is_object(schema) for name in schema.get("properties", ())]
         missing = [name for name in declared if name not in json]
-        return f"no key {step!r:.100}.{did_you_mean(step, missing[:_SUGGESTED_AMONG])}"
+        guess = did_you_mean(step, missing[:_SUGGESTED_AMONG])
+        return f"no key {step!r:.100}{guess and f'.{guess}'}"

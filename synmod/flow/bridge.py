@@ -199,10 +199,10 @@ async def _called(main: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 def _refuse_inside(main: Any) -> NoReturn:
     """Show the line to write inside a running loop."""
     _close_coroutine(main)
-    name = getattr(main, "__qualname__", None) or getattr(main, "name", None) or "main"
-    line = f"await {name}(...)" if not inspect.iscoroutine(main) else f"await {main.__qualname__}(...)"
+    name = getattr(main, "__name__", None) or getattr(main, "name", None) or "main"
     raise RunError(
-        f"sm.run was called inside a running event loop, where it would wait for itself: write `{line}` instead."
+        "sm.run was called inside a running event loop, where it would wait for itself: "
+        f"write `await {name}(...)` instead."
     )
 
 

@@ -11,6 +11,7 @@ from synmod.module.inputs import data_among
 from synmod.module.nests import fresh
 from synmod.module.signatures import POSITIONAL
 from synmod.module.where import where
+from synmod.module.wrong_leaf import wrong_leaf
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
@@ -50,14 +51,19 @@ def symbols_for(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     """The arguments of a module's own `build`: a symbol in the place of each value.
 
     Raises:
+        CallError: What was given by keyword for a required parameter is no data.
         BuildError: A required parameter is left open; names it.
     """
     signature = module._record.declaration.build
-    matched = inputs_by_parameter(signature, args, data_among(kwargs))
+    data = data_among(kwargs)
+    matched = inputs_by_parameter(signature, args, data)
     open_ones = [
         name for name, p in signature.parameters.items()
         if name not in matched and p.default is p.empty and p.kind is not inspect.Parameter.VAR_KEYWORD
     ]  # fmt: skip
+    for name in open_ones:
+        if name in kwargs and name not in data:
+            raise wrong_leaf(module, f"argument {name!r}", name, kwargs[name])
     if open_ones:
         raise BuildError(
             f"{where(module)}: build{signature} is left without {', '.join(map(repr, open_ones))}. It receives a "

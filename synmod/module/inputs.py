@@ -91,8 +91,17 @@ def check_signature(module: Module, call: CallSignature, args: tuple[Any, ...], 
         call.signature.bind(*args, **kwargs, **({"training": False} if call.has_training else {}))
     except TypeError as error:
         unknown = [name for name in kwargs if call.keyword(name) is None]
+        fault = f"unknown argument {unknown[0]!r}" if unknown else str(error)
         hint = did_you_mean(unknown[0], list(call.named)) if unknown else ""
-        raise ArgumentError(f"{where(module)}: {error}. The signature is call{call.signature}.{hint}") from None
+        raise ArgumentError(
+            f"{where(module)}: {fault}; got {_counted(args, kwargs)}. The signature is call{call.signature}.{hint}"
+        ) from None
+
+
+def _counted(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    """Say how many positional arguments a call got, and which by keyword."""
+    by_keyword = f" and by keyword {', '.join(map(repr, kwargs))}" if kwargs else ""
+    return f"{len(args)} positional argument{'' if len(args) == 1 else 's'}{by_keyword}"
 
 
 def _model_to_value(leaf: Any) -> Any:

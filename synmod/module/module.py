@@ -93,6 +93,7 @@ class Module(metaclass=ModuleMeta):
     else:
         __init__ = construct
         __call__ = call_module
+        __call__.__name__, __call__.__qualname__ = "module", "Module.__call__"  # what a forgotten await is told by
         build = empty_build
         compute_output_spec = default_output_spec
 

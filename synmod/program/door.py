@@ -155,5 +155,5 @@ def _shown(nest: Any) -> str:
 def _wanted(declared: Declared) -> str:
     """Write what an Input wants."""
     if declared.data_model is not None:
-        return f"a {declared.data_model.__name__}"
+        return f"{declared.data_model.__name__}(...)"
     return f"data with the fields ({', '.join(declared.schema.get('properties', {}))})"

@@ -135,7 +135,7 @@ ORDER = {
         ({"name": "x"}, [("", "the key 'age'", '{"name": "x"}'), ("/name", "at least 2 characters", '"x"')]),
         ({"age": -1, "name": 5}, [("/age", "a number of at least 0", "-1"), ("/name", "string", "5")]),
         ({"name": "xy", "age": "1"}, [("/age", "integer or null", '"1"')]),
-        ({"name": "xy", "age": 1, "nane": 1}, [("/nane", "no key 'nane'.", "1")]),
+        ({"name": "xy", "age": 1, "nane": 1}, [("/nane", "no key 'nane'", "1")]),
         (
             {"name": "xy", "age": 1, "tags": ["a", "c", "b", 1]},
             [

@@ -303,3 +303,10 @@ async def test_a_cancelled_or_closed_call_counts_as_cancelled(how):
         coroutine.close()
     assert (waits.counters.cancelled, waits.counters.invocations, waits.counters.failed) == (1, 0, 0)
     assert FRAME.get() is None
+
+
+async def test_a_class_that_text_made_is_called_like_any_other():
+    """`exec` in a bare namespace leaves methods without a module name."""
+    names = {"Module": Module}
+    exec("class Made(Module):\n    async def call(self, inputs):\n        return inputs\n", names)
+    assert (await names["Made"]()(Query(question="x"))).question == "x"

@@ -9,11 +9,15 @@ from synmod.errors import (
     CallError,
     ConfigError,
     DataError,
+    GraphError,
     NotBuiltError,
+    RunError,
     SchemaError,
     SynmodError,
 )
+from synmod.flow import run
 from synmod.module import Module
+from synmod.program import Input, Program
 from tests.module.models import Answer, Built, Echo, Notes, Query, Reply
 
 q = Query(question="x")
@@ -50,6 +54,43 @@ async def test_a_forgotten_await_names_await():
     with pytest.raises(DataError, match="await"):
         SymbolicDataModel(data_model=Query) + pending
     pending.close()
+
+
+async def test_a_forgotten_await_by_keyword_or_in_a_program_names_await():
+    """Where the build needs it, and where a program is composed."""
+    with pytest.raises(CallError, match="argument 'inputs' is a coroutine; await"):
+        await Built()(inputs=Echo()(q))
+    source = Input(data_model=Query)
+    pending = Echo()(source)
+    for outputs in (pending, [pending]):
+        with pytest.raises(GraphError, match="await"):
+            Program(inputs=source, outputs=outputs)
+    pending.close()
+
+
+async def test_what_build_needs_by_keyword_must_be_data():
+    """A text given by keyword is told what to write, as by position."""
+    assert "argument 'inputs' is a str; inputs are data models. Write sm.ChatMessage(" in await said(
+        Built()(inputs="x")
+    )
+
+
+async def test_a_call_that_was_never_awaited_is_told_by_a_public_name():
+    """Python's own warning speaks of `Module.__call__`, the refusal of a second loop of a line that can be written."""
+    pending = Echo()(q)
+    assert pending.__qualname__ == "Module.__call__"
+    with pytest.raises(RunError, match=re.escape("`await module(...)`")):
+        run(pending)
+    with pytest.raises(RunError, match=re.escape("`await echo(...)`")):
+        run(Echo(), q)
+
+
+async def test_arguments_that_do_not_fit_are_counted_and_named():
+    """What was got beside what is taken."""
+    assert "got 2 positional arguments. The signature is call(inputs" in await said(Reply()(q, q))
+    text = await said(TakesWide()(Wide(a="", b=1), moood="calm"))
+    assert "unknown argument 'moood'; got 1 positional argument and by keyword 'moood'" in text
+    assert "Did you mean 'mood'?" in text
 
 
 async def test_a_text_names_the_model_and_its_only_text_field():
