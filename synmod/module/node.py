@@ -155,8 +155,11 @@ def _put(module: Module, name: str | int, value: Any) -> None:
 
 def _set_key(module: Module, name: Any, value: Any) -> None:
     _put(module, name, value)
-    if module._record.sealed:
-        module._record.layout = layout_of(module)
+    record = module._record
+    if name in record.removed:
+        record.removed.remove(name)
+    if record.sealed:
+        record.layout = layout_of(module)
         note_edit(module)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from synmod.leaves.paths import path_str
+from synmod.leaves.paths import KeyPath, parse_path, path_str
 from synmod.module.record import ModuleRecord
 from synmod.scope.frame import CallFrame, current_call
 from synmod.tree.edits import EDITS
@@ -21,22 +21,39 @@ class PathTable(dict[int, str]):
     It keeps what stands below the root alive, since an id is taken again by what comes after.
     """
 
-    __slots__ = ("_below", "edits")
+    __slots__ = ("_below", "_steps", "edits")
 
     def __init__(self, edits: int) -> None:
         super().__init__()
         self.edits = edits
         """The structural edit that it was made at."""
         self._below: list[Any] = []
+        self._steps: dict[str, KeyPath] = {}  # of those whose text does not tell all
 
-    def note(self, located: Any, path: str) -> str:
+    def note(self, located: Any, path: str, steps: KeyPath) -> str:
         """Give something a path, unless it has one; the first is canonical."""
         key = id(located)
         if key not in self:
             self[key] = path
+            if any(type(step) is int for step in steps):
+                self._steps[path] = steps
             if path:  # not the root, which holds this table
                 self._below.append(located)
         return self[key]
+
+    def steps_of(self, path: str) -> KeyPath:
+        """Take the text of a path apart; the table knows which steps are ints."""
+        names: list[str] = []
+        while path and path not in self._steps:
+            path, _, last = path.rpartition("/")
+            names += parse_path(last)
+        return (*self._steps.get(path, ()), *reversed(names))
+
+
+def steps_of(frame: CallFrame, path: str) -> KeyPath:
+    """Take the text of a path below the entry module of a running call apart."""
+    table = frame.root.paths
+    return table.steps_of(path) if isinstance(table, PathTable) else parse_path(path)
 
 
 def paths_below(root: Module) -> PathTable:
@@ -47,23 +64,27 @@ def paths_below(root: Module) -> PathTable:
     if table is not None and table.edits == edits:
         return table
     table = PathTable(edits)
-    for located, path in _located(root, ""):
-        table.note(located, path)
+    for located, path, steps in _located(root, ""):
+        table.note(located, path, steps)
         if isinstance(located, ModuleRecord) and located.home is None:
             located.home = path
     record.paths = table
     return table
 
 
-def _located(root: Module, prefix: str) -> Iterator[tuple[Any, str]]:
-    """The record of each module, and each Variable, at and below `root`, with its path at the first visit."""
+def _located(root: Module, prefix: str) -> Iterator[tuple[Any, str, KeyPath]]:
+    """The record of each module, and each Variable, at and below `root`, with its path at the first visit.
+
+    The path comes as text, which begins with that of the root, and as steps below the root.
+    """
     for visit in walk(root):
         if not visit.first or visit.kind == "container":
             continue
         located = getattr(visit.value, "_record", None) if visit.kind == "node" else visit.value
         if located is not None:
-            below = path_str(visit.path)
-            yield located, f"{prefix}/{below}" if prefix and below else prefix or below
+            steps = visit.path
+            below = path_str(steps)
+            yield located, f"{prefix}/{below}" if prefix and below else prefix or below, steps
 
 
 def extend_paths(module: Module) -> None:
@@ -74,8 +95,9 @@ def extend_paths(module: Module) -> None:
         return
     own = table.get(id(module._record))
     prefix = frame.path if own is None else own
-    for located, path in _located(module, prefix):
-        known = path if own is None else table.note(located, path)
+    above = table.steps_of(prefix)
+    for located, path, steps in _located(module, prefix):
+        known = path if own is None else table.note(located, path, (*above, *steps))
         if isinstance(located, ModuleRecord) and (located.home is None or located is module._record):
             located.home = known
 
@@ -89,13 +111,13 @@ def current_path(module: Module) -> str:
     known = frame.root.paths.get(id(record))
     if known is not None:
         return known
-    running = _frame_of(record, frame)
+    running = frame_of(record, frame)
     if running is not None:
         return running.path
     return f"{frame.path}/{record.name}".lstrip("/")
 
 
-def _frame_of(record: ModuleRecord, frame: CallFrame | None) -> CallFrame | None:
+def frame_of(record: ModuleRecord, frame: CallFrame | None) -> CallFrame | None:
     """The innermost running call of a module."""
     while frame is not None and frame._owner is not record:
         frame = frame._parent

@@ -33,8 +33,8 @@ class Ambient:
     """What holds at one place: the sum of the blocks around it. Never changed after it is made."""
 
     __slots__ = (
-        "_change", "budgets", "deadline", "flag", "hooks", "muted", "parent", "phase", "reward_tracks", "scopes",
-        "usages",
+        "_change", "budgets", "captures", "deadline", "flag", "hooks", "muted", "parent", "phase", "reward_tracks",
+        "scopes", "usages",
     )  # fmt: skip
 
     def __init__(self, parent: Ambient | None, change: tuple[str, Any], flag: Flag) -> None:
@@ -50,6 +50,7 @@ class Ambient:
         self.usages: tuple[UsageMeter, ...] = below.usages
         self.reward_tracks: tuple[RewardTrack, ...] = below.reward_tracks
         self.scopes: tuple[tuple[Owner, CallFrame | None], ...] = below.scopes
+        self.captures: tuple[object, ...] = below.captures  # what they are, only the room above knows
         field, value = change
         setattr(self, field, _FOLDS[field](getattr(below, field), value))
 
@@ -60,7 +61,7 @@ class _Nothing:
     __slots__ = ()
     phase = None
     deadline = None
-    hooks = muted = budgets = usages = reward_tracks = scopes = ()
+    hooks = muted = budgets = usages = reward_tracks = scopes = captures = ()
 
 
 _NOTHING: Final = _Nothing()
@@ -94,6 +95,7 @@ _FOLDS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "usages": _appended,
     "reward_tracks": _appended,
     "scopes": _appended,
+    "captures": _appended,
 }
 
 AMBIENT: ContextVar[Ambient | None] = ContextVar("synmod_ambient", default=None)

@@ -8,6 +8,7 @@ know: modules, calls, flows, language models, files.
 
 from synmod.leaves.paths import KeyPath, path_str
 from synmod.tree import filters, initializers, views
+from synmod.tree.capture import capture
 from synmod.tree.clone import clone, deepcopy_node
 from synmod.tree.codec import CODEC
 from synmod.tree.defs import ContainerDef, NodeDef, NodeRef, StaticDef, VariableDef, VariableRef
@@ -82,6 +83,7 @@ __all__ = [
     "Variables",
     "Visit",
     "WithTag",
+    "capture",
     "clone",
     "deepcopy_node",
     "discarding_writes",

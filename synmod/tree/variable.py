@@ -19,7 +19,7 @@ from synmod.tree.overlay import BEFORE_WRITE, LAYER, MISSING, layer_for
 from synmod.tree.variable_state import VariableState, snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 class Variable:
@@ -202,9 +202,14 @@ class Variable:
         Source: Keras `Variable.assign`; differs: validated.
         """
         new = self._admit(json)
+        self._change(lambda old: new)  # noqa: ARG005  (whatever was there)
+
+    def _change(self, fn: Callable[[Json], Json], *, is_admitted: bool = True) -> None:
+        """Set what `fn` makes of the present value; nobody writes in between."""
         with self._lock:
             old = self.value
-            new = self._seen_by_class(old, new)
+            new = fn(old)
+            new = self._seen_by_class(old, new if is_admitted else self._admit(new))
             is_told, version = self._put(new)
         if is_told:
             notify_assign(self, self.name or "", old, new, version)
