@@ -101,7 +101,7 @@ def test_importing_loads_no_heavy_library():
 
 def test_what_comes_later_is_not_there():
     """No placeholder: an AttributeError, never silence."""
-    for name in ("stream", "EmbeddingModel", "Agent", "Tool", "capture", "evaluate", "skippable", "Trainer", "once"):
+    for name in ("stream", "EmbeddingModel", "Agent", "Tool", "evaluate", "skippable", "Trainer", "once"):
         assert not hasattr(sm, name)
-    for name in ("summary", "plot", "compile", "fit", "evaluate", "predict", "sow", "metrics"):
+    for name in ("summary", "plot", "compile", "fit", "evaluate", "predict", "metrics"):
         assert not hasattr(sm.Program, name)
