@@ -27,7 +27,7 @@ class Asking(NamedTuple):
         schema: What the reply must satisfy; None for plain text.
         output: Symbol of what is made of the reply.
         layout: How the prompt is laid out.
-        settings: Keyword arguments of the model call: sampling parameters, `sample`, `structured`.
+        settings: Keyword arguments of the model call beside the sampling parameters: `sample`, `structured`.
         return_inputs: Whether the inputs come first in the result.
         hidden: A field of the reply that is not in the output.
     """

@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 
 from synmod.blocks.asking import Asking
 from synmod.blocks.examples_schema import examples_schema
-from synmod.blocks.options import KEYWORDS, checked_params
+from synmod.blocks.options import KEYWORDS, checked_params, sampling_of
 from synmod.data.declare import schema_of
 from synmod.data.symbol import declaration, symbol
 from synmod.errors import CallError, SchemaError
@@ -64,7 +64,8 @@ class Generator(Module, Generic[M]):
         description: Label.
         trainable: Whether the Params may be trained.
         hooks: Listeners to this module.
-        **params: Sampling parameters, such as `temperature`; they win over the model's.
+        **params: Sampling parameters, such as `temperature`; they win over the model's. Attributes, too, that may be
+            set later.
 
     Schemas:
         inputs: any data model; a conversation (`ChatMessages`) becomes turns of its own
@@ -95,6 +96,25 @@ class Generator(Module, Generic[M]):
 
     language_model: LanguageModel | None = None
     """The model that is called; None for the default of the calling context."""
+
+    # Sampling parameters: what was given, or set later, is sent; None is not.
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    max_tokens: int | None = None
+    stop: str | Sequence[str] | None = None
+    seed: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    logit_bias: Mapping[str, float] | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    reasoning_effort: str | None = None
+    verbosity: str | None = None
+    parallel_tool_calls: bool | None = None
+    tool_choice: Json = None
+    modalities: Sequence[str] | None = None
+    service_tier: str | None = None
 
     if TYPE_CHECKING:
 
@@ -155,7 +175,8 @@ class Generator(Module, Generic[M]):
     ) -> None:
         super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
         kind = type(self).__name__
-        settings = checked_params(params, kind, self._keywords)
+        sampling = checked_params(params, kind, self._keywords)
+        settings: dict[str, Json] = {}
         if sample is not None:
             settings["sample"] = check_sample(sample)
         if structured is not None:
@@ -165,6 +186,7 @@ class Generator(Module, Generic[M]):
         output, asked = _output_of(data_model, schema, kind)
         layout = Layout(asked, template, prompt, system_from_inputs=system_from_inputs)
         self._asking = Asking(asked, output, layout, settings, return_inputs)
+        vars(self).update(sampling)
         self.instructions = self.add_variable(
             default_instructions(asked) if instructions is None else _dedented(instructions),
             schema={"type": "string"},
@@ -202,7 +224,7 @@ class Generator(Module, Generic[M]):
         if not isinstance(model, LanguageModel):
             model = resolve_model(model, self._where)
         asking = self._asking
-        reply = await model(self._prompt_for(inputs), asking.schema, **asking.settings)
+        reply = await model(self._prompt_for(inputs), asking.schema, **asking.settings, **sampling_of(self))
         try:
             outputs = asking.read(reply)
         except SchemaError as error:

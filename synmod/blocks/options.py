@@ -21,6 +21,8 @@ KEYWORDS: Final = (
 )  # fmt: skip
 """The keywords of `Generator` that are no sampling parameters."""
 
+_SAMPLING: Final = frozenset(SAMPLING)
+
 
 def checked_params(params: Mapping[str, Any], kind: str, keywords: Iterable[str]) -> dict[str, Json]:
     """Return the sampling parameters among what a block was given beyond its own keywords.
@@ -36,6 +38,11 @@ def checked_params(params: Mapping[str, Any], kind: str, keywords: Iterable[str]
                 f"It takes {', '.join(keywords)}, and the sampling parameters {', '.join(SAMPLING)}."
             )
     return dict(sampling_params(params, kind))
+
+
+def sampling_of(block: object) -> dict[str, Json]:
+    """Collect the sampling parameters that a block has as attributes now."""
+    return {name: value for name, value in vars(block).items() if name in _SAMPLING and value is not None}
 
 
 class GeneratorOptions(ModuleOptions, total=False):

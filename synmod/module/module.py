@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
 from synmod.errors import ConfigError
@@ -25,7 +25,8 @@ from synmod.module.typing import AsyncCallee, PlainCallee
 from synmod.scope.counters import CallCounters
 from synmod.scope.hooks import Hook, check_hook
 from synmod.scope.rewards import add_reward, rewards_of
-from synmod.tree import Param, Variable, views
+from synmod.tree import Param, Variable, set_attributes, views
+from synmod.tree.below import flattened
 
 if TYPE_CHECKING:
     from synmod.scope.scopes import NameScope
@@ -222,6 +223,46 @@ class Module(metaclass=ModuleMeta):
     def submodules(self) -> tuple[Module, ...]:
         """Every module below, each once, in definition order."""
         return views.submodules_of(self, Module)
+
+    def flatten(
+        self,
+        predicate: Any = None,
+        *,
+        recursive: bool = True,
+        with_path: bool = False,
+        key: Callable[[Any], Any] | None = None,
+        statics: bool = False,
+    ) -> Iterator[Any]:
+        """Go through the modules, other nodes and Variables below, lazily, in definition order.
+
+        Args:
+            predicate: A filter, or a function of the value; None takes everything.
+            recursive: Whether to go into the child nodes, which are yielded in any case.
+            with_path: Yield `(path, value)` once for every acyclic path, instead of each object once.
+            key: Sorts the attribute names of each node, stable.
+            statics: Yield statics too.
+
+        Raises:
+            ArgumentError: The predicate is no filter.
+
+        Example:
+            >>> import synmod as sm
+            >>> module = sm.Module()
+            >>> module.prompt = sm.Param("x")
+            >>> list(module.flatten(sm.Param, with_path=True))
+            [(('prompt',), Param('x'))]
+
+        Source: tf.Module `_flatten`; differs: lazy, any filter, statics when asked for.
+        """
+        return flattened(self, predicate, recursive=recursive, with_path=with_path, key=key, statics=statics)
+
+    def set_attributes(self, *filters: Any, raise_if_not_found: bool = True, **attrs: Any) -> None:
+        """Set plain attributes on every node here and below that matches and has them; see `sm.set_attributes`.
+
+        Raises:
+            GraphError: Nothing has the attribute, or it holds a node or Variable.
+        """
+        set_attributes(self, *filters, raise_if_not_found=raise_if_not_found, **attrs)
 
     # -- building -----------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from synmod.module.paths import note_edit
 from synmod.module.record import ModuleRecord
 from synmod.module.references import say_the_same, with_references
 from synmod.module.sealing import check_layout, layout_of, seal
+from synmod.module.undo import LABELS, Undo, undo_all
 from synmod.tree import NodeImpl, Static, Variable, register_impl
 
 
@@ -179,6 +180,16 @@ def _clear(module: Module) -> None:
         put_attribute(module, name, ABSENT)
 
 
+def _remember(module: Module, name: str) -> Callable[[], None]:
+    """Give what puts an attribute, or a label, back as it is now."""
+    if name not in LABELS and isinstance(getattr(type(module), name, None), property):
+        before = getattr(module, name)
+        return lambda: setattr(module, name, before)
+    undo = Undo()
+    undo.remember_attribute(module, name)
+    return lambda: undo_all([undo], ())
+
+
 def _map_refs(made: Blueprint, fn: Callable[[Any], Any]) -> Blueprint:
     given = made.arguments or {}
     arguments = {name: with_references(fn, value) for name, value in given.items()}
@@ -249,6 +260,7 @@ register_impl(
         sealed=lambda module: module._record.sealed,
         unseal=_unseal,
         reseal=_reseal,
+        remember=_remember,
         copied=_copied,
         unbuilt=lambda module: not module.built,
         is_module=True,

@@ -8,9 +8,12 @@ know: modules, calls, flows, language models, files.
 
 from synmod.leaves.paths import KeyPath, path_str
 from synmod.tree import filters, initializers, views
+from synmod.tree.call import call
+from synmod.tree.candidate import Candidate
 from synmod.tree.capture import capture
 from synmod.tree.clone import clone, deepcopy_node
 from synmod.tree.codec import CODEC
+from synmod.tree.crossover import crossover
 from synmod.tree.defs import ContainerDef, NodeDef, NodeRef, StaticDef, VariableDef, VariableRef
 from synmod.tree.edits import EDITS
 from synmod.tree.filters import (
@@ -25,10 +28,15 @@ from synmod.tree.filters import (
 )
 from synmod.tree.graphdef import GraphDef
 from synmod.tree.iterate import iter_children, iter_graph, iter_modules
+from synmod.tree.mapping import map  # noqa: A004  (`sm.tree.map` is its name)
 from synmod.tree.merge import merge, unflatten
 from synmod.tree.node_types import NodeImpl, get_node_impl, own_impl, register_graph_node_type, register_impl
 from synmod.tree.overlay import discarding_writes
+from synmod.tree.pop import pop
+from synmod.tree.recursive_map import recursive_map
 from synmod.tree.refmap import RefMap
+from synmod.tree.set_attributes import set_attributes
+from synmod.tree.set_metadata import set_metadata
 from synmod.tree.sharing import find_duplicates, paths_of
 from synmod.tree.split import Variables, flatten, graphdef, split, state, variables
 from synmod.tree.state import State
@@ -51,6 +59,7 @@ __all__ = [
     "EDITS",
     "All",
     "Any",
+    "Candidate",
     "ContainerDef",
     "Everything",
     "GraphDef",
@@ -83,8 +92,10 @@ __all__ = [
     "Variables",
     "Visit",
     "WithTag",
+    "call",
     "capture",
     "clone",
+    "crossover",
     "deepcopy_node",
     "discarding_writes",
     "filters",
@@ -96,13 +107,18 @@ __all__ = [
     "iter_children",
     "iter_graph",
     "iter_modules",
+    "map",
     "merge",
     "own_impl",
     "path_str",
     "paths_of",
+    "pop",
+    "recursive_map",
     "register_graph_node_type",
     "register_impl",
     "register_tree_type",
+    "set_attributes",
+    "set_metadata",
     "split",
     "state",
     "static",

@@ -110,7 +110,7 @@ def _put(addition: Addition) -> None:
         get_node_impl(holder.value).set_key(holder.value, addition.key, addition.variable)
         return
     holder.value[addition.key] = addition.variable
-    _tell_owner(holder)
+    tell_owner(holder)
 
 
 def _take_back(addition: Addition) -> None:
@@ -119,10 +119,10 @@ def _take_back(addition: Addition) -> None:
         get_node_impl(holder.value).pop_key(holder.value, addition.key)
         return
     del holder.value[addition.key]
-    _tell_owner(holder)
+    tell_owner(holder)
 
 
-def _tell_owner(container: Visit) -> None:
+def tell_owner(container: Visit) -> None:
     """Set the attribute that holds a container anew, on the node that has it."""
     attribute = container
     while attribute.above is not None and attribute.above.kind != "node":

@@ -13,6 +13,8 @@ from synmod.tree.record import Recording, record
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from synmod.leaves.frozen import Json
+
 M = TypeVar("M")
 
 
@@ -52,7 +54,7 @@ def clone(node: M, share: FilterLike = None) -> M:
         if share is not None
         else {}
     )
-    return _copied(taken, {**taken.graphdef.kept, **shared})
+    return copied(taken, {**taken.graphdef.kept, **shared})
 
 
 def deepcopy_node(node: M, memo: dict[int, Any]) -> M:
@@ -60,26 +62,41 @@ def deepcopy_node(node: M, memo: dict[int, Any]) -> M:
     taken = record(node)
     known = {index: memo[id(old)] for index, old in taken.objects.items() if id(old) in memo}
     objects = {**taken.graphdef.kept, **known}
-    copy = _copied(taken, objects)
+    copy = copied(taken, objects)
     for index, old in taken.objects.items():
         memo[id(old)] = objects[index]
     memo.setdefault(id(memo), []).append(taken.objects)  # deepcopy's way to keep the originals alive
     return copy
 
 
-def _copied(taken: Recording[M], objects: dict[int, Any]) -> M:
-    """Build the copy, and tell each new node of its origin."""
+def copied(taken: Recording[M], objects: dict[int, Any], values: Mapping[int, Json] | None = None) -> M:
+    """Build a copy, and tell each new node of its origin.
+
+    Args:
+        taken: What is copied.
+        objects: Objects by index that the copy uses as they are; the new ones are added.
+        values: Other values for some Variables, by index.
+    """
+    return _copied(taken, objects, values or {}, editable=False)
+
+
+def editable_copy(taken: Recording[M], objects: dict[int, Any]) -> M:
+    """Build a copy whose modules are open for editing."""
+    return _copied(taken, objects, {}, editable=True)
+
+
+def _copied(taken: Recording[M], objects: dict[int, Any], others: Mapping[int, Json], *, editable: bool) -> M:
     given = set(objects)
     definitions: Mapping[int, Any] = taken.graphdef.definitions
     values = {
-        index: (taken.objects[index].value, definition.metadata)
+        index: (others[index] if index in others else taken.objects[index].value, definition.metadata)
         for index, definition in definitions.items()
         if isinstance(definition, VariableDef) and index not in given
     }
-    copy = build(taken.graphdef, values, objects)
+    copy = build(taken.graphdef, values, objects, editable=editable)
     impls = Impls()
     for node in taken.graphdef.nodes:
-        copied = impls[node.type].copied
-        if copied is not None and node.index not in given:
-            copied(taken.objects[node.index], objects[node.index])
+        tell = impls[node.type].copied
+        if tell is not None and node.index not in given:
+            tell(taken.objects[node.index], objects[node.index])
     return copy

@@ -17,7 +17,9 @@ from synmod.tree.walk import walk
 
 if TYPE_CHECKING:
     from synmod.leaves.frozen import Json
+    from synmod.tree.call import PureCall
     from synmod.tree.defs import Definition, Term
+    from synmod.tree.layout import StateLike
 
 M = TypeVar("M")
 
@@ -105,6 +107,16 @@ class GraphDef(Generic[M]):
             object.__setattr__(self, "_leaf_paths", paths)
         assert self._leaf_paths is not None
         return self._leaf_paths
+
+    def apply(self, *states: StateLike) -> PureCall[M]:
+        """Give the proxy of `sm.call`: `out, (graphdef, state) = await graphdef.apply(state).encode(x)`.
+
+        Args:
+            *states: One or more States, or their JSON.
+        """
+        from synmod.tree.call import call  # it stands above this file, since it merges
+
+        return call((self, *states))
 
     def in_context(self, tag: str, index_mapping: Mapping[int, int] | None = None) -> GraphDef[M]:
         """Give the same structure, marked by the update context that made it; equality does not look at it."""

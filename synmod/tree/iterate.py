@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from synmod.errors import ArgumentError
+from synmod.tree.decisions import Decisions
 from synmod.tree.filters import Any as AnyOf
 from synmod.tree.filters import Everything, FilterLike
 from synmod.tree.record import check_root
@@ -50,18 +51,28 @@ def iter_graph(
 
 
 def _pairs(node: Any, wanted: Any, order: Order, repeats: bool, statics: bool) -> Iterator[tuple[KeyPath, Any]]:
+    decisions = Decisions(wanted)
     for visit in walk(node, order=order, statics=statics):
-        if visit.first or repeats:
-            path = visit.path
-            if wanted.matches(path, visit.value, visit.masked):
-                yield path, visit.value
+        if (visit.first or repeats) and decisions.takes(visit):
+            yield visit.path, visit.value
 
 
 def iter_modules(node: Any) -> Iterator[tuple[KeyPath, Any]]:
-    """Go through the modules of a program, itself included if it is one; `(path, Module)`.
+    """Go through the modules of a program, itself included if it is one, each once.
+
+    Args:
+        node: A program.
+
+    Yields:
+        `(path, Module)`, in definition order.
 
     Raises:
         ArgumentError: `node` holds no graph.
+
+    Example:
+        >>> import synmod as sm
+        >>> [path for path, _ in sm.tree.iter_modules([sm.Module(), sm.Module()])]
+        [(0,), (1,)]
 
     Source: Flax NNX `iter_modules`.
     """
@@ -70,25 +81,30 @@ def iter_modules(node: Any) -> Iterator[tuple[KeyPath, Any]]:
 
 
 def iter_children(node: Any) -> Iterator[tuple[Any, Any]]:
-    """Go through the direct child nodes; `(key, child)`, the key of one inside a container being its path there.
+    """Go through the direct child nodes, each once.
+
+    Args:
+        node: A program.
+
+    Yields:
+        `(key, child)`, in definition order; the key of a child inside a container is its path there.
 
     Raises:
         ArgumentError: `node` holds no graph.
 
+    Example:
+        >>> import synmod as sm
+        >>> [key for key, _ in sm.tree.iter_children([sm.Module(), [sm.Module()]])]
+        [0, (1, 0)]
+
     Source: Flax NNX `iter_children`.
     """
     check_root(node)
-    for visit in _direct(node):
-        path = visit.path
-        yield (path[0] if len(path) == 1 else path), visit.value
+    return _children(node)
 
 
-def _direct(node: Any) -> Iterator[Any]:
-    """Visit the nodes that the root itself holds."""
-    for visit in walk(node):
-        if visit.kind == "node" and visit.first and visit.above is not None:
-            above = visit.above
-            while above.kind != "node" and above.above is not None:
-                above = above.above
-            if above.above is None:
-                yield visit
+def _children(node: Any) -> Iterator[tuple[Any, Any]]:
+    for visit in walk(node, recursive=False):
+        if visit.kind == "node" and visit.first and visit.value is not node:
+            path = visit.path
+            yield (path[0] if len(path) == 1 else path), visit.value

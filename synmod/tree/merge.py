@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
-from synmod.errors import GraphError, StateError
+from synmod.errors import ArgumentError, GraphError, StateError
 from synmod.leaves.paths import path_str
 from synmod.tree.build import build
+from synmod.tree.candidate import Candidate
 from synmod.tree.defs import VariableDef
 from synmod.tree.faults import Fault, raise_faults
 from synmod.tree.gather import Gathered, gather, misfit_fault, unknown_fault
+from synmod.tree.graphdef import GraphDef
 from synmod.tree.layout import ABSENT, Layout
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, MutableMapping
+    from collections.abc import Mapping, MutableMapping, Sequence
 
     from synmod.leaves.frozen import FrozenDict, Json
-    from synmod.tree.graphdef import GraphDef
     from synmod.tree.layout import StateLike
 
 M = TypeVar("M")
+_NOT_GIVEN: Any = object()
 
 
+@overload
 def merge(
     graphdef: GraphDef[M], state: StateLike, *states: StateLike, overwrite: bool = False, metadata: bool = False
-) -> M:
+) -> M: ...
+@overload
+def merge(
+    graphdef: Candidate[M], *states: Candidate[M] | StateLike, overwrite: bool = False, metadata: bool = False
+) -> M: ...
+def merge(
+    graphdef: Any, state: StateLike = _NOT_GIVEN, *states: StateLike, overwrite: bool = False, metadata: bool = False
+) -> Any:
     """Rebuild the program that `split` took apart.
 
     New objects, made without running `__init__` or `build`: shared children are shared again, cycles are closed again,
     and what was built is built. By-reference nodes (language models) and statics are the same objects.
 
     Args:
-        graphdef: Shape, as returned by `split`.
+        graphdef: Shape, as returned by `split`; or a `Candidate`, which brings a State along.
         state: A State, or its JSON nested by key or by path text; alias paths are accepted.
-        *states: More parts, in any order.
+        *states: More parts, in any order, or candidates of the same structure.
         overwrite: Let a later State win where two give one path different values.
         metadata: Take the metadata of the States instead of that of the graph.
 
@@ -46,7 +56,9 @@ def merge(
     Raises:
         StateError: A Variable is in no State ('Expected key'), or a State does not fit. Names every path.
         StateSchemaError: Values miss their schemas.
-        ArgumentError: Something is no State.
+        GraphError: Candidates of two structures (contains 'GraphDef must be the same').
+        ArgumentError: Something is no graph, or no State.
+        TypeError: No State is given.
 
     Example:
         >>> from synmod.tree import Param, split
@@ -56,7 +68,33 @@ def merge(
 
     Source: Flax NNX `merge`; differs: values are validated, conflicts refused.
     """
-    return unflatten_into(graphdef, (state, *states), {}, {}, "merge", overwrite=overwrite, metadata=metadata)
+    given = states if state is _NOT_GIVEN else (state, *states)
+    shape: GraphDef[Any] = graphdef
+    if isinstance(graphdef, Candidate):
+        shape, given = _of_candidates(cast("Candidate[Any]", graphdef), given)
+    elif not isinstance(graphdef, GraphDef):
+        raise ArgumentError(f"merge takes the GraphDef that split gave, and States; got {graphdef!r:.200}.")
+    if not given:
+        raise TypeError("merge() missing 1 required positional argument: 'state'")
+    return unflatten_into(shape, given, {}, {}, "merge", overwrite=overwrite, metadata=metadata)
+
+
+def _of_candidates(first: Candidate[M], more: Sequence[Any]) -> tuple[GraphDef[M], tuple[StateLike, ...]]:
+    """Give the one structure of candidates, and all their States."""
+    states: list[StateLike] = [first.state]
+    for place, each in enumerate(more, 1):
+        if not isinstance(each, Candidate):
+            states.append(each)
+            continue
+        other = cast("Candidate[Any]", each)
+        if other.graphdef != first.graphdef:
+            changed = ", ".join(repr(path_str(path)) for path in first.graphdef.diff(other.graphdef)[:20])
+            raise GraphError(
+                f"merge: the GraphDef must be the same for all candidates; that of candidate {place} differs from that "
+                f"of candidate 0 at {changed}."
+            )
+        states.append(other.state)
+    return first.graphdef, tuple(states)
 
 
 def unflatten(

@@ -49,6 +49,7 @@ class NodeImpl:
         sealed: Tells whether the structure of the node changes only together with `EDITS.bump()`.
         unseal: Opens a copy for editing, until it is sealed again or handed back.
         reseal: Closes a copy that was opened.
+        remember: `remember(node, name)` gives what puts an attribute back as it is now.
         copied: Told of each old and new node when a node was cloned (a merge does not tell).
         unbuilt: Tells whether a node has yet to make Variables, so that they cannot be listed.
         is_module: Whether the node is a Module, and so a submodule.
@@ -72,6 +73,7 @@ class NodeImpl:
     sealed: Callable[[Any], bool] | None = None
     unseal: Callable[[Any], None] | None = None
     reseal: Callable[[Any], None] | None = None
+    remember: Callable[[Any, str], Callable[[], None]] | None = None
     copied: Callable[[Any, Any], None] | None = None
     unbuilt: Callable[[Any], bool] | None = None
     is_module: bool = False

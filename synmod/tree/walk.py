@@ -124,6 +124,7 @@ def walk(
     statics: bool = False,
     every_path: bool = False,
     key: Callable[[Any], Any] | None = None,
+    recursive: bool = True,
     seen: RefMap[int] | None = None,
     reader: Reader | None = None,
 ) -> Iterator[Visit]:
@@ -135,6 +136,7 @@ def walk(
         statics: Whether statics are visited.
         every_path: Follow every acyclic path, instead of each object once; back edges are left out.
         key: Sorts the attributes of each node, stable.
+        recursive: Whether to go into nodes below the first; without, they are visited and left shut.
         seen: Identity numbers given before, and where new ones are written.
         reader: How to read what is met; live objects by default.
 
@@ -146,13 +148,13 @@ def walk(
 
     Source: graph.md section 1.2, NNX `iter_graph`; differs: iterative, one for all folds.
     """
-    return _Walk(reader or LiveReader(), order == "post", statics, every_path, key, seen).visits(root)
+    return _Walk(reader or LiveReader(), order == "post", statics, every_path, key, recursive, seen).visits(root)
 
 
 class _Walk:
     """One walk: what it was asked for, and the numbers it has given."""
 
-    __slots__ = ("every_path", "key", "kinds", "numbers", "on_path", "post", "reader", "statics")
+    __slots__ = ("every_path", "key", "kinds", "numbers", "on_path", "post", "reader", "recursive", "statics")
 
     def __init__(
         self,
@@ -161,8 +163,10 @@ class _Walk:
         statics: bool,
         every_path: bool,
         key: Callable[[Any], Any] | None,
+        recursive: bool,
         seen: RefMap[int] | None,
     ) -> None:
+        self.recursive = recursive
         self.reader = reader
         self.kinds = reader.kinds
         self.post = post
@@ -214,6 +218,8 @@ class _Walk:
             if id(node) in self.on_path:
                 return None
         visit = Visit(above, step, node, "node", number, known is None, masked)
+        if not self.recursive and above is not None:
+            return visit
         visit.children, masks = self.reader.enter(node, visit)
         if masks:
             visit.masked = True
