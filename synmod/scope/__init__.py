@@ -6,6 +6,7 @@ Speed: a nested frame 0.3 µs; what blocks say is one read and a check; without 
 Must never know: Module, models, providers. Hooks get records with a path, never an object of a floor above.
 """
 
+from . import hooks_lib
 from .ambient import AMBIENT, Ambient, ambient, effective
 from .budget import budget, cost_is_limited, reserve
 from .counters import CallCounters, PhaseCounters
@@ -79,6 +80,7 @@ __all__ = [
     "hooks",
     "hooks_for",
     "hooks_inside",
+    "hooks_lib",
     "lm_listeners",
     "nearest_live",
     "note_waiting",

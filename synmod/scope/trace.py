@@ -12,6 +12,7 @@ from synmod.errors import ArgumentError
 from synmod.scope.ambient import Entered, enter, leave, take_entry
 from synmod.scope.events import CallBegin, CallEnd, LMBegin, LMEnd
 from synmod.scope.hook import Hook
+from synmod.scope.plain_json import error_text
 from synmod.scope.trace_nodes import LMCallNode, TraceNode
 from synmod.scope.trace_views import tree_json, tree_text
 
@@ -125,11 +126,6 @@ class Tracer(Hook):
 
     def __repr__(self) -> str:
         return f"<Tracer of {self._calls} calls in {len(self.roots)} entry calls>"
-
-
-def error_text(error: BaseException | None) -> str | None:
-    """Write an exception as text: kept as an object it would keep the frames of its traceback alive."""
-    return None if error is None else f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 def _check(sample: object, max_calls: object) -> None:

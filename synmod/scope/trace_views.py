@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from typing import Any, cast
+from typing import Any
 
+from synmod.scope.plain_json import plain
 from synmod.scope.trace_nodes import LMCallNode, TraceNode
 
 _VERSION = 1
@@ -32,9 +33,9 @@ def _node_json(node: TraceNode) -> dict[str, Any]:
         "phase": node.phase,
         "start": node.start,
         "elapsed_s": node.elapsed_s,
-        "inputs": _plain(node.inputs),
-        "kwargs": _plain(node.kwargs),
-        "outputs": _plain(node.outputs),
+        "inputs": plain(node.inputs),
+        "kwargs": plain(node.kwargs),
+        "outputs": plain(node.outputs),
         "error": node.error,
         "usage": asdict(node.usage),
         "rewards": [list(reward) for reward in node.rewards],
@@ -55,20 +56,6 @@ def _lm_json(call: LMCallNode) -> dict[str, Any]:
         "error": call.error,
         "usage": asdict(call.usage),
     }
-
-
-def _plain(x: Any) -> Any:
-    """Write values as JSON: data models by their JSON, nests member by member, what else a keyword may hold as text."""
-    if x is None or isinstance(x, (str, bool, int, float)):
-        return x
-    get_json = getattr(x, "get_json", None)
-    if callable(get_json) and not isinstance(x, type):
-        return get_json()
-    if isinstance(x, Mapping):
-        return {str(key): _plain(value) for key, value in cast("Mapping[object, Any]", x).items()}
-    if isinstance(x, (list, tuple)):
-        return [_plain(member) for member in cast("Sequence[Any]", x)]
-    return repr(x)
 
 
 def tree_text(roots: Iterable[TraceNode]) -> str:
