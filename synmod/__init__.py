@@ -90,7 +90,6 @@ from synmod.scope import (
     current_scope,
     deadline,
     hooks,
-    hooks_lib,
     phase,
     time_left,
     trace,
@@ -184,6 +183,7 @@ if TYPE_CHECKING:
         save,
         save_variables,
     )
+    from synmod.scope import hooks_lib
 
 __all__ = [
     "And",
@@ -402,6 +402,7 @@ _LAZY = {
         saving,
     ),
     "Thinking": blocks,
+    "hooks_lib": scope,
 }
 
 

@@ -6,7 +6,8 @@ Speed: a nested frame 0.3 µs; what blocks say is one read and a check; without 
 Must never know: Module, models, providers. Hooks get records with a path, never an object of a floor above.
 """
 
-from . import hooks_lib
+from typing import TYPE_CHECKING, Any
+
 from .ambient import AMBIENT, Ambient, ambient, effective
 from .budget import budget, cost_is_limited, reserve
 from .counters import CallCounters, PhaseCounters
@@ -25,6 +26,9 @@ from .spending import Account, Reservation, Spent
 from .trace import Tracer, trace
 from .trace_nodes import LMCallNode, TraceNode
 from .usage import Usage, UsageMeter, add_usage, count_usage, open_meters, track_usage
+
+if TYPE_CHECKING:
+    from . import hooks_lib
 
 __all__ = [
     "AMBIENT",
@@ -97,3 +101,16 @@ __all__ = [
     "track_rewards",
     "track_usage",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the ready-made hooks when they are first asked for."""
+    if name != "hooks_lib":
+        raise AttributeError(f"module 'synmod.scope' has no attribute {name!r}")
+    import synmod.scope.hooks_lib as ready_made
+
+    return ready_made
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
