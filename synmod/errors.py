@@ -9,7 +9,8 @@
     ├── ArgumentError [TypeError]           wrong kind or combination of arguments
     ├── ConfigError [TypeError]             a declaration or a constructor argument that cannot be
     ├── CallError [ValueError]              a call that cannot be made as it was asked
-    │   └── NoCallError [NotImplementedError]
+    │   ├── NoCallError [NotImplementedError]
+    │   └── GuardError                      a `Guard` blocked its inputs
     ├── BuildError [RuntimeError]           a module that cannot be built
     │   └── SealedError [ValueError]        structure was changed after it was built
     ├── NotBuiltError [ValueError]          asked for what only a built module has
@@ -57,6 +58,7 @@ __all__ = [
     "FieldError",
     "FormatError",
     "GraphError",
+    "GuardError",
     "LoadError",
     "ModelError",
     "ModelTimeout",
@@ -152,6 +154,10 @@ class CallError(SynmodError, ValueError):
 
 class NoCallError(CallError, NotImplementedError):
     """The class of the called module defines no `call`."""
+
+
+class GuardError(CallError):
+    """A `Guard` blocked its inputs; the message tells the reason."""
 
 
 class BuildError(SynmodError, RuntimeError):

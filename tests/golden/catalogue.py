@@ -32,6 +32,32 @@ def shout(inputs):
 
 
 @sm.register(PACKAGE)
+class Allowed(sm.DataModel):
+    """Whether something may pass."""
+
+    allowed: bool
+
+
+@sm.register(PACKAGE)
+class Pile(sm.DataModel):
+    """Several tickets."""
+
+    tickets: list[Ticket]
+
+
+@sm.register(PACKAGE)
+def length(inputs, outputs):
+    """A reward."""
+    return len(outputs["label"])
+
+
+@sm.register(PACKAGE)
+def done(inputs):
+    """When it is enough."""
+    return inputs["text"].isupper()
+
+
+@sm.register(PACKAGE)
 class Triage(sm.Module):
     """A class of a user: children, Variables and state made in `build`."""
 
@@ -120,24 +146,42 @@ TICKET = Ticket(text="the invoice has a wrong sum")
 
 CATALOGUE = {
     "and": (lambda: sm.And(), [TICKET, Verdict(label="x")]),
+    "best_of": (lambda: sm.BestOf(verdict(), 3, reward=length, threshold=5, concurrency=2), [TICKET]),
+    "branch": (
+        lambda: sm.Branch({"a": ("invoice", verdict()), "b c": sm.Identity()}, language_model=model(), merge=True),
+        [TICKET],
+    ),
+    "cached": (lambda: sm.Cached(verdict(), ttl_s=60, key=shout), [TICKET]),
     "chain_of_thought": (lambda: sm.ChainOfThought(Verdict, language_model=model()), [TICKET]),
     "concat": (lambda: sm.Concat(), [TICKET, Verdict(label="x")]),
     "constant": (lambda: sm.Constant({"style": "brief"}), [TICKET]),
     "decision": (lambda: sm.Decision({"a": "first", "b c": "second"}, language_model=model()), [TICKET]),
     "factorize": (lambda: sm.Factorize({"text": "texts"}), [TICKET + TICKET]),
+    "fallback": (lambda: sm.Fallback(verdict(), sm.Identity(), on=(sm.AuthError, KeyError)), [TICKET]),
     "functional": (functional, [{"ticket": TICKET, "hint": None}]),
     "generator": (verdict, [TICKET]),
     "generator_unbound": (lambda: sm.Generator(schema=Verdict.get_schema(), temperature=0.5), None),
+    "guard": (lambda: sm.Guard(sm.Generator(Allowed, language_model=model()), on_block="none"), [TICKET]),
     "identity": (lambda: sm.Identity(), [TICKET]),
     "in_mask": (lambda: sm.InMask(["label"]), [Verdict(label="x")]),
     "lambda": (lambda: sm.Lambda(shout, output=Ticket), [TICKET]),
+    "majority": (lambda: sm.Majority(verdict(), 3, field="label"), [TICKET]),
+    "map": (lambda: sm.Map(verdict(), "tickets", concurrency=2, on_error="collect"), [Pile(tickets=[TICKET, TICKET])]),
     "not": (lambda: sm.blocks.Not(), [TICKET]),
     "odd_data": (odd_data, [TICKET]),
     "or": (lambda: sm.Or(), [TICKET, None]),
     "out_mask": (lambda: sm.OutMask("urgent"), [Verdict(label="x")]),
     "parallel": (lambda: sm.Parallel(verdict(), sm.Identity(), merge="and"), [TICKET]),
     "prefix": (lambda: sm.Prefix("my"), [TICKET]),
+    "refine": (lambda: sm.Refine(verdict(), sm.SelfCritique(language_model=model()), threshold=0.5), [TICKET]),
+    "repeat": (lambda: sm.Repeat(sm.Lambda(shout, output=Ticket), until=done, max_times=3), [TICKET]),
+    "retry": (lambda: sm.Retry(verdict(), 3, on=(sm.BadReplyError,)), [TICKET]),
     "roots": (lambda: {"draft": verdict(), "verify": [sm.Identity(), Triage()]}, None),
+    "route": (
+        lambda: sm.Route(verdict(), {"billing": sm.Identity(), "x": verdict()}, key="label", default="x"),
+        [TICKET],
+    ),
+    "self_critique": (lambda: sm.SelfCritique(Verdict, language_model=model()), [TICKET]),
     "sequential": (lambda: Sequential([Ticket, verdict(), sm.OutMask("urgent"), shout_member]), None),
     "shared_and_cyclic": (shared_and_cyclic, None),
     "suffix": (lambda: sm.Suffix("s"), [TICKET]),

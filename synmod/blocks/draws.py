@@ -1,0 +1,45 @@
+"""Independent draws: one module called several times on the same inputs, each time as a sample of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+from synmod.flow.pool import ConcurrentMap, map_concurrently
+from synmod.lm import current_sample, drawing
+
+if TYPE_CHECKING:
+    from synmod.module import Module
+
+
+def draws(
+    module: Module,
+    inputs: Any,
+    n: int,
+    read: Callable[[Any], Awaitable[Any]],
+    *,
+    concurrency: int | None = None,
+    on_error: Literal["raise", "collect"] = "raise",
+) -> ConcurrentMap[Any]:
+    """Call `module` on `inputs` as samples 0 to n - 1, at once.
+
+    Inside a block that draws itself the samples go on counting, so that no two draws are the same.
+
+    Args:
+        module: What is called.
+        inputs: Its inputs.
+        n: Number of draws.
+        read: What is made of each output, still beside the other draws.
+        concurrency: How many run at once; None for all.
+        on_error: As `sm.map_concurrently` takes it.
+
+    Returns:
+        What `read` gave, in the order of the samples; to be used with `async with`.
+    """
+    first = current_sample() * n
+
+    async def draw(number: int) -> Any:
+        with drawing(first + number):
+            return await read(await module(inputs))
+
+    return map_concurrently(draw, range(n), concurrency=concurrency or n, on_error=on_error)

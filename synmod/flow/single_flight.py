@@ -1,0 +1,95 @@
+"""Single flight: equal work that is asked for at the same time is done once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable, Hashable
+from types import TracebackType
+from typing import Any
+
+from synmod.errors import CallError
+from synmod.leaves import aio
+from synmod.scope import CallFrame, current_call
+
+
+class _Flight:
+    """Work under way, and how it ended."""
+
+    __slots__ = ("done", "error", "frame", "landed", "result", "traceback")
+
+    def __init__(self) -> None:
+        self.frame = current_call()
+        self.done = aio.Signal()
+        self.landed = False
+        self.result: Any = None
+        self.error: Exception | None = None
+        self.traceback: TracebackType | None = None
+
+
+class SingleFlight:
+    """Runs work by key: who asks while equal work runs waits for it, on whatever loop or thread.
+
+    Example:
+        >>> flights = SingleFlight()
+        >>> async def work():
+        ...     return 42
+        >>> await flights.run("answer", work)  # doctest: +SKIP
+        42
+
+    Source: Go's singleflight; differs: a leader that is cancelled hands over to one of those who wait.
+    """
+
+    __slots__ = ("_flights", "_lock")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._flights: dict[Hashable, _Flight] = {}
+
+    async def run(self, key: Hashable, work: Callable[[], Awaitable[Any]]) -> Any:
+        """Give what `work` gives: run here, or by whoever began first.
+
+        Args:
+            key: What makes work equal.
+            work: Runs only where nobody else runs it.
+
+        Raises:
+            CallError: The work asks for itself, and would wait for ever.
+            Exception: What the work raised, the same object for all who waited.
+        """
+        while True:
+            with self._lock:
+                flight = self._flights.get(key)
+                if flight is None:
+                    mine = self._flights[key] = _Flight()
+                    break
+            _refuse_circle(flight)
+            await flight.done.wait()
+            if flight.error is not None:
+                raise flight.error.with_traceback(flight.traceback)
+            if flight.landed:
+                return flight.result
+        return await self._lead(key, mine, work)
+
+    async def _lead(self, key: Hashable, flight: _Flight, work: Callable[[], Awaitable[Any]]) -> Any:
+        """Do the work; an exit or a cancellation leaves the flight without an end, so that another one leads."""
+        try:
+            flight.result = await work()
+            flight.landed = True
+        except Exception as error:
+            flight.error, flight.traceback = error, error.__traceback__
+            raise
+        finally:
+            with self._lock:
+                del self._flights[key]
+            flight.frame = None
+            flight.done.set()
+        return flight.result
+
+
+def _refuse_circle(flight: _Flight) -> None:
+    """Raise CallError where the running call is a part of the work that it would wait for."""
+    frame: CallFrame | None = current_call()
+    while frame is not None:
+        if frame is flight.frame:
+            raise CallError(f"{frame.path or frame.name!r} asks for what it is about to give: it would wait for ever.")
+        frame = frame.parent

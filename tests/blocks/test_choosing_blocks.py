@@ -1,0 +1,177 @@
+"""Branch, Route, Guard: which module gets the inputs, and whether any does."""
+
+import asyncio
+
+import pytest
+
+import synmod as sm
+from synmod.testing import ScriptedLM
+
+
+class Query(sm.DataModel):
+    question: str
+
+
+class Answer(sm.DataModel):
+    answer: str
+
+
+class Refund(sm.DataModel):
+    amount: int
+
+
+ASKED = Query(question="Who?")
+
+
+def saying(text):
+    """A module that answers with a text."""
+    return sm.Lambda(lambda _: Answer(answer=text), output=Answer)
+
+
+def deciding(*choices, multiple=False):
+    """A language model that chooses in turn."""
+    field = "choices" if multiple else "choice"
+    return ScriptedLM([{"thinking": "t", field: choice} for choice in choices])
+
+
+async def test_the_chosen_branch_gets_the_inputs():
+    """One entry a branch, in order; None where it was not taken."""
+    lm = deciding("b", "a")
+    branch = sm.Branch({"a": saying("A"), "b": ("second", sm.Identity())}, question="Which?", language_model=lm)
+    one, two = await branch(ASKED)
+    assert one is None
+    assert two == ASKED
+    one, two = await branch(ASKED)
+    assert one["answer"] == "A"
+    assert two is None
+    assert lm.requests[0].schema["properties"]["choice"]["enum"] == ["a", "b"]
+    assert "b: second" in lm.requests[0].messages[0].content
+    assert "Which?" in lm.requests[0].messages[0].content
+
+
+async def test_a_branch_not_taken_is_not_called():
+    """No call, no token."""
+    called = []
+    left, right = (sm.Lambda(lambda x, side=side: called.append(side) or x, output=Query) for side in "lr")
+    await sm.Branch({"l": left, "r": right}, language_model=deciding("l"))(ASKED)
+    assert called == ["l"]
+
+
+async def test_the_decision_can_be_injected_and_returned():
+    """`inject` merges it behind the inputs; `return_decision` puts it first."""
+    branch = sm.Branch({"a": sm.Identity()}, inject=True, return_decision=True, language_model=deciding("a"))
+    decision, given = await branch(ASKED)
+    assert decision["choice"] == "a"
+    assert given.get_json() == {"question": "Who?", "thinking": "t", "choice": "a"}
+    symbols = await branch(Query.to_symbolic_data_model())
+    assert [symbol.keys() for symbol in symbols] == [("thinking", "choice"), ("question", "thinking", "choice")]
+
+
+async def test_merge_gives_the_one_that_was_taken():
+    """Its schema is `U` of the branches; with `multiple` the outputs are merged."""
+    branches = {"a": saying("A"), "r": sm.Lambda(lambda _: Refund(amount=3), output=Refund)}
+    branch = sm.Branch(branches, merge=True, language_model=deciding("r"))
+    assert (await branch(ASKED)).get_json() == {"amount": 3}
+    symbol = await branch(Query.to_symbolic_data_model())
+    assert symbol.keys() == ("answer", "amount")
+    assert "required" not in symbol.get_schema() or not symbol.get_schema()["required"]
+    both = sm.Branch(branches, merge=True, multiple=True, language_model=deciding(["r", "a"], ["a"], multiple=True))
+    assert (await both(ASKED)).get_json() == {"answer": "A", "amount": 3}
+    assert (await both(ASKED)).get_json() == {"answer": "A"}
+
+
+async def test_several_branches_run_at_once():
+    """Each waits for the other."""
+    here, there = asyncio.Event(), asyncio.Event()
+
+    async def left(x):
+        here.set()
+        await there.wait()
+        return x
+
+    async def right(x):
+        there.set()
+        await here.wait()
+        return x
+
+    lm = deciding(["l", "r"], multiple=True)
+    outputs = await sm.Branch({"l": sm.Lambda(left), "r": sm.Lambda(right)}, multiple=True, language_model=lm)(ASKED)
+    assert outputs == (ASKED, ASKED)
+
+
+async def test_a_module_of_ones_own_decides():
+    """Any module that gives `choice`; one that names no branch is a CallError with the branches."""
+
+    class Choice(sm.DataModel):
+        choice: str
+
+    chosen = sm.Lambda(lambda query: Choice(choice=query.question), output=Choice)
+    branch = sm.Branch({"Who?": saying("A"), "Why?": saying("B")}, decision=chosen)
+    assert (await branch(ASKED))[0]["answer"] == "A"
+    with pytest.raises(sm.CallError, match=r"the branches are Who\?, Why\?"):
+        await branch(Query(question="How?"))
+    nobody = sm.Branch({"a": saying("A")}, decision=sm.Lambda(lambda _: None, output=Choice))
+    assert await nobody(ASKED) == (None,)
+
+
+async def test_unmerged_branches_go_on_with_xor():
+    """In a functional program the next step takes whichever is there."""
+    lm = deciding("b", "a")
+    inputs = sm.Input(Query)
+    one, two = await sm.Branch({"a": saying("A"), "b": saying("B")}, language_model=lm)(inputs)
+    program = sm.Program(inputs=inputs, outputs=one ^ two)
+    assert (await program(ASKED))["answer"] == "B"
+    assert (await program(ASKED))["answer"] == "A"
+
+
+async def test_route_selects_by_a_field():
+    """The value's field names the route; an unknown value takes the default, or is an error that lists the routes."""
+    routes = {"Who?": saying("A"), "Why?": saying("B")}
+    route = sm.Route(sm.Identity(), routes, key="question")
+    one, two = await route(ASKED)
+    assert one["answer"] == "A"
+    assert two is None
+    with pytest.raises(sm.CallError, match=r"there are Who\?, Why\?"):
+        await route(Query(question="How?"))
+    kept = sm.Route(sm.Identity(), routes, key="question", default="Why?", merge=True)
+    assert (await kept(Query(question="How?")))["answer"] == "B"
+
+
+async def test_guard_lets_pass_or_blocks():
+    """Blocked inputs are None, or an error with the reason; nothing passes unchecked."""
+
+    class Verdict(sm.DataModel):
+        allowed: bool
+        reason: str
+
+    check = sm.Lambda(lambda q: Verdict(allowed=q.question != "Who?", reason="names nobody"), output=Verdict)
+    assert await sm.Guard(check)(Query(question="Why?")) == Query(question="Why?")
+    assert await sm.Guard(check)(ASKED) is None
+    with pytest.raises(sm.GuardError, match="names nobody"):
+        await sm.Guard(check, on_block="error")(ASKED)
+    silent = sm.Lambda(lambda q: None, output=Verdict)
+    with pytest.raises(sm.CallError, match="allowed"):
+        await sm.Guard(silent)(ASKED)
+    with pytest.raises(sm.SchemaError, match="'allowed'"):
+        await sm.Guard(sm.Identity())(Query.to_symbolic_data_model())
+    symbol = await sm.Guard(check)(Query.to_symbolic_data_model())
+    assert symbol.keys() == ("question",)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: sm.Branch({}), "give a mapping"),
+        (lambda: sm.Branch([sm.Identity()]), "give a mapping"),
+        (lambda: sm.Branch({1: sm.Identity()}), "the label 1"),
+        (lambda: sm.Branch({"a": len}), "branches\\['a'\\] is a builtin"),
+        (lambda: sm.Branch({"a": sm.Identity()}, questoin="?"), "Did you mean 'question'"),
+        (lambda: sm.Branch({"a": sm.Identity()}, question="?", decision=sm.Identity()), "leave one of them out"),
+        (lambda: sm.Route(sm.Identity(), {"a": sm.Identity()}, default="A"), "Did you mean 'a'"),
+        (lambda: sm.Guard(sm.Identity(), on_block="eror"), "Did you mean 'error'"),
+    ],
+)
+def test_arguments_are_checked_when_the_block_is_made(make, says):
+    """What cannot run is refused at construction, by name."""
+    with pytest.raises(sm.ConfigError, match=says):
+        make()

@@ -1,0 +1,283 @@
+"""BestOf, Majority, Refine, SelfCritique, Retry: several tries at one answer."""
+
+import asyncio
+
+import pytest
+
+import synmod as sm
+from synmod.leaves import aio
+from synmod.testing import FunctionLM, ScriptedLM
+
+
+class Query(sm.DataModel):
+    question: str
+
+
+class Answer(sm.DataModel):
+    answer: str
+
+
+ASKED = Query(question="Who?")
+
+
+def by_sample(reply):
+    """A generator whose reply is a function of the sample number."""
+    return sm.Generator(Answer, language_model=FunctionLM(lambda request: {"answer": str(reply(request.sample))}))
+
+
+def value_of(_inputs, outputs):
+    """A reward: the number in the answer."""
+    return float(outputs["answer"])
+
+
+async def test_best_of_draws_distinct_samples_and_keeps_the_best():
+    """Samples are numbered from 0, and equal rewards go to the lowest."""
+    seen = []
+    best = sm.BestOf(by_sample(lambda n: seen.append(n) or [3, 9, 9, 1][n]), 4, reward=value_of)
+    assert (await best(ASKED))["answer"] == "9"
+    assert sorted(seen) == [0, 1, 2, 3]
+    tied = sm.BestOf(by_sample(lambda n: n), 4, reward=lambda inputs, outputs: 1)
+    assert (await tied(ASKED))["answer"] == "0"
+
+
+async def test_samples_inside_samples_are_all_different():
+    """A block that draws inside one that draws goes on counting."""
+    seen = []
+    inner = sm.BestOf(by_sample(lambda n: seen.append(n) or n), 2, reward=value_of)
+    await sm.BestOf(inner, 3, reward=value_of)(ASKED)
+    assert sorted(seen) == [0, 1, 2, 3, 4, 5]
+
+
+async def test_the_reward_may_wait_and_runs_in_its_phase():
+    """An async reward is awaited; its phase is `reward`."""
+    phases = []
+
+    async def reward(inputs, outputs):
+        phases.append(sm.current_phase())
+        await asyncio.sleep(0)
+        return float(outputs["answer"])
+
+    assert (await sm.BestOf(by_sample(lambda n: n), 3, reward=reward)(ASKED))["answer"] == "2"
+    assert phases == ["reward"] * 3
+
+
+@pytest.mark.parametrize("reward", [lambda i, o: "high", lambda i, o: float("nan"), lambda i, o: None])
+async def test_a_reward_is_a_number(reward):
+    """Anything else is a CallError, not a comparison that goes wrong."""
+    with pytest.raises(sm.CallError, match="must be a number"):
+        await sm.BestOf(by_sample(lambda n: n), 2, reward=reward)(ASKED)
+
+
+def gated(gates, outcome):
+    """A module whose sample n waits for gate n, then gives or raises what `outcome` says."""
+
+    class Gated(sm.Module):
+        async def call(self, inputs) -> Answer:
+            number = sm.lm.current_sample()
+            await gates[number].wait()
+            result = outcome(number)
+            if isinstance(result, Exception):
+                raise result
+            return Answer(answer=str(result))
+
+    return Gated()
+
+
+async def test_with_a_threshold_the_first_in_sample_order_wins():
+    """A later sample that is ready first does not win while one before it may still suffice."""
+    gates = [aio.Signal() for _ in range(3)]
+    best = sm.BestOf(gated(gates, lambda n: [5, 6, 9][n]), 3, reward=value_of, threshold=5)
+    task = asyncio.create_task(best(ASKED))
+    gates[1].set()
+    gates[2].set()
+    await asyncio.sleep(0)
+    assert not task.done()
+    gates[0].set()
+    assert (await task)["answer"] == "5"
+
+
+async def test_with_a_threshold_the_rest_is_cancelled():
+    """Sample 0 suffices; sample 1, which would wait for ever, is ended."""
+    gates = [aio.Signal() for _ in range(2)]
+    gates[0].set()
+    before = asyncio.all_tasks()
+    best = sm.BestOf(gated(gates, lambda n: 7), 2, reward=value_of, threshold=5)
+    assert (await best(ASKED))["answer"] == "7"
+    assert asyncio.all_tasks() == before
+
+
+async def test_a_failing_sample_fails_the_call_unless_one_before_it_suffices():
+    """In sample order: what comes after a good enough sample does not count."""
+
+    def outcome(number):
+        return [9, KeyError("late")][number] if number < 2 else KeyError("early")
+
+    gates = [aio.Signal() for _ in range(2)]
+    for gate in gates:
+        gate.set()
+    good = sm.BestOf(gated(gates, outcome), 2, reward=value_of, threshold=5)
+    assert (await good(ASKED))["answer"] == "9"
+    with pytest.raises(KeyError, match="late"):
+        await sm.BestOf(gated(gates, outcome), 2, reward=value_of, threshold=100)(ASKED)
+    with pytest.raises(KeyError, match="late"):
+        await sm.BestOf(gated(gates, outcome), 2, reward=value_of)(ASKED)
+
+
+async def test_without_a_sufficing_sample_the_best_is_kept():
+    """No one reaches the threshold: the highest reward."""
+    best = sm.BestOf(by_sample(lambda n: [3, 8, 5][n]), 3, reward=value_of, threshold=100, concurrency=1)
+    assert (await best(ASKED))["answer"] == "8"
+
+
+async def test_majority_takes_the_most_frequent_answer():
+    """By the whole output or by one field; ties go to the first seen."""
+    replies = ["b", "a", "c", "a", "b"]
+    assert (await sm.Majority(by_sample(lambda n: replies[n]), 5)(ASKED))["answer"] == "b"
+    assert (await sm.Majority(by_sample(lambda n: replies[n]), 4, field="answer")(ASKED))["answer"] == "a"
+
+
+async def test_majority_tells_numbers_apart_as_json_does():
+    """1, 1.0 and True are three answers."""
+    values = [1, 1.0, True, 1.0]
+    lm = FunctionLM(lambda request: {"x": values[request.sample]})
+    vote = sm.Majority(sm.Generator(schema={"type": "object", "properties": {"x": {}}}, language_model=lm), 4)
+    assert type((await vote(ASKED))["x"]) is float
+
+
+async def test_majority_needs_the_field():
+    """A misspelt field is found when the program is composed."""
+    with pytest.raises(sm.SchemaError, match="Did you mean 'answer'"):
+        await sm.Majority(by_sample(lambda n: n), 2, field="anwser")(Query.to_symbolic_data_model())
+
+
+async def test_draws_that_give_nothing_do_not_count():
+    """None is no answer; all None is None."""
+    none = sm.Lambda(lambda x: None, output=Answer)
+    assert await sm.BestOf(none, 2, reward=value_of)(ASKED) is None
+    assert await sm.Majority(none, 2)(ASKED) is None
+    odd = sm.Lambda(lambda x: Answer(answer="3") if sm.lm.current_sample() else None, output=Answer)
+    assert (await sm.BestOf(odd, 2, reward=value_of)(ASKED))["answer"] == "3"
+    assert (await sm.Majority(odd, 3)(ASKED))["answer"] == "3"
+
+
+async def test_self_critique_gives_inputs_critique_and_score():
+    """The inputs come first; the score is on the scale; a further model comes before."""
+    lm = ScriptedLM([{"critique": "short", "score": 0.3}])
+    out = await sm.SelfCritique(language_model=lm)(ASKED)
+    assert out.get_json() == {"question": "Who?", "critique": "short", "score": 0.3}
+    symbol = await sm.SelfCritique(Answer, return_inputs=False)(Query.to_symbolic_data_model())
+    assert symbol.keys() == ("answer", "critique", "score")
+    with pytest.raises(sm.BadReplyError):
+        await sm.SelfCritique(language_model=ScriptedLM([{"critique": "x", "score": 0.35}] * 3))(ASKED)
+
+
+class Recorder(sm.Module):
+    """Gives scripted answers and keeps what it was asked."""
+
+    def __init__(self, answers):
+        super().__init__()
+        self.answers = list(answers)
+        self._asked = []
+
+    async def call(self, inputs) -> Answer:
+        self._asked.append(inputs.get_json())
+        return Answer(answer=self.answers[len(self._asked) - 1])
+
+
+def critic(*scores):
+    """A critic that gives the scores in turn."""
+    return sm.SelfCritique(
+        language_model=ScriptedLM([{"critique": f"c{n}", "score": score} for n, score in enumerate(scores)])
+    )
+
+
+async def test_refine_hands_the_critique_on_and_keeps_the_best_round():
+    """The critique takes the place of the one before; the score stays outside."""
+    module = Recorder(["a", "b", "c"])
+    refine = sm.Refine(module, critic(0.2, 0.9, 0.5), rounds=3)
+    assert (await refine(ASKED))["answer"] == "b"
+    assert module._asked == [
+        {"question": "Who?"},
+        {"question": "Who?", "critique": "c0"},
+        {"question": "Who?", "critique": "c1"},
+    ]
+
+
+async def test_refine_stops_at_its_threshold_and_takes_the_earliest_of_equal_rounds():
+    """A round that is good enough is the last one."""
+    module = Recorder(["a", "b", "c"])
+    assert (await sm.Refine(module, critic(0.2, 0.8), rounds=3, threshold=0.8)(ASKED))["answer"] == "b"
+    assert len(module._asked) == 2
+    assert (await sm.Refine(Recorder("xy"), critic(0.5, 0.5))(ASKED))["answer"] == "x"
+
+
+async def test_refine_of_inputs_that_have_a_critique():
+    """A critique of the user's own is taken over by that of the round, never numbered."""
+
+    class Criticised(sm.DataModel):
+        question: str
+        critique: str
+
+    module = Recorder(["a", "b"])
+    await sm.Refine(module, critic(0.1, 0.2))(Criticised(question="Who?", critique="mine"))
+    assert module._asked[1] == {"question": "Who?", "critique": "c0"}
+
+
+async def test_refine_needs_members_that_fit():
+    """A module that cannot take the critique, a critic that gives none: found when composed."""
+
+    class Graded(sm.DataModel):
+        question: str
+        critique: int = 0
+
+    class Strict(sm.Module):
+        async def call(self, inputs: Graded) -> Answer:
+            return Answer(answer="a")
+
+    with pytest.raises(sm.SchemaError):
+        await sm.Refine(Strict(), sm.SelfCritique())(Query.to_symbolic_data_model())
+    with pytest.raises(sm.SchemaError, match="critique"):
+        await sm.Refine(by_sample(lambda n: n), sm.Identity())(Query.to_symbolic_data_model())
+    assert (await sm.Refine(Strict(), sm.SelfCritique(), rounds=1)(ASKED))["answer"] == "a"
+
+
+async def test_retry_runs_again_as_another_sample():
+    """Only on what is named; the samples are raised; the last failure has the others as notes."""
+    seen = []
+
+    def flaky(inputs):
+        seen.append(sm.lm.current_sample())
+        if len(seen) < 3:
+            raise KeyError(str(len(seen)))
+        return Answer(answer="there")
+
+    module = sm.Lambda(flaky, output=Answer)
+    assert (await sm.Retry(module, 3, on=KeyError)(ASKED))["answer"] == "there"
+    assert seen == [0, 1, 2]
+    seen.clear()
+    with pytest.raises(KeyError, match="2") as caught:
+        await sm.Retry(module, 2, on=(KeyError,))(ASKED)
+    assert any("attempt 1 failed: KeyError" in note for note in caught.value.__notes__)
+    seen.clear()
+    with pytest.raises(KeyError, match="1"):
+        await sm.Retry(module, 3, on=ValueError)(ASKED)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: sm.BestOf(len, 2, reward=value_of), "module is a builtin"),
+        (lambda: sm.BestOf(sm.Identity(), 0, reward=value_of), "n is 0"),
+        (lambda: sm.BestOf(sm.Identity(), 2, reward=3), "reward is a int"),
+        (lambda: sm.BestOf(sm.Identity(), 2, reward=value_of, threshold="x"), "threshold is 'x'"),
+        (lambda: sm.BestOf(sm.Identity(), 2, reward=value_of, treshold=1), "Did you mean 'threshold'"),
+        (lambda: sm.Majority(sm.Identity(), 2, field=3), "field is 3"),
+        (lambda: sm.Refine(sm.Identity(), sm.Identity(), rounds=True), "rounds is True"),
+        (lambda: sm.Retry(sm.Identity(), 2, on=()), "on is empty"),
+        (lambda: sm.Retry(sm.Identity(), 2, on=asyncio.CancelledError), "on has"),
+    ],
+)
+def test_arguments_are_checked_when_the_block_is_made(make, says):
+    """What cannot run is refused at construction, by name."""
+    with pytest.raises(sm.ConfigError, match=says):
+        make()

@@ -1,0 +1,328 @@
+"""Map, Repeat, Fallback, Cached: lists, loops, spares and memories."""
+
+import asyncio
+
+import pytest
+
+import synmod as sm
+from synmod.leaves.clock import use_clock
+
+
+class Doc(sm.DataModel):
+    title: str
+    kids: list["Doc"] = []
+
+
+class Shelf(sm.DataModel):
+    name: str
+    docs: list[Doc]
+    n: int = 1
+
+
+class Count(sm.DataModel):
+    n: int
+
+
+SHELF = Shelf(name="s", docs=[Doc(title="a"), Doc(title="b", kids=[Doc(title="c")])])
+
+
+def counted(doc):
+    """The length of a title."""
+    return Count(n=len(doc.title))
+
+
+async def test_map_replaces_the_list_at_its_place():
+    """Order of fields and of items stays; value and symbol agree; nothing else changes."""
+    mapped = sm.Map(sm.Lambda(counted, output=Count), "docs")
+    value = await mapped(SHELF)
+    assert value.get_json() == {"name": "s", "docs": [{"n": 1}, {"n": 1}], "n": 1}
+    symbol = await mapped(Shelf.to_symbolic_data_model())
+    assert symbol.keys() == ("name", "docs", "n")
+    assert value.get_schema() == symbol.get_schema()
+    assert SHELF.docs[0].title == "a"
+
+
+async def test_map_of_a_list():
+    """Without a field the input is a list; results in order, whoever is first."""
+
+    async def slow_first(doc):
+        for _ in range(5 if doc.title == "a" else 0):
+            await asyncio.sleep(0)
+        return doc
+
+    docs = [Doc(title=t) for t in "abc"]
+    assert await sm.Map(sm.Lambda(slow_first, output=Doc))(docs) == docs
+    assert await sm.Map(sm.Lambda(counted, output=Count))([]) == []
+    none = await sm.Map(sm.Lambda(counted, output=Count))([Doc(title="a"), None])
+    assert none[1] is None
+
+
+async def test_map_on_a_symbol_needs_its_field():
+    """A symbol says nothing of how long a list is."""
+    mapped = sm.Map(sm.Lambda(counted, output=Count))
+    with pytest.raises(sm.ArgumentError, match="field"):
+        await mapped(Shelf.to_symbolic_data_model())
+    with pytest.raises(sm.ArgumentError, match="field"):
+        await mapped(SHELF)
+    with pytest.raises(sm.SchemaError, match="Did you mean 'docs'"):
+        await sm.Map(sm.Identity(), "doc")(Shelf.to_symbolic_data_model())
+    with pytest.raises(sm.SchemaError, match="no list of objects"):
+        await sm.Map(sm.Identity(), "name")(SHELF)
+
+
+async def test_map_collects_failures_as_data():
+    """Each result tells its value or its error, valid for the symbol's schema."""
+
+    def picky(doc):
+        if doc.title == "a":
+            raise KeyError("no a")
+        return Count(n=1)
+
+    mapped = sm.Map(sm.Lambda(picky, output=Count), "docs", on_error="collect")
+    value = await mapped(SHELF)
+    assert value["docs"] == [
+        {"value": None, "error": {"type": "KeyError", "message": "'no a'"}},
+        {"value": {"n": 1}, "error": None},
+    ]
+    symbol = await mapped(Shelf.to_symbolic_data_model())
+    sm.JsonDataModel(value.get_json(), schema=symbol.get_schema())
+    with pytest.raises(KeyError):
+        await sm.Map(sm.Lambda(picky, output=Count), "docs")(SHELF)
+    first, second = await sm.Map(sm.Lambda(picky, output=Count), on_error="collect")(SHELF.docs)
+    assert (first["error"]["type"], second["value"]) == ("KeyError", {"n": 1})
+
+
+async def test_map_has_no_place_for_none_in_a_field():
+    """A module that gives None for an item is an error that names it."""
+    mapped = sm.Map(sm.Lambda(lambda doc: None, output=Count), "docs")
+    with pytest.raises(sm.CallError, match="item 0 of 'docs'"):
+        await mapped(SHELF)
+    collected = await sm.Map(sm.Lambda(lambda doc: None, output=Count), "docs", on_error="collect")(SHELF)
+    assert collected["docs"][0] == {"value": None, "error": None}
+
+
+async def test_map_is_bounded():
+    """Never more items at work than `concurrency`; the module is built once."""
+    busy, most = 0, 0
+
+    class Built(sm.Module):
+        async def build(self, inputs):
+            self.seen = self.add_variable(0, name="seen")
+
+        async def call(self, inputs) -> Doc:
+            nonlocal busy, most
+            busy += 1
+            most = max(most, busy)
+            await asyncio.sleep(0)
+            busy -= 1
+            return inputs
+
+    mapped = sm.Map(Built(), concurrency=3)
+    await mapped([Doc(title=str(n)) for n in range(50)])
+    assert most == 3
+    assert list(mapped.variables_by_path()) == ["module/seen"]
+
+
+async def test_repeat_feeds_the_output_back():
+    """A number of times, or until a condition holds; None ends it."""
+    add = sm.Lambda(lambda count: Count(n=count.n + 1) if count.n < 100 else None, output=Count)
+    assert (await sm.Repeat(add, 3)(Count(n=0)))["n"] == 3
+    assert (await sm.Repeat(add, until=lambda count: count.n >= 5)(Count(n=0)))["n"] == 5
+
+    async def later(count):
+        await asyncio.sleep(0)
+        return count.n >= 2
+
+    assert (await sm.Repeat(add, until=later)(Count(n=0)))["n"] == 2
+    assert await sm.Repeat(add, 7)(Count(n=98)) is None
+
+
+async def test_repeat_has_a_limit():
+    """Reaching it is an error, or the last output by request."""
+    add = sm.Lambda(lambda count: Count(n=count.n + 1), output=Count)
+    with pytest.raises(sm.CallError, match="max_times=4"):
+        await sm.Repeat(add, until=lambda count: False, max_times=4)(Count(n=0))
+    kept = sm.Repeat(add, until=lambda count: False, max_times=4, on_limit="return")
+    assert (await kept(Count(n=0)))["n"] == 4
+
+
+async def test_repeat_gives_what_it_takes():
+    """A module whose output grows from round to round is refused when composed."""
+    grows = sm.Parallel(sm.Identity(), sm.Identity(), merge="concat")
+    with pytest.raises(sm.SchemaError, match="gives what it takes"):
+        await sm.Repeat(grows, 2)(Count.to_symbolic_data_model())
+    assert (await sm.Repeat(grows, 1)(Count.to_symbolic_data_model())).keys() == ("n", "n_1")
+
+
+def failing(error):
+    """A module that raises."""
+
+    def fail(_):
+        raise error
+
+    return sm.Lambda(fail, output=Count, name="failing")
+
+
+async def test_fallback_takes_the_next_on_what_is_named():
+    """Other errors are raised at once; all failed: the first, the others as notes."""
+    spare = sm.Lambda(lambda _: Count(n=7), output=Count)
+    assert (await sm.Fallback(failing(sm.UnavailableError("down")), spare)(Count(n=1)))["n"] == 7
+    with pytest.raises(KeyError):
+        await sm.Fallback(failing(KeyError("x")), spare)(Count(n=1))
+    first = ConnectionError("one")
+    with pytest.raises(ConnectionError) as caught:
+        await sm.Fallback(failing(first), failing(ConnectionError("two")), on=ConnectionError)(Count(n=1))
+    assert caught.value is first
+    assert any("'failing' failed too: ConnectionError: two" in note for note in first.__notes__)
+
+
+async def test_fallback_of_members_that_differ():
+    """The schema is `U` of what the members give."""
+    both = sm.Fallback(sm.Identity(), sm.Constant({"x": 1}))
+    assert (await both(Count.to_symbolic_data_model())).keys() == ("n", "x")
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    time = 0.0
+
+    def now(self):
+        return self.time
+
+    async def sleep(self, seconds):
+        self.time += seconds
+
+
+def counting():
+    """A module with state, and the list of what it was asked."""
+    asked = []
+
+    class Asked(sm.Module):
+        def __init__(self):
+            super().__init__()
+            self.step = self.add_variable(1, name="step")
+
+        async def call(self, inputs: Count) -> Count:
+            asked.append(inputs.n)
+            await asyncio.sleep(0)
+            return Count(n=inputs.n + self.step.value)
+
+    return Asked(), asked
+
+
+async def test_cached_runs_equal_calls_once():
+    """One after the other, and a thousand at once."""
+    module, asked = counting()
+    cached = sm.Cached(module)
+    results = await asyncio.gather(*(cached(Count(n=n % 3)) for n in range(1_000)))
+    assert sorted(asked) == [0, 1, 2]
+    assert [r["n"] for r in results[:3]] == [1, 2, 3]
+    assert (await cached(Count(n=2)))["n"] == 3
+    assert sorted(asked) == [0, 1, 2]
+
+
+async def test_cached_knows_the_state():
+    """A Variable that was assigned, an overlay, another sample: entries of their own."""
+    module, asked = counting()
+    cached = sm.Cached(module)
+    await cached(Count(n=1))
+    module.step.assign(5)
+    assert (await cached(Count(n=1)))["n"] == 6
+    with sm.using(cached, {"module": {"step": 1}}):
+        assert (await cached(Count(n=1)))["n"] == 2
+    assert len(asked) == 2
+    with sm.lm.drawing(1):
+        await cached(Count(n=1))
+    assert len(asked) == 3
+
+
+async def test_cached_forgets_in_time():
+    """An entry older than `ttl_s` is made again."""
+    module, asked = counting()
+    clock = Clock()
+    with use_clock(clock):
+        cached = sm.Cached(module, ttl_s=10)
+        await cached(Count(n=1))
+        clock.time = 10.0
+        await cached(Count(n=1))
+        assert len(asked) == 1
+        clock.time = 10.5
+        await cached(Count(n=1))
+    assert len(asked) == 2
+
+
+async def test_cached_never_keeps_failures_and_hands_over_when_cancelled():
+    """A failure reaches all who waited; a cancelled leader lets the next one lead."""
+    gate = asyncio.Event()
+    runs = []
+
+    async def work(count):
+        runs.append(count.n)
+        await gate.wait()
+        if len(runs) == 2:
+            raise KeyError("second")
+        return count
+
+    cached = sm.Cached(sm.Lambda(work, output=Count))
+    leader, waiter = (asyncio.create_task(cached(Count(n=1))) for _ in range(2))
+    await asyncio.sleep(0)
+    leader.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leader
+    gate.set()
+    with pytest.raises(KeyError):
+        await waiter
+    assert (await cached(Count(n=1)))["n"] == 1
+    assert runs == [1, 1, 1]
+
+
+async def test_cached_refuses_to_wait_for_itself():
+    """A module that asks its own cache for what it is about to give is told so."""
+    holder = []
+
+    async def ask(count):
+        return await holder[0](count)
+
+    holder.append(sm.Cached(sm.Lambda(ask, output=Count)))
+    with pytest.raises(sm.CallError, match="wait for ever"):
+        await holder[0](Count(n=1))
+
+
+async def test_cached_by_a_key_of_ones_own():
+    """The key says which inputs are equal."""
+    module, asked = counting()
+    cached = sm.Cached(module, key=lambda count: count.n % 2)
+    await cached(Count(n=1))
+    assert (await cached(Count(n=3)))["n"] == 2
+    assert asked == [1]
+
+
+async def test_copies_of_cached_remember_by_themselves():
+    """A clone that is edited never answers for its original."""
+    module, asked = counting()
+    cached = sm.Cached(module)
+    await cached(Count(n=1))
+    await cached.clone()(Count(n=1))
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: sm.Map(sm.Identity(), 3), "field is 3"),
+        (lambda: sm.Map(sm.Identity(), concurrency=0), "concurrency is 0"),
+        (lambda: sm.Map(sm.Identity(), on_error="colect"), "Did you mean 'collect'"),
+        (lambda: sm.Repeat(sm.Identity()), "either `times` or `until`"),
+        (lambda: sm.Repeat(sm.Identity(), 2, until=len), "either `times` or `until`"),
+        (lambda: sm.Repeat(sm.Identity(), 0), "times is 0"),
+        (lambda: sm.Fallback(), "no members"),
+        (lambda: sm.Fallback(sm.Identity(), on=("x",)), "on has 'x'"),
+        (lambda: sm.Cached(sm.Identity(), ttl_s=0), "ttl_s is 0"),
+        (lambda: sm.Cached(sm.Identity(), key="question"), "key is a str"),
+    ],
+)
+def test_arguments_are_checked_when_the_block_is_made(make, says):
+    """What cannot run is refused at construction, by name."""
+    with pytest.raises(sm.ConfigError, match=says):
+        make()
