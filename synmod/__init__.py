@@ -11,24 +11,6 @@ from typing import Any as _Any
 from pydantic import Field
 
 from synmod import blocks, data, errors, flow, lm, module, program, saving, scope, tree
-from synmod.blocks import (
-    And,
-    ChainOfThought,
-    Concat,
-    Constant,
-    Decision,
-    Factorize,
-    Generator,
-    Identity,
-    InMask,
-    Lambda,
-    Or,
-    OutMask,
-    Parallel,
-    Prefix,
-    Suffix,
-    Xor,
-)
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, is_subschema, is_symbolic, ops
 from synmod.errors import (
     ArgumentError,
@@ -67,17 +49,9 @@ from synmod.errors import (
     UnavailableError,
     UnboundModelError,
 )
-from synmod.flow import Failed, in_thread, map_concurrently, run
 from synmod.leaves.paths import KeyPath
 from synmod.leaves.seeds import rng
-from synmod.lm import (
-    Attempt,
-    LanguageModel,
-    LMReply,
-    LMRequest,
-    set_default_language_model,
-    use_language_models,
-)
+from synmod.lm import LanguageModel, set_default_language_model, use_language_models
 from synmod.module import Module, build
 from synmod.program import Input, Program, Sequential, compose
 from synmod.registry import register, registered
@@ -153,19 +127,35 @@ from synmod.tree import Schema as Schema
 
 if TYPE_CHECKING:
     from synmod.blocks import (
+        And,
         BestOf,
         Branch,
         Cached,
+        ChainOfThought,
+        Concat,
+        Constant,
+        Decision,
+        Factorize,
         Fallback,
+        Generator,
         Guard,
+        Identity,
+        InMask,
+        Lambda,
         Majority,
         Map,
+        Or,
+        OutMask,
+        Parallel,
+        Prefix,
         Refine,
         Repeat,
         Retry,
         Route,
         SelfCritique,
+        Suffix,
         Thinking,
+        Xor,
     )
     from synmod.data import (
         Audio,
@@ -185,6 +175,8 @@ if TYPE_CHECKING:
         ToolCall,
         normalize_score,
     )
+    from synmod.flow import Failed, in_thread, map_concurrently, run
+    from synmod.lm import Attempt, LMReply, LMRequest
     from synmod.saving import (
         FileLimits,
         LoadReport,
@@ -391,74 +383,22 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
-_LAZY = {
-    **dict.fromkeys(
-        (
-            "Audio",
-            "AudioPart",
-            "ChatMessage",
-            "ChatMessages",
-            "File",
-            "FilePart",
-            "FineScore",
-            "Image",
-            "ImagePart",
-            "Rating",
-            "Rating10",
-            "Rating20",
-            "Score",
-            "TextPart",
-            "ToolCall",
-            "normalize_score",
-        ),
-        data,
-    ),
-    **dict.fromkeys(
-        (
-            "FileLimits",
-            "LoadReport",
-            "aload",
-            "aloads",
-            "dumps",
-            "load",
-            "load_variables",
-            "loads",
-            "reseal",
-            "save",
-            "save_variables",
-        ),
-        saving,
-    ),
-    **dict.fromkeys(
-        (
-            "BestOf",
-            "Branch",
-            "Cached",
-            "Fallback",
-            "Guard",
-            "Majority",
-            "Map",
-            "Refine",
-            "Repeat",
-            "Retry",
-            "Route",
-            "SelfCritique",
-            "Thinking",
-        ),
-        blocks,
-    ),
-    "hooks_lib": scope,
-}
+_LATE = (blocks, data, flow, lm, saving, scope)
 
 
 def __getattr__(name: str) -> _Any:
-    """Load what costs time to make when it is first asked for."""
-    room = _LAZY.get(name)
+    """Give what a room loads late.
+
+    How a name becomes late: its room loads it by `opened_late`, here it is imported under TYPE_CHECKING only, and the
+    room stands in `_LATE`. Do so with what a program without it need not pay for: own files, dataclasses, data models.
+    """
+    room = next((room for room in _LATE if name in room.__all__), None) if name in __all__ else None
     if room is None:
         from synmod.leaves.suggest import did_you_mean
 
         raise AttributeError(f"module 'synmod' has no attribute {name!r}.{did_you_mean(name, __all__)}")
-    return getattr(room, name)
+    globals()[name] = getattr(room, name)
+    return globals()[name]
 
 
 def __dir__() -> list[str]:

@@ -28,7 +28,9 @@ __all__ = [
     "builtin_errors",
     "check_registrable",
     "id_of",
+    "load_own",
     "lookup",
+    "own_later",
     "register",
     "register_own",
     "registered",
@@ -42,6 +44,7 @@ _OWN_PACKAGE = "synmod"
 _LOCK = threading.Lock()
 _OBJECTS: dict[str, Any] = {}
 _ALIASES: dict[str, Any] = {}
+_LATER: list[Callable[[], object]] = []
 _IDS: dict[int, tuple[weakref.ref[Any], str]] = {}  # by identity: a class may have a metaclass with its own `__eq__`
 _BASES: list[type] = [enum.Enum, BaseException]
 _TESTS: list[Callable[[type], bool]] = []
@@ -114,6 +117,20 @@ def register_own(*, name: str | None = None, public: bool = True) -> Callable[[T
     return decorate
 
 
+def own_later(load: Callable[[], object]) -> None:
+    """Tell how to load classes of synmod that are made late, so that nobody misses their ids."""
+    _LATER.append(load)
+
+
+def load_own() -> None:
+    """Make all of synmod's own ids known.
+
+    The first load of a process asks for it, whatever its file says: which modules are imported never depends on a file.
+    """
+    for load in _LATER:
+        load()
+
+
 def registered() -> Mapping[str, Any]:
     """Show what is registered.
 
@@ -126,6 +143,7 @@ def registered() -> Mapping[str, Any]:
 
     Source: Keras `get_registered_object`.
     """
+    load_own()
     return MappingProxyType(_OBJECTS)
 
 

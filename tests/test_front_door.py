@@ -99,6 +99,32 @@ def test_importing_loads_no_heavy_library():
     assert out.strip() == "[]"
 
 
+def run_alone(code):
+    """What a new process prints."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_importing_loads_no_room_that_a_program_may_not_need():
+    """Blocks, the layers of a model call, event records, pools, saving and ready-made models are loaded late."""
+    late = ("blocks.generator", "lm.stack", "scope.events", "flow.pool", "saving.api", "data.ready_made")
+    assert run_alone(f"import sys, synmod; print(*[m for m in {late} if 'synmod.' + m in sys.modules])") == []
+
+
+def test_late_names_behave_like_others():
+    """A star import, `dir`, pickles and the registry know them before anybody asked for one."""
+    assert run_alone("from synmod import *; print(Generator.__module__, LMRequest.__name__)") == [
+        "synmod.blocks",
+        "LMRequest",
+    ]
+    assert run_alone("import synmod; print({*synmod.__all__} <= {*dir(synmod)}, 'Score' in dir(synmod.data))") == [
+        "True",
+        "True",
+    ]
+    pickled = "b'csynmod.blocks\\nGenerator\\n.'"
+    assert run_alone(f"import pickle; print(pickle.loads({pickled}).__name__)") == ["Generator"]
+    assert run_alone("import synmod; print('synmod>Generator' in synmod.registered())") == ["True"]
+
+
 def test_what_comes_later_is_not_there():
     """No placeholder: an AttributeError, never silence."""
     for name in ("stream", "EmbeddingModel", "Agent", "Tool", "evaluate", "skippable", "Trainer", "once"):

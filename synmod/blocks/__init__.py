@@ -5,18 +5,22 @@ State: Variables of its modules only. Speed: a Generator call on a model without
 Must never know: the insides of the module room, Program, files, training.
 """
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
-from synmod.blocks.chain_of_thought import ChainOfThought
-from synmod.blocks.decision import Decision
-from synmod.blocks.generator import Generator
-from synmod.blocks.masking import InMask, OutMask
-from synmod.blocks.merging import And, Concat, Not, Or, Xor
-from synmod.blocks.parallel import Parallel
-from synmod.blocks.plain import Constant, Identity, Lambda
-from synmod.blocks.renaming import Factorize, Prefix, Suffix
+from functools import partial
+from typing import TYPE_CHECKING
+
+from synmod.leaves.late import opened_late
+from synmod.registry import own_later
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
+    from synmod.blocks.chain_of_thought import ChainOfThought
+    from synmod.blocks.decision import Decision
+    from synmod.blocks.generator import Generator
+    from synmod.blocks.masking import InMask, OutMask
+    from synmod.blocks.merging import And, Concat, Not, Or, Xor
     from synmod.blocks.on_demand import (
         BestOf,
         Branch,
@@ -33,6 +37,9 @@ if TYPE_CHECKING:
         SelfCritique,
         Thinking,
     )
+    from synmod.blocks.parallel import Parallel
+    from synmod.blocks.plain import Constant, Identity, Lambda
+    from synmod.blocks.renaming import Factorize, Prefix, Suffix
 
 __all__ = [
     "And",
@@ -69,15 +76,19 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Load the other blocks when one of them is first asked for: they cost time that `import synmod` has not."""
-    if name not in __all__:
-        raise AttributeError(f"module 'synmod.blocks' has no attribute {name!r}")
+def _parts() -> tuple[ModuleType, ...]:
+    """Load the usual blocks: a program that is made of other modules needs none."""
+    from synmod.blocks import chain_of_thought, decision, generator, masking, merging, parallel, plain, renaming
+
+    return chain_of_thought, decision, generator, masking, merging, parallel, plain, renaming
+
+
+def _other_parts() -> tuple[ModuleType, ...]:
+    """Load the other blocks, which most programs do without."""
     from synmod.blocks import on_demand
 
-    globals().update({lazy: getattr(on_demand, lazy) for lazy in on_demand.__all__})
-    return globals()[name]
+    return (on_demand,)
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = opened_late(globals(), _parts, _other_parts)
+own_later(partial(__getattr__, "Thinking"))

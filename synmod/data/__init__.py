@@ -5,9 +5,14 @@ State: bounded caches only. Speed: a schema of a class is one dictionary read; a
 Must never know: an event loop, a file, a socket, a clock, modules, models of language, any room above.
 """
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
 
 from synmod.leaves.frozen import frozen, json_equal, thaw
+from synmod.leaves.late import opened_late
+from synmod.registry import own_later
 
 from . import ops
 from .contain import contains
@@ -19,6 +24,8 @@ from .text import dump_json, parse_json
 from .value import JsonDataModel
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from .ready_made import (
         Audio,
         AudioPart,
@@ -71,15 +78,12 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Make the ready-made data models when one of them is first asked for."""
-    if name not in __all__:
-        raise AttributeError(f"module 'synmod.data' has no attribute {name!r}")
+def _parts() -> tuple[ModuleType, ...]:
+    """Make the ready-made data models."""
     from . import ready_made
 
-    globals().update({lazy: getattr(ready_made, lazy) for lazy in ready_made.__all__})
-    return globals()[name]
+    return (ready_made,)
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = opened_late(globals(), _parts)
+own_later(partial(__getattr__, "Score"))

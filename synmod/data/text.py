@@ -9,8 +9,6 @@ from synmod.errors import ArgumentError, DataError
 from synmod.leaves.freezing_trees import freeze_tree
 from synmod.leaves.frozen import frozen
 
-from .text_faults import fault_in
-
 if TYPE_CHECKING:
     from synmod.leaves.frozen import Json
 
@@ -60,6 +58,8 @@ def _read(text: str | bytes) -> tuple[Json, Json]:
         what = "text after the JSON value" if error.msg == "Extra data" else error.msg
         raise DataError(f"line {error.lineno} column {error.colno}: not JSON: {what}.") from None
     except (ValueError, RecursionError) as error:
+        from .text_faults import fault_in
+
         raise DataError(fault_in(text) or f"not JSON: {error}.") from None
 
 

@@ -7,15 +7,24 @@ Speed: composing, extracting and running are linear in steps and use no recursio
 Must never know: modules (a step's module is something to call), files, language models, the walk.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from synmod.flow.branches import together
-from synmod.flow.bridge import in_thread, run
 from synmod.flow.engine import run_plan
 from synmod.flow.graph import steps_between
 from synmod.flow.live import live_graph
 from synmod.flow.plan import Plan, compile_flow
-from synmod.flow.pool import ConcurrentMap, Failed, map_concurrently
 from synmod.flow.record import FlowGraph, FlowStep, SymbolRef, record_graph
 from synmod.flow.steps import Declared, Origin, Step, record_call
+from synmod.leaves.late import opened_late
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from synmod.flow.bridge import in_thread, run
+    from synmod.flow.pool import ConcurrentMap, Failed, map_concurrently
 
 __all__ = [
     "ConcurrentMap",
@@ -38,3 +47,13 @@ __all__ = [
     "steps_between",
     "together",
 ]
+
+
+def _parts() -> tuple[ModuleType, ...]:
+    """Load the worker pool, and the bridge from plain code."""
+    from synmod.flow import bridge, pool
+
+    return bridge, pool
+
+
+__getattr__, __dir__ = opened_late(globals(), _parts)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 _LONGEST = 200  # a longer word is no typing mistake, and comparing it costs time an attacker could ask for
 
 
 def did_you_mean(word: object, known: Iterable[object]) -> str:
     """Give the sentence " Did you mean 'x'?", or "" where nothing known is near."""
+    from difflib import get_close_matches
+
     text = str(word)
     if len(text) > _LONGEST:
         return ""

@@ -6,7 +6,11 @@ at most 50 µs; litellm is imported by the first request that needs it.
 Must never know: a Module (it sees path strings), the walk, the graph, what a program is.
 """
 
-from synmod.lm.adapter import Adapter
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from synmod.leaves.late import opened_late
 from synmod.lm.choice import (
     default_language_model,
     model_from,
@@ -16,10 +20,15 @@ from synmod.lm.choice import (
 )
 from synmod.lm.draws import current_sample, drawing
 from synmod.lm.model import LanguageModel
-from synmod.lm.records import Attempt, LMReply, LMRequest
 from synmod.lm.sampling import SAMPLING, sampling_params
 from synmod.lm.unbound import UnboundLanguageModel
 from synmod.scope import Usage
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from synmod.lm.adapter import Adapter
+    from synmod.lm.records import Attempt, LMReply, LMRequest
 
 __all__ = [
     "SAMPLING",
@@ -39,3 +48,13 @@ __all__ = [
     "set_default_language_model",
     "use_language_models",
 ]
+
+
+def _parts() -> tuple[ModuleType, ...]:
+    """Load what the first call of a model needs."""
+    from synmod.lm import adapter, records
+
+    return adapter, records
+
+
+__getattr__, __dir__ = opened_late(globals(), _parts)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from synmod.errors import ConfigError
-from synmod.lm.adapter import Adapter
 from synmod.lm.settings import Settings
+
+if TYPE_CHECKING:
+    from synmod.lm.adapter import Adapter
 
 __all__ = ["ADAPTERS", "adapter_for"]
 

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from synmod.data.declare import declare
-from synmod.data.schema import Schema
-from synmod.leaves.frozen import FrozenDict, Json, frozen_dict
+from synmod.leaves.frozen import FrozenDict, Json
 from synmod.leaves.suggest import did_you_mean
-from synmod.lm.adapter import Adapter
 from synmod.lm.adapters import adapter_for
-from synmod.lm.call import ModelCall, refuse_while_building
 from synmod.lm.counters import ATTRIBUTES, ModelCounters
-from synmod.lm.draws import check_sample, current_sample
 from synmod.lm.keys import known_secrets, scrubbed
-from synmod.lm.messages import turns
-from synmod.lm.prices import ModelPrice
-from synmod.lm.records import LMReply, LMRequest
 from synmod.lm.sampling import sampling_params
-from synmod.lm.settings import ApiKey, Settings, check_seconds, check_structured, checked_settings
-from synmod.lm.stack import send_through
+from synmod.lm.settings import ApiKey, Settings, checked_settings
 from synmod.lm.standing_in import stand_in_for
-from synmod.lm.tokens import estimate_tokens
+
+if TYPE_CHECKING:
+    from synmod.lm.adapter import Adapter
+    from synmod.lm.records import LMReply
 
 __all__ = ["LanguageModel"]
 
-CALL_KEYWORDS: Final = ("schema", "sample", "timeout_s", "structured")
 KEYWORDS: Final = (
     "api_key", "api_base", "attempts", "timeout_s", "name", "headers", "extra_body", "structured", "repairs",
     "attempt_timeout_s", "price", "adapter",
@@ -87,6 +80,8 @@ class LanguageModel:
         adapter: Adapter | str | None = None,
         **defaults: Json,
     ) -> None:
+        from synmod.lm.prices import ModelPrice
+
         self.settings: Settings = checked_settings(
             model,
             name=name,
@@ -152,40 +147,11 @@ class LanguageModel:
             >>> reply["answer"]
             'Paris'
         """
+        from synmod.lm.answering import answer
+
         stand_in = stand_in_for(self.name)
         model = self if stand_in is None else stand_in
-        return await model.answer(messages, schema, sample, timeout_s, structured, params)
-
-    async def answer(
-        self,
-        messages: Any,
-        schema: Any,
-        sample: int | None,
-        timeout_s: float | None,
-        structured: str | None,
-        params: Mapping[str, Json],
-    ) -> LMReply:
-        """Answer a call oneself, whoever stands in."""
-        settings = self.settings
-        refuse_while_building(settings.model)
-        request = LMRequest(
-            settings.model,
-            turns(messages),
-            schema if schema is None or type(schema) is Schema else declare(schema, root="any"),
-            None,
-            None,
-            self._merged(params) if params else settings.defaults,
-            current_sample() if sample is None else check_sample(sample),
-            settings.structured if structured is None else check_structured(structured, settings.model),
-        )
-        limit = settings.timeout_s if timeout_s is None else check_seconds(settings.model, "timeout_s", timeout_s)
-        return await send_through(ModelCall(self, limit), request)
-
-    def _merged(self, params: Mapping[str, Json]) -> FrozenDict:
-        """Parameters of the call over those of the model."""
-        where = f"await LanguageModel({self.model!r})(...)"
-        checked = sampling_params(params, where, CALL_KEYWORDS)
-        return frozen_dict({**self.settings.defaults, **checked})
+        return await answer(model, messages, schema, sample, timeout_s, structured, params)
 
     @property
     def model(self) -> str:
@@ -243,6 +209,9 @@ class LanguageModel:
             >>> LanguageModel("embedded/nearest").estimate_tokens("Hello you")
             3
         """
+        from synmod.lm.messages import turns
+        from synmod.lm.tokens import estimate_tokens
+
         return estimate_tokens(turns(messages))
 
     async def count_tokens(self, messages: Any) -> int:
@@ -262,6 +231,9 @@ class LanguageModel:
             >>> sm.run(LanguageModel("openai/x", api_base="http://localhost:8000/v1").count_tokens("Hello you"))
             3
         """
+        from synmod.lm.messages import turns
+        from synmod.lm.tokens import estimate_tokens
+
         checked = turns(messages)
         count = getattr(self.adapter, "count_tokens", None)
         counted = None if count is None else await count(checked)

@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from synmod.leaves import aio
 from synmod.leaves.frozen_types import is_object
@@ -25,8 +24,7 @@ _ABOVE: Final = re.compile(r"(input|output|cache_read_input)_(?:cost_per_token|t
 _MILLION: Final = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
+class Rates(NamedTuple):
     """USD per token."""
 
     prompt: float
@@ -34,8 +32,7 @@ class Rates:
     cached: float
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(NamedTuple):
     """What tokens of one model cost.
 
     Attributes:

@@ -9,8 +9,6 @@ from synmod.lm.failing import complete
 from synmod.lm.records import LMReply, LMRequest
 from synmod.scope import (
     Listeners,
-    LMBegin,
-    LMEnd,
     Usage,
     add_usage,
     begin_lm,
@@ -30,6 +28,8 @@ async def reported(below: Below, call: ModelCall, request: LMRequest) -> LMReply
     meters = open_meters(call.frame)
     try:
         if listeners is not None and listeners.want("on_lm_begin"):
+            from synmod.scope import LMBegin
+
             await begin_lm(listeners, LMBegin(*place_of(call.frame, call.phase), request, request.model))
         reply = await below(call, request)
     except BaseException as error:
@@ -62,6 +62,8 @@ async def _tell_end(
     """Tell hooks how a call ended; no record is made that nobody reads."""
     if listeners is None or not listeners.want("on_lm_end"):
         return
+    from synmod.scope import LMEnd
+
     elapsed = call.elapsed_s if reply is None else reply.elapsed_s
     place = place_of(call.frame, call.phase)
     ended = LMEnd(*place, request, request.model, reply, error, call.requests, usage, elapsed, cached=False)

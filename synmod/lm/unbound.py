@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from synmod.errors import UnboundModelError
 from synmod.leaves.frozen import Json
 from synmod.lm.model import LanguageModel
-from synmod.lm.records import LMRequest
+
+if TYPE_CHECKING:
+    from synmod.lm.records import LMRequest
 
 __all__ = ["UnboundLanguageModel"]
 

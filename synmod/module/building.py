@@ -19,10 +19,10 @@ from synmod.module.paths import extend_paths
 from synmod.module.sealing import seal
 from synmod.module.waiting import wait_for
 from synmod.scope.ambient import ambient
-from synmod.scope.events import BuildBegin, BuildEnd, place_of
 from synmod.scope.frame import current_call
 from synmod.scope.hooks import hooks_for
 from synmod.scope.notify import begin_build, end_build
+from synmod.scope.place import place_of
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
@@ -109,6 +109,8 @@ async def _announced(mine: Build, module: Module, inputs: inspect.BoundArguments
         if heard is None:
             await _body(mine, module, inputs)
             return
+        from synmod.scope.events import BuildBegin, BuildEnd
+
         place = place_of(caller if caller is not None and caller._owner is module._record else frame, frame.phase)
         started = perf_counter()
         failure: BaseException | None = None

@@ -24,11 +24,11 @@ from synmod.module.outputs import check_output, declared_outputs
 from synmod.module.paths import paths_below
 from synmod.module.symbolic import call_symbolic
 from synmod.scope.ambient import AMBIENT, effective
-from synmod.scope.events import CallBegin, place_of
 from synmod.scope.frame import FRAME, CallFrame, RootFrame, nearest_live
 from synmod.scope.hooks import hooks_for
 from synmod.scope.limits import check_deadline, plain_limit
 from synmod.scope.notify import begin_call, end_call
+from synmod.scope.place import place_of
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
@@ -101,6 +101,8 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
             except SynmodError as error:
                 refused = error
         if heard is not None and heard.want("on_call_begin"):
+            from synmod.scope.events import CallBegin
+
             await begin_call(heard, CallBegin(*place_of(frame, phase), args, MappingProxyType(dict(kwargs))))
         if refused is not None:
             raise refused

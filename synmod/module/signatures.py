@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from synmod.data.model import DataModel
@@ -33,16 +33,15 @@ class Parameter(NamedTuple):
     """Whether what is given by keyword must be data, as everything given by position is."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallSignature:
+class CallSignature(NamedTuple):
     """The signature of `call`."""
 
-    signature: inspect.Signature = field(default_factory=inspect.Signature)
+    signature: inspect.Signature = inspect.Signature()
     positional: tuple[Parameter, ...] = ()
     """Those that an argument without a keyword can go to: what stands before `training`."""
     rest: Parameter | None = None
     """`*args`."""
-    named: Mapping[str, Parameter] = field(default_factory=dict[str, Parameter])
+    named: Mapping[str, Parameter] = MappingProxyType({})
     """Those that an argument with a keyword can go to, by name."""
     others: Parameter | None = None
     """`**kwargs`."""

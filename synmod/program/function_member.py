@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from synmod.blocks import Lambda
 from synmod.module.annotations import UNDECLARED, resolved_annotations, without_none
 from synmod.module.nests import is_nothing
 from synmod.module.outputs import check_output, declared_outputs
@@ -24,6 +23,8 @@ class FunctionMember:
     __slots__ = ("_function", "_module", "_takes_none")
 
     def __init__(self, function: Callable[..., Any]) -> None:
+        from synmod.blocks import Lambda
+
         self._function = function
         self._module = Lambda(function)
         self._takes_none = _takes_none(function)
@@ -31,6 +32,8 @@ class FunctionMember:
     async def __call__(self, *args: Any, **named: Any) -> Any:
         """Call the function."""
         if named:
+            from synmod.blocks import Lambda
+
             declared = declared_outputs(self._module)
             bound = partial(self._function, **named)
             return await Lambda(bound, output=None if declared.nothing else declared.nest)(*args)

@@ -6,12 +6,17 @@ the fsync, loading at most three times parsing, digest and the constructors; all
 function is first asked for. Must never know: Program, training; how a provider is reached.
 """
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from synmod.leaves.files import write_atomic
+from synmod.leaves.late import opened_late
 from synmod.saving import codec, own_classes
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from synmod.saving.api import aload, aloads, dumps, load, loads, reseal, save
     from synmod.saving.limits import FileLimits
     from synmod.saving.variables_file import LoadReport, load_variables, save_variables
@@ -34,12 +39,11 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Load the room behind a name when it is first asked for."""
-    if name not in __all__:
-        raise AttributeError(f"module 'synmod.saving' has no attribute {name!r}")
+def _parts() -> tuple[ModuleType, ...]:
+    """Load what saves and loads."""
     from synmod.saving import api, limits, variables_file
 
-    for part in (api, variables_file, limits):
-        globals().update({each: getattr(part, each) for each in part.__all__ if each in __all__})
-    return globals()[name]
+    return api, limits, variables_file
+
+
+__getattr__, __dir__ = opened_late(globals(), _parts)

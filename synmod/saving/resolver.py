@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.errors import ArgumentError
 from synmod.leaves.suggest import did_you_mean
-from synmod.registry import check_registrable, lookup, registered
+from synmod.registry import check_registrable, load_own, lookup, registered
 from synmod.saving.faults import load_fault, shown
-from synmod.saving.own_classes import load_lazy_classes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,7 +32,7 @@ class Resolver:
     """
 
     def __init__(self, custom_objects: Mapping[str, Any] | None) -> None:
-        load_lazy_classes()
+        load_own()
         custom: Any = {} if custom_objects is None else custom_objects
         if not hasattr(custom, "items") or not all(isinstance(key, str) for key in custom):
             raise ArgumentError("custom_objects: wanted a mapping from id or bare name to a class or function.")

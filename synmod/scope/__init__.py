@@ -6,12 +6,15 @@ Speed: a nested frame 0.3 µs; what blocks say is one read and a check; without 
 Must never know: Module, models, providers. Hooks get records with a path, never an object of a floor above.
 """
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from synmod.leaves.late import opened_late
 
 from .ambient import AMBIENT, Ambient, ambient, effective
 from .budget import budget, cost_is_limited, reserve
 from .counters import CallCounters, PhaseCounters
-from .events import BuildBegin, BuildEnd, CallBegin, CallEnd, Event, LMBegin, LMEnd, VariableAssign, place_of
 from .frame import FRAME, CallFrame, Owner, RootFrame, current_call, nearest_live
 from .hook import Hook, check_hook
 from .hooks import Listeners, hooks, hooks_for, hooks_inside
@@ -20,6 +23,7 @@ from .limits import check_deadline, deadline, note_waiting, plain_limit, time_le
 from .notify import begin_build, begin_call, begin_lm, end_build, end_call, end_lm, lm_listeners, notify_assign
 from .phase import current_phase, phase, phase_in
 from .phase_names import PHASES, check_phase
+from .place import place_of
 from .rewards import add_reward, hand_up, rewards_of, track_rewards
 from .scopes import NameScope, current_scope
 from .spending import Account, Reservation, Spent
@@ -28,7 +32,10 @@ from .trace_nodes import LMCallNode, TraceNode
 from .usage import Usage, UsageMeter, add_usage, count_usage, open_meters, track_usage
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from . import hooks_lib
+    from .events import BuildBegin, BuildEnd, CallBegin, CallEnd, Event, LMBegin, LMEnd, VariableAssign
 
 __all__ = [
     "AMBIENT",
@@ -103,14 +110,18 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Load the ready-made hooks when they are first asked for."""
-    if name != "hooks_lib":
-        raise AttributeError(f"module 'synmod.scope' has no attribute {name!r}")
+def _parts() -> tuple[ModuleType, ...]:
+    """Make the records of events."""
+    from . import events
+
+    return (events,)
+
+
+def _other_parts() -> tuple[ModuleType, ...]:
+    """Load the ready-made hooks."""
     import synmod.scope.hooks_lib as ready_made
 
-    return ready_made
+    return (ready_made,)
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = opened_late(globals(), _parts, _other_parts)

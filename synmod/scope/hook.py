@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from synmod.errors import ArgumentError
-from synmod.scope.events import BuildBegin, BuildEnd, CallBegin, CallEnd, LMBegin, LMEnd, VariableAssign
+
+if TYPE_CHECKING:
+    from synmod.scope.events import BuildBegin, BuildEnd, CallBegin, CallEnd, LMBegin, LMEnd, VariableAssign
 
 EVENTS = (
     "on_call_begin", "on_call_end", "on_build_begin", "on_build_end", "on_lm_begin", "on_lm_end", "on_lm_chunk",

@@ -8,25 +8,18 @@ import logging
 import time
 from collections.abc import Awaitable
 from contextvars import Token
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from synmod.leaves.aio import backend, being_driven, is_cancellation, shield
 from synmod.scope.ambient import AMBIENT, Ambient, Flag, ambient, effective, reset
-from synmod.scope.events import (
-    BuildBegin,
-    BuildEnd,
-    CallBegin,
-    CallEnd,
-    Event,
-    LMBegin,
-    LMEnd,
-    VariableAssign,
-    place_of,
-)  # fmt: skip
 from synmod.scope.frame import FRAME, current_call
 from synmod.scope.hook import Hook
 from synmod.scope.hooks import Listeners, hooks_inside
 from synmod.scope.phase import phase_in
+from synmod.scope.place import place_of
+
+if TYPE_CHECKING:
+    from synmod.scope.events import BuildBegin, BuildEnd, CallBegin, CallEnd, Event, LMBegin, LMEnd
 
 _LOG: Final = logging.getLogger("synmod.hooks")
 _CLEAN_UP_S: Final = 1.0  # how long async hooks may take after a cancellation
@@ -204,6 +197,8 @@ def notify_assign(variable: object, name: str, old: Any, new: Any, version: int)
     listeners = hooks_inside(record, frame)
     if listeners is None or not listeners.want("on_variable_assign"):
         return
+    from synmod.scope.events import VariableAssign
+
     where = name if frame is None else frame.root.paths.get(id(variable), name)
     event = VariableAssign(*place_of(frame, phase_in(record, frame)), where, old, new, version)
     for hook in listeners.hooks:

@@ -6,15 +6,17 @@ import threading
 import time
 import zlib
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from synmod.errors import ArgumentError
 from synmod.scope.ambient import Entered, enter, leave, take_entry
-from synmod.scope.events import CallBegin, CallEnd, LMBegin, LMEnd
 from synmod.scope.hook import Hook
 from synmod.scope.plain_json import error_text
 from synmod.scope.trace_nodes import LMCallNode, TraceNode
 from synmod.scope.trace_views import tree_json, tree_text
+
+if TYPE_CHECKING:
+    from synmod.scope.events import CallBegin, CallEnd, LMBegin, LMEnd
 
 
 class Tracer(Hook):

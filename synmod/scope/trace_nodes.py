@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from synmod.scope.events import LMEnd
 from synmod.scope.ledger import Reward
 from synmod.scope.usage_record import Usage
+
+if TYPE_CHECKING:
+    from synmod.scope.events import LMEnd
 
 
 class LMCallNode:

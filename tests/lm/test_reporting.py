@@ -142,19 +142,19 @@ async def test_no_part_of_a_secret_stays_where_a_text_is_cut(before):
 
 async def test_no_listener_no_record(monkeypatch):
     """Without a listener no event is made."""
-    import synmod.lm.reporting as reporting
+    from synmod import scope
 
     def refuse(*args, **kwargs):
         raise AssertionError("an event was made")
 
-    monkeypatch.setattr(reporting, "LMBegin", refuse)
-    monkeypatch.setattr(reporting, "LMEnd", refuse)
+    monkeypatch.setattr(scope, "LMBegin", refuse)
+    monkeypatch.setattr(scope, "LMEnd", refuse)
     await FunctionLM(lambda request: "x")("?")
 
 
 async def test_a_listener_of_something_else_costs_no_record(monkeypatch):
     """Only what a hook overrides is made for it."""
-    import synmod.lm.reporting as reporting
+    from synmod import scope
 
     def refuse(*args, **kwargs):
         raise AssertionError("an event was made")
@@ -164,7 +164,7 @@ async def test_a_listener_of_something_else_costs_no_record(monkeypatch):
             ends.append(event)
 
     ends = []
-    monkeypatch.setattr(reporting, "LMBegin", refuse)
+    monkeypatch.setattr(scope, "LMBegin", refuse)
     with sm.hooks(OnlyEnds()):
         await FunctionLM(lambda request: "x")("?")
     assert len(ends) == 1
