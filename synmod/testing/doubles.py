@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import Any
 
 from synmod.data.text import dump_json
 from synmod.errors import ConfigError
 from synmod.leaves import aio
+from synmod.leaves.frozen_types import is_array
 from synmod.lm.model import LanguageModel
 from synmod.lm.records import LMReply, LMRequest
 from synmod.lm.tokens import estimate_text, estimate_tokens
@@ -77,7 +78,7 @@ def reply_of(item: Any, request: LMRequest) -> LMReply:
         return item
     if isinstance(item, BaseException):
         raise item
-    first = item[0] if isinstance(item, list) and item else cast("object", item)
+    first = item[0] if is_array(item) and item else item
     if type(first).__name__ == "ToolCall":
         raise ConfigError("ToolCall: a double cannot call tools yet; let it reply with text, JSON or a data model.")
     text = item if isinstance(item, str) else dump_json(item)

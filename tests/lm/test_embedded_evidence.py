@@ -79,7 +79,7 @@ async def accuracy(told, examples=(), asked=HELD_OUT):
     right = 0
     for text, label in asked:
         turns = tuple(layout.render(told, shown, frozen({"text": text}), INPUT))
-        reply = await adapter.send(LMRequest("embedded/nearest", turns, OUTPUT))
+        reply = adapter.send(LMRequest("embedded/nearest", turns, OUTPUT))
         right += json.loads(reply.text)["label"] == label
     return right / len(asked)
 

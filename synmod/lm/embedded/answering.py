@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from synmod.lm.embedded.closed import closed_values, ranked
+from synmod.lm.embedded.columns import MISSING, Field
 from synmod.lm.embedded.fitting import fits
 from synmod.lm.embedded.quantities import number
-from synmod.lm.embedded.scene import MISSING, Field, Scene
+from synmod.lm.embedded.scene import Scene
 from synmod.lm.embedded.sentences import string, telling
 from synmod.lm.prompt.escape import value_text
 from synmod.lm.prompt.subschemas import alternatives, fields_of, is_array, is_object, resolved
@@ -22,7 +23,7 @@ _DEEPEST = 40  # a recursive type that demands itself has no answer; the reply w
 
 def answer(scene: Scene) -> Json:
     """Answer in the schema of the question."""
-    return _value(scene.root, Field("", scene.examples.outputs), scene, 0)
+    return _value(scene.root, scene.examples.whole, scene, 0)
 
 
 def text_answer(scene: Scene) -> str:

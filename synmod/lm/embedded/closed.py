@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from synmod.leaves.frozen import json_equal
+from synmod.lm.embedded.columns import MISSING, Field
 from synmod.lm.embedded.noise import hashed
-from synmod.lm.embedded.scene import MISSING, NEAREST, Field, Scene
+from synmod.lm.embedded.scene import NEAREST, Scene
 from synmod.lm.prompt.escape import value_text
 from synmod.lm.prompt.subschemas import fields_of, is_array, is_object, resolved
 
@@ -21,10 +22,9 @@ def closed_values(target: Mapping[str, Json], field: Field, scene: Scene) -> lis
     declared = declared_values(target)
     if declared is not None or target.get("type") != "string":
         return declared
-    seen = [value for value in field.seen if isinstance(value, str)]
+    seen, distinct = field.texts()
     if seen:
-        distinct: list[Json] = list(dict.fromkeys(seen))
-        return distinct if len(distinct) < len(seen) else None
+        return distinct if len(distinct) < seen else None
     labels: list[Json] = [rule.label for rule in scene.rules.values() if rule.names_a_label]
     if labels and not scene.examples.outputs and _only_string(scene.root):
         return labels

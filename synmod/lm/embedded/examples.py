@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import sqrt
-from typing import TYPE_CHECKING, NamedTuple
+from math import fsum, sqrt
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from synmod.data.text import parse_json
 from synmod.errors import DataError
-from synmod.lm.embedded.words import features, leaf_text
+from synmod.lm.embedded.columns import Field
+from synmod.lm.embedded.words import features, leaf_text, word_features, words
 from synmod.lm.prompt.subschemas import is_object
 
 if TYPE_CHECKING:
+    from collections import Counter
+
     from synmod.leaves.frozen import Json
+
+_MOST_WORDS: Final = 4_096
 
 
 class Pair(NamedTuple):
@@ -25,47 +30,62 @@ class Pair(NamedTuple):
 class ExampleSet:
     """Examples and their counts: similarity to a text is the cosine of the counts, each times its weight.
 
-    The weight of what `df` of `n` examples hold is `(n + 1) / (df + 1)`: division, multiplication and square roots
-    alone, which every platform rounds alike.
+    The weight of what `df` of `n` examples hold is `(n + 1) / (df + 1)`: division, multiplication, square roots and
+    exact sums alone, which every platform rounds alike.
+
+    Attributes:
+        outputs: What each example answers.
+        whole: The same as the place that the whole answer has.
     """
 
-    __slots__ = ("_norms", "_postings", "outputs", "unseen")
+    __slots__ = ("_by_word", "_norms", "_postings", "_unseen", "_weights", "outputs", "whole")
 
     def __init__(self, texts: list[str], outputs: list[Json]) -> None:
         self.outputs = outputs
-        counted = [features(text) for text in texts]
-        holders: dict[str, list[tuple[int, int]]] = {}
+        self.whole = Field("", outputs)
+        counted = [features(words(text)) for text in texts]
+        self._postings: dict[str, list[tuple[int, int]]] = {}
         for index, counts in enumerate(counted):
             for feature, count in counts.items():
-                holders.setdefault(feature, []).append((index, count))
+                self._postings.setdefault(feature, []).append((index, count))
         above = len(texts) + 1
-        self.unseen = float(above * above)
-        self._postings = {feature: ((above / (len(held) + 1)) ** 2, held) for feature, held in holders.items()}
-        self._norms = [
-            sum(count * count * self._postings[feature][0] for feature, count in counts.items()) for counts in counted
-        ]
+        self._unseen = float(above * above)
+        self._weights = {feature: _squared(above / (len(held) + 1)) for feature, held in self._postings.items()}
+        self._norms = [self._norm(counts) for counts in counted]
+        self._by_word: dict[str, list[tuple[int, float]]] = {}
 
-    def _norm(self, counts: dict[str, int]) -> float:
-        """The square of the length of an example's weighted counts."""
-        return sum(count * count * self._postings[feature][0] for feature, count in counts.items())
+    def _norm(self, counts: Counter[str]) -> float:
+        """The square of the length of weighted counts."""
+        weight, unseen = self._weights.get, self._unseen
+        return fsum([count * count * weight(feature, unseen) for feature, count in counts.items()])
 
-    def similarities(self, text: str) -> list[float]:
-        """The similarity of a text to each example, from 0 to 1."""
+    def similarities(self, said: list[str]) -> list[float]:
+        """The similarity of the words of a text to each example, from 0 to 1."""
         if not self.outputs:
             return []
-        norm = 0.0
         products = [0.0] * len(self.outputs)
-        for feature, count in features(text).items():
-            posting = self._postings.get(feature)
-            if posting is None:
-                norm += count * count * self.unseen
-                continue
-            weight, held = posting
-            norm += count * count * weight
-            share = count * weight
-            for index, times in held:
-                products[index] += share * times
+        for word in said:
+            shares = self._by_word.get(word)
+            for index, share in self._keep(word) if shares is None else shares:
+                products[index] += share
+        norm = self._norm(features(said))
         return [product and product / sqrt(norm * own) for product, own in zip(products, self._norms, strict=True)]
+
+    def _keep(self, word: str) -> list[tuple[int, float]]:
+        """What one word adds to the product with each example that shares something with it; kept."""
+        shares: dict[int, float] = {}
+        for feature in word_features(word):
+            for index, count in self._postings.get(feature, ()):
+                shares[index] = shares.get(index, 0.0) + count * self._weights[feature]
+        if len(self._by_word) >= _MOST_WORDS:
+            self._by_word = {}
+        kept = self._by_word[word] = list(shares.items())
+        return kept
+
+
+def _squared(weight: float) -> float:
+    """The square by one multiplication: a power is not rounded alike by every mathematical library."""
+    return weight * weight
 
 
 @lru_cache(maxsize=64)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from synmod.lm.embedded.answering import answer, text_answer
 from synmod.lm.embedded.noise import Noise
-from synmod.lm.embedded.reading import Reading, read
+from synmod.lm.embedded.reading import INSTRUCTING, Reading, read
 from synmod.lm.embedded.scene import Scene
 from synmod.lm.embedded.words import token_count
 from synmod.lm.prompt.escape import json_text
@@ -29,11 +29,10 @@ class NearestAdapter:
     from seed, sample and prompt.
 
     Example:
-        >>> import asyncio
         >>> from synmod.lm.records import LMRequest
         >>> schema = {"type": "object", "properties": {"mood": {"enum": ["good", "bad"]}}, "required": ["mood"]}
         >>> turns = ({"role": "system", "content": "bad: late, broken"}, {"role": "user", "content": "It came late."})
-        >>> asyncio.run(NearestAdapter().send(LMRequest("embedded/nearest", turns, schema))).text
+        >>> NearestAdapter().send(LMRequest("embedded/nearest", turns, schema)).text
         '{"mood":"bad"}'
 
     Source: nearest-neighbour classification, tf-idf; differs: no logarithm, so that every platform rounds alike.
@@ -42,8 +41,8 @@ class NearestAdapter:
     name = "embedded"
     version = 1
 
-    async def send(self, request: LMRequest) -> LMReply:
-        """Answer a request from its own text; never fails, never waits."""
+    def send(self, request: LMRequest) -> LMReply:
+        """Answer a request from its own text; never fails, never waits, and so needs no time limit around it."""
         reading = read(request)
         scene = Scene(reading, request.params.get("seed"), _noise(request, reading))
         text = text_answer(scene) if reading.schema is None else json_text(answer(scene))
@@ -61,5 +60,5 @@ def _noise(request: LMRequest, reading: Reading) -> Noise:
 
 def _usage(reading: Reading, text: str) -> Usage:
     """Words and signs counted as tokens; free of charge."""
-    asked = sum(token_count(turn.text) for turn in reading.turns)
-    return Usage(prompt_tokens=asked, completion_tokens=token_count(text), cost_usd=0.0)
+    asked = sum(token_count(turn.text, again=turn.role in INSTRUCTING) for turn in reading.turns)
+    return Usage(prompt_tokens=asked, completion_tokens=token_count(text, again=False), cost_usd=0.0)

@@ -7,8 +7,9 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from synmod.lm.embedded.columns import Field
 from synmod.lm.embedded.noise import hashed
-from synmod.lm.embedded.scene import NEAREST, Field, Scene
+from synmod.lm.embedded.scene import NEAREST, Scene
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from synmod.leaves.frozen import Json
     from synmod.lm.records import LMRequest
 
-_INSTRUCTING: Final = ("system", "developer")
+INSTRUCTING: Final = ("system", "developer")
 
 
 class Turn(NamedTuple):
@@ -49,7 +49,7 @@ class Reading(NamedTuple):
 def read(request: LMRequest) -> Reading:
     """Read the prompt of a request; a repair turn and the reply before it are passed over."""
     turns = tuple(_without_repairs([Turn(turn["role"], _text(turn.get("content"))) for turn in request.messages]))
-    system = "\n".join(turn.text for turn in turns if turn.role in _INSTRUCTING)
+    system = "\n".join(turn.text for turn in turns if turn.role in INSTRUCTING)
     told = next((text for turn in turns for text in blocks(turn.text, "instructions")), system)
     examples = "\n".join(text for turn in turns for text in blocks(turn.text, "examples"))
     place, asked = _question(turns)

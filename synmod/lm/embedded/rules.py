@@ -35,13 +35,13 @@ class Rule(NamedTuple):
         return len(self.label.split()) <= _LONGEST_LABEL and _NO_LABEL.isdisjoint(self.label)
 
     def hits(self, spoken: str) -> int:
-        """How many of the listed words and phrases stand whole in a text that `spoken` made."""
+        """How many of the listed words and phrases stand whole in a line that `spoken` made."""
         return sum(listed in spoken for listed in self.listed)
 
 
-def spoken(text: str) -> str:
-    """A text in which a phrase is found whole by a plain search."""
-    return f" {' '.join(words(text))} "
+def spoken(said: list[str]) -> str:
+    """The words of a text in one line, in which a phrase is found whole by a plain search."""
+    return f" {' '.join(said)} "
 
 
 @lru_cache(maxsize=128)
@@ -53,7 +53,7 @@ def rules_of(instructions: str) -> Mapping[str, Rule]:
         if found is None:
             continue
         label = found["head"].strip().strip(_QUOTES).strip()
-        listed = [phrase for item in re.split("[,;]", found["listed"]) if (phrase := spoken(item)).strip()]
+        listed = [phrase for item in re.split("[,;]", found["listed"]) if (phrase := spoken(words(item))).strip()]
         if not label or not listed:
             continue
         before = rules.get(label.casefold(), Rule(label, ()))

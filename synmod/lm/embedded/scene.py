@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from synmod.lm.embedded.examples import ExampleSet, example_set
 from synmod.lm.embedded.rules import rules_of, spoken
-from synmod.lm.prompt.subschemas import is_object
+from synmod.lm.embedded.words import words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,13 +17,6 @@ if TYPE_CHECKING:
 
 NEAREST: Final = 3
 """How many examples decide together."""
-
-
-class Missing:
-    """Stands for the value of a field in an example that lacks it."""
-
-
-MISSING: Final = Missing()
 
 
 class Scene:
@@ -45,32 +38,13 @@ class Scene:
 
     def __init__(self, reading: Reading, seed: Json, noise: Noise) -> None:
         self.asked = reading.asked
-        self.spoken = spoken(reading.asked)
+        said = words(reading.asked)
+        self.spoken = spoken(said)
         self.rules = rules_of(reading.instructions)
         self.examples: ExampleSet = example_set(reading.examples, reading.pairs, reading.schema is not None)
-        self.similarities = self.examples.similarities(reading.asked)
+        self.similarities = self.examples.similarities(said)
         near = noise.added(self.similarities, "examples")
         self.nearest = sorted(range(len(near)), key=near.__getitem__, reverse=True)
         self.noise = noise
         self.seed = 0 if seed is None else seed
         self.root: Mapping[str, Json] = reading.schema or {}
-
-
-class Field:
-    """One place of the answer: where it stands, and what each example has there.
-
-    Attributes:
-        path: Names and indices from the root, joined by `/`.
-        seen: For each example its value here, or MISSING.
-    """
-
-    __slots__ = ("path", "seen")
-
-    def __init__(self, path: str, seen: list[Json]) -> None:
-        self.path = path
-        self.seen = seen
-
-    def below(self, name: str) -> Field:
-        """The place of a field of the object that stands here."""
-        path = f"{self.path}/{name}" if self.path else name
-        return Field(path, [value.get(name, MISSING) if is_object(value) else MISSING for value in self.seen])

@@ -7,13 +7,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from synmod.lm.embedded.fitting import meets_text_demands
-from synmod.lm.embedded.words import features
+from synmod.lm.embedded.words import features, words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from synmod.leaves.frozen import Json
-    from synmod.lm.embedded.scene import Field, Scene
+    from synmod.lm.embedded.columns import Field
+    from synmod.lm.embedded.scene import Scene
 
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 _FEW_WORDS: Final = 12
@@ -46,7 +47,7 @@ def telling(scene: Scene, purpose: str) -> str:
 
 def _overlaps(sentences: list[str]) -> list[Fraction]:
     """The square of the cosine of each sentence with all others together, exact."""
-    counted = [features(sentence) for sentence in sentences]
+    counted = [features(words(sentence)) for sentence in sentences]
     together: dict[str, int] = {}
     for counts in counted:
         for feature, count in counts.items():

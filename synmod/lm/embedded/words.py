@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -21,25 +23,23 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def features(text: str) -> dict[str, int]:
+def features(said: list[str]) -> Counter[str]:
     """Count what two texts are compared by: words, and the 3- and 4-grams of each word with a space at both ends."""
-    counts: dict[str, int] = {}
-    for word in words(text):
-        for feature in _word_features(word):
-            counts[feature] = counts.get(feature, 0) + 1
-    return counts
+    return Counter(chain.from_iterable(map(word_features, said)))
 
 
 @lru_cache(maxsize=8192)
-def _word_features(word: str) -> tuple[str, ...]:
+def word_features(word: str) -> tuple[str, ...]:
     """A word and its grams; kept, since texts of one program share their words."""
     padded = f" {word} "
     grams = (padded[start : start + n] for n in _GRAM_LENGTHS for start in range(len(padded) - n + 1))
     return (word, *grams)
 
 
-def token_count(text: str) -> int:
-    """Count words and signs of a turn; its examples, the longest part, are counted once."""
+def token_count(text: str, *, again: bool) -> int:
+    """Count words and signs of a turn; its examples, the longest part, and a turn that comes `again` once."""
+    if again:
+        return _kept_tokens(text)
     before, opening, rest = text.partition("<examples>")
     examples, closing, after = rest.partition("</examples>")
     # A tag begins and ends with a sign, so the parts can be counted apart.

@@ -21,7 +21,7 @@ def may_hold_media(schema: Json) -> bool:
         part = pending.pop()
         if is_object(part):
             fields = part.get("properties")
-            if is_object(fields) and set(fields) == _FIELDS:
+            if is_object(fields) and frozenset(fields) == _FIELDS:
                 return True
             pending.extend(part.values())
         elif is_array(part):
@@ -39,7 +39,7 @@ def refuse_media(json: Json, where: str) -> None:
     while pending:
         value, place = pending.pop()
         if is_object(value):
-            if set(value) == _FIELDS:
+            if frozenset(value) == _FIELDS:
                 raise ConfigError(
                     f"{place}: images, sound and files cannot be sent to a model yet, and their base64 says nothing"
                     " in a prompt: mask the field out, or lay the prompt out with prompt=fn."
