@@ -125,11 +125,11 @@ async def answers_to(questions):
 
 
 async def many_keys():
-    """Refuse sixty keys at once, each with its own key in the text."""
+    """Refuse twenty keys at once, each with its own key in the text."""
     keys = iter(range(100_000, 200_000))
     with Loopback([failure(401, "bad key {authorization}")]) as server:
         lm = LanguageModel("openai/m", api_base=server.base, api_key=lambda: f"rotating-key-{next(keys)}", attempts=1)
-        got = await asyncio.gather(*[lm("x") for _ in range(60)], return_exceptions=True)
+        got = await asyncio.gather(*[lm("x") for _ in range(20)], return_exceptions=True)
         return {"result": told(got[0]), "seen": [], "count": len(server.seen),
                 "leaked": sum("rotating-key-1" in f"{one} {one.provider_message}" for one in got)}  # fmt: skip
 
@@ -176,7 +176,7 @@ async def statuses():
     found["context-413"] = ask([failure(413, "prompt is too long")])
     found["echo"] = ask([failure(401, f"bad key {GIVEN} and {SECRET}openai and token-of-header")],
                               headers={"X-Token": "token-of-header"})  # fmt: skip
-    for before in range(1_480, 1_500, 4):
+    for before in (1_484, 1_492):
         found[f"cut-{before}"] = ask([failure(400, "y" * before + GIVEN)])
         found[f"cut-{before + 500}"] = ask([failure(400, "y" * (before + 500) + GIVEN)])
     found["filter-code"] = ask([failure(400, "no", code="content_filter")])
@@ -239,17 +239,25 @@ async def requests():
     return await answers_to(found)
 
 
+async def failed(lm):
+    """Ask once what fails, and tell how long that took."""
+    began = time.monotonic()
+    try:
+        await lm("x")
+    except SynmodError as error:
+        return told(error) | {"elapsed_s": time.monotonic() - began}
+
+
 async def times():
     """Time limits, cancelling, and what is left in the loop."""
-    found = {}
     with Loopback([Answer(200, completion().body, delay_s=5)]) as server:
-        for name, given in {"call": {"timeout_s": 0.3}, "attempt": {"attempt_timeout_s": 0.2, "attempts": 2}}.items():
-            lm = LanguageModel("openai/m", api_base=server.base, **given)
-            began = time.monotonic()
-            try:
-                await lm("x")
-            except SynmodError as error:
-                found[name] = told(error) | {"elapsed_s": time.monotonic() - began}
+        found = await answers_to(
+            {
+                "call": failed(LanguageModel("openai/m", api_base=server.base, timeout_s=0.3)),
+                "attempt": failed(LanguageModel("openai/m", api_base=server.base, attempt_timeout_s=0.2, attempts=2)),
+                "refused": failed(LanguageModel("openai/m", api_base="http://127.0.0.1:9/v1", attempts=2)),
+            }
+        )
         server.broken.clear()
         task = asyncio.create_task(LanguageModel("openai/m", api_base=server.base)("x"))
         await asyncio.sleep(0.3)
@@ -258,11 +266,6 @@ async def times():
         await asyncio.gather(task, return_exceptions=True)
         await asyncio.to_thread(server.broken.wait, 1)
         found["cancelled"] = {"seconds": time.monotonic() - began, "broken": server.broken.is_set()}
-    began = time.monotonic()
-    try:
-        await LanguageModel("openai/m", api_base="http://127.0.0.1:9/v1", attempts=2)("x")
-    except SynmodError as error:
-        found["refused"] = told(error)
     return found
 
 
