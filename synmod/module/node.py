@@ -116,7 +116,7 @@ def _init(module: Module, pairs: list[tuple[Any, Any]]) -> None:
 def _rewrite(module: Module, made: Blueprint, pairs: list[tuple[Any, Any]]) -> None:
     """Become in place what a blueprint and children say; whoever calls the module meanwhile keeps what it holds."""
     record = module._record
-    before = layout_of(module), record.flow
+    before, was_sealed = (layout_of(module), record.flow), record.was_sealed
     for name, _ in attributes_of(module):  # with what `cached_property` left, which follows from the rest
         if name not in made.ignored:
             put_attribute(module, name, ABSENT)
@@ -125,9 +125,19 @@ def _rewrite(module: Module, made: Blueprint, pairs: list[tuple[Any, Any]]) -> N
     record.contract = record.declared = None
     record.layout, record.ready = None, False
     _follow(module, made)
+    record.sealed = made.sealed or (was_sealed and made.built)  # a file does not tell it of each module
     _init(module, pairs)
     if before != (layout_of(module), record.flow):
         note_edit(module)
+
+
+def _own_handles(
+    module: Module, made: Blueprint, pairs: list[tuple[Any, Any]]
+) -> tuple[Blueprint, list[tuple[Any, Any]]]:
+    """Keep the statics and ignored attributes of a live module where a blueprint from elsewhere brings its own."""
+    own: dict[Any, Any] = {name: value for name, value in children(module) if isinstance(value, Static)}
+    kept = [(name, own.pop(name, value)) for name, value in pairs]
+    return made.replaced(ignored=blueprint(module).ignored), [*kept, *own.items()]
 
 
 def _unseal(module: Module) -> None:
@@ -257,6 +267,7 @@ register_impl(
         map_refs=_map_refs,
         compared=_compared,
         rewrite=_rewrite,
+        own_handles=_own_handles,
         sealed=lambda module: module._record.sealed,
         unseal=_unseal,
         reseal=_reseal,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.errors import ArgumentError, GraphError
 from synmod.leaves.frozen_types import is_object
+from synmod.leaves.paths import path_str
 from synmod.saving.check import checked
 from synmod.saving.document import check_fields
 from synmod.saving.encode import encoded_definition
@@ -18,6 +19,7 @@ from synmod.saving.module_restore import finish
 from synmod.saving.parse import parse_document
 from synmod.saving.problems import raise_if_any
 from synmod.saving.resolver import Resolver
+from synmod.tree.mark import Mark, defined_at
 from synmod.tree.record import record
 
 if TYPE_CHECKING:
@@ -39,9 +41,9 @@ def definition_json(graphdef: GraphDef[Any]) -> dict[str, Json]:
     """
     graph = encoded_definition(graphdef)
     raise_if_any(graph.problems, GraphError)
-    if graphdef.context is None:
+    if graphdef.mark is None:
         return graph.json
-    return {**graph.json, "graph": {**graph.json["graph"], "context": _context_json(graphdef)}}
+    return {**graph.json, "graph": {**graph.json["graph"], "context": _mark_json(graphdef, graphdef.mark)}}
 
 
 def definition_from(
@@ -67,18 +69,22 @@ def definition_from(
     made = make(checked(sections, depth, values, Resolver(custom_objects), supplied))
     finish(made.builds)
     graphdef = record(made.root).graphdef
-    return graphdef if context is None else _in_context(graphdef, context)
+    return graphdef if context is None else graphdef.marked(_mark_from(graphdef, context))
 
 
-def _context_json(graphdef: GraphDef[Any]) -> Json:
-    """Write the mark of an update context: indices are told by their place in definition order, as records are."""
-    mapping = graphdef.index_mapping
-    indices = None if mapping is None else [mapping.get(index) for index in graphdef.definitions]
-    return {"tag": graphdef.context, "index_mapping": indices}
+def _mark_json(graphdef: GraphDef[Any], mark: Mark) -> Json:
+    """Write the mark of an update context: numbers change with a load, so they are told by paths."""
+    indices: dict[str, int] = {}
+    told: set[int] = set()
+    for path, defined in defined_at(graphdef.root, graphdef.definitions):
+        if defined.index in mark.indices and defined.index not in told:
+            told.add(defined.index)
+            indices[path_str(path)] = mark.indices[defined.index]
+    return {"tag": mark.tag, "key": mark.key, "inside": mark.inside, "indices": indices}
 
 
-def _in_context(graphdef: GraphDef[Any], context: Json) -> GraphDef[Any]:
-    """Put the mark of an update context back.
+def _mark_from(graphdef: GraphDef[Any], context: Json) -> Mark:
+    """Read the mark of an update context.
 
     Raises:
         FormatError: It is none.
@@ -86,26 +92,20 @@ def _in_context(graphdef: GraphDef[Any], context: Json) -> GraphDef[Any]:
     where = ("graph", "context")
     if not is_object(context):
         raise malformed(where, "wanted an object.")
-    check_fields(context, where, ("tag", "index_mapping"))
-    tag, indices = context["tag"], context["index_mapping"]
-    if not isinstance(tag, str):
-        raise malformed((*where, "tag"), "wanted a text.")
-    if indices is None:
-        return graphdef.in_context(tag)
-    numbers = list(graphdef.definitions)
-    if not isinstance(indices, list) or len(indices) != len(numbers):  # pyright: ignore[reportUnknownArgumentType]
-        raise malformed((*where, "index_mapping"), f"wanted {len(numbers)} indices, one for each node and Variable.")
-    mapping = {
-        number: _index(index, where)
-        for number, index in zip(numbers, indices, strict=True)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-        if index is not None
-    }
-    if len(set(mapping.values())) < len(mapping):
-        raise malformed((*where, "index_mapping"), "an index stands there twice.")
-    return graphdef.in_context(tag, mapping)
-
-
-def _index(index: Json, where: tuple[str | int, ...]) -> int:
-    if type(index) is not int or index < 0:
-        raise malformed((*where, "index_mapping"), f"{shown(index)} is no index: wanted an int from 0, or null.")
-    return index
+    check_fields(context, where, ("tag", "key", "inside", "indices"))
+    for name, kind, what in (("tag", str, "a text"), ("key", str, "a text"), ("inside", bool, "true or false")):
+        if not isinstance(context[name], kind):
+            raise malformed((*where, name), f"wanted {what}.")
+    if not is_object(context["indices"]):
+        raise malformed((*where, "indices"), "wanted an object.")
+    numbers = {path_str(path): each.index for path, each in defined_at(graphdef.root, graphdef.definitions)}
+    indices: dict[int, int] = {}
+    for path, index in context["indices"].items():
+        if path not in numbers:
+            raise malformed((*where, "indices"), f"nothing is at {shown(path)} in the graph.")
+        if type(index) is not int or index < 0:
+            raise malformed((*where, "indices"), f"{shown(index)} is no index: wanted an int from 0.")
+        indices[numbers[path]] = index
+    if len(set(indices.values())) < len(context["indices"]):
+        raise malformed((*where, "indices"), "two parts of the graph are said to be one.")
+    return Mark(context["tag"], context["key"], context["inside"], indices, is_foreign=True)

@@ -27,6 +27,7 @@ from synmod.tree.filters import (
     WithTag,
 )
 from synmod.tree.graphdef import GraphDef
+from synmod.tree.index_spaces import merge_context, split_context
 from synmod.tree.iterate import iter_children, iter_graph, iter_modules
 from synmod.tree.mapping import map  # noqa: A004  (`sm.tree.map` is its name)
 from synmod.tree.merge import merge, unflatten
@@ -44,6 +45,7 @@ from synmod.tree.state_diff import StateDiff
 from synmod.tree.static import Static, static
 from synmod.tree.tree_types import register_tree_type
 from synmod.tree.update import update
+from synmod.tree.update_context import current_update_context, update_context
 from synmod.tree.using import using
 from synmod.tree.variable import Intermediate, Memory, OptState, Param, Stat, Variable
 from synmod.tree.variable_state import VariableState
@@ -96,6 +98,7 @@ __all__ = [
     "capture",
     "clone",
     "crossover",
+    "current_update_context",
     "deepcopy_node",
     "discarding_writes",
     "filters",
@@ -109,6 +112,7 @@ __all__ = [
     "iter_modules",
     "map",
     "merge",
+    "merge_context",
     "own_impl",
     "path_str",
     "paths_of",
@@ -120,10 +124,12 @@ __all__ = [
     "set_attributes",
     "set_metadata",
     "split",
+    "split_context",
     "state",
     "static",
     "unflatten",
     "update",
+    "update_context",
     "using",
     "variables",
     "views",

@@ -25,6 +25,7 @@ def build(
     existing: Mapping[int, Any] | None = None,
     *,
     editable: bool = False,
+    own_handles: bool = False,
 ) -> Any:
     """Make the objects of a graph, without running any `__init__`.
 
@@ -35,6 +36,7 @@ def build(
             to and does not define must be here.
         existing: Objects that become in place what the graph says, instead of being made; all of them or none.
         editable: Whether new nodes are open for editing, whatever the graph says of them.
+        own_handles: Whether existing objects keep what they pass on by reference.
 
     Returns:
         What stands at the root.
@@ -61,7 +63,7 @@ def build(
             impl.unseal(objects[node.index])
     root = realised(graphdef.root, objects)
     if existing:
-        _rewrite([each for each in own if each.index in existing], values, objects, impls)
+        _rewrite([each for each in own if each.index in existing], values, objects, impls, own_handles=own_handles)
     return root
 
 
@@ -70,6 +72,8 @@ def _rewrite(
     values: Mapping[int, tuple[Json, FrozenDict]],
     objects: Mapping[int, Any],
     impls: Impls,
+    *,
+    own_handles: bool,
 ) -> None:
     """Let live objects become what their definitions say: everything that can fail first."""
     variables = [
@@ -81,8 +85,11 @@ def _rewrite(
     for each in reversed(definitions):
         if isinstance(each, NodeDef):
             pairs = [(step, realised(term, objects)) for step, term in each.attributes]
-            metadata, _ = _resolved(each.metadata, impls[each.type], objects)
-            nodes.append(NodeRewrite(objects[each.index], impls[each.type], metadata, pairs))
+            node, impl = objects[each.index], impls[each.type]
+            metadata, _ = _resolved(each.metadata, impl, objects)
+            if own_handles and impl.own_handles is not None:
+                metadata, pairs = impl.own_handles(node, metadata, pairs)
+            nodes.append(NodeRewrite(node, impl, metadata, pairs))
     rewrite_all(nodes, variables)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from synmod.tree.call import PureCall
     from synmod.tree.defs import Definition, Term
     from synmod.tree.layout import StateLike
+    from synmod.tree.mark import Mark
 
 M = TypeVar("M")
 
@@ -34,8 +35,7 @@ class GraphDef(Generic[M]):
         definitions: Nodes and Variables by index, in definition order.
         kept: By index, the nodes that copies keep as they are, and what is below those.
         foreign: Indices of another split that references lead to, each with a path where one stands.
-        context: Tag of the update context that made it, None outside of those.
-        index_mapping: Inside such a context: for each index that has one, the index it had outside.
+        mark: What the update context that made it has written on it, None outside of those.
 
     Example:
         >>> from synmod.tree import Param, graphdef
@@ -50,11 +50,10 @@ class GraphDef(Generic[M]):
         "_hash",
         "_leaf_paths",
         "_places",
-        "context",
         "definitions",
         "foreign",
-        "index_mapping",
         "kept",
+        "mark",
         "root",
     )
 
@@ -64,16 +63,14 @@ class GraphDef(Generic[M]):
         definitions: Mapping[int, Definition],
         kept: Mapping[int, Any] | None = None,
         foreign: Mapping[int, KeyPath] | None = None,
-        context: str | None = None,
-        index_mapping: Mapping[int, int] | None = None,
+        mark: Mark | None = None,
     ) -> None:
         put = object.__setattr__
         put(self, "root", root)
         put(self, "definitions", definitions)
         put(self, "kept", kept or {})
         put(self, "foreign", foreign or {})
-        put(self, "context", context)
-        put(self, "index_mapping", index_mapping)
+        put(self, "mark", mark)
         put(self, "_leaf_paths", None)
         put(self, "_places", None)
         put(self, "_hash", None)
@@ -82,8 +79,7 @@ class GraphDef(Generic[M]):
     definitions: Mapping[int, Definition]
     kept: Mapping[int, Any]
     foreign: Mapping[int, KeyPath]
-    context: str | None
-    index_mapping: Mapping[int, int] | None
+    mark: Mark | None
     _leaf_paths: Mapping[KeyPath, int] | None
     _places: list[Place] | None
     _hash: int | None
@@ -118,9 +114,14 @@ class GraphDef(Generic[M]):
 
         return call((self, *states))
 
-    def in_context(self, tag: str, index_mapping: Mapping[int, int] | None = None) -> GraphDef[M]:
-        """Give the same structure, marked by the update context that made it; equality does not look at it."""
-        marked: GraphDef[M] = GraphDef(self.root, self.definitions, self.kept, self.foreign, tag, index_mapping)
+    @property
+    def index_mapping(self) -> Mapping[int, int] | None:
+        """Of a graph made inside an update context: the index outside of each index that has one; else None."""
+        return self.mark.indices if self.mark is not None and self.mark.inside else None
+
+    def marked(self, mark: Mark) -> GraphDef[M]:
+        """Give the same structure with the mark of an update context; equality does not look at it."""
+        marked: GraphDef[M] = GraphDef(self.root, self.definitions, self.kept, self.foreign, mark)
         object.__setattr__(marked, "_leaf_paths", self._leaf_paths)
         object.__setattr__(marked, "_places", self._places)
         return marked
@@ -211,9 +212,7 @@ class GraphDef(Generic[M]):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        mapping = None if self.index_mapping is None else dict(self.index_mapping)
-        parts = self.root, dict(self.definitions), dict(self.kept), dict(self.foreign)
-        return GraphDef, (*parts, self.context, mapping)
+        return GraphDef, (self.root, dict(self.definitions), dict(self.kept), dict(self.foreign), self.mark)
 
     def __repr__(self) -> str:
         return drawn(self.root, self.definitions)

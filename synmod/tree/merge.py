@@ -100,7 +100,7 @@ def _of_candidates(first: Candidate[M], more: Sequence[Any]) -> tuple[GraphDef[M
 def unflatten(
     graphdef: GraphDef[M],
     state: StateLike,
-    *,
+    *states: StateLike,
     index_ref: MutableMapping[int, Any] | None = None,
     index_ref_cache: Mapping[int, Any] | None = None,
 ) -> M:
@@ -111,6 +111,7 @@ def unflatten(
     Args:
         graphdef: Shape.
         state: A State or its JSON.
+        *states: More parts, in any order.
         index_ref: Objects by index, made by earlier calls; this call's are added.
         index_ref_cache: Objects by index that are rewritten in place and keep their identity.
 
@@ -136,7 +137,7 @@ def unflatten(
         if index in objects:
             raise GraphError(f"Index {index} ({definition.type.__name__}) is already used: each is defined once.")
         check_type(index, definition.type, cache)
-    root = unflatten_into(graphdef, (state,), objects, cache, "unflatten")
+    root = unflatten_into(graphdef, (state, *states), objects, cache, "unflatten")
     if index_ref is not None:
         index_ref.update(objects)
     return root
@@ -163,6 +164,7 @@ def unflatten_into(
     overwrite: bool = False,
     metadata: bool = False,
     editable: bool = False,
+    own_handles: bool = False,
 ) -> M:
     """Check every leaf, then build.
 
@@ -175,12 +177,13 @@ def unflatten_into(
         overwrite: Whether a later State wins.
         metadata: Whether the metadata of the States counts.
         editable: Whether new modules are open for editing until they are handed back.
+        own_handles: Whether existing objects keep what they pass on by reference: statics and ignored attributes.
     """
     _check_references(graphdef, objects)
     values = checked_values(graphdef, states, what, overwrite=overwrite, metadata=metadata)
     for index, kept in graphdef.kept.items():
         objects.setdefault(index, existing.get(index, kept))
-    return build(graphdef, values, objects, existing, editable=editable)
+    return build(graphdef, values, objects, existing, editable=editable, own_handles=own_handles)
 
 
 def _check_references(graphdef: GraphDef[Any], objects: Mapping[int, Any]) -> None:

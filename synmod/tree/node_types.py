@@ -46,6 +46,8 @@ class NodeImpl:
             statics or references.
         rewrite: `rewrite(node, metadata, pairs)` makes a node in place what metadata and pairs say; by default it is
             emptied and filled, and takes over what `create_empty` makes where the metadata has changed.
+        own_handles: `own_handles(node, metadata, pairs)` puts what a live node passes on by reference in the place of
+            what metadata and pairs from elsewhere have of that kind.
         sealed: Tells whether the structure of the node changes only together with `EDITS.bump()`.
         unseal: Opens a copy for editing, until it is sealed again or handed back.
         reseal: Closes a copy that was opened.
@@ -70,6 +72,7 @@ class NodeImpl:
     map_refs: Callable[[Any, Callable[[Any], Any]], Any] | None = None
     compared: Callable[[Any], Any] | None = None
     rewrite: Callable[[Any, Any, list[tuple[Key, Any]]], None] | None = None
+    own_handles: Callable[[Any, Any, list[tuple[Key, Any]]], tuple[Any, list[tuple[Key, Any]]]] | None = None
     sealed: Callable[[Any], bool] | None = None
     unseal: Callable[[Any], None] | None = None
     reseal: Callable[[Any], None] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from synmod.errors import GraphError
@@ -61,6 +62,11 @@ class NodeRewrite:
         self._pairs = pairs
         self._before = impl.metadata_of(node), impl.pairs(node)
 
+    @property
+    def cannot_fail(self) -> bool:
+        """Whether its rules are ours; those that may fail are written first."""
+        return self._impl.rewrite is not None
+
     def write(self) -> None:
         """Become what the definition says."""
         self._become(self._metadata, self._pairs, *self._before)
@@ -82,15 +88,11 @@ class NodeRewrite:
 
 def rewrite_all(nodes: Sequence[NodeRewrite], variables: Sequence[VariableRewrite]) -> None:
     """Write them all; where a node refuses what it is given, those before it become again what they were."""
-    done: list[NodeRewrite] = []
-    try:
-        for node in nodes:
-            done.append(node)
+    with ExitStack() as taking_back:  # goes on where one refuses even that
+        for node in sorted(nodes, key=lambda node: node.cannot_fail):
+            taking_back.callback(node.take_back)
             node.write()
-    except BaseException:
-        for node in reversed(done):
-            node.take_back()
-        raise
+        taking_back.pop_all()
     for variable in variables:
         variable.write()
     for variable in variables:

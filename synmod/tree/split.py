@@ -70,7 +70,7 @@ def split(node: M, *filters: FilterLike, shared: Shared = "allow") -> tuple[Grap
     if shared == "error":
         _refuse_sharing(node)
     taken = record(node)
-    return (taken.graphdef, *_states(taken, parts_for, exhaustive=True))
+    return (taken.graphdef, *states_of(taken, parts_for, exhaustive=True))
 
 
 @overload
@@ -176,10 +176,10 @@ def flatten(node: M, ref_index: RefMap[int] | None = None) -> tuple[GraphDef[M],
     Source: Flax NNX `flatten`.
     """
     taken = record(node, ref_index)
-    return taken.graphdef, _states(taken, [], exhaustive=True)[0]
+    return taken.graphdef, states_of(taken, [], exhaustive=True)[0]
 
 
-def _states(taken: Recording[Any], filters: Sequence[Filter], *, exhaustive: bool) -> list[State]:
+def states_of(taken: Recording[Any], filters: Sequence[Filter], *, exhaustive: bool) -> list[State]:
     """Snapshot the Variables of a recording, parted by filters."""
     leaves = [(visit.path, visit.value, visit.masked) for visit in taken.leaves]
     taken.graphdef._know_leaf_paths([path for path, _, _ in leaves])

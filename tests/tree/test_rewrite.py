@@ -4,6 +4,7 @@ import pytest
 
 import synmod as sm
 from synmod.tree import GraphDef, Param, RefMap, flatten, graphdef, split, unflatten
+from synmod.tree.mark import Mark
 from tests.module.models import Answer, Query
 from tests.tree.stores import Store
 
@@ -157,18 +158,31 @@ def test_equal_values_are_not_assigned():
 
 
 def test_the_mark_of_a_context_survives_json():
-    """Tag and index mapping go through JSON by place; they do not count in comparisons."""
+    """Tag, key and indices go through JSON by path; they do not count in comparisons."""
     live = Tree()
     shape = graphdef(live)
     numbers = list(shape.definitions)
-    marked = shape.in_context("worker", {numbers[0]: 5, numbers[2]: 3})
+    mark = Mark("worker", "k1", True, {numbers[0]: 5, numbers[2]: 3})
+    marked = shape.marked(mark)
     assert marked == shape
     again = GraphDef.from_json(marked.to_json())
-    assert (again.context, again.index_mapping) == ("worker", {numbers[0]: 5, numbers[2]: 3})
+    assert again.mark == mark._replace(is_foreign=True)
+    assert again.index_mapping == mark.indices
     assert again == shape
-    first = GraphDef.from_json(shape.in_context("worker").to_json())
-    assert (first.context, first.index_mapping) == ("worker", None)
-    for bad in ({"tag": 1, "index_mapping": None}, {"tag": "t", "index_mapping": [0]}, 3, {"tag": "t"}):
+    first = GraphDef.from_json(shape.marked(mark._replace(inside=False)).to_json())
+    assert first.index_mapping is None
+    good = {"tag": "t", "key": "k", "inside": True, "indices": {}}
+    for bad in (
+        3,
+        {"tag": "t"},
+        {**good, "tag": 1},
+        {**good, "inside": 1},
+        {**good, "indices": [0]},
+        {**good, "indices": {"nowhere": 0}},
+        {**good, "indices": {"a": -1}},
+        {**good, "indices": {"a": 1, "b": 1}},
+        {**good, "indices": {"a": 1, "more/0": 2}},
+    ):
         json = shape.to_json()
         with pytest.raises(sm.FormatError, match="graph/context"):
             GraphDef.from_json({**json, "graph": {**json["graph"], "context": bad}})
