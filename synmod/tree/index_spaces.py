@@ -84,17 +84,20 @@ class MergeContext:
         """
         if self._objects is None:
             raise GraphError("This merge_context has ended and is empty: merge inside its block.")
-        shape: Any = graphdef
-        if isinstance(shape, NodeRef | VariableRef):
-            shape = GraphDef[Any](shape, {}, foreign={shape.index: ()})
-        elif not isinstance(shape, GraphDef):
-            raise ArgumentError(f"merge takes the GraphDef that split gave, not {shape!r:.200}.")
-        root: Any = unflatten(shape, state, *states, index_ref=self._objects)  # pyright: ignore[reportUnknownArgumentType]
-        return root
+        return unflatten(_shape_of(graphdef), state, *states, index_ref=self._objects)
 
     def end(self) -> None:
         """Forget everything."""
         self._objects = None
+
+
+def _shape_of(given: Any) -> GraphDef[Any]:
+    """Give a graph; of a reference one that refers to what it means."""
+    if isinstance(given, NodeRef | VariableRef):
+        return GraphDef(given, {}, foreign={given.index: ()})
+    if isinstance(given, GraphDef):
+        return given  # pyright: ignore[reportUnknownVariableType]
+    raise ArgumentError(f"merge takes the GraphDef that split gave, not {given!r:.200}.")
 
 
 class split_context:  # noqa: N801  # read as a word: `with sm.split_context() as ctx:`
