@@ -1,8 +1,8 @@
 """synmod: an async module system for LLM programs.
 
 The front door. Rooms, from the floor up: `errors`, `registry`, `leaves`, `data`, `scope`, `tree`, `flow`, `lm`,
-`module`, `blocks`, `saving`, `program`; `testing` stands beside them. Importing it loads no provider, no validator and
-no event library; what is rarely used is loaded when it is first asked for.
+`module`, `blocks`, `saving` and `view`, `program`; `testing` stands beside them. Importing it loads no provider, no
+validator and no event library; what is rarely used is loaded when it is first asked for.
 """
 
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import Any as _Any
 
 from pydantic import Field
 
-from synmod import blocks, data, errors, flow, lm, module, program, saving, scope, tree
+from synmod import blocks, data, errors, flow, lm, module, program, saving, scope, tree, view
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, is_subschema, is_symbolic, ops
 from synmod.errors import (
     ArgumentError,
@@ -195,6 +195,7 @@ if TYPE_CHECKING:
         save_variables,
     )
     from synmod.scope import hooks_lib
+    from synmod.view import format_variables
 
 __all__ = [
     "And",
@@ -338,6 +339,7 @@ __all__ = [
     "filters",
     "find_duplicates",
     "flow",
+    "format_variables",
     "graphdef",
     "hooks",
     "hooks_lib",
@@ -388,10 +390,11 @@ __all__ = [
     "use_language_models",
     "using",
     "variables",
+    "view",
 ]
 __version__ = "0.1.0"
 
-_LATE = (blocks, data, flow, lm, saving, scope)
+_LATE = (blocks, data, flow, lm, saving, scope, view)
 
 
 def __getattr__(name: str) -> _Any:

@@ -129,5 +129,5 @@ def test_what_comes_later_is_not_there():
     """No placeholder: an AttributeError, never silence."""
     for name in ("stream", "EmbeddingModel", "Agent", "Tool", "evaluate", "skippable", "Trainer", "once"):
         assert not hasattr(sm, name)
-    for name in ("summary", "plot", "compile", "fit", "evaluate", "predict", "metrics"):
+    for name in ("compile", "fit", "evaluate", "predict", "metrics"):
         assert not hasattr(sm.Program, name)

@@ -19,6 +19,7 @@ from synmod.module.nests import symbols_of
 from synmod.module.outputs import declared_outputs
 from synmod.module.paths import current_path
 from synmod.module.record import ModuleRecord
+from synmod.module.showing import shown
 from synmod.module.sowing import sow
 from synmod.module.symbolic import default_output_spec
 from synmod.module.typing import AsyncCallee, PlainCallee
@@ -29,6 +30,8 @@ from synmod.tree import Param, Variable, set_attributes, views
 from synmod.tree.below import flattened
 
 if TYPE_CHECKING:
+    import os
+
     from synmod.scope.scopes import NameScope
 
 R = TypeVar("R")
@@ -314,6 +317,10 @@ class Module(metaclass=ModuleMeta):
         """The inputs that a module knows by itself; a functional program has its Inputs."""
         return ()
 
+    def _row(self) -> tuple[Any, ...] | None:
+        """What a call runs one after the other, each on the output of the one before; None where nothing is known."""
+        return None
+
     def _passes_none(self) -> bool:
         """Tell whether a call with None where none is taken is passed over; a program at its door refuses it."""
         return True
@@ -353,6 +360,72 @@ class Module(metaclass=ModuleMeta):
 
     def __repr__(self) -> str:
         return config.constructor_call(self)
+
+    # -- looking ------------------------------------------------------------------------------------------------------
+
+    def summary(
+        self,
+        depth: int | None = None,
+        columns: Sequence[str] | None = None,
+        order: str = "pre",
+        file: Any = None,
+    ) -> str:
+        """Write a line for each module below, with its Variables, schemas, models and, after a recorded call, its cost.
+
+        Args:
+            depth: Show so many levels below this module, deeper ones summed into their ancestors; None for all.
+            columns: Names of `synmod.view.COLUMNS`, in the order wanted; None for those with something to say.
+            order: "pre" puts a module before those below it, "post" after them.
+            file: Where to write the text, too: something with `write`, or a path.
+
+        Returns:
+            The text: a table, then the totals. No control characters.
+
+        Raises:
+            ArgumentError: An unknown column or order ('Did you mean'), a depth that is none, a `file` of another kind.
+            GraphError: The program cannot be walked; names the path.
+            SaveError: The file cannot be written.
+
+        Example:
+            >>> import synmod as sm
+            >>> print(sm.Sequential([sm.Identity()]).summary(columns=["path", "class"]))
+            path    class
+            ──────  ────────────────────
+            (root)  Sequential (unbuilt)
+            0       Identity
+            2 modules, 1 unbuilt; no Variables
+
+        Source: Keras `summary`, Flax `tabulate`; differs: plain text from one walk, before the build as after it.
+        """
+        return shown("summary")(self, depth, columns, order, file)
+
+    def plot(self, path: str | os.PathLike[str] | None = None, format: str = "mermaid") -> str:  # noqa: A002
+        """Draw this module: boxes are modules, solid edges data flow, dashed ones skips, dotted ones shared Variables.
+
+        Data flow is that of a functional program, and below modules with a `call` that of the last call of this module
+        that `sm.trace` has recorded.
+
+        Args:
+            path: Where to write the text, too.
+            format: "mermaid", "dot", "svg", "html" or "json".
+
+        Returns:
+            The text.
+
+        Raises:
+            ArgumentError: An unknown format ('Did you mean').
+            GraphError: The program cannot be walked; names the path.
+            SaveError: The file cannot be written.
+
+        Example:
+            >>> import json
+            >>> import synmod as sm
+            >>> [edge["target"] for edge in json.loads(sm.Sequential([sm.Identity()]).plot(format="json"))["edges"]]
+            ['0', '#outputs/output']
+
+        Source: Keras `plot_model`; differs: no program outside is needed, and the JSON is a contract.
+        """
+        return shown("plot")(self, path, format)
 
     # -- modes, hooks, counters ---------------------------------------------------------------------------------------
 

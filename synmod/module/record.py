@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from synmod.module.outputs import DeclaredOutputs
     from synmod.module.paths import PathTable
     from synmod.scope.hooks import Hook
+    from synmod.scope.trace_nodes import TraceNode
 
 
 class ModuleRecord:
@@ -44,6 +45,7 @@ class ModuleRecord:
         "provisional",
         "ready",
         "reassigned",
+        "recorded",
         "removed",
         "reopened",
         "restored",
@@ -91,6 +93,8 @@ class ModuleRecord:
         """The graph of a functional program: a record of the flow room."""
         self.paths: PathTable | None = None
         """As an entry module: where everything below stands."""
+        self.recorded: TraceNode | None = None
+        """As an entry module: its last call that a trace has recorded."""
         self.home: str | None = None
         """The path below the root that built this module last; None until there was one."""
 

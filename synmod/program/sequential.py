@@ -150,6 +150,10 @@ class Sequential(Program[M]):
         spec = self.input_spec
         return () if spec is None else (spec,)
 
+    def _row(self) -> tuple[Any, ...] | None:
+        """The members, where the class runs them as we do."""
+        return self.members if type(self).call is Sequential.call else None
+
     def _passes_none(self) -> bool:
         """A None goes by as in any module."""
         return True

@@ -20,6 +20,7 @@ from synmod.scope.meter import UsageMeter
 
 if TYPE_CHECKING:
     from synmod.scope.hook import Hook
+    from synmod.scope.trace_nodes import TraceNode
     from synmod.scope.usage_record import Usage
 
 _NO_PATHS: Mapping[int, str] = {}
@@ -27,7 +28,12 @@ _FIRST_USE = threading.Lock()  # taken where a run gets its id, its meter or its
 
 
 class Owner(Protocol):
-    """What a frame knows of the module whose call it is: its name, and the hooks that are its own."""
+    """What a frame knows of the module whose call it is: its name, the hooks that are its own, its last recorded call.
+
+    The last is written by a trace when the call ends, so that the module can be shown with it.
+    """
+
+    recorded: TraceNode | None
 
     @property
     def name(self) -> str:

@@ -11,6 +11,9 @@ from synmod.errors import ArgumentError
 if TYPE_CHECKING:
     from synmod.scope.events import BuildBegin, BuildEnd, CallBegin, CallEnd, LMBegin, LMEnd, VariableAssign
 
+if TYPE_CHECKING:
+    from synmod.scope.trace_nodes import TraceNode
+
 EVENTS = (
     "on_call_begin", "on_call_end", "on_build_begin", "on_build_end", "on_lm_begin", "on_lm_end", "on_lm_chunk",
     "on_variable_assign", "on_skip_dropped",
@@ -80,6 +83,10 @@ class Hook:
 
     def on_skip_dropped(self, event: Any) -> None:
         """A value that was stashed for a skip connection was never popped."""
+
+    def _call_under_way(self, call_id: str | None) -> TraceNode | None:  # noqa: ARG002  # for a tracer
+        """What is recorded of a call that runs; None for a hook that records nothing."""
+        return None
 
 
 def check_hook(hook: object) -> Hook:

@@ -150,8 +150,19 @@ async def begin_call(listeners: Listeners, event: CallBegin) -> None:
 
 
 async def end_call(listeners: Listeners, event: CallEnd) -> None:
-    """Tell that a call ended."""
+    """Tell that a call ended; a module keeps the last entry call that was recorded of it, to be shown with it."""
+    if event.parent_call_id is None:
+        _leave_with_module(listeners, event)
     await end(listeners, "on_call_end", event, event.exception)
+
+
+def _leave_with_module(listeners: Listeners, event: CallEnd) -> None:
+    """Let the module of an entry call keep what a trace has recorded of the call."""
+    frame = current_call()
+    for hook in listeners.hooks if frame is not None else ():
+        node = hook._call_under_way(event.call_id)
+        if node is not None and frame is not None:
+            frame._owner.recorded = node
 
 
 async def begin_build(listeners: Listeners, event: BuildBegin) -> None:

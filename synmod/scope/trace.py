@@ -102,6 +102,11 @@ class Tracer(Hook):
                 node.usage += event.usage
                 node = node.parent
 
+    def _call_under_way(self, call_id: str | None) -> TraceNode | None:
+        """The node of a call that runs, for its module to keep; a subclass may have left out our constructor."""
+        running: dict[str, TraceNode] = vars(self).get("_running", {})
+        return running.get(call_id or "")
+
     def _keeps(self, run: str) -> bool:
         """Tell whether a run is in the sample: decided by its id, so that all calls of a run are treated alike."""
         return self._sample >= 1 or zlib.crc32(run.encode()) < self._sample * 2**32

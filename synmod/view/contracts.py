@@ -1,0 +1,129 @@
+"""What goes into a module and what comes out of it: its graph knows, or its contract, or the graph around it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from synmod.data.declare import schema_of
+from synmod.flow.nest import leaves, map_leaves
+from synmod.flow.record import FlowGraph, FlowStep, SymbolRef
+from synmod.module.contract import input_spec_of
+from synmod.module.outputs import declared_outputs
+from synmod.view.outline import below_first
+from synmod.view.recorded import calls_below, recorded_call
+from synmod.view.schema_text import nest_text
+
+if TYPE_CHECKING:
+    from synmod.flow.steps import Declared
+    from synmod.module import Module
+    from synmod.view.outline import Outline
+
+
+class Contract(NamedTuple):
+    """The schemas of a module: nests, by name where there are names; empty and None where nothing is known."""
+
+    inputs: tuple[tuple[str, Any], ...] = ()
+    outputs: Any = None
+
+    def __str__(self) -> str:
+        if not self.inputs and self.outputs is None:
+            return ""
+        given = ", ".join(nest_text(nest) for _, nest in self.inputs) or "?"
+        return f"{given} -> {'?' if self.outputs is None else nest_text(self.outputs)}"
+
+    def or_else(self, other: Contract) -> Contract:
+        """This one, with what it lacks taken from another."""
+        return Contract(self.inputs or other.inputs, other.outputs if self.outputs is None else self.outputs)
+
+
+_UNKNOWN = Contract()
+
+
+def contracts_in(outline: Outline) -> dict[int, Contract]:
+    """The contract of each module of a program, by the id of the module."""
+    around, recorded = _around(outline), _recorded(outline)
+    contracts: dict[int, Contract] = {}
+    for member in below_first(outline.members[0]):
+        key = id(member.module)
+        if member.stands_for is None:
+            known = _own(member.module).or_else(around.get(key, _UNKNOWN))
+            contracts[key] = known.or_else(_of_row(member.module, contracts)).or_else(recorded.get(key, _UNKNOWN))
+    return contracts
+
+
+def _around(outline: Outline) -> dict[int, Contract]:
+    """What the graphs of functional programs know of the modules that they run."""
+    around: dict[int, Contract] = {}
+    for member in outline.members:
+        flow: FlowGraph | None = member.module._record.flow
+        if flow is not None and member.stands_for is None:
+            attributes = vars(member.module)
+            for step in flow.steps:
+                if step.node is not None and step.node in attributes:
+                    around.setdefault(id(attributes[step.node]), _of_step(flow, step))
+    return around
+
+
+def _of_row(module: Module, contracts: dict[int, Contract]) -> Contract:
+    """What goes into the first member of a row, and comes out of the last."""
+    row = module._row()
+    if not row:
+        return _UNKNOWN
+    return Contract(contracts.get(id(row[0]), _UNKNOWN).inputs, contracts.get(id(row[-1]), _UNKNOWN).outputs)
+
+
+def _recorded(outline: Outline) -> dict[int, Contract]:
+    """What the last recorded call gave to each module and got from it, the first time."""
+    call = recorded_call(outline.members[0].module)
+    if call is None:
+        return {}
+    keys = {path: key for key, path in outline.paths().items()}
+    recorded: dict[int, Contract] = {}
+    for each in calls_below(call):
+        key = keys.get(each.path)
+        if key is not None and key not in recorded and each.inputs is not None and each.outputs is not None:
+            inputs = tuple(("", _schemas_in(nest)) for nest in each.inputs)
+            recorded[key] = Contract(inputs, _schemas_in(each.outputs))
+    return recorded
+
+
+def _own(module: Module) -> Contract:
+    """What a module says of itself: the graph of a functional program, else what is declared."""
+    flow: FlowGraph | None = module._record.flow
+    if flow is not None:
+        declared: list[Declared] = [flow.symbols[ref.index] for ref in leaves(flow.inputs)]
+        named = [(str(each.name), each.schema) for each in declared]
+        return Contract(tuple(named), _schemas(flow, flow.outputs))
+    outputs = declared_outputs(module)
+    return Contract(_declared_inputs(module), None if outputs.nothing else _schemas_in(outputs.nest))
+
+
+def _declared_inputs(module: Module) -> tuple[tuple[str, Any], ...]:
+    """What a module demands: `input_spec`, also what it was built on; else what all of `call` is annotated with."""
+    spec = input_spec_of(module)
+    call = module._record.declaration.call
+    if spec is not None:
+        return ((call.positional[0].name if call.positional else "inputs", _schemas_in(spec)),)
+    models = [(parameter.name, parameter.model) for parameter in call.positional]
+    if not all(model for _, model in models):
+        return ()
+    return tuple((name, schema_of(model)) for name, model in models if model is not None)
+
+
+def _schemas_in(nest: Any) -> Any:
+    """The schemas of a nest of symbols, or of values."""
+    return map_leaves(lambda leaf: getattr(leaf, "_schema", None), nest)
+
+
+def _of_step(flow: FlowGraph, step: FlowStep) -> Contract:
+    """What a module is given and gives in a step of the graph around it."""
+    return Contract(tuple(("", _schemas(flow, arg)) for arg in step.args), _schemas(flow, step.gives))
+
+
+def _schemas(flow: FlowGraph, nest: Any) -> Any:
+    """The schemas of a nest of references; values have schemas of their own."""
+
+    def schema(leaf: Any) -> Any:
+        return flow.symbols[leaf.index].schema if isinstance(leaf, SymbolRef) else getattr(leaf, "_schema", None)
+
+    return map_leaves(schema, nest)

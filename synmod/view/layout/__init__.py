@@ -1,0 +1,10 @@
+"""Where everything in a picture stands: layers along the flow of data, boxes in boxes, lines between them.
+
+Nothing here knows a program or a format: rectangles with members and lines go in, coordinates come out. Linear but for
+sorting, and without recursion.
+"""
+
+from synmod.view.layout.boxes import Box, Layout, arranged
+from synmod.view.layout.routes import Line
+
+__all__ = ["Box", "Layout", "Line", "arranged"]

@@ -1,0 +1,163 @@
+"""One level: the boxes of one holder in layers along the flow, and those without a line in rows below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, sqrt
+from typing import Any, Final, NamedTuple
+
+from synmod.view.layout.layers import layers_of, without_circles
+from synmod.view.layout.order import Layered
+from synmod.view.layout.places import places_across
+from synmod.view.layout.routes import Line, Point, route
+
+BETWEEN_LAYERS: Final = 52.0
+BETWEEN_BOXES: Final = 18.0
+_ROUND_LINES: Final = 12.0
+
+
+class Rectangle(NamedTuple):
+    """A size."""
+
+    width: float
+    height: float
+
+    def turned(self, across: bool) -> Rectangle:
+        """The extents along the flow and across it."""
+        return self if across else Rectangle(self.height, self.width)
+
+
+class Arranged(NamedTuple):
+    """Where the boxes of a level stand, the lines between them, and the room they take."""
+
+    places: list[Point]
+    lines: list[Line]
+    width: float
+    height: float
+
+
+def arrange_level(sizes: Sequence[Rectangle], links: Sequence[tuple[int, int, Any]], *, across: bool) -> Arranged:
+    """Arrange boxes.
+
+    Args:
+        sizes: Their sizes.
+        links: Numbers of two boxes and what the line between them is of; None for one that is drawn elsewhere.
+        across: Whether the flow goes from left to right.
+    """
+    linked = sorted({end for one, other, _ in links for end in (one, other)})
+    numbers = {box: number for number, box in enumerate(linked)}
+    turned = [sizes[box].turned(across) for box in linked]
+    flow = _Flow(turned, [(numbers[one], numbers[other], what) for one, other, what in links])
+    width, height = Rectangle(flow.length, flow.breadth).turned(across)
+    places: list[Point] = [(0.0, 0.0)] * len(sizes)
+    for box, number in numbers.items():
+        along, middle = flow.starts[number], flow.middles[number] - turned[number].height / 2
+        places[box] = (along, middle) if across else (middle, along)
+    rest = [box for box in range(len(sizes)) if box not in numbers]
+    top = height + BETWEEN_BOXES if linked and rest else height
+    for box, (x, y) in zip(rest, _rows([sizes[box] for box in rest], width), strict=True):
+        places[box] = (x, y + top)
+        width, height = max(width, x + sizes[box].width), max(height, y + top + sizes[box].height)
+    lines = [line if across else line.turned() for line in flow.lines()]
+    return Arranged(places, lines, width, height)
+
+
+def _rows(sizes: Sequence[Rectangle], least: float) -> list[Point]:
+    """Set boxes in rows that together are about twice as wide as high."""
+    if not sizes:
+        return []
+    area = sum((size.width + BETWEEN_BOXES) * (size.height + BETWEEN_BOXES) for size in sizes)
+    limit = max(least, ceil(sqrt(2 * area)), 640.0 if len(sizes) < 9 else 0.0)
+    places: list[Point] = []
+    x = y = high = 0.0
+    for size in sizes:
+        if places and x + size.width > limit:
+            x, y, high = 0.0, y + high + BETWEEN_BOXES, 0.0
+        places.append((x, y))
+        x, high = x + size.width + BETWEEN_BOXES, max(high, size.height)
+    return places
+
+
+class _Flow:
+    """The boxes of a level that have lines; `width` of a size is its extent along the flow, `height` across it."""
+
+    def __init__(self, sizes: Sequence[Rectangle], links: Sequence[tuple[int, int, Any]]) -> None:
+        self.sizes = sizes
+        self.links = links
+        self.kept = without_circles(len(sizes), [(one, other) for one, other, _ in links])
+        layer = layers_of(len(sizes), self.kept, ())
+        self.layered = Layered(layer, self.kept)
+        self.layered.untangle()
+        self.middles = places_across(self.layered, self._breadth, self._gap)
+        self._move_to_origin()
+        self.layer_start: list[float] = []
+        self.layer_end: list[float] = []
+        along = 0.0
+        for items in self.layered.layers:
+            thick = max([self.sizes[item].width for item in items if item < len(sizes)], default=0.0)
+            self.layer_start.append(along)
+            self.layer_end.append(along + thick)
+            along += thick + BETWEEN_LAYERS
+        self.length = max(along - BETWEEN_LAYERS, 0.0)
+        self.layer = {item: number for number, items in enumerate(self.layered.layers) for item in items}
+        self.starts = [
+            (self.layer_start[number] + self.layer_end[number] - size.width) / 2
+            for number, size in zip(layer, sizes, strict=True)
+        ]
+
+    def _breadth(self, item: int) -> float:
+        """How much room an item takes across the flow."""
+        return self.sizes[item].height if item < len(self.sizes) else 0.0
+
+    def _gap(self, one: int, other: int) -> float:
+        """How much is left free between two items."""
+        return _ROUND_LINES if one >= len(self.sizes) and other >= len(self.sizes) else BETWEEN_BOXES
+
+    def _move_to_origin(self) -> None:
+        """Let the first item begin at zero, and note how far the last one reaches."""
+        items = range(len(self.middles))
+        least = min((self.middles[item] - self._breadth(item) / 2 for item in items), default=0.0)
+        self.middles = [middle - least for middle in self.middles]
+        self.breadth = max((self.middles[item] + self._breadth(item) / 2 for item in items), default=0.0)
+
+    def lines(self) -> list[Line]:
+        """The lines along their ways; where several meet a side of a box they stand apart."""
+        ways = [
+            (what, self._way(one, other), self.kept.get((one, other)) is None and one != other)
+            for one, other, what in self.links
+            if what is not None
+        ]
+        leaving, coming = self._spread(ways, at_start=True), self._spread(ways, at_start=False)
+        drawn: list[Line] = []
+        for number, (what, way, back) in enumerate(ways):
+            points = self._points(way, leaving[number], coming[number])
+            drawn.append(Line(what, route(points[::-1] if back else points)))
+        return drawn
+
+    def _way(self, one: int, other: int) -> list[int]:
+        """The items of a line, in the direction of the flow."""
+        if one == other:
+            return [one, one]
+        return self.layered.ways.get((one, other)) or self.layered.ways[(other, one)]
+
+    def _points(self, way: list[int], leaving: float, coming: float) -> list[Point]:
+        """The points of a way: out of the first box, through the layers it passes, into the last."""
+        first, last = way[0], way[-1]
+        points = [(self.starts[first] + self.sizes[first].width, leaving)]
+        for item in way[1:-1]:
+            number = self.layer[item]
+            points += [(self.layer_start[number], self.middles[item]), (self.layer_end[number], self.middles[item])]
+        return [*points, (self.starts[last], coming)]
+
+    def _spread(self, ways: list[tuple[Any, list[int], bool]], *, at_start: bool) -> list[float]:
+        """Give each line its place on the side of the box that it leaves, or comes to."""
+        by_box: dict[int, list[int]] = {}
+        for number, (_, way, _) in enumerate(ways):
+            by_box.setdefault(way[0] if at_start else way[-1], []).append(number)
+        places = [0.0] * len(ways)
+        for box, numbers in by_box.items():
+            numbers.sort(key=lambda number: self.middles[ways[number][1][1 if at_start else -2]])
+            step = min(_ROUND_LINES, self.sizes[box].height * 0.7 / len(numbers))
+            for index, number in enumerate(numbers):
+                places[number] = self.middles[box] + (index - (len(numbers) - 1) / 2) * step
+        return places

@@ -1,0 +1,101 @@
+"""Lines: from box to box in gentle curves, straight where they pass a layer."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
+
+Point = tuple[float, float]
+Curve = tuple[Point, Point, Point]
+"""Two control points and the end of a cubic curve."""
+
+
+class Placed(Protocol):
+    """A rectangle on the page."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+class Path(NamedTuple):
+    """A start, and curves from there."""
+
+    start: Point
+    curves: list[Curve]
+
+
+class Line(NamedTuple):
+    """What a line is of, and its path."""
+
+    what: Any
+    path: Path
+
+    def moved(self, x: float, y: float) -> Line:
+        """The line somewhere else."""
+        start, curves = self.path
+        moved = [((a + x, b + y), (c + x, d + y), (e + x, f + y)) for (a, b), (c, d), (e, f) in curves]
+        return Line(self.what, Path((start[0] + x, start[1] + y), moved))
+
+    def turned(self) -> Line:
+        """The line with its axes exchanged."""
+        (x, y), curves = self.path
+        turned = [((b, a), (d, c), (f, e)) for (a, b), (c, d), (e, f) in curves]
+        return Line(self.what, Path((y, x), turned))
+
+    @property
+    def middle(self) -> Point:
+        """A point in the middle of the line, for its label."""
+        curves = self.path.curves
+        start = self.path.start if len(curves) == 1 else curves[len(curves) // 2 - 1][2]
+        one, other, end = curves[len(curves) // 2]
+        return tuple((a + 3 * b + 3 * c + d) / 8 for a, b, c, d in zip(start, one, other, end, strict=True))  # pyright: ignore[reportReturnType]  # two numbers
+
+
+def route(points: list[Point]) -> Path:
+    """Join points by curves that leave and come along the flow."""
+    curves: list[Curve] = []
+    for (x, y), (to_x, to_y) in pairwise(points):
+        bend = (to_x - x) / 2
+        curves.append(((x + bend, y), (to_x - bend, to_y), (to_x, to_y)))
+    return Path(points[0], curves)
+
+
+def across_levels(one: Placed, other: Placed, what: Any, *, across: bool) -> Line:
+    """A line between boxes anywhere on the page, from the sides that face each other."""
+    if one is other:
+        return Line(what, _loop(one))
+    gap_x = max(other.x - (one.x + one.width), one.x - (other.x + other.width))
+    gap_y = max(other.y - (one.y + one.height), one.y - (other.y + other.height))
+    sideways = gap_x > 0 if across else gap_y <= 0 < gap_x
+    if sideways:
+        return Line(what, route([_side(one, other), _side(other, one)]))
+    upright = Line(what, route([_turned(_edge(one, other)), _turned(_edge(other, one))]))
+    return upright.turned()
+
+
+def _loop(box: Placed) -> Path:
+    """A line from a box back to itself, over its right corner."""
+    x, y = box.x + box.width, box.y
+    return Path(
+        (x - 28, y),
+        [((x - 28, y - 22), (x + 22, y - 22), (x + 22, y)), ((x + 22, y + 14), (x + 14, y + 14), (x, y + 14))],
+    )
+
+
+def _side(box: Placed, towards: Placed) -> Point:
+    """The middle of the left or right side, whichever faces another box."""
+    right = towards.x + towards.width / 2 >= box.x + box.width / 2
+    return (box.x + box.width if right else box.x, box.y + box.height / 2)
+
+
+def _edge(box: Placed, towards: Placed) -> Point:
+    """The middle of the upper or lower side, whichever faces another box."""
+    below = towards.y + towards.height / 2 >= box.y + box.height / 2
+    return (box.x + box.width / 2, box.y + box.height if below else box.y)
+
+
+def _turned(point: Point) -> Point:
+    """A point with its coordinates exchanged."""
+    return point[1], point[0]

@@ -1,0 +1,75 @@
+"""A picture as a Mermaid flowchart, which GitHub draws in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from synmod.view.plain import printable
+
+if TYPE_CHECKING:
+    from synmod.view.picture import Node, Picture
+
+_ARROWS: Final = {"data": "-->", "skip": "-.->", "shared": "-.-"}
+_LOOKS: Final = (
+    "classDef module fill:#eaf1fd,stroke:#4a72b0,color:#1c2430",
+    "classDef function fill:#f2f3f5,stroke:#6b7480,color:#1c2430",
+    "classDef port fill:#ffffff,stroke:#6b7480,color:#1c2430",
+    "classDef holder fill:#f8f9fb,stroke:#b9c1cc,color:#1c2430",
+)
+
+
+def mermaid(picture: Picture) -> str:
+    """Write a flowchart; nodes are numbered, so that no name can be taken for syntax."""
+    names = {node.id: f"n{number}" for number, node in enumerate(picture.nodes)}
+    lines = ["flowchart LR", *_boxes(picture, names)]
+    dotted: list[int] = []
+    for number, edge in enumerate(picture.edges):
+        label = f"|{_quoted(edge.label)}|" if edge.label and edge.kind != "data" else ""
+        lines.append(f"  {names[edge.source.id]} {_ARROWS[edge.kind]}{label} {names[edge.target.id]}")
+        if edge.kind == "shared":
+            dotted.append(number)
+    if dotted:
+        lines.append(f"  linkStyle {','.join(map(str, dotted))} stroke-dasharray:1 4")
+    holders = [names[node.id] for node in picture.nodes if node.members]
+    if holders:
+        lines.append(f"  class {','.join(holders)} holder")
+    return "\n".join([*lines, *(f"  {look}" for look in _LOOKS)]) + "\n"
+
+
+def _boxes(picture: Picture, names: dict[str, str]) -> Iterator[str]:
+    """Write the nodes: what holds others as a subgraph around them."""
+    waiting: list[tuple[Node | None, int]] = [(node, 1) for node in reversed(picture.nodes) if node.parent is None]
+    while waiting:
+        node, depth = waiting.pop()
+        indent = "  " * min(depth, 20)
+        if node is None:
+            yield f"{indent}end"
+        elif node.members:
+            yield f"{indent}subgraph {names[node.id]}[{_quoted(_title(node))}]"
+            waiting.append((None, depth))
+            waiting += [(member, depth + 1) for member in reversed(node.members)]
+        else:
+            yield f"{indent}{names[node.id]}{_box(node)}"
+
+
+def _title(node: Node) -> str:
+    """What stands above the members of a node."""
+    return f"{node.label}: {node.detail}" if node.detail else node.label
+
+
+def _box(node: Node) -> str:
+    """One node: a box with name and class, or a rounded one for what goes in or out."""
+    if node.kind in ("input", "output"):
+        return f"([{_quoted(node.label)}]):::port"
+    return f'["{_escaped(node.label)}<br/><i>{_escaped(node.detail)}</i>"]:::{node.kind}'
+
+
+def _quoted(text: str) -> str:
+    """Write a text between quotes."""
+    return f'"{_escaped(text)}"'
+
+
+def _escaped(text: str) -> str:
+    """Write what could be syntax by its number."""
+    return "".join(c if c.isalnum() or c in " _.,:/=+?!" else f"#{ord(c)};" for c in printable(text))

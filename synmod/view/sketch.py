@@ -1,0 +1,92 @@
+"""A picture in the making: nodes by path and by module, edges without doubles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from synmod.view.picture import Edge, EdgeKind, Node, NodeKind, Picture
+from synmod.view.schema_text import nest_text, title_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from synmod.leaves.frozen import Json
+    from synmod.module import Module
+
+
+class Sketch:
+    """Nodes and edges while they are found.
+
+    Attributes:
+        root: The node of the whole program.
+        by_path: The nodes by their ids.
+    """
+
+    def __init__(self) -> None:
+        self.by_path: dict[str, Node] = {}
+        self._by_module: dict[int, Node] = {}
+        self._labels: dict[tuple[str, str, EdgeKind], dict[str, None]] = {}
+
+    def module(self, module: Module, path: str, parent: Node | None, facts: dict[str, Json]) -> Node:
+        """Add the box of a module."""
+        label = (parent is not None and path.rpartition("/")[2]) or module.name
+        if label.isdigit():  # a place in a row or list says less than the name
+            label = module.name
+        node = self._add(Node(path, "module", label, type(module).__name__, parent, facts))
+        self._by_module[id(module)] = node
+        return node
+
+    def function(self, name: str, path: str, parent: Node) -> Node:
+        """Add the box of a plain function, a member of a row."""
+        return self._add(Node(path, "function", name, "function", parent))
+
+    def port(self, holder: Node, kind: NodeKind, name: str, schema: Any, *, outside: bool = False) -> Node:
+        """Add what goes into a module, or comes out of it; one that is there already is given again."""
+        path = f"{holder.id}#{kind}s/{name}"
+        known = self.by_path.get(path)
+        if known is not None:
+            return known
+        label = name if schema is None else title_text(schema)
+        facts = {"schema": "" if schema is None else nest_text(schema)}
+        return self._add(Node(path, kind, label, "", None if outside else holder, facts))
+
+    def _add(self, node: Node) -> Node:
+        """Take a node in."""
+        self.by_path[node.id] = node
+        if node.parent is not None:
+            node.parent.members.append(node)
+        return node
+
+    def node_of(self, module: Any) -> Node | None:
+        """The box of a module."""
+        return self._by_module.get(id(module))
+
+    def connect(self, source: Node, target: Node, kind: EdgeKind, label: str = "") -> None:
+        """Draw a line; a second one of a kind between two nodes only adds its label."""
+        labels = self._labels.setdefault((source.id, target.id, kind), {})
+        if label:
+            labels[label] = None
+
+    def picture(self, name: str) -> Picture:
+        """Give what was found: a holder before what it holds, there inputs first and outputs last."""
+        roots = [node for node in self.by_path.values() if node.parent is None]
+        nodes: list[Node] = []
+        waiting = _in_order(roots)[::-1]
+        while waiting:
+            node = waiting.pop()
+            node.members = _in_order(node.members)
+            nodes.append(node)
+            waiting += reversed(node.members)
+        edges = [
+            Edge(self.by_path[source], self.by_path[target], kind, ", ".join(labels))
+            for (source, target, kind), labels in self._labels.items()
+        ]
+        return Picture(name, nodes, edges)
+
+
+_PLACES = {"input": 0, "module": 1, "function": 1, "output": 2}
+
+
+def _in_order(nodes: Iterable[Node]) -> list[Node]:
+    """Inputs first, outputs last, the rest as it was defined."""
+    return sorted(nodes, key=lambda node: _PLACES[node.kind])

@@ -1,0 +1,181 @@
+"""A picture as SVG, laid out here: a light card with colours of its own, so that it reads on light and dark pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+from xml.sax.saxutils import quoteattr
+
+from synmod.view.layout import Box, Layout, Line, arranged
+from synmod.view.layout.level import Rectangle
+from synmod.view.letters import fitted, text_width
+from synmod.view.plain import printable
+from synmod.view.svg_looks import (
+    FONT,
+    INK,
+    LINES,
+    LOOKS,
+    MUTED,
+    PAGE,
+    PAGE_BORDER,
+    Look,
+    escaped,
+    look_of,
+    number,
+    rounded,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from synmod.view.picture import Edge, Node, Picture
+
+_WIDEST_ACROSS: Final = 1000.0
+_NAME, _SMALL = 14, 12
+_LEAST, _MOST = 96, 230
+_MARGIN: Final = 28
+_MOST_VARIABLES: Final = 3
+
+
+def svg(picture: Picture) -> str:
+    """Draw a picture: from left to right, or from top to bottom where that would be very wide."""
+    layout = _laid_out(picture, across=True)
+    if layout.width > _WIDEST_ACROSS:
+        upright = _laid_out(picture, across=False)
+        layout = upright if upright.width < layout.width else layout
+    width, height = number(layout.width), number(layout.height)
+    about = ", ".join(
+        f"{node.label} ({node.detail})" for node in picture.nodes if node.kind == "module" and node.parent
+    )
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'role="img" font-family={quoteattr(FONT)}>',
+        f"  <title>{escaped(picture.name)}</title>",
+        f"  <desc>{escaped(fitted(about, 1, 2000))}</desc>",
+        *_markers(),
+        *(f"  {shape}" for box in layout.boxes if box.members for shape in _holder(box)),
+        *(f"  {_line(line)}" for line in layout.lines),
+        *(f"  {shape}" for box in layout.boxes if not box.members for shape in _box(box.thing, box)),
+        *(f"  {label}" for line in layout.lines for label in _label(line)),
+        "</svg>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _laid_out(picture: Picture, *, across: bool) -> Layout:
+    """Arrange the picture; shared Variables say nothing of who comes first."""
+    return arranged(
+        [(node, node.parent) for node in picture.nodes],
+        [(edge.source, edge.target, edge, edge.kind != "shared") for edge in picture.edges],
+        _size,
+        across=across,
+    )
+
+
+def _rows(node: Node) -> list[tuple[str, int, str, bool]]:
+    """The lines of text in a box: text, size, colour, whether bold."""
+    if node.kind in ("input", "output"):
+        return [(printable(node.label), _NAME, INK, False)]
+    rows = [(printable(node.label), _NAME, INK, True), (printable(node.detail), _SMALL, MUTED, False)]
+    names: list[str] = node.facts.get("variables") or []
+    if names and not node.members:
+        shown = ", ".join(names) if len(names) <= _MOST_VARIABLES else f"{len(names)} Variables"
+        rows.append((printable(shown), _SMALL, LOOKS["variables"].stroke, False))
+    return [(fitted(text, size, _MOST, bold=bold), size, colour, bold) for text, size, colour, bold in rows if text]
+
+
+def _size(node: Node) -> Rectangle:
+    """The size of a box: that of its text; of one that holds others that of its title."""
+    rows = _rows(node)
+    if node.members:
+        wide = text_width(_title(node), _NAME, bold=True) + 2 * _MARGIN
+        return Rectangle(float(wide), 0.0)
+    wide = max(text_width(text, size, bold=bold) for text, size, _, bold in rows)
+    if node.kind in ("input", "output"):
+        return Rectangle(float(wide + _MARGIN + 4), 36.0)
+    return Rectangle(float(max(wide + _MARGIN, _LEAST)), float(18 + 18 * len(rows)))
+
+
+def _title(node: Node) -> str:
+    """What stands above the members of a box."""
+    return printable(f"{node.label}  {node.detail}" if node.detail else node.label)
+
+
+def _markers() -> Iterator[str]:
+    """The arrow heads, one for each colour of a line that has one."""
+    yield "  <defs>"
+    for kind in ("data", "skip"):
+        yield (
+            f'    <marker id="{kind}" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" '
+            f'orient="auto"><path d="M0 0.8 L9.4 5 L0 9.2 L2.4 5 z" fill="{LINES[kind].stroke}"/></marker>'
+        )
+    yield "  </defs>"
+
+
+def _holder(box: Box) -> Iterator[str]:
+    """A box that holds others, with its title; the outermost is the card itself."""
+    look = Look(PAGE, PAGE_BORDER) if box.above is None else LOOKS["holder" if box.depth % 2 else "holder_inside"]
+    yield rounded(box.x, box.y, box.width, box.height, 12 if box.above is None else 10, look)
+    if box.thing is not None:
+        room = int(box.width) - _MARGIN
+        label = fitted(printable(box.thing.label), _NAME, room, bold=True)
+        used = text_width(label, _NAME, bold=True) + 8
+        detail = fitted(printable(box.thing.detail), _SMALL, room - used) if room > used + 20 else ""
+        yield (
+            f'<text x="{number(box.x + 18)}" y="{number(box.y + 29)}" font-size="{_NAME}" font-weight="600" '
+            f'fill="{INK}">{escaped(label)} <tspan font-size="{_SMALL}" font-weight="400" fill="{MUTED}">'
+            f"{escaped(detail)}</tspan></text>"
+        )
+
+
+def _box(node: Node, box: Box) -> Iterator[str]:
+    """A box that holds nothing: what it is in a line each."""
+    is_port = node.kind in ("input", "output")
+    yield f"<g><title>{escaped(_about(node))}</title>"
+    yield rounded(box.x, box.y, box.width, box.height, box.height / 2 if is_port else 8, look_of(node))
+    rows = _rows(node)
+    top = box.y + box.height / 2 - 9 * (len(rows) - 1) + 5
+    for index, (text, size, colour, bold) in enumerate(rows):
+        weight = ' font-weight="600"' if bold else ""
+        yield (
+            f'<text x="{number(box.x + box.width / 2)}" y="{number(top + 18 * index)}" font-size="{size}"{weight} '
+            f'text-anchor="middle" fill="{colour}">{escaped(text)}</text>'
+        )
+    yield "</g>"
+
+
+def _about(node: Node) -> str:
+    """What is shown of a node when somebody points at it."""
+    return " ".join(part for part in (node.id or node.label, str(node.facts.get("schema", ""))) if part)
+
+
+def _line(line: Line) -> str:
+    """A line, with the name of what flows."""
+    edge: Edge = line.what
+    look = LINES[edge.kind]
+    points = [f"M{number(line.path.start[0])} {number(line.path.start[1])}"]
+    points += ["C" + ", ".join(f"{number(x)} {number(y)}" for x, y in curve) for curve in line.path.curves]
+    dashes = f' stroke-dasharray="{look.dashes}"' if look.dashes else ""
+    cap = ' stroke-linecap="round"' if edge.kind == "shared" else ""
+    tip = "" if edge.kind == "shared" else f' marker-end="url(#{edge.kind})"'
+    title = f"<title>{escaped(edge.label)}</title>" if edge.label else ""
+    return (
+        f'<path d="{" ".join(points)}" fill="none" stroke="{look.stroke}" stroke-width="{look.width}"'
+        f"{dashes}{cap}{tip}>{title}</path>"
+    )
+
+
+def _label(line: Line) -> Iterator[str]:
+    """The name of a skip or of a shared Variable, on its line."""
+    edge: Any = line.what
+    if edge.kind == "data" or not edge.label:
+        return
+    x, y = line.middle
+    text = fitted(printable(edge.label), _SMALL, _MOST)
+    wide = text_width(text, _SMALL) + 8
+    yield (
+        f'<rect x="{number(x - wide / 2)}" y="{number(y - 9)}" width="{wide}" height="17" rx="5" fill="{PAGE}" '
+        'fill-opacity="0.92"/>'
+    )
+    yield (
+        f'<text x="{number(x)}" y="{number(y + 4)}" font-size="{_SMALL}" text-anchor="middle" '
+        f'fill="{LINES[edge.kind].stroke}">{escaped(text)}</text>'
+    )

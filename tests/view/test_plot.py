@@ -1,0 +1,279 @@
+"""`plot`: what a picture shows, in its JSON form, and what every format promises."""
+
+import json
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+
+import synmod as sm
+from synmod.view import FORMATS
+from tests.view.programs import Agent, Answer, Leaf, Note, Query, Tied, Wide, chain, diamond, generator, run
+
+
+def picture(module):
+    """The JSON form."""
+    return json.loads(module.plot(format="json"))
+
+
+def lines(module, kind="data"):
+    """(source, target) of the edges of a kind."""
+    return {(edge["source"], edge["target"]) for edge in picture(module)["edges"] if edge["kind"] == kind}
+
+
+def test_the_json_form_is_a_contract():
+    """Nodes with ids, edges between them with kind, style and label."""
+    found = picture(diamond())
+    assert list(found) == ["nodes", "edges"]
+    ids = [node["id"] for node in found["nodes"]]
+    assert len(ids) == len(set(ids))
+    for edge in found["edges"]:
+        assert list(edge) == ["source", "target", "kind", "style", "label"]
+        assert {edge["source"], edge["target"]} <= set(ids)
+        assert edge["style"] == {"data": "solid", "skip": "dashed", "shared": "dotted"}[edge["kind"]]
+    module = next(node for node in found["nodes"] if node["id"] == "first")
+    assert (module["kind"], module["label"], module["class"], module["parent"]) == ("module", "first", "Generator", "")
+    assert module["schema"] == "Query(query: str) -> Answer(answer: str)"
+    assert module["variables"] == ["instructions", "examples"]
+
+
+def test_a_functional_program_is_drawn_by_its_graph():
+    """From the inputs to the outputs, through operators."""
+    assert lines(diamond()) == {
+        ("#inputs/query", "first"),
+        ("#inputs/query", "second"),
+        ("first", "last"),
+        ("second", "last"),
+        ("last", "#outputs/output"),
+    }
+
+
+def test_edges_say_what_flows():
+    """The title of the schema."""
+    labels = {(edge["source"], edge["target"]): edge["label"] for edge in picture(diamond())["edges"]}
+    assert labels[("#inputs/query", "first")] == "Query"
+    assert labels[("second", "last")] == "Note"
+
+
+def test_several_inputs_and_outputs_are_nodes():
+    """Each with its name in its id and its schema as label."""
+    first, second = sm.Input(Query, name="first"), sm.Input(Note, name="second")
+    program = sm.Program(inputs=[first, second], outputs={"both": first + second, "one": first})
+    nodes = {node["id"]: node for node in picture(program)["nodes"]}
+    assert list(nodes) == ["", "#inputs/first", "#inputs/second", "#outputs/both", "#outputs/one"]
+    assert nodes["#inputs/second"]["label"] == "Note"
+    assert lines(program) == {
+        ("#inputs/first", "#outputs/both"),
+        ("#inputs/second", "#outputs/both"),
+        ("#inputs/first", "#outputs/one"),
+    }
+
+
+def test_programs_in_programs_are_boxes_in_boxes():
+    """Each with its own inputs and outputs inside."""
+    inner = diamond()
+    x = sm.Input(Query, name="x")
+    outer = sm.Program(inputs=x, outputs=sm.run(inner(x)), name="outer")
+    parents = {node["id"]: node["parent"] for node in picture(outer)["nodes"]}
+    assert parents["diamond/first"] == "diamond"
+    assert parents["diamond#inputs/query"] == "diamond"
+    assert ("#inputs/x", "diamond") in lines(outer)
+    assert ("diamond#inputs/query", "diamond/first") in lines(outer)
+    assert ("diamond", "#outputs/output") in lines(outer)
+
+
+def test_a_row_is_drawn_by_its_members():
+    """Before any call; a plain function is a box too."""
+
+    def shout(note: Note) -> Note:
+        return Note(note=note["note"].upper())
+
+    row = sm.Sequential([sm.Input(Query), generator(Note), shout, generator(Answer)])
+    assert lines(row) == {
+        ("#inputs/inputs", "0"), ("0", "1"), ("1", "2"), ("2", "#outputs/output"),
+    }  # fmt: skip
+    nodes = {node["id"]: node for node in picture(row)["nodes"]}
+    assert (nodes["1"]["kind"], nodes["1"]["label"]) == ("function", "shout")
+    assert nodes["0"]["label"] == "generator"
+    assert nodes["#outputs/output"]["label"] == "Answer"
+
+
+def test_a_module_that_occurs_twice_is_one_box():
+    """Data comes back to it."""
+    twice = generator(Query)
+    assert {("0", "1"), ("1", "0")} <= lines(sm.Sequential([twice, generator(Query), twice]))
+
+
+def test_hand_written_calls_show_members_without_lines():
+    """And what the module itself takes and gives."""
+    assert lines(Agent()) == {("#inputs/inputs", ""), ("", "#outputs/output")}
+    assert [node["id"] for node in picture(Agent())["nodes"]] == [
+        "#inputs/inputs",
+        "",
+        "take",
+        "write",
+        "#outputs/output",
+    ]
+
+
+def test_a_recorded_call_draws_their_lines():
+    """Also where a member's field went on in a new value."""
+    agent = Agent()
+    run(agent)
+    assert lines(agent) == {("#inputs/inputs", "take"), ("take", "write"), ("write", "#outputs/output")}
+
+
+def test_a_recorded_call_draws_the_inside_of_members():
+    """Of every module below with a call of its own."""
+    row = sm.Sequential([Agent(), generator(Note)])
+    run(row)
+    assert {("0#inputs/inputs", "0/take"), ("0/take", "0/write"), ("0/write", "0#outputs/output")} <= lines(row)
+
+
+def test_a_trace_without_values_draws_no_lines():
+    """There is nothing to follow."""
+    agent = Agent()
+    with sm.trace(values=False):
+        sm.run(agent, Query(query="Who?"))
+    assert lines(agent) == {("#inputs/inputs", ""), ("", "#outputs/output")}
+
+
+def test_branches_of_a_recorded_call_are_told_apart():
+    """A value goes back to the call that gave it last before it was taken."""
+
+    class Two(sm.Module):
+        def __init__(self):
+            super().__init__()
+            self.left, self.right, self.same = generator(Note), generator(Answer), sm.Identity()
+
+        async def call(self, inputs: Query):
+            left, right = await self.left(inputs), await self.right(inputs)
+            return await self.same(right), left
+
+    two = Two()
+    run(two)
+    assert lines(two) == {
+        ("#inputs/inputs", "left"),
+        ("#inputs/inputs", "right"),
+        ("right", "same"),
+        ("same", "#outputs/output"),
+        ("left", "#outputs/output_1"),
+    }
+
+
+def test_shared_variables_are_dotted():
+    """Between the modules that hold them, named; a Variable of one module is nobody else's."""
+    tone = sm.Param("kind")
+    outer = Tied([Tied(tone), Tied(tone), Leaf()])
+    edges = [edge for edge in picture(outer)["edges"] if edge["kind"] == "shared"]
+    assert [(e["source"], e["target"], e["style"], e["label"]) for e in edges] == [
+        ("held/0", "held/1", "dotted", "held")
+    ]
+
+
+def test_a_shared_module_is_one_box_with_a_dotted_line():
+    """To whoever holds it elsewhere; a circle is none."""
+    leaf = Leaf()
+    outer = Tied([Tied(leaf), Tied(leaf)])
+    outer.me = outer
+    assert [node["id"] for node in picture(outer)["nodes"]] == ["", "held/0", "held/0/held", "held/1"]
+    assert lines(outer, "shared") == {("held/0/held", "held/1")}
+
+
+@pytest.mark.parametrize("format", sorted(FORMATS))
+def test_every_format_names_every_module(format, tmp_path):
+    """And is written to a file as it is returned."""
+    text = diamond().plot(tmp_path / "out", format)
+    assert (tmp_path / "out").read_text(encoding="utf-8") == text
+    for name in ("first", "second", "last", "Generator"):
+        assert name in text
+
+
+@pytest.mark.parametrize("format", sorted(FORMATS))
+@pytest.mark.parametrize(
+    "make", [Leaf, Agent, diamond, sm.Module, lambda: sm.Sequential([]), lambda: chain(40), lambda: Wide(60)]
+)
+def test_every_format_draws_every_program(format, make):
+    """Twice alike, before the build as after it."""
+    module = make()
+    assert module.plot(format=format) == module.plot(format=format)
+
+
+@pytest.mark.parametrize("format", sorted(FORMATS))
+def test_no_text_of_a_user_is_syntax(format):
+    """Angle brackets, quotes, arrows, control characters: in titles, fields and labels."""
+    nasty = '<b>"x" --> y & z; %% end\n\x1b[31m`{{[(|#quot;--></script><!--'
+    schema = {"type": "object", "title": nasty, "properties": {nasty: {"type": "string"}}}
+    x = sm.Input(schema=schema)
+    program = sm.Program(inputs=x, outputs=sm.run(sm.Sequential([sm.Identity()])(x)))
+    text = program.plot(format=format)
+    assert "\x1b" not in text
+    if format == "json":
+        assert json.loads(text)["edges"][0]["label"] == nasty
+    if format in ("svg", "html"):
+        assert "<b>" not in text
+        assert "</script>" not in text
+        ET.fromstring(text[text.index("<svg") : text.index("</svg>") + 6])
+    if format == "mermaid":
+        for quoted in re.findall(r'"(.*)"', text):
+            assert not set(quoted.replace("<br/>", "").replace("<i>", "").replace("</i>", "")) & set('<>"`{}[]()|&%')
+    if format == "dot":
+        assert all(line.count('"') - line.count('\\"') in range(0, 12, 2) for line in text.split("\n"))
+
+
+def test_a_page_needs_nothing_else():
+    """No address is loaded, no script runs; picture and summary are there."""
+    page = diamond().plot(format="html")
+    assert "src=" not in page
+    assert "href" not in page
+    assert "<script" not in page
+    assert re.sub('"http://www.w3.org/2000/svg"', "", page).count("http") == 0
+    assert "<svg" in page
+    assert "4 modules" in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"format": "mermade"}, "Did you mean 'mermaid'"),
+        ({"format": "png"}, "mermaid, dot, svg, html, json"),
+        ({"format": None}, "format=None"),
+        ({"path": 3}, "path=3"),
+    ],
+)
+def test_a_wrong_argument_is_told(arguments, said):
+    """What was got, what there is."""
+    with pytest.raises(sm.ArgumentError) as raised:
+        diamond().plot(**arguments)
+    assert said in str(raised.value)
+
+
+def test_nothing_is_written_when_the_format_is_unknown(tmp_path):
+    """A wrong word costs no file."""
+    with pytest.raises(sm.ArgumentError):
+        diamond().plot(tmp_path / "out", "mermade")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("format", sorted(FORMATS))
+def test_large_programs_are_drawn(format):
+    """Five hundred in one another, a thousand beside one another: linear, without recursion."""
+    assert chain(500).plot(format=format)
+    assert Wide(1000).plot(format=format)
+
+
+def test_long_flows_are_drawn():
+    """Every earlier output goes into the last module: long lines pass many layers."""
+
+    async def wired(query):
+        known = query
+        value = query
+        for _ in range(80):
+            value = await sm.Identity(name="same")(value)
+            known = known | value
+        return await sm.Identity(name="last")(known)
+
+    x = sm.Input(Query)
+    program = sm.Program(inputs=x, outputs=sm.run(wired, x))
+    assert len([edge for edge in picture(program)["edges"] if edge["target"] == "last"]) == 81
+    ET.fromstring(program.plot(format="svg"))
