@@ -1,0 +1,135 @@
+"""A program is restructured in another process while it serves; the live objects stay the same.
+
+    python examples/hot_edit.py [--model provider/name]
+
+A desk answers questions. Its graph and State go as JSON to a second process, which puts a step in front, swaps two
+others, teaches them and sends everything back. Meanwhile the desk goes on answering. Then the live program is
+updated in place, all of it or nothing: whoever holds one of its modules (a route, a hook) holds the same object
+afterwards.
+"""
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+from typing import Literal
+
+import synmod as sm
+
+
+@sm.register(package="hot_edit")
+class Question(sm.DataModel):
+    """What somebody asks."""
+
+    text: str
+
+
+@sm.register(package="hot_edit")
+class Topic(sm.DataModel):
+    """What a question is about."""
+
+    topic: Literal["billing", "shipping", "other"]
+
+
+@sm.register(package="hot_edit")
+class Tone(sm.DataModel):
+    """How it is asked."""
+
+    tone: Literal["calm", "angry"]
+
+
+@sm.register(package="hot_edit")
+class Language(sm.DataModel):
+    """What it is written in."""
+
+    language: Literal["en", "de"]
+
+
+@sm.register(package="hot_edit")
+class Desk(sm.Module):
+    """Runs its steps one after the other; each adds what it finds out."""
+
+    def __init__(self, steps, **kwargs):
+        super().__init__(**kwargs)
+        self.steps = list(steps)
+        self.tag = "v1"
+
+    async def call(self, inputs):
+        for step in self.steps:
+            inputs = await step(inputs)
+        return inputs
+
+
+def restructure(desk):
+    """The edit: a step more, two swapped, rule lines for all of them."""
+    topic, tone = desk.steps
+    language = sm.Generator(Language, name="language", return_inputs=True, instructions="en: the, my\nde: der, mein")
+    desk.steps = [language, tone, topic]
+    tone.instructions.assign(tone.instructions.value + "\nangry: again, rude, third time")
+    topic.instructions.assign(topic.instructions.value + "\nbilling: invoice, paid, euros\nshipping: parcel, courier")
+    desk.tag = "v2"
+
+
+def edit():
+    """What the second process does: a program as JSON comes in, the edited one goes out."""
+    sent = json.load(sys.stdin)
+    graphdef = sm.GraphDef.from_json(sent["graphdef"])
+    with sm.update_context("editor") as ctx:
+        copy = ctx.merge(graphdef, sent["state"])
+        restructure(copy)
+        graphdef, state = ctx.split(copy)
+    json.dump({"graphdef": graphdef.to_json(), "state": state.to_json()}, sys.stdout)
+
+
+async def edited_elsewhere(graphdef, state):
+    """Send a program to the second process, and wait for what comes back."""
+    sent = json.dumps({"graphdef": graphdef.to_json(), "state": state.to_json()}).encode()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, __file__, "--edit", stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    output, _ = await process.communicate(sent)
+    if process.returncode:
+        raise SystemExit(f"the editor failed with status {process.returncode}")
+    return json.loads(output)
+
+
+async def serve(desk, question, answers):
+    """Answer again and again, as a server does."""
+    while True:
+        answers.append(await desk(question))
+        await asyncio.sleep(0.01)
+
+
+async def main(model):
+    """Everything, in order."""
+    sm.set_default_language_model(model)
+    question = Question(text="My parcel is late again, and the courier was rude!")
+    desk = Desk([sm.Generator(each, name=each.__name__.lower(), return_inputs=True) for each in (Topic, Tone)])
+    print("before:", json.dumps((await desk(question)).get_json()))
+    route = {"topic": desk.steps[0]}  # somebody else holds a part
+
+    answers = []
+    serving = asyncio.create_task(serve(desk, question, answers))
+    with sm.update_context("editor") as ctx:
+        back = await edited_elsewhere(*ctx.split(desk))
+        meanwhile = len(answers)
+        graphdef = sm.GraphDef.from_json(back["graphdef"])
+        assert ctx.merge(graphdef, back["state"]) is desk
+    serving.cancel()
+    await asyncio.wait([serving])
+
+    print("after: ", json.dumps((await desk(question)).get_json()))
+    print(f"steps:  {[step.name for step in desk.steps]}, {desk.tag}, version {desk.version}")
+    print(f"answered meanwhile: {meanwhile > 0}; the route holds the live part: {route['topic'] is desk.steps[2]}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default="embedded/nearest", help="provider/name; the default needs no key")
+    parser.add_argument("--edit", action="store_true", help="be the second process: read and write JSON")
+    arguments = parser.parse_args()
+    if arguments.edit:
+        edit()
+    else:
+        sm.run(main, arguments.model)

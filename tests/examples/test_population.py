@@ -1,0 +1,25 @@
+"""A hundred candidates at once on one live program: the best one helps on unseen tickets, and the diff is a patch."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_best_of_a_hundred_candidates_is_applied(tmp_path):
+    """Nothing of the live program moves before; afterwards it answers better, and only instructions differ."""
+    command = [sys.executable, ROOT / "examples" / "population.py"]
+    run = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", cwd=tmp_path, timeout=300)
+    assert run.returncode == 0, run.stderr
+    before, worst, best, after = map(float, re.findall(r"\d\.\d\d", run.stdout)[:4])
+    assert worst < best
+    assert before + 0.1 < after
+    assert "100 candidates" in run.stdout
+    assert "live program untouched: True" in run.stdout
+    patch = json.loads(run.stdout[run.stdout.index("\n\n") :])
+    paths = {"/category~1instructions", "/urgency~1instructions", "/language~1instructions"}
+    assert {step["path"] for step in patch} <= paths
+    assert {step["op"] for step in patch} == {"replace"}
