@@ -55,7 +55,8 @@ async def call_symbolic(module: Module, args: tuple[Any, ...], kwargs: dict[str,
         except BaseException as error:
             note_failure(error, frame, module, args)
             raise
-    record_call(module, args, kwargs, outputs)
+    decided = {} if training is None else {"training": training}  # what was said of this call holds when it runs
+    record_call(module, args, {**kwargs, **decided}, outputs)
     return outputs
 
 

@@ -1,6 +1,9 @@
 """Training mode: decided from the outside in, never seen by siblings or callers."""
 
 from synmod.module import Module
+from synmod.program import Input, Program
+from synmod.registry import register
+from synmod.saving import dumps, loads
 from synmod.scope.frame import current_call
 from tests.module.models import Query
 
@@ -95,3 +98,27 @@ async def test_a_default_is_not_handed_down():
 
     await Outer()(q)
     assert says.seen == [False]
+
+
+async def test_what_is_said_when_composing_holds_when_the_step_runs():
+    """`training=` of a symbolic call is an argument of the step, also after a copy and a file."""
+    dropout, encoder = Echoes(), Echoes()
+    source = Input(data_model=Query)
+    program = Program(inputs=source, outputs=await encoder(await dropout(source, training=True), training=False))
+    for copy in (program, program.clone(), loads(dumps(program))):
+        for mode in (True, False):
+            modes.clear()
+            await copy(q, training=mode)
+            assert modes == [True, False]
+
+
+modes = []
+
+
+@register(package="tests_training")
+class Echoes(Module):
+    """Tells the mode in which it is called."""
+
+    async def call(self, inputs: Query, training=False) -> Query:
+        modes.append(training)
+        return inputs
