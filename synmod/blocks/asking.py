@@ -27,7 +27,8 @@ class Asking(NamedTuple):
         schema: What the reply must satisfy; None for plain text.
         output: Symbol of what is made of the reply.
         layout: How the prompt is laid out.
-        settings: Keyword arguments of the model call beside the sampling parameters: `sample`, `structured`.
+        settings: Keyword arguments of the model call beside the sampling parameters: `sample`, `structured`,
+            `reasoning_field`.
         return_inputs: Whether the inputs come first in the result.
         hidden: A field of the reply that is not in the output.
     """
@@ -38,6 +39,10 @@ class Asking(NamedTuple):
     settings: Mapping[str, Json]
     return_inputs: bool
     hidden: str | None = None
+
+    def filled_by_reasoning(self, field: str) -> Asking:
+        """The same, with a field that the provider's own reasoning may fill."""
+        return self._replace(settings={**self.settings, "reasoning_field": field})
 
     def result_of(self, inputs: Any, outputs: Any) -> Any:
         """Put the inputs before the outputs where that is wanted; alike on values and symbols."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 class ChainOfThought(Generator[M]):
     """A `Generator` whose model writes `thinking` before the fields of the output model.
 
+    Where the provider gives its reasoning natively, that is the thinking, and the model is not asked for it again.
+
     Args:
         data_model: Output model: a class, symbol, value or schema.
         schema: JSON schema of the output; must agree with `data_model`.
@@ -84,6 +86,7 @@ class ChainOfThought(Generator[M]):
         answer = symbol(declared, model)
         thought = ops.concat(Thinking.to_symbolic_data_model(), answer)
         super().__init__(thought, **options)
+        self._asking = self._asking.filled_by_reasoning("thinking")
         if not return_thinking:
             # An answer with a field `thinking` of its own has it renamed by the merge, and keeps that name.
             output = ops.out_mask(thought, "thinking") if "thinking" in answer else answer

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from synmod.data.model import DataModel
+from synmod.data.own_models import TOLD_BRIEFLY
 from synmod.data.scales import Score
 from synmod.registry import register_own
 
@@ -19,6 +20,8 @@ class Critique(DataModel):
 
     Source: Synalinks' `CritiqueWithReward`.
     """
+
+    model_config = TOLD_BRIEFLY
 
     critique: str = Field(description="what is wrong, and what would make it better")
     score: Score = Field(description="how good it is, from 0.0 to 1.0")

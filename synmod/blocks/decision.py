@@ -67,6 +67,8 @@ class Decision(Generator[Any]):
         if options.get("instructions") is None:
             options["instructions"] = _instructions(meanings, question, multiple)
         super().__init__(_schema(meanings, question, multiple, with_thinking), **options)
+        if with_thinking:
+            self._asking = self._asking.filled_by_reasoning("thinking")
 
 
 def _meanings(labels: Any, kind: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from synmod.data.model import DataModel
+from synmod.data.own_models import TOLD_BRIEFLY
 from synmod.registry import register_own
 
 
@@ -18,5 +19,7 @@ class Thinking(DataModel):
 
     Source: chain-of-thought prompting (Wei et al. 2022), Synalinks' `Thinking`.
     """
+
+    model_config = TOLD_BRIEFLY
 
     thinking: str = Field(description="the reasoning, step by step")

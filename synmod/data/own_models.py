@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
@@ -11,11 +12,13 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 FieldFault: TypeAlias = tuple[str, str, Any]
 """Field, what is wrong with it, its value."""
 
+_FOR_PEOPLE: Final = re.compile(r"\n\n(?:Args|Attributes|Example|Raises|Source):")
+
 
 def _cut_description(schema: dict[str, Any]) -> None:
-    """Tell models what a class is; its arguments and errors are for people."""
+    """Tell models what a class is; its arguments, errors and examples are for people."""
     if "description" in schema:
-        schema["description"] = schema["description"].partition("\n\nArgs:")[0]
+        schema["description"] = _FOR_PEOPLE.split(schema["description"], maxsplit=1)[0]
 
 
 TOLD_BRIEFLY: Final = ConfigDict(json_schema_extra=_cut_description)

@@ -18,6 +18,10 @@ class Adapter(Protocol):
         name: What the adapter is called.
         version: Changes when its replies would.
 
+    What it may have besides: `check(request)`, a plain function that refuses at once; `async prepare(request)`, for
+    what it must load first; `reasons(request)`, a plain function: whether the model reasons natively on a request and
+    the reply will hold it; `async aclose()`.
+
     Source: httpx transports.
     """
 

@@ -11,6 +11,7 @@ from synmod.leaves.frozen import FrozenDict, Json, frozen_dict
 from synmod.lm.call import ModelCall, refuse_while_building
 from synmod.lm.draws import check_sample, current_sample
 from synmod.lm.messages import turns
+from synmod.lm.reasoning import check_reasoning_field
 from synmod.lm.records import LMReply, LMRequest
 from synmod.lm.sampling import sampling_params
 from synmod.lm.settings import check_seconds, check_structured
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["answer"]
 
-CALL_KEYWORDS: Final = ("schema", "sample", "timeout_s", "structured")
+CALL_KEYWORDS: Final = ("schema", "sample", "timeout_s", "structured", "reasoning_field")
 
 
 async def answer(
@@ -31,20 +32,23 @@ async def answer(
     sample: int | None,
     timeout_s: float | None,
     structured: str | None,
+    reasoning_field: str | None,
     params: Mapping[str, Json],
 ) -> LMReply:
     """Answer a call by this very model, whoever stands in."""
     settings = model.settings
     refuse_while_building(settings.model)
+    wanted = schema if schema is None or type(schema) is Schema else declare(schema, root="any")
     request = LMRequest(
         settings.model,
         turns(messages),
-        schema if schema is None or type(schema) is Schema else declare(schema, root="any"),
+        wanted,
         None,
         None,
         _merged(model, params) if params else settings.defaults,
         current_sample() if sample is None else check_sample(sample),
         settings.structured if structured is None else check_structured(structured, settings.model),
+        reasoning_field and check_reasoning_field(reasoning_field, wanted, settings.model),
     )
     limit = settings.timeout_s if timeout_s is None else check_seconds(settings.model, "timeout_s", timeout_s)
     return await send_through(ModelCall(model, limit), request)

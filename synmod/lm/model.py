@@ -111,6 +111,7 @@ class LanguageModel:
         sample: int | None = None,
         timeout_s: float | None = None,
         structured: str | None = None,
+        reasoning_field: str | None = None,
         **params: Json,
     ) -> LMReply:
         """Ask the model.
@@ -122,6 +123,8 @@ class LanguageModel:
             sample: Number of this draw among independent draws of one request; never sent.
             timeout_s: Seconds for this call, instead of the model's.
             structured: How to ask for the schema in this call, instead of the model's.
+            reasoning_field: The field of the schema that the provider's own reasoning may fill: where a reply lacks
+                it and comes with reasoning; where the provider is known to reason, it is not even asked for.
             **params: Sampling parameters; they win over the model's.
 
         Returns:
@@ -151,7 +154,7 @@ class LanguageModel:
 
         stand_in = stand_in_for(self.name)
         model = self if stand_in is None else stand_in
-        return await answer(model, messages, schema, sample, timeout_s, structured, params)
+        return await answer(model, messages, schema, sample, timeout_s, structured, reasoning_field, params)
 
     @property
     def model(self) -> str:

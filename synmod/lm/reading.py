@@ -18,6 +18,7 @@ from synmod.data.validate import problems
 from synmod.errors import DataError, SchemaTooComplex
 from synmod.leaves.frozen import Json
 from synmod.lm.kinds import kind_of, wanted_kinds
+from synmod.lm.reasoning import Thought
 
 __all__ = ["Fault", "Read", "read_reply"]
 
@@ -57,21 +58,21 @@ class Read(NamedTuple):
     fault: Fault | None
 
 
-def read_reply(text: str, schema: Schema) -> Read:
-    """Read the value that `schema` wants out of `text`."""
+def read_reply(text: str, schema: Schema, thought: Thought | None = None) -> Read:
+    """Read the value that `schema` wants out of `text`; native reasoning fills its field before it is judged."""
     json, error = _strict(text)
     if error is None:
-        return _judged(json, schema)
+        return _judged(json, schema, thought)
     bare = _bare(text)
     if not bare:
         return Read(None, Fault("empty", (("", "the reply is empty"),)))
     if bare != text:
         json, error = _strict(bare)
         if error is None:
-            return _judged(json, schema)
+            return _judged(json, schema, thought)
     first_fault = Fault("not_json", (("", error),))
     for json in _values_inside(bare, wanted_kinds(schema)):
-        read = _judged(json, schema)
+        read = _judged(json, schema, thought)
         if read.fault is None:
             return read
         if first_fault.reason == "not_json":
@@ -87,8 +88,10 @@ def _strict(text: str) -> tuple[Json, str | None]:
         return None, str(error)
 
 
-def _judged(json: Json, schema: Schema) -> Read:
-    """Validate a value."""
+def _judged(json: Json, schema: Schema, thought: Thought | None) -> Read:
+    """Validate a value, filled with the reasoning that came beside it."""
+    if thought is not None:
+        json = thought.filled_into(json)
     try:
         found = problems(schema, json, limit=MOST_ERRORS)
     except SchemaTooComplex as error:  # the reply, not the schema, is what costs too much

@@ -33,6 +33,7 @@ class LMRequest:
         params: Sampling parameters, those of the call before those of the model.
         sample: The number of this draw among independent draws of one request; never sent.
         structured: How to ask for the schema: `schema`, `json`, `prompt`, or None for what the provider does best.
+        reasoning_field: The field of the schema that native reasoning fills where a reply lacks it; or None.
 
     Source: OpenAI's chat completions, pydantic-ai's model requests.
     """
@@ -45,6 +46,7 @@ class LMRequest:
     params: Mapping[str, Json] = field(default=_NO_PARAMS)
     sample: int = 0
     structured: str | None = None
+    reasoning_field: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

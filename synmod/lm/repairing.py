@@ -10,6 +10,7 @@ from synmod.errors import BadReplyError
 from synmod.lm.call import Below, ModelCall
 from synmod.lm.messages import Message, message
 from synmod.lm.reading import Fault, read_reply
+from synmod.lm.reasoning import Thought, thought_of, without_asking
 from synmod.lm.records import LMReply, LMRequest
 
 __all__ = ["REPAIR_OPENING", "readable"]
@@ -39,11 +40,11 @@ async def readable(below: Below, call: ModelCall, request: LMRequest) -> LMReply
     Raises:
         BadReplyError: The reply is refused, cut off, empty or invalid.
     """
-    asked = request
+    asked = sent = without_asking(request, call.model.adapter)
     repairs = call.model.settings.repairs
     while True:
         reply = await below(call, asked)
-        json, fault = _read(reply, request)
+        json, fault = _read(reply, request, thought_of(reply, request, sent))
         if fault is None:
             return _completed(call, request, reply, json)
         if fault.reason in _NOT_MENDED or not repairs or call.requests >= call.model.attempts:
@@ -52,7 +53,7 @@ async def readable(below: Below, call: ModelCall, request: LMRequest) -> LMReply
         asked = replace(asked, messages=(*asked.messages, *_repair_turns(reply.text, fault, request.schema)))
 
 
-def _read(reply: LMReply, request: LMRequest) -> tuple[object, Fault | None]:
+def _read(reply: LMReply, request: LMRequest, thought: Thought | None) -> tuple[object, Fault | None]:
     """Read what the request wanted: a value of its schema, or text."""
     if reply.finish_reason in REFUSED:
         return None, Fault("refused", ())
@@ -60,7 +61,7 @@ def _read(reply: LMReply, request: LMRequest) -> tuple[object, Fault | None]:
         return None, Fault("tool", (("", "a tool was called, and none is there to be called"),))
     if request.schema is None:
         return None, None
-    read = read_reply(reply.text, request.schema)
+    read = read_reply(reply.text, request.schema, thought)
     if reply.finish_reason == "length" and (read.fault is not None or not isinstance(read.json, dict | list)):
         return None, Fault("length", ())
     return read

@@ -6,7 +6,8 @@ from pydantic import Field
 from synmod.blocks import ChainOfThought, Decision, Generator, Thinking
 from synmod.data import DataModel
 from synmod.errors import ArgumentError, BadReplyError, ConfigError
-from synmod.testing import ScriptedLM
+from synmod.lm import LMReply
+from synmod.testing import FunctionLM, ScriptedLM
 
 
 class Query(DataModel):
@@ -49,6 +50,30 @@ async def test_thinking_can_be_left_out():
     assert (await cot(Query.to_symbolic_data_model())).get_schema() == Answer.get_schema()
     both = ChainOfThought(Answer, return_thinking=False, return_inputs=True, language_model=lm)
     assert (await both(Query(question="?"))).get_json() == {"question": "?", "answer": "Paris"}
+
+
+async def test_native_reasoning_is_the_thinking():
+    """Where the provider tells what its model thought, the output has it, also under the hood of a Decision."""
+    lm = FunctionLM(lambda request: LMReply('{"answer": "Paris"}', reasoning="It is a capital."))
+    assert (await ChainOfThought(Answer, language_model=lm)(Query(question="?"))).get_json() == THOUGHT
+    hidden = ChainOfThought(Answer, return_thinking=False, language_model=lm)
+    assert (await hidden(Query(question="?"))).get_json() == {"answer": "Paris"}
+    lm = FunctionLM(lambda request: LMReply('{"choice": "ham"}', reasoning="Lunch."))
+    chosen = await Decision(["spam", "ham"], language_model=lm)(Query(question="?"))
+    assert chosen.get_json() == {"thinking": "Lunch.", "choice": "ham"}
+
+
+async def test_a_thinking_of_the_answers_own_is_never_filled():
+    """Reasoning fills the thinking that the block added; that of the output model is the model's to write."""
+    said = LMReply('{"thinking_1": "b", "mood": "c"}', reasoning="a")
+    out = await ChainOfThought(Diary, language_model=ScriptedLM([said]))(Query(question="?"))
+    assert out.get_json() == {"thinking": "a", "thinking_1": "b", "mood": "c"}
+
+
+def test_models_are_told_what_thinking_is_and_nothing_else():
+    """The schema has the first words of the docstring, not its example for people."""
+    assert Thinking.get_schema()["description"] == "Think step by step, then answer."
+    assert "Example" not in str(ChainOfThought(Answer).render(Query(question="?")))
 
 
 async def test_an_output_model_with_thinking_of_its_own():

@@ -38,6 +38,9 @@ socket.getaddrinfo = loopback_only
 SECRET = "sk-environment-secret-"
 GIVEN = "sk-given-secret-key-1"
 ANSWER = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
+THOUGHT = {"type": "object", "properties": {"thinking": {"type": "string"}, "a": {"type": "integer"}},
+           "required": ["thinking", "a"]}  # fmt: skip
+THINKING = {"reasoning_field": "thinking"}
 OPEN = {"type": "object", "properties": {"a": {"type": "integer"}}, "title": "My Answer!"}
 
 EVERY = {
@@ -201,6 +204,14 @@ async def bodies():
             "filter": ask([completion("", finish_reason="content_filter")]),
             "refusal": ask([completion(None, refusal="I cannot")]),
             "reasoning": ask([completion("x", reasoning_content="because")]),
+            "thought": ask([completion('{"a": 1}', reasoning_content="because")], schema=THOUGHT, call=THINKING),
+            "thought-native": ask(
+                [completion('{"a": 1}', reasoning_content="because")],
+                schema=THOUGHT,
+                call=THINKING,
+                model="deepseek/deepseek-reasoner",
+                adapter="litellm",
+            ),
             "no-usage": ask([completion("x" * 30, usage=(0, 0))], messages="y" * 9),
             "fenced": ask([completion('```json\n{"a": 1}\n```')], schema=ANSWER),
             "repaired": ask([completion("prose"), completion('{"a": 1}')], schema=ANSWER, attempts=2),

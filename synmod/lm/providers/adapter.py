@@ -15,6 +15,7 @@ from synmod.lm.messages import Message
 from synmod.lm.providers.client import Exchange, client_for, exchanging, leave_loop
 from synmod.lm.providers.door import open_door, quiet
 from synmod.lm.providers.errors import as_model_error, explained
+from synmod.lm.providers.reasoning import tells_reasoning
 from synmod.lm.providers.reply import reply_from
 from synmod.lm.providers.request import asked, best_level, check_params
 from synmod.lm.providers.route import route_for
@@ -69,6 +70,10 @@ class LiteLLMAdapter:
             RequestError: A parameter that the model is known not to take.
         """
         check_params(await open_door(), self._route, request)
+
+    def reasons(self, request: LMRequest) -> bool:
+        """Tell whether the provider is known to reason on a request, and to tell it with the reply."""
+        return tells_reasoning(self._route, request)
 
     async def send(self, request: LMRequest) -> LMReply:
         """Send one request."""
