@@ -32,14 +32,15 @@ M = TypeVar("M")
 
 
 class _Outside(NamedTuple):
-    """What step 1 remembers: the structure, and the live objects by number."""
+    """What step 1 remembers: what tells this split apart, the structure, and the live objects by number."""
 
+    key: str
     graphdef: GraphDef[Any]
     objects: Mapping[int, Any]
 
 
 class _Inside(NamedTuple):
-    """What step 2 remembers: whose copies they are, and the number outside of each."""
+    """What step 2 remembers: of which split the copies are, and the number outside of each."""
 
     key: str
     numbers: RefMap[int]
@@ -52,12 +53,11 @@ class UpdateContext:
         tag: What the two sides of the boundary know it by.
     """
 
-    __slots__ = ("_inside", "_key", "_outside", "ended", "tag")
+    __slots__ = ("_inside", "_outside", "ended", "tag")
 
     def __init__(self, tag: str) -> None:
         self.tag = tag
         self.ended = False
-        self._key = new_run_id()
         self._outside: _Outside | None = None
         self._inside: _Inside | None = None
 
@@ -84,8 +84,8 @@ class UpdateContext:
         states = states_of(taken, parts_for, exhaustive=True)
         inside = self._inside
         if inside is None:
-            self._outside = _Outside(taken.graphdef, taken.objects)
-            mark = Mark(self.tag, self._key, False, {index: index for index in taken.objects})
+            outside = self._outside = _Outside(new_run_id(), taken.graphdef, taken.objects)
+            mark = Mark(self.tag, outside.key, False, {index: index for index in taken.objects})
             return (taken.graphdef.marked(mark), *states)
         indices = {index: inside.numbers[x] for index, x in taken.objects.items() if x in inside.numbers}
         self._inside = None
@@ -140,7 +140,8 @@ class UpdateContext:
         self._check_open()
         if not isinstance(graphdef, GraphDef):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
             raise ArgumentError(f"align takes a GraphDef, not {graphdef!r:.200}.")
-        return graphdef.marked(Mark(self.tag, self._key, True, self._aligned(graphdef), is_foreign=True))
+        outside = self._split_before()
+        return graphdef.marked(Mark(self.tag, outside.key, True, _aligned(graphdef, outside.graphdef), is_foreign=True))
 
     def end(self) -> None:
         """Forget everything; whoever uses the context afterwards is told."""
@@ -159,14 +160,10 @@ class UpdateContext:
             raise ArgumentError(f"merge takes the GraphDef that split gave, not {graphdef!r:.200}.")
         mark = graphdef.mark
         if mark is None:  # as good as one of step 1, if it fits what was split
-            return Mark(self.tag, self._key, False, self._aligned(graphdef))
-        if mark.tag != self.tag:
+            outside = self._split_before()
+            return Mark(self.tag, outside.key, False, _aligned(graphdef, outside.graphdef))
+        if mark.tag != self.tag or (mark.inside and mark.key != self._split_before().key):
             self._refuse(mark)
-        if mark.inside:
-            if self._outside is None:
-                self._refuse_unsplit()
-            if mark.key != self._key:
-                self._refuse(mark)
         return mark
 
     def _into(self, graphdef: GraphDef[M], mark: Mark, states: tuple[StateLike, ...]) -> M:
@@ -179,8 +176,7 @@ class UpdateContext:
 
     def _back(self, graphdef: GraphDef[M], mark: Mark, states: tuple[StateLike, ...]) -> M:
         """Step 4: change the live objects."""
-        assert self._outside is not None
-        live = self._outside.objects
+        live = self._split_before().objects
         lost = [number for number in mark.indices.values() if number not in live]
         if lost:
             raise GraphError(
@@ -195,35 +191,24 @@ class UpdateContext:
         self._outside = None
         return root
 
-    def _aligned(self, graphdef: GraphDef[Any]) -> dict[int, int]:
-        """Map the numbers of a graph to those of what was split, by path and class."""
-        if self._outside is None:
-            self._refuse_unsplit()
-        outside = self._outside.graphdef
-        known = dict(defined_at(outside.root, outside.definitions))
-        indices: dict[int, int] = {}
-        for path, defined in defined_at(graphdef.root, graphdef.definitions):
-            same = known.get(path)
-            if same is not None and defined.index not in indices and _is_alike(defined, same):
-                indices.setdefault(defined.index, same.index)
-        return _one_to_one(indices)
-
     # -- refusals -----------------------------------------------------------------------------------------------------
 
     def _check_open(self) -> None:
         if self.ended:
             raise GraphError(f"Update context {self.tag!r} has ended: use it inside its block.")
 
+    def _split_before(self) -> _Outside:
+        if self._outside is None:
+            raise GraphError(
+                f"Cannot merge without ref_index: nothing was split in update context {self.tag!r} (or it was merged "
+                "already). Split the live program in it first; inside, merge the graph that this gave."
+            )
+        return self._outside
+
     def _refuse(self, mark: Mark) -> NoReturn:
-        other = f"{mark.tag!r} (another of that tag)" if mark.tag == self.tag else f"{mark.tag!r}"
+        other = f"{mark.tag!r} (another split of that tag)" if mark.tag == self.tag else f"{mark.tag!r}"
         raise GraphError(
             f"The graph was made in update context {other}, this is {self.tag!r}: each knows its own objects."
-        )
-
-    def _refuse_unsplit(self) -> NoReturn:
-        raise GraphError(
-            f"Cannot merge without ref_index: nothing was split in update context {self.tag!r} (or it was merged "
-            "already). Split the live program in it first; inside, merge the graph that this gave."
         )
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
@@ -248,6 +233,17 @@ def _is_alike(mine: Definition, other: Definition) -> bool:
         return False
     impl = own_impl(mine.type)
     return impl is not None and impl.by_reference and impl is own_impl(other.type)
+
+
+def _aligned(graphdef: GraphDef[Any], outside: GraphDef[Any]) -> dict[int, int]:
+    """Map the numbers of a graph to those of what was split, by path and class."""
+    known = dict(defined_at(outside.root, outside.definitions))
+    indices: dict[int, int] = {}
+    for path, defined in defined_at(graphdef.root, graphdef.definitions):
+        same = known.get(path)
+        if same is not None and defined.index not in indices and _is_alike(defined, same):
+            indices[defined.index] = same.index
+    return _one_to_one(indices)
 
 
 def _one_to_one(indices: dict[int, int]) -> dict[int, int]:

@@ -10,13 +10,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import synmod as sm
 from synmod.testing import ScriptedLM
 from synmod.tree import NodeRef, Param, graphdef, split
 from tests.module.models import Query
 from tests.tree.crossing import Part, Whole, restructure
-from tests.tree.stores import Handle, Store
+from tests.tree.stores import Handle, Store, programs
 
 ROOT = Path(__file__).parents[2]
 
@@ -288,9 +290,49 @@ def test_graphs_of_other_contexts_are_refused():
             with pytest.raises(sm.GraphError, match="Cannot merge without ref_index"):
                 again.merge(*back)
             again.split(whole)
-            with pytest.raises(sm.GraphError, match=r"'one' \(another of that tag\).*'one'"):
+            with pytest.raises(sm.GraphError, match=r"'one' \(another split of that tag\).*'one'"):
                 again.merge(*back)
         assert one.merge(*back) is whole
+
+
+def test_a_later_split_is_another_one():
+    """What an earlier one gave is refused, since its numbers mean other objects."""
+    with sm.update_context("t") as ctx:
+        inner = ctx.merge(*ctx.split(Whole()))
+        back = ctx.split(inner)
+        ctx.split(Store(a=Whole()))
+        with pytest.raises(sm.GraphError, match="another split of that tag"):
+            ctx.merge(*back)
+
+
+def _objects(root):
+    """Nodes and Variables in walk order."""
+    return [visit.value for visit in sm.tree.walk(root) if visit.first and visit.index is not None]
+
+
+@given(programs, st.randoms(use_true_random=False))
+def test_any_program_crosses_and_keeps_its_objects(program, draw):
+    """Stores trade what they hold, get something new, close cycles: outside it is the same, in the same objects."""
+    live = _objects(program)
+    with sm.update_context("t") as ctx:
+        inner = ctx.merge(*ctx.split(program))
+        copies = _objects(inner)
+        whose = {id(copy): original for copy, original in zip(copies, live, strict=True)}
+        stores = [copy for copy in copies if isinstance(copy, Store)]
+        for store in stores:
+            other = draw.choice(stores)
+            store.entries, other.entries = other.entries, store.entries
+            if draw.random() < 0.3:
+                store.entries["fresh"] = Param("fresh")
+            if draw.random() < 0.3:
+                store.entries["cycle"] = draw.choice(stores)
+            store.label = draw.choice([None, "l", {"k": [1]}])
+        graph, values = ctx.split(inner)
+        outside = ctx.merge(graph, values)
+    assert split(outside) == split(inner)
+    for mine, theirs in zip(_objects(outside), _objects(inner), strict=True):
+        assert mine is whose.get(id(theirs), mine)
+        assert mine is not theirs or isinstance(theirs, Handle)
 
 
 def test_references_and_other_things_are_no_graphs():
