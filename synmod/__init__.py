@@ -52,7 +52,7 @@ from synmod.errors import (
 from synmod.leaves.paths import KeyPath
 from synmod.leaves.seeds import rng
 from synmod.lm import LanguageModel, set_default_language_model, use_language_models
-from synmod.module import Module, build
+from synmod.module import Deferred, Module, build, once, variable_creator
 from synmod.program import Input, Program, Sequential, compose
 from synmod.registry import register, registered
 from synmod.scope import (
@@ -225,6 +225,7 @@ __all__ = [
     "DataModel",
     "DeadlineExceeded",
     "Decision",
+    "Deferred",
     "Everything",
     "Factorize",
     "Failed",
@@ -357,6 +358,7 @@ __all__ = [
     "merge_context",
     "module",
     "normalize_score",
+    "once",
     "ops",
     "paths_of",
     "phase",
@@ -389,6 +391,7 @@ __all__ = [
     "update_context",
     "use_language_models",
     "using",
+    "variable_creator",
     "variables",
     "view",
 ]

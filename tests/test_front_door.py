@@ -127,7 +127,7 @@ def test_late_names_behave_like_others():
 
 def test_what_comes_later_is_not_there():
     """No placeholder: an AttributeError, never silence."""
-    for name in ("stream", "EmbeddingModel", "Agent", "Tool", "evaluate", "skippable", "Trainer", "once"):
+    for name in ("stream", "EmbeddingModel", "Agent", "Tool", "evaluate", "skippable", "Trainer"):
         assert not hasattr(sm, name)
     for name in ("compile", "fit", "evaluate", "predict", "metrics"):
         assert not hasattr(sm.Program, name)

@@ -6,8 +6,11 @@ and a few identity checks: no walk, no `inspect`, no schema work, no lock. Must 
 """
 
 from synmod.module import node
+from synmod.module.deferred import Deferred
 from synmod.module.module import Module
+from synmod.module.once import once
 from synmod.module.sm_build import build
 from synmod.module.typing import ModuleOptions
+from synmod.module.variable_creator import variable_creator
 
-__all__ = ["Module", "ModuleOptions", "build", "node"]
+__all__ = ["Deferred", "Module", "ModuleOptions", "build", "node", "once", "variable_creator"]

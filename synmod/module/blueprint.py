@@ -28,6 +28,7 @@ class Blueprint:
     made_in_build: frozenset[str] = frozenset()
     redundant: frozenset[str] = frozenset()
     flow: Any = None
+    done: frozenset[str] = frozenset()
     ignored: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def replaced(self, **changes: Any) -> Blueprint:

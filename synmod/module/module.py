@@ -14,6 +14,7 @@ from synmod.module.build_method import empty_build
 from synmod.module.calling import call_module
 from synmod.module.construction import construct
 from synmod.module.contract import input_spec_of
+from synmod.module.entry_points import with_name_scope
 from synmod.module.metaclass import ModuleMeta
 from synmod.module.nests import symbols_of
 from synmod.module.outputs import declared_outputs
@@ -140,6 +141,8 @@ class Module(metaclass=ModuleMeta):
         from synmod.scope.scopes import NameScope
 
         return NameScope(self._record)
+
+    with_name_scope = staticmethod(with_name_scope)
 
     @property
     def trainable(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 from synmod.errors import GraphError
 from synmod.flow.nest import map_leaves
@@ -59,6 +59,7 @@ def blueprint(module: Module) -> Blueprint:
         removed=tuple(record.removed),
         made_in_build=record.made_in_build,
         flow=record.flow,
+        done=record.done,
         ignored={name: value for name, value in attributes_of(module) if name in ignored} if ignored else {},
     )
 
@@ -99,6 +100,7 @@ def _follow(module: Module, made: Blueprint) -> None:
     record.removed = list(made.removed)
     record.made_in_build = made.made_in_build
     record.flow = made.flow
+    record.done = made.done
     record.constructed = True
     for name, value in made.ignored.items():
         put_attribute(module, name, value)
@@ -214,9 +216,18 @@ def _compared(made: Blueprint) -> Any:
         "arguments": {name: value for name, value in (made.arguments or {}).items() if name not in made.redundant},
         "labels": [made.name, made.description, made.trainable],
         "built": made.built,
-        "build": dict(made.build_config or {}),
+        "build": {name: _listed(nest) for name, nest in (made.build_config or {}).items()},
         "flow": None if made.flow is None else _flow_compared(made.flow),
     }
+
+
+def _listed(nest: Any) -> Any:
+    """A nest with lists for tuples, as a file has them."""
+    if isinstance(nest, list | tuple):
+        return [_listed(part) for part in cast("list[Any]", nest)]
+    if isinstance(nest, dict):
+        return {key: _listed(part) for key, part in cast("dict[str, Any]", nest).items()}
+    return nest
 
 
 def _flow_compared(flow: FlowGraph) -> Any:

@@ -34,6 +34,7 @@ class ModuleRecord:
         "declaration",
         "declared",
         "description",
+        "done",
         "flow",
         "given",
         "home",
@@ -67,6 +68,8 @@ class ModuleRecord:
         self.given: tuple[str, str, bool] | None = None
         """Name, description and trainable as the constructor left them."""
         self.constructed = False
+        self.done: frozenset[str] = frozenset()
+        """The methods marked `sm.once` that were run."""
         self.reassigned: set[str] = set()
         self.removed: list[str] = []
         self.made_in_build: frozenset[str] = frozenset()

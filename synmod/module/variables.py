@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from synmod.errors import ArgumentError, GraphError
@@ -11,8 +13,9 @@ from synmod.leaves.suggest import did_you_mean
 from synmod.module.attributes import ABSENT, attribute_of, put_attribute
 from synmod.module.builds import current_undo
 from synmod.module.sealing import held, refuse_if_sealed
+from synmod.module.variable_creator import created
 from synmod.module.where import where
-from synmod.tree import Variable
+from synmod.tree import Param, Variable
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
@@ -32,15 +35,18 @@ def add_variable(
 ) -> Variable:
     """Make a Variable and hold it under its name until it is assigned to an attribute."""
     refuse_if_sealed(module, name or "variable", "a Variable")
-    if not isinstance(kind, type) or not issubclass(kind, Variable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ArgumentError(f"{where(module)}: type={kind!r} is no Variable type; use sm.Param, sm.Memory, ...")
-    variable = kind(
-        initializer=initializer,
-        data_model=data_model,
-        schema=schema,
-        trainable=trainable,
-        name=name,
-        description=description,
+    variable = created(
+        partial(_made, module),
+        {
+            "initializer": initializer,
+            "data_model": data_model,
+            "schema": schema,
+            "trainable": trainable,
+            "name": name,
+            "description": description,
+            "type": kind,
+            "owner": module.name,
+        },
     )
     if variable.name is None:
         variable.name = _name_of(variable.schema.get("title"))
@@ -49,6 +55,13 @@ def add_variable(
     module._record.provisional[attribute] = variable
     object.__setattr__(module, attribute, variable)
     return variable
+
+
+def _made(module: Module, *, type: type[Variable] = Param, owner: str = "", **kwargs: Any) -> Variable:  # noqa: A002, ARG001
+    """Make a Variable from the keywords of `add_variable`."""
+    if not isinstance(type, builtins.type) or not issubclass(type, Variable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArgumentError(f"{where(module)}: type={type!r} is no Variable type; use sm.Param, sm.Memory, ...")
+    return type(**kwargs)
 
 
 def _remember(module: Module, attribute: str) -> None:

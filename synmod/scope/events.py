@@ -35,10 +35,14 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class CallBegin(Event):
-    """A module call begins: positional arguments and keywords as `call` gets them."""
+    """A module call begins: positional arguments and keywords as `call` gets them.
+
+    `method` names another entry point than `call` (`Module.with_name_scope`), whose name the event has too.
+    """
 
     inputs: tuple[Any, ...]
     kwargs: Mapping[str, Any]
+    method: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,6 +165,20 @@ def _leave_with_module(listeners: Listeners, event: CallEnd) -> None:
             frame._owner.recorded = node
 
 
+def begin_call_plain(listeners: Listeners, event: CallBegin) -> None:
+    """Tell plain hooks that a plain method begins, which cannot wait for async ones."""
+    for hook in listeners.hooks:
+        if "on_call_begin" in hook.told:
+            tell_plain(hook, "on_call_begin", event)
+
+
+def end_call_plain(listeners: Listeners, event: CallEnd) -> None:
+    """Tell plain hooks that a plain method ended."""
+    for hook in reversed(listeners.hooks):
+        if "on_call_end" in hook.told:
+            tell_plain(hook, "on_call_end", event)
+
+
 async def begin_build(listeners: Listeners, event: BuildBegin) -> None:
     """Tell that a build begins."""
     await begin(listeners, "on_build_begin", event)

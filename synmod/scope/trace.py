@@ -54,7 +54,7 @@ class Tracer(Hook):
             parent = self._running.get(event.parent_call_id or "")
             node = TraceNode(
                 parent, call_id, event.parent_call_id, event.path, event.name, event.phase, time.time(),
-                event.inputs if self._values else None, dict(event.kwargs) if self._values else None,
+                event.inputs if self._values else None, dict(event.kwargs) if self._values else None, event.method,
             )  # fmt: skip
             self._running[call_id] = node
             (self.roots if parent is None else parent.children).append(node)

@@ -47,7 +47,7 @@ class TraceNode:
     """One module call.
 
     Attributes:
-        call_id, parent_id, path, name, phase: As in the events.
+        call_id, parent_id, path, name, phase, method: As in the events.
         start: When it began, in seconds since the epoch.
         elapsed_s: Wall seconds, None while it runs.
         inputs, kwargs, outputs: The values, None in a trace without values.
@@ -59,8 +59,8 @@ class TraceNode:
     """
 
     __slots__ = (
-        "call_id", "children", "elapsed_s", "error", "inputs", "kwargs", "lm_calls", "name", "outputs", "parent",
-        "parent_id", "path", "phase", "rewards", "root", "size", "start", "usage",
+        "call_id", "children", "elapsed_s", "error", "inputs", "kwargs", "lm_calls", "method", "name", "outputs",
+        "parent", "parent_id", "path", "phase", "rewards", "root", "size", "start", "usage",
     )  # fmt: skip
 
     def __init__(
@@ -74,8 +74,10 @@ class TraceNode:
         start: float,
         inputs: tuple[Any, ...] | None,
         kwargs: dict[str, Any] | None,
+        method: str | None = None,
     ) -> None:
         self.parent = parent
+        self.method = method
         self.root: TraceNode = self if parent is None else parent.root
         self.size = 0  # calls of this tree; counted on its root
         self.call_id = call_id

@@ -68,7 +68,8 @@ def _lines(roots: Iterable[TraceNode]) -> Iterator[str]:
     waiting = [(node, "", "") for node in roots][::-1]
     while waiting:
         node, lead, below = waiting.pop()
-        yield f"{lead}{node.path or node.name}  {_about(node)}"
+        label = f"{node.path}.{node.method}" if node.path and node.method else node.path or node.name
+        yield f"{lead}{label}  {_about(node)}"
         last = len(node.lm_calls) + len(node.children) - 1
         for index, call in enumerate(node.lm_calls):
             yield f"{below}{'└─ ' if index == last else '├─ '}{call.model}  {_about_lm(call)}"

@@ -85,7 +85,7 @@ class PureCall(Generic[M]):
             target = getattr(target, key) if kind == "attribute" else target[key]
         out = target(*args, **kwargs)
         run = _Run(self._graphdef, root)
-        if inspect.isasyncgen(out):
+        if isinstance(out, AsyncIterator):
             return PureStream(cast("AsyncGenerator[Any, Any]", out), run)
         if inspect.iscoroutine(out):
             return _waited(cast("Coroutine[Any, Any, Any]", out), run)
