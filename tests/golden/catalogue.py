@@ -113,6 +113,13 @@ async def built():
     return module
 
 
+async def deferred():
+    """A module that was made at its first call."""
+    program = sm.Deferred(sm.Identity, name="later")
+    await sm.build(program, Ticket)
+    return program
+
+
 def shared_and_cyclic():
     """Shared nodes and Variables, a cycle, surgery, a model of two names, labels that were changed."""
     prompt = sm.Param("shared prompt", tag="prompt")
@@ -157,6 +164,7 @@ CATALOGUE = {
     "constant": (lambda: sm.Constant({"style": "brief"}), [TICKET]),
     "decision": (lambda: sm.Decision({"a": "first", "b c": "second"}, language_model=model()), [TICKET]),
     "factorize": (lambda: sm.Factorize({"text": "texts"}), [TICKET + TICKET]),
+    "deferred": (deferred, [TICKET]),
     "fallback": (lambda: sm.Fallback(verdict(), sm.Identity(), on=(sm.AuthError, KeyError)), [TICKET]),
     "functional": (functional, [{"ticket": TICKET, "hint": None}]),
     "generator": (verdict, [TICKET]),
