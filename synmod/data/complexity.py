@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from synmod.errors import SchemaError, SchemaTooComplex
 from synmod.leaves.frozen import is_array, is_object
 
-from .patterns import MAX_WEIGHT, BadPattern, compiled, weight_of
+from .patterns import BadPattern, compiled
 from .wellformed import at
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from .keywords import Step
     from .outline import Outline, Position
+    from .schema_budget import SchemaBudget
 
 MAX_AT_ONE_PLACE: Final = 10_000
 """Against how many subschemas one value may be checked, references and combinations expanded."""
@@ -25,13 +26,18 @@ MAX_UNIQUE_ITEMS: Final = 1_000
 _SCALARS: Final = frozenset({"boolean", "integer", "null", "number", "string"})
 
 
-def check_complexity(outline: Outline) -> None:
+def check_complexity(outline: Outline, budget: SchemaBudget) -> None:
     """Check everything but the number and the nesting of subschemas, which the outline has checked.
+
+    Args:
+        outline: The schema.
+        budget: What this schema, or all schemas of one file, may cost.
 
     Raises:
         SchemaError: A reference leads back to itself without a property or an item between.
         SchemaTooComplex: A limit is passed. Names the pointer and the limit.
     """
+    charge(outline, budget)
     inner_first = _inner_first(outline)
     _check_expansion(outline, inner_first)
     _check_patterns(outline)
@@ -76,17 +82,25 @@ def _check_expansion(outline: Outline, inner_first: Iterable[Any]) -> None:
             )
 
 
-def _check_patterns(outline: Outline) -> None:
-    """Weigh all patterns, then compile them."""
-    patterns: dict[str, tuple[Step, ...]] = {}
-    weight = 0
+def charge(outline: Outline, budget: SchemaBudget) -> None:
+    """Take what a schema costs from a budget.
+
+    Raises:
+        SchemaTooComplex: It has too many subschemas, or its patterns are too large.
+    """
+    budget.take_schema(len(outline.positions))
     for position in outline.positions:
         for steps, source in _patterns_of(position):
-            if source not in patterns:
-                patterns[source] = steps
-                weight += weight_of(source)
-                if weight > MAX_WEIGHT:
-                    raise SchemaTooComplex(f"{at(steps)}: the patterns pass the limit of size, all taken together.")
+            if not budget.take_pattern(source):
+                raise SchemaTooComplex(f"{at(steps)}: the patterns pass the limit of size, all taken together.")
+
+
+def _check_patterns(outline: Outline) -> None:
+    """Compile all patterns."""
+    patterns: dict[str, tuple[Step, ...]] = {}
+    for position in outline.positions:
+        for steps, source in _patterns_of(position):
+            patterns.setdefault(source, steps)
     for source, steps in patterns.items():
         try:
             compiled(source)

@@ -46,6 +46,8 @@ _TOLD_ELSEWHERE: Final = frozenset(
         "unevaluatedProperties",
     }
 )
+_OF_ITEMS: Final = frozenset({"items", "prefixItems", "unevaluatedItems"})
+_OF_KEYS: Final = frozenset({"additionalProperties", "patternProperties", "properties", "unevaluatedProperties"})
 _SUGGESTED_AMONG: Final = 500
 
 
@@ -96,6 +98,10 @@ class Faults:
 
     def _said_of_parts(self, schemas: list[dict[str, Any]], json: Any) -> Iterator[tuple[Step, list[Any]]]:
         """Give each part of a container, and the schemas it must satisfy."""
+        keywords = _OF_KEYS if is_object(json) else _OF_ITEMS
+        schemas = [schema for schema in schemas if not keywords.isdisjoint(schema)]
+        if not schemas:
+            return
         if is_object(json):
             yield from said_of_keys(schemas, json, self._force.checker, self._force.budget)
         elif is_array(json):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from itertools import count
-from json import dumps
+from json import JSONEncoder
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -20,6 +20,7 @@ from .closed import target_of
 from .complexity import check_complexity
 from .drafts import check_draft, draft_of, without_names
 from .outline import MAX_NESTED, Outline
+from .schema_budget import SchemaBudget
 
 if TYPE_CHECKING:
     from .checker import Checker
@@ -48,17 +49,20 @@ class Schema(FrozenDict):
         return trusted_schema, (thaw(self),)
 
 
+_ENCODER: Final = JSONEncoder(ensure_ascii=False)  # may write NaN, which frozen JSON never is
+
 _interned: WeakValueDictionary[str, Schema] = WeakValueDictionary()
 _interning = threading.RLock()  # reentrant: a finaliser may run while it is held
 _serials = count()
 
 
-def schema_from(json: Json, *, root: Root = "object") -> Schema:
+def schema_from(json: Json, *, root: Root = "object", together: SchemaBudget | None = None) -> Schema:
     """Check a schema from outside, whatever it came from, and intern it.
 
     Args:
         json: A JSON Schema of draft 4 to 2020-12, or True for anything.
         root: "object" asks for an object at the root, as a data model needs it.
+        together: What the schemas of one file may cost together; a schema that is known already costs nothing.
 
     Returns:
         The one `Schema` of that content, without `$schema` and `$id`.
@@ -79,10 +83,11 @@ def schema_from(json: Json, *, root: Root = "object") -> Schema:
         schema = json
     else:
         written = _frozen_schema(json)
-        if count_values(written) > _MAX_VALUES:
+        if together is None and count_values(written) > _MAX_VALUES:  # a file is no larger than its limits
             raise SchemaTooComplex(f"The schema is over the limit of {_MAX_VALUES:,} JSON values.")
-        known = _interned.get(_text_of(written))
-        schema = known if known is not None and known._checked else _checked_schema(written)
+        text = _text_of(written)
+        known = _interned.get(text)
+        schema = known if known is not None and known._checked else _checked_schema(written, text, together)
     if root == "object":
         _check_object_root(schema)
     return schema
@@ -116,17 +121,17 @@ def _frozen_schema(json: Json) -> FrozenDict:
 
 def _text_of(written: FrozenDict) -> str:
     """Give the text that is equal for equal schemas only: kinds of numbers and the order of keys count."""
-    return dumps(written, ensure_ascii=False)
+    return _ENCODER.encode(written)
 
 
-def _checked_schema(written: FrozenDict) -> Schema:
+def _checked_schema(written: FrozenDict, text: str, together: SchemaBudget | None) -> Schema:
     """Check a schema in every way that does not depend on where it is used."""
     draft = draft_of(written)
     named = without_names(written)
     outline = Outline(named)
     check_draft(outline, draft)
-    check_complexity(outline)
-    schema = _intern(named, _text_of(named))
+    check_complexity(outline, SchemaBudget() if together is None else together)
+    schema = _intern(named, text if named is written else _text_of(named))
     schema._checked = True
     return schema
 

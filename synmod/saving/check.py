@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from synmod.data.class_schema import schema_of_class
 from synmod.data.model import DataModel
-from synmod.data.schema import Schema, schema_from
-from synmod.errors import SynmodError
 from synmod.leaves.frozen import Json, frozen_dict, json_equal
 from synmod.lm import LanguageModel
 from synmod.saving.attribute_names import AttributeNames
@@ -16,9 +14,9 @@ from synmod.saving.check_state import check_reached, state_places
 from synmod.saving.check_terms import TermChecker, check_array, check_bool, check_object, check_text
 from synmod.saving.document import check_fields
 from synmod.saving.faults import load_fault, malformed
-from synmod.saving.layout import compact_plain
 from synmod.saving.model_records import check_record
 from synmod.saving.plan import ModelEntry, Plan, VariableEntry
+from synmod.saving.schema_check import SchemaChecker
 from synmod.saving.schema_differences import differing_pointers
 from synmod.saving.values import ValueChecker
 from synmod.tree.variable import Variable
@@ -66,11 +64,10 @@ class _Check:
         supplied: Mapping[str, LanguageModel],
     ) -> None:
         self.sections = sections
-        self.depth = depth
         self.resolver = resolver
         self.values = ValueChecker(values)
         self.names = AttributeNames()
-        self.schemas: dict[tuple[str, str], Schema] = {}
+        self.schemas = SchemaChecker(depth)
         self.supplied = dict(supplied)
 
     def run(self) -> Plan:
@@ -108,7 +105,7 @@ class _Check:
         check_fields(record, where, ("schema",), ("name", "title"))
         if "title" in record:
             check_text(record["title"], (*where, "title"))
-        schema = self.schema(record["schema"], (*where, "schema"), "object")
+        schema = self.schemas.check(record["schema"], (*where, "schema"), "object")
         if "name" not in record:
             return ModelEntry(None, None, schema)
         name = record["name"]
@@ -126,19 +123,6 @@ class _Check:
                 f"custom_objects={{{name!r}: None}}; else save the program with the class it was made with.",
             )
         return ModelEntry(name, cls, schema)
-
-    def schema(self, json: Json, where: Where, root: Any) -> Schema:
-        """Check a schema; equal texts are checked once."""
-        if json is True or type(json) is not dict:
-            raise malformed(where, "wanted an object: a JSON Schema.")
-        key = root, compact_plain(json, self.depth)
-        known = self.schemas.get(key)
-        if known is None:
-            try:
-                known = self.schemas[key] = schema_from(json, root=root)
-            except SynmodError as error:
-                raise load_fault(where, str(error)) from error
-        return known
 
     def language_model(self, name: str, record: Json, terms: TermChecker) -> None:
         """Check a record of `language_models`."""
@@ -167,7 +151,7 @@ class _Check:
         cls = self.resolver.find_class(
             record["type"], (*where, "type"), lambda found: issubclass(found, Variable), "a Variable type"
         )
-        schema = self.schema(record["schema"], (*where, "schema"), "any")
+        schema = self.schemas.check(record["schema"], (*where, "schema"), "any")
         says: dict[str, Json] = {"trainable": check_bool(record["trainable"], (*where, "trainable"))}
         if "name" in record:
             says["name"] = checked_name(record["name"], (*where, "name"), "variable")

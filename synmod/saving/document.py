@@ -13,6 +13,7 @@ from synmod.saving.faults import malformed, shown
 from synmod.saving.layout import Text, compact_plain, compact_sections, digest, layout
 from synmod.saving.migrations import MIGRATIONS, migrated
 from synmod.saving.parse import parse_document
+from synmod.saving.schema_check import schema_problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,11 +61,11 @@ def written(kind: str, sections: Mapping[str, Json], limits: FileLimits, **heade
     """
     head = {"synmod": FIRST_READERS[FORMAT], "format": FORMAT, "kind": kind, **header, "sha256": _NO_DIGEST}
     text = layout({"header": head, **sections})
-    _check_limits(text, limits)
+    _check_limits(text, sections, limits)
     return text.text.replace(_NO_DIGEST, digest(compact_sections(dict(sections), text.depth)), 1)
 
 
-def _check_limits(text: Text, limits: FileLimits) -> None:
+def _check_limits(text: Text, sections: Mapping[str, Json], limits: FileLimits) -> None:
     """Refuse a text that `load` would refuse."""
     size = len(text.text) if text.text.isascii() else len(text.text.encode())
     found = {"max_bytes": size, "max_depth": text.depth, "max_values": text.values}
@@ -77,6 +78,9 @@ def _check_limits(text: Text, limits: FileLimits) -> None:
         for name, size in found.items()
         if size > getattr(limits, name)
     ]
+    schemas = schema_problem(sections, text.text)
+    if schemas is not None:
+        problems.append(schemas)
     if problems:
         raise SaveError(
             "The file would be too large: " + "; ".join(f"{p.what}: {p.remedy}" for p in problems), problems

@@ -206,7 +206,7 @@ def test_s7_a_graph_whose_paths_would_outgrow_the_file():
 @pytest.mark.parametrize("value", [{"": {}}, {}, [], [1], {"a": 1}, [[]], {"": [[{}]]}, [[[[]]]]])
 def test_s7_what_saves_is_light_enough_to_load(value):
     """Only texts without line feeds can be too dense: each line of ours grants more memory than it takes."""
-    values = [value] * 50_000
+    values = [value] * 20_000
     for state in ({"v": values}, {f"{number:05}": value for number, value in enumerate(values)}):
         text = layout({"state": state}).text
         measures = measure(text.encode(), 10**7)
@@ -216,12 +216,55 @@ def test_s7_what_saves_is_light_enough_to_load(value):
 
 def test_s7_a_dense_text_loads_for_who_means_it():
     """A text of tiny containers only is refused, until `max_values` makes room."""
-    text = sealed(minimal(state={"x": [{"": {}}] * 400_000})).replace(" ", "")
+    text = sealed(minimal(state={"x": [{"": {}}] * 230_000})).replace(" ", "")
     with pytest.raises(sm.FormatError, match=r"limits=FileLimits\(max_values=(\d+)\)") as caught:
         loads(text)
     limits = sm.FileLimits(max_values=int(str(caught.value).split("max_values=")[1].split(")")[0]))
     with pytest.raises(sm.LoadError, match="paths of the state"):
         loads(text, limits=limits)
+
+
+def test_s7_all_schemas_of_a_file_share_one_budget():
+    """Twenty thousand schemas are refused before the last of them are looked at."""
+    models = [{"schema": {"type": "object", "title": f"title{number}"}} for number in range(20_000)]
+    start = time.process_time()
+    with pytest.raises(sm.LoadError, match="All schemas together pass the limit") as caught:
+        loads(sealed(minimal(data_models=models)))
+    assert isinstance(caught.value.__cause__, sm.SchemaTooComplex)
+    assert caught.value.where == "/data_models/15000/schema"
+    assert time.process_time() - start < 6
+
+
+def test_s7_all_patterns_of_a_file_share_one_budget():
+    """Patterns are weighed together before they are compiled; equal ones count once."""
+
+    def document(pattern):
+        return sealed(
+            minimal(
+                data_models=[
+                    {"schema": {"type": "object", "properties": {"a": {"pattern": pattern % n, "title": str(n)}}}}
+                    for n in range(300)
+                ]
+            )
+        )
+
+    assert sm.loads(document("\\w{9}%.0s"))
+    start = time.process_time()
+    with pytest.raises(sm.LoadError, match="the patterns pass the limit of size, all taken together"):
+        loads(document("\\w{9}%d"))
+    assert time.process_time() - start < 6
+
+
+def test_s7_schemas_that_would_not_load_are_not_saved(monkeypatch):
+    """What saves loads: the same budget holds for a save."""
+    program = Keep([sm.JsonDataModel({"a": 1}, {"type": "object", "title": f"saved{n}"}) for n in range(9)])
+    monkeypatch.setattr("synmod.data.schema_budget.MAX_TOGETHER", 20)
+    monkeypatch.setattr("synmod.saving.schema_check.MAX_TOGETHER", 20)
+    assert dumps(program)
+    monkeypatch.setattr("synmod.data.schema_budget.MAX_TOGETHER", 17)
+    monkeypatch.setattr("synmod.saving.schema_check.MAX_TOGETHER", 17)
+    with pytest.raises(sm.SaveError, match="All schemas together pass the limit"):
+        dumps(program)
 
 
 MEMORY = """

@@ -1,0 +1,71 @@
+"""The check of the schemas of one file: equal texts once, and all of them within one budget."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from synmod.data.complexity import charge
+from synmod.data.outline import Outline
+from synmod.data.schema import schema_from
+from synmod.data.schema_budget import MAX_TOGETHER, SchemaBudget
+from synmod.errors import SaveProblem, SchemaTooComplex, SynmodError
+from synmod.leaves.freezing_trees import frozen_tree
+from synmod.leaves.frozen import MAX_DEPTH
+from synmod.saving.faults import load_fault, malformed
+from synmod.saving.layout import compact_plain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from synmod.data.schema import Schema
+    from synmod.leaves.frozen import Json
+
+__all__ = ["SchemaChecker", "schema_problem"]
+
+
+class SchemaChecker:
+    """Checks the schemas of one file.
+
+    Args:
+        depth: How deep the document nests.
+    """
+
+    def __init__(self, depth: int) -> None:
+        self._depth = depth
+        self._budget = SchemaBudget()
+        self._known: dict[tuple[str, str], Schema] = {}
+
+    def check(self, json: Json, where: tuple[str | int, ...], root: Any) -> Schema:
+        """Check a schema.
+
+        Raises:
+            FormatError: It is no object.
+            LoadError: It is none that is closed, or too complex, by itself or with all others of the file.
+        """
+        if type(json) is not dict:
+            raise malformed(where, "wanted an object: a JSON Schema.")
+        key = root, compact_plain(json, self._depth)
+        known = self._known.get(key)
+        if known is None:
+            quick = frozen_tree(json, MAX_DEPTH)
+            try:
+                known = schema_from(json if quick is None else quick, root=root, together=self._budget)
+            except SynmodError as error:
+                raise load_fault(where, str(error)) from error
+            self._known[key] = known
+        return known
+
+
+def schema_problem(sections: Mapping[str, Json], text: str) -> SaveProblem | None:
+    """Tell whether all schemas of a file that is being written would be too complex to be loaded."""
+    most = 2 * text.count("{") + text.count("true") + text.count("false")
+    if "graph" not in sections or (most <= MAX_TOGETHER and '"pattern' not in text):
+        return None
+    records: list[Json] = [*sections["data_models"], *sections["graph"]["variables"]]
+    budget = SchemaBudget()
+    try:
+        for schema in {id(record["schema"]): record["schema"] for record in records}.values():
+            charge(Outline(schema), budget)
+    except SchemaTooComplex as error:
+        return SaveProblem("", str(error), "let modules share data models, or save parts of the program by themselves")
+    return None
