@@ -75,6 +75,7 @@ def map_concurrently(
     Raises:
         ArgumentError: `concurrency` below 1, a negative `buffer`, another word for `on_error`, nothing to iterate.
         BaseException: While iterating: what `fn` (with `"raise"`) or the source raised, as itself.
+        RuntimeError: While iterating: `fn` raised StopAsyncIteration, which would pass for the end.
 
     Example:
         >>> import asyncio
@@ -159,6 +160,8 @@ class ConcurrentMap(Generic[R]):
             raise StopAsyncIteration
         workers.failure = None
         try:
+            if isinstance(failure, StopAsyncIteration):  # it would end the loop as if all were done
+                raise RuntimeError("an item of map_concurrently raised StopAsyncIteration") from failure
             aio.reraise(failure)
         finally:
             del failure

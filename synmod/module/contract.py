@@ -84,7 +84,7 @@ def _spec_of(module: Module) -> Any:
     held = vars(module).get("input_spec", _UNSET)
     if held is not _UNSET:
         return held
-    return getattr(type(module), "_class_input_spec", _UNSET)
+    return getattr(module, "_class_input_spec", _UNSET)
 
 
 def _annotated(module: Module, parameter: Parameter | None, argument: Any, place: str) -> Iterator[Demand]:

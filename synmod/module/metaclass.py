@@ -28,7 +28,7 @@ class ModuleMeta(ABCMeta):
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], /, **kwargs: Any) -> ModuleMeta:
         if not namespace.get("_is_module_base"):
             for public, kept in _SPECS.items():
-                if public in namespace and not isinstance(namespace[public], property):
+                if public in namespace:  # also as a property, which is asked under the other name
                     namespace[kept] = namespace.pop(public)  # the name itself is a property of every instance
         return ABCMeta.__new__(mcls, name, bases, namespace, **kwargs)
 

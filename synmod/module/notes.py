@@ -32,6 +32,7 @@ def note_failure(error: BaseException, frame: CallFrame, module: Module, inputs:
         note = f"in {frame.path or frame.name!r} ({type(module).__name__}), call {frame.id}"
         if not module._record.ready:
             titles = [title_of(leaf) for leaf in each_leaf(inputs) if is_datum(leaf)]
-            note += f", while building on {', '.join(titles) or 'no inputs'}"
+            if titles or not inputs:  # what is no data is told of by the error itself
+                note += f", while building on {', '.join(titles) or 'no inputs'}"
         add_note(error, note)
         attributes_of(error)[_MARK] = True

@@ -35,7 +35,7 @@ class DeclaredOutputs:
 
     def __init__(self, module: Module) -> None:
         declaration = module._record.declaration
-        spec = vars(module).get("output_spec", getattr(type(module), "_class_output_spec", _UNSET))
+        spec = vars(module).get("output_spec", getattr(module, "_class_output_spec", _UNSET))
         if spec is _UNSET or spec is None:
             flow = module._record.flow
             spec = declaration.call.outputs if flow is None else flow.output_symbols()

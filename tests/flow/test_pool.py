@@ -486,6 +486,18 @@ async def test_a_progress_object_that_raises_is_dropped_with_a_line(broken, capl
     assert [record.name for record in caplog.records] == ["synmod.progress"]
 
 
+async def test_an_item_cannot_end_the_iteration():
+    """StopAsyncIteration is a failure like any other, as in Python's own generators."""
+
+    async def stop(x):
+        raise StopAsyncIteration(x)
+
+    with pytest.raises(RuntimeError, match="StopAsyncIteration") as caught:
+        await collect(map_concurrently(stop, range(3)))
+    assert isinstance(caught.value.__cause__, StopAsyncIteration)
+    assert (await collect(map_concurrently(stop, [0], on_error="collect")))[0].index == 0
+
+
 async def test_errors_that_refuse_attributes_are_raised_as_themselves():
     """A frozen exception gets its index as a note like any other."""
 

@@ -7,6 +7,7 @@ from synmod.errors import CallError, SchemaError, SymbolicValueError
 from synmod.module import Module, build
 from synmod.scope.frame import current_call
 from synmod.scope.hooks import Hook, hooks
+from synmod.tree import static
 from tests.module.models import Answer, Built, Echo, Notes, Query, Reply
 
 query = SymbolicDataModel(data_model=Query)
@@ -106,6 +107,34 @@ async def test_output_spec_on_class_and_instance():
     with pytest.raises(SchemaError, match="declared"):
         await OnInstance(Answer)(Query(question="x"))
     assert OnInstance(Answer).output_spec.keys() == ("answer",)
+
+
+async def test_specs_may_be_properties_of_a_class():
+    """What comes in and out may depend on a constructor argument."""
+
+    class Chosen(Module):
+        def __init__(self, model):
+            super().__init__()
+            self.model = static(model)
+
+        @property
+        def input_spec(self):
+            return self.model
+
+        @property
+        def output_spec(self):
+            return self.model
+
+        async def call(self, inputs):
+            return inputs
+
+    chosen = Chosen(Query)
+    assert (await chosen(query)).get_schema() == Query.get_schema()
+    assert chosen.input_spec.get_schema() == chosen.output_spec.get_schema() == Query.get_schema()
+    with pytest.raises(SchemaError, match="input_spec"):
+        await chosen(Answer(answer="x"))
+    with pytest.raises(SchemaError):
+        await Chosen(Answer)(Query(question="x"))
 
 
 async def test_an_overridden_compute_output_spec_wins():
