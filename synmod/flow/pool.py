@@ -160,9 +160,7 @@ class ConcurrentMap(Generic[R]):
             raise StopAsyncIteration
         workers.failure = None
         try:
-            if isinstance(failure, StopAsyncIteration):  # it would end the loop as if all were done
-                raise RuntimeError("an item of map_concurrently raised StopAsyncIteration") from failure
-            aio.reraise(failure)
+            aio.reraise(_no_end(failure))
         finally:
             del failure
 
@@ -192,3 +190,12 @@ class ConcurrentMap(Generic[R]):
                 SynmodWarning,
                 stacklevel=2,
             )
+
+
+def _no_end(failure: BaseException) -> BaseException:
+    """Give what to raise for a failure: StopAsyncIteration would end the loop as if all were done."""
+    if not isinstance(failure, StopAsyncIteration):
+        return failure
+    error = RuntimeError("an item of map_concurrently raised StopAsyncIteration")
+    error.__cause__ = failure
+    return error
