@@ -13,6 +13,7 @@ from synmod.blocks.examples_schema import examples_schema
 from synmod.blocks.options import KEYWORDS, checked_params, sampling_of
 from synmod.data.declare import schema_of
 from synmod.data.symbol import declaration, symbol
+from synmod.data.value import JsonDataModel
 from synmod.errors import CallError, SchemaError
 from synmod.leaves.frozen import frozen
 from synmod.lm import LanguageModel, model_from, resolve_model
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from synmod.data.model import DataModel
     from synmod.data.schema import Schema
     from synmod.data.symbol import SymbolicDataModel
-    from synmod.data.value import JsonDataModel
     from synmod.leaves.frozen import Json
     from synmod.lm.messages import Message
     from synmod.scope.hooks import Hook
@@ -264,10 +264,11 @@ class Generator(Module, Generic[M]):
 
     def _prompt_for(self, inputs: Any) -> list[Message]:
         """Render the prompt with the Params as they are now."""
+        layout, instructions, examples = self._asking.layout, self.instructions.value, self.examples.value
+        if type(inputs) is JsonDataModel:  # as in every call of a program
+            return layout.render(instructions, examples, inputs._json, inputs._schema)
         self._refuse_nest(inputs)
-        return self._asking.layout.render(
-            self.instructions.value, self.examples.value, frozen(inputs), schema_of(inputs)
-        )
+        return layout.render(instructions, examples, frozen(inputs), schema_of(inputs))
 
     def _refuse_nest(self, inputs: Any) -> None:
         """Raise CallError for a list, tuple or dict of data models: a prompt is rendered for one."""

@@ -67,7 +67,9 @@ def turns(messages: Any) -> tuple[Message, ...]:
         plain = messages.isascii()  # what is not may hold half a character, which the check of a turn finds
         return (message("user", messages) if plain else _turn({"role": "user", "content": messages}, 0),)
     items: Iterable[Any] = messages
-    if is_object(messages) or hasattr(messages, "__synmod_json__"):
+    if type(messages) is list or type(messages) is tuple:
+        pass  # the usual case
+    elif is_object(messages) or hasattr(messages, "__synmod_json__"):
         items = _unwrapped(messages)
     elif isinstance(messages, bytes) or not isinstance(messages, Iterable):
         raise DataError(

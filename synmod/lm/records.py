@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from synmod.data.schema import Schema
@@ -20,7 +20,7 @@ _NO_PARAMS: Mapping[str, Json] = frozen_dict({})
 _NO_USAGE = Usage()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, init=False)
 class LMRequest:
     """One request, as an adapter gets it: neutral, checked, without secrets.
 
@@ -40,13 +40,37 @@ class LMRequest:
 
     model: str
     messages: tuple[Message, ...]
-    schema: Schema | None = None
-    tools: tuple[Json, ...] | None = None
-    tool_choice: Json = None
-    params: Mapping[str, Json] = field(default=_NO_PARAMS)
-    sample: int = 0
-    structured: str | None = None
-    reasoning_field: str | None = None
+    schema: Schema | None
+    tools: tuple[Json, ...] | None
+    tool_choice: Json
+    params: Mapping[str, Json]
+    sample: int
+    structured: str | None
+    reasoning_field: str | None
+
+    def __init__(
+        self,
+        model: str,
+        messages: tuple[Message, ...],
+        schema: Schema | None = None,
+        tools: tuple[Json, ...] | None = None,
+        tool_choice: Json = None,
+        params: Mapping[str, Json] = _NO_PARAMS,
+        sample: int = 0,
+        structured: str | None = None,
+        reasoning_field: str | None = None,
+    ) -> None:
+        vars(self).update(  # in one step, see LMReply
+            model=model,
+            messages=messages,
+            schema=schema,
+            tools=tools,
+            tool_choice=tool_choice,
+            params=params,
+            sample=sample,
+            structured=structured,
+            reasoning_field=reasoning_field,
+        )
 
 
 @dataclass(frozen=True, slots=True)

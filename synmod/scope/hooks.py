@@ -73,11 +73,12 @@ def hooks_for(record: Ambient | None, own: tuple[Hook, ...]) -> Listeners | None
 
 def hooks_inside(record: Ambient | None, frame: CallFrame | None) -> Listeners | None:
     """Give those who listen to what happens inside the call of `frame`: also the modules above, outermost first."""
-    own: list[Hook] = []
+    own: tuple[Hook, ...] = ()
     while frame is not None:
-        own[:0] = frame._owner.hooks
+        if frame._owner.hooks:
+            own = _united((), (*frame._owner.hooks, *own))
         frame = frame._parent
-    return hooks_for(record, _united((), own))
+    return hooks_for(record, own)
 
 
 def _united(found: tuple[Hook, ...], more: Iterable[Hook]) -> tuple[Hook, ...]:

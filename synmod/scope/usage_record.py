@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, init=False)
 class Usage:
     """What one model call, or a sum of them, used.
 
@@ -26,14 +26,37 @@ class Usage:
     Source: chat-completions usage.
     """
 
-    calls: int = 0
-    requests: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_tokens: int = 0
-    reasoning_tokens: int = 0
-    cost_usd: float | None = 0.0
-    estimated: bool = False
+    calls: int
+    requests: int
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    reasoning_tokens: int
+    cost_usd: float | None
+    estimated: bool
+
+    def __init__(
+        self,
+        calls: int = 0,
+        requests: int = 0,
+        prompt_tokens: int = 0,
+        completion_tokens: int = 0,
+        cached_tokens: int = 0,
+        reasoning_tokens: int = 0,
+        cost_usd: float | None = 0.0,
+        estimated: bool = False,
+    ) -> None:
+        # In one step: the constructor that a frozen dataclass has by itself takes one a field, at twice the cost.
+        vars(self).update(
+            calls=calls,
+            requests=requests,
+            prompt_tokens=prompt_tokens,
+            completion_tokens=completion_tokens,
+            cached_tokens=cached_tokens,
+            reasoning_tokens=reasoning_tokens,
+            cost_usd=cost_usd,
+            estimated=estimated,
+        )
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(

@@ -34,7 +34,7 @@ _KEPT_AT_MOST: Final = 256  # candidates that an optimizer runs at once, with ro
 class _Fixed(NamedTuple):
     """What is the same for all inputs of one schema, under one pair of instructions and examples."""
 
-    system: str
+    system: Message | None
     user: tuple[str, ...]  # the pieces between which the inputs stand
     fields: str
     texts: Mapping[str, str]
@@ -125,8 +125,8 @@ class Layout:
             told = "" if fixed.alone else value_text(fixed.order(values))
             user = inputs_slot(told).join(fixed.user)
         messages: list[Message] = []
-        if fixed.system:
-            messages.append(message("system", fixed.system))
+        if fixed.system is not None:
+            messages.append(fixed.system)
         if user and not user.isspace():
             messages.append(message("user", user))
         messages.extend(talk)
@@ -160,7 +160,8 @@ class Layout:
         media = may_hold_media(input_schema)
         if media and self._prompt is None:
             refuse_media([example["inputs"] for example in examples], "examples")
-        return _Fixed(system, user, fields, texts, order, conversation, alone, media, (examples, input_schema))
+        told = message("system", system) if system else None
+        return _Fixed(told, user, fields, texts, order, conversation, alone, media, (examples, input_schema))
 
     def _turns(self, texts: Mapping[str, str], alone: bool) -> tuple[str, tuple[str, ...]]:
         """The system turn, and the pieces of the user turn between which the inputs stand."""
