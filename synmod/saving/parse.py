@@ -21,8 +21,9 @@ __all__ = ["parse_document"]
 MAX_DIGITS = 1_000
 """How many digits an int may have, as everywhere in synmod."""
 
-_DIGITS = bytes(48 if byte in b"0123456789" else 32 for byte in range(256))
+_NUMBERS = bytes(48 if byte in b"0123456789" else 101 if byte in b"eE" else 32 for byte in range(256))
 _LONG_NUMBER = b"0" * (MAX_DIGITS + 1)
+_LARGE_NUMBERS = (b"e000", b"0" * 100)  # without any of these no number of a text overflows
 _BOM = b"\xef\xbb\xbf"
 _SHALLOW = 200
 """How deep Python's own parser may recurse, whatever stack the caller stands on."""
@@ -83,14 +84,17 @@ def encoded(text: str) -> bytes:
 
 def _parse(data: bytes, measures: Measures) -> Json:
     """Decode and parse what has been measured."""
-    long_number = _LONG_NUMBER in data.translate(_DIGITS)
+    shapes = data.translate(_NUMBERS, b"+")
+    large_number = any(shape in shapes for shape in _LARGE_NUMBERS)
+    long_number = _LONG_NUMBER in shapes
+    del shapes
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise malformed((), f"not UTF-8 at byte {error.start}.") from None
     numbers: dict[str, Any] = {
         "parse_constant": _no_constant,
-        "parse_float": _finite,
+        "parse_float": _finite if large_number else float,
         "parse_int": _short if long_number else None,
     }
     try:

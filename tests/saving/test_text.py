@@ -97,7 +97,9 @@ def test_deep_documents_are_parsed_as_strictly(inside):
             parse_document(text.encode(), EVERYTHING)
 
 
-@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", '{"a":1,"a":2}', "1" * 1001])
+@pytest.mark.parametrize(
+    "word", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1E+309", "1" * 310 + ".5", '{"a":1,"a":2}', "1" * 1001]
+)
 def test_deep_documents_have_no_constants_overflow_or_doubles(word):
     """The same hooks hold in both parsers."""
     for levels in (1, 250):
