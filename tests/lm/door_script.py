@@ -243,6 +243,9 @@ async def requests():
         "told": ask(ok, schema=ANSWER, structured="prompt", messages=told_already),
         "refused-field": ask([failure(400, "unknown field response_format")], schema=ANSWER),
         "rotating": ask([failure(500, retry_after="0"), completion("x")], attempts=2, api_key=rotating),
+        "newline": ask(ok, api_key=GIVEN + "\n"),
+        "two-lines": ask(ok, api_key="one\ntwo"),
+        "no-ascii": ask(ok, api_key=lambda: "clé"),
         "native": ask([Answer(200, CLAUDE)], model="anthropic/claude-x", adapter="litellm", api_key=None),
     }
     for model in ("vllm/m", "hosted_vllm/m", "ollama/m", "lm_studio/m", "llamafile/m", "anthropic/claude-x", "groq/m"):
@@ -389,6 +392,7 @@ def main():
         if name.startswith(("OPENAI_", "AZURE_")):
             del os.environ[name]
     found["refused"] = asyncio.run(refused_before_sending())
+    found["keyless"] = asyncio.run(failed(LanguageModel("openai/m", api_key=lambda: None)))
     found["state"] = state()
     found["classes"] = classes()
     found["every"] = EVERY

@@ -266,6 +266,16 @@ def test_rotating_keys_are_asked_for_each_request(told):
     assert keys == ["Bearer one-key-1", "Bearer two-key-2"]
 
 
+def test_a_key_that_cannot_be_sent_is_no_lost_connection(told):
+    """The end of a line is taken off; another fault of a key is an AuthError that shows nothing of it, unsent."""
+    assert told["requests"]["newline"]["seen"][0]["headers"]["authorization"] == "Bearer sk-given-secret-key-1"
+    for case in ("two-lines", "no-ascii"):
+        got = told["requests"][case]
+        assert (got["result"]["class"], got["result"]["attempts"], got["count"]) == ("AuthError", 0, 0)
+        assert "one" not in got["result"]["text"].replace("one line", "")
+    assert (told["keyless"]["class"], told["keyless"]["attempts"]) == ("AuthError", 0)
+
+
 def test_time_limits_hold(told):
     """`timeout_s` and `attempt_timeout_s`, at most 50 ms late, and the connection is closed."""
     assert told["times"]["call"]["class"] == told["times"]["attempt"]["class"] == "ModelTimeout"

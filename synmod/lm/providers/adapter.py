@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-from synmod.errors import ModelError, UnavailableError
+from synmod.errors import AuthError, ModelError, UnavailableError
 from synmod.leaves import aio
 from synmod.leaves.frozen import thaw
-from synmod.lm.keys import find_key, known_secrets, missing_key, scrubbed
+from synmod.lm.failing import unsent
+from synmod.lm.keys import ENVIRONMENT, find_key, known_secrets, missing_key, scrubbed
 from synmod.lm.messages import Message
 from synmod.lm.providers.client import Exchange, client_for, exchanging, leave_loop
 from synmod.lm.providers.door import open_door, quiet
@@ -97,7 +98,10 @@ class LiteLLMAdapter:
 
     async def _exchanged(self, litellm: Any, request: LMRequest) -> LMReply | ModelError:
         """Send one request with its key; a failure is given back, not raised."""
-        key = await find_key(self._settings)
+        key = ((await find_key(self._settings)) or "").strip() or None  # a key that is read from a file ends its line
+        fault = self._fault_of(key)
+        if fault is not None:
+            return fault
         if key is not None and key not in self.handed_out:
             self.handed_out.append(key)
         arguments = await self._arguments(litellm, request, key)
@@ -109,6 +113,14 @@ class LiteLLMAdapter:
             failure = as_model_error(error, exchange.heard, lambda text: self._scrubbed(text, key))
             return explained(failure, litellm, self._route, asked_for_schema="response_format" in arguments)
         return reply_from(response, request, exchange.heard)
+
+    def _fault_of(self, key: str | None) -> AuthError | None:
+        """Say why a request cannot even be sent with this key."""
+        if key is None and self._route.base is None and self._settings.provider in ENVIRONMENT:
+            return unsent(AuthError("no API key: what was passed as api_key=... gave none."))
+        if key is not None and not (key.isascii() and key.isprintable()):
+            return unsent(AuthError("the API key cannot be sent: it must be ASCII text on one line."))
+        return None
 
     def _scrubbed(self, text: str, key: str | None) -> str:
         """Take the key of this request, and every other secret, out of what a provider said."""

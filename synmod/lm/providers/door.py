@@ -118,29 +118,35 @@ def tls() -> ssl.SSLContext:
 
 
 class _Quiet:
-    """The filter that ignores warnings of litellm's and pydantic's modules, there while anybody needs it."""
+    """The filters that ignore warnings of litellm's and pydantic's modules, there while anybody needs them.
 
-    __slots__ = ("_filter", "_lock", "_users")
+    litellm makes its coroutine in a worker thread; a request that is cancelled meanwhile leaves one that nobody awaits.
+    """
+
+    __slots__ = ("_filters", "_lock", "_users")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users = 0
-        self._filter: Any = None
+        self._filters: list[Any] = []
 
     def enter(self) -> None:
-        """Put the filter in front, unless it is there; a test may have put other filters in its place meanwhile."""
+        """Put the filters in front, unless they are there; a test may have put others in their place meanwhile."""
         with self._lock:
             self._users += 1
-            if self._filter is None or self._filter not in warnings.filters:
+            if not self._filters or any(one not in warnings.filters for one in self._filters):
                 warnings.filterwarnings("ignore", module=r"(litellm|pydantic)(\.|$)")
-                self._filter = warnings.filters[0]
+                warnings.filterwarnings("ignore", message=r"coroutine '\w*\.?acompletion' was never awaited")
+                self._filters = list(warnings.filters[:2])
 
     def leave(self) -> None:
-        """Take the filter away with its last user."""
+        """Take the filters away with their last user."""
         with self._lock:
             self._users -= 1
-            if not self._users and self._filter in warnings.filters:
-                warnings.filters.remove(self._filter)  # type: ignore[attr-defined]  # a list, whatever its stub says
+            if not self._users:
+                for one in self._filters:
+                    if one in warnings.filters:
+                        warnings.filters.remove(one)  # type: ignore[attr-defined]  # a list, whatever its stub says
 
 
 _QUIET: Final = _Quiet()
