@@ -1,6 +1,6 @@
 """A help desk: every ticket gets a category, an urgency, and a reply; the urgent ones are handed over.
 
-    python examples/support_desk.py [--model provider/name] [--save desk.json]
+    python examples/support_desk.py [--model provider/name] [--save desk.json] [--plot desk.svg]
 
 Reads hand-written tickets in three languages, runs the held-out ones at once, and prints how often category and urgency
 are right for three states of the same program: as it comes, with rule lines in its instructions, and with rule lines
@@ -219,9 +219,12 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="embedded/nearest", help="provider/name; the default needs no key")
     parser.add_argument("--save", type=Path, help="where to keep the saved program (default: nowhere)")
+    parser.add_argument("--plot", type=Path, help="draw the program to this file instead, as SVG")
     parser.add_argument("--load", type=Path, help="answer with a saved program instead, as JSON lines")
     arguments = parser.parse_args()
-    if arguments.load:
+    if arguments.plot:
+        desk.plot(arguments.plot, format="svg")
+    elif arguments.load:
         sm.run(answer_file, arguments.load, arguments.model)
     else:
         with tempfile.TemporaryDirectory() as folder:

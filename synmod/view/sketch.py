@@ -29,8 +29,10 @@ class Sketch:
 
     def module(self, module: Module, path: str, parent: Node | None, facts: dict[str, Json]) -> Node:
         """Add the box of a module."""
-        label = (parent is not None and path.rpartition("/")[2]) or module.name
-        if label.isdigit():  # a place in a row or list says less than the name
+        above = "" if parent is None else parent.id
+        label = path[len(above) + 1 :] if above else path
+        label = label if "/" in label and label.rpartition("/")[2].isdigit() else label.rpartition("/")[2]
+        if not label or label.isdigit():  # a place in a row says less than the name
             label = module.name
         node = self._add(Node(path, "module", label, type(module).__name__, parent, facts))
         self._by_module[id(module)] = node

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from xml.sax.saxutils import quoteattr
 
-from synmod.view.layout import Box, Layout, Line, arranged
-from synmod.view.layout.level import Rectangle
+from synmod.view.layout import Box, Layout, Line, Measure, Rectangle, arranged
 from synmod.view.letters import fitted, text_width
 from synmod.view.plain import printable
 from synmod.view.svg_looks import (
@@ -27,6 +26,9 @@ from synmod.view.svg_looks import (
 
 if TYPE_CHECKING:
     from synmod.view.picture import Edge, Node, Picture
+
+_PULLS: Final = {"data": 1.0, "skip": 0.1, "shared": 0.0}
+"""How strongly a line draws its ends below one another: data flow is the backbone of a picture."""
 
 _WIDEST_ACROSS: Final = 1000.0
 _NAME, _SMALL = 14, 12
@@ -54,7 +56,7 @@ def svg(picture: Picture) -> str:
         *(f"  {shape}" for box in layout.boxes if box.members for shape in _holder(box)),
         *(f"  {_line(line)}" for line in layout.lines),
         *(f"  {shape}" for box in layout.boxes if not box.members for shape in _box(box.thing, box)),
-        *(f"  {label}" for line in layout.lines for label in _label(line)),
+        *(f"  {label}" for line in layout.lines for label in _label(line, layout.width)),
         "</svg>",
     ]
     return "\n".join(lines) + "\n"
@@ -64,8 +66,8 @@ def _laid_out(picture: Picture, *, across: bool) -> Layout:
     """Arrange the picture; shared Variables say nothing of who comes first."""
     return arranged(
         [(node, node.parent) for node in picture.nodes],
-        [(edge.source, edge.target, edge, edge.kind != "shared") for edge in picture.edges],
-        _size,
+        [(edge.source, edge.target, edge, _PULLS[edge.kind]) for edge in picture.edges],
+        Measure(_size, _label_size),
         across=across,
     )
 
@@ -163,16 +165,29 @@ def _line(line: Line) -> str:
     )
 
 
-def _label(line: Line) -> Iterator[str]:
-    """The name of a skip or of a shared Variable, on its line."""
-    edge: Any = line.what
-    if edge.kind == "data" or not edge.label:
+def _label_text(edge: Edge) -> str:
+    """What stands on a line: the name of a skip or of a shared Variable."""
+    return "" if edge.kind == "data" else fitted(printable(edge.label), _SMALL, _MOST)
+
+
+def _label_size(edge: Edge) -> Rectangle:
+    """The room for what stands on a line."""
+    text = _label_text(edge)
+    return Rectangle(float(text_width(text, _SMALL) + 8), 18.0) if text else Rectangle(0.0, 0.0)
+
+
+def _label(line: Line, page: float) -> Iterator[str]:
+    """The name on a line, within the page."""
+    edge: Edge = line.what
+    text, (wide, _) = _label_text(edge), _label_size(edge)
+    if not text:
         return
     x, y = line.middle
-    text = fitted(printable(edge.label), _SMALL, _MOST)
-    wide = text_width(text, _SMALL) + 8
+    x = min(max(x, wide / 2 + 4), page - wide / 2 - 4)
+    if line.length < wide + 16:  # beside a short line, which it would cover
+        y -= 14
     yield (
-        f'<rect x="{number(x - wide / 2)}" y="{number(y - 9)}" width="{wide}" height="17" rx="5" fill="{PAGE}" '
+        f'<rect x="{number(x - wide / 2)}" y="{number(y - 9)}" width="{number(wide)}" height="17" rx="5" fill="{PAGE}" '
         'fill-opacity="0.92"/>'
     )
     yield (

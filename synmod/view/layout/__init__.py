@@ -4,7 +4,8 @@ Nothing here knows a program or a format: rectangles with members and lines go i
 sorting, and without recursion.
 """
 
-from synmod.view.layout.boxes import Box, Layout, arranged
+from synmod.view.layout.boxes import Box, Layout, Measure, arranged
+from synmod.view.layout.level import Rectangle
 from synmod.view.layout.routes import Line
 
-__all__ = ["Box", "Layout", "Line", "arranged"]
+__all__ = ["Box", "Layout", "Line", "Measure", "Rectangle", "arranged"]

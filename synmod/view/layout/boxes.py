@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
-from synmod.view.layout.level import Arranged, Rectangle, arrange_level
+from synmod.view.layout.level import Arranged, Link, Rectangle, arrange_level
 from synmod.view.layout.routes import Line, across_levels
 
 PADDING: Final = 18.0
 HEAD: Final = 32.0
 """Room for the title of a box that holds others."""
+
+
+class Measure(NamedTuple):
+    """How much room something takes.
+
+    Attributes:
+        box: The size of a thing that holds nothing; of one that holds others, that of its title.
+        label: The size of the label of a line.
+    """
+
+    box: Callable[[Any], Rectangle]
+    label: Callable[[Any], Rectangle]
 
 
 class Box:
@@ -29,7 +41,7 @@ class Box:
         self.above = above
         self.depth = 0 if above is None else above.depth + 1
         self.members: list[Box] = []
-        self.links: list[tuple[Box, Box, Any]] = []
+        self.links: list[tuple[Box, Box, Any, float]] = []
         self.x = self.y = self.width = self.height = 0.0
 
 
@@ -52,8 +64,8 @@ class Layout(NamedTuple):
 
 def arranged(
     things: Iterable[tuple[Any, Any]],
-    links: Iterable[tuple[Any, Any, Any, bool]],
-    measure: Callable[[Any], Rectangle],
+    links: Iterable[tuple[Any, Any, Any, float]],
+    measure: Measure,
     *,
     across: bool,
 ) -> Layout:
@@ -61,31 +73,35 @@ def arranged(
 
     Args:
         things: Each with what holds it (None for the page), holders before what they hold.
-        links: Two things, what the line between them is of, and whether it says who comes first.
-        measure: The size of a thing that holds nothing.
+        links: Two things, what the line between them is of, and how strongly it draws them below one another; 0 where
+            it does not even say who comes first.
+        measure: The sizes of things and labels.
         across: Whether data flows from left to right; else from top to bottom.
     """
     boxes, by_thing = _boxes(things)
     loose: list[tuple[Box, Box, Any]] = []
-    for source, target, what, leads in links:
-        ends = by_thing[id(source)], by_thing[id(target)]
-        level = _lifted(*ends)
-        if level is not None and leads and level == ends:
-            level[0].above.links.append((*level, what))  # pyright: ignore[reportOptionalMemberAccess]  # not the page
+    ends: dict[int, tuple[Box, Box]] = {}
+    for source, target, what, pull in links:
+        one, other = ends[id(what)] = by_thing[id(source)], by_thing[id(target)]
+        level = _lifted(one, other) if pull else None
+        if level is None or level[0].above is None:
+            loose.append((one, other, what))
         else:
-            loose.append((*ends, what))
-            if level is not None and leads:
-                level[0].above.links.append((*level, None))  # pyright: ignore[reportOptionalMemberAccess]
+            level[0].above.links.append((*level, what, pull))
     levels: list[tuple[Box, Arranged]] = []
     for box in reversed(boxes):
         if box.members:
             levels.append((box, _arrange(box, measure, across=across)))
         elif box.thing is not None:
-            box.width, box.height = measure(box.thing)
+            box.width, box.height = measure.box(box.thing)
     for box in boxes:
         if box.above is not None:
             box.x, box.y = box.x + box.above.x, box.y + box.above.y
-    lines = [line.moved(box.x + PADDING, box.y + _head(box)) for box, level in reversed(levels) for line in level.lines]
+    lines = [
+        line.moved(box.x + PADDING, box.y + _head(box)).between(*ends[id(line.what)], across=across)
+        for box, level in reversed(levels)
+        for line in level.lines
+    ]
     return Layout(boxes, [*lines, *(across_levels(a, b, what, across=across) for a, b, what in loose)])
 
 
@@ -116,15 +132,18 @@ def _lifted(one: Box, other: Box) -> tuple[Box, Box] | None:
     return one, other
 
 
-def _arrange(box: Box, measure: Callable[[Any], Rectangle], *, across: bool) -> Arranged:
+def _arrange(box: Box, measure: Measure, *, across: bool) -> Arranged:
     """Arrange the members of a box, which gives it its size."""
     places = {id(member): index for index, member in enumerate(box.members)}
-    links = [(places[id(one)], places[id(other)], what) for one, other, what in box.links]
+    links = [
+        Link(places[id(one)], places[id(other)], what, pull, measure.label(what))
+        for one, other, what, pull in box.links
+    ]
     sizes = [Rectangle(member.width, member.height) for member in box.members]
     level = arrange_level(sizes, links, across=across)
     for member, (x, y) in zip(box.members, level.places, strict=True):
         member.x, member.y = x + PADDING, y + _head(box)
-    wide, high = measure(box.thing) if box.thing is not None else Rectangle(0.0, 0.0)
+    wide, high = measure.box(box.thing) if box.thing is not None else Rectangle(0.0, 0.0)
     box.width = max(level.width + 2 * PADDING, wide)
     box.height = max(level.height + _head(box) + PADDING, high)
     return level

@@ -43,13 +43,12 @@ def without_circles(count: int, pairs: Iterable[Pair]) -> dict[Pair, bool]:
     return kept
 
 
-def layers_of(count: int, pairs: Iterable[Pair], last: Iterable[int]) -> list[int]:
+def layers_of(count: int, pairs: Iterable[Pair]) -> list[int]:
     """Give each node its layer: the length of the longest way to it.
 
     Args:
         count: How many nodes there are.
         pairs: The lines; no circles.
-        last: Nodes that stand in the last layer, wherever the way to them ends.
 
     Returns:
         The layer of each node; what waits for nothing stands in the first.
@@ -66,10 +65,6 @@ def layers_of(count: int, pairs: Iterable[Pair], last: Iterable[int]) -> list[in
             missing[follower] -= 1
             if not missing[follower]:
                 ready.append(follower)
-    deepest = max(layer, default=0)
-    for node in last:
-        if not after[node]:
-            layer[node] = deepest
     return layer
 
 

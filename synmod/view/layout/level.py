@@ -6,14 +6,19 @@ from collections.abc import Sequence
 from math import ceil, sqrt
 from typing import Any, Final, NamedTuple
 
-from synmod.view.layout.layers import layers_of, without_circles
+from synmod.view.layout.layers import Pair, layers_of, without_circles
 from synmod.view.layout.order import Layered
 from synmod.view.layout.places import places_across
 from synmod.view.layout.routes import Line, Point, route
 
 BETWEEN_LAYERS: Final = 52.0
+_MOST_BETWEEN: Final = 110.0
+_SLOPE: Final = 0.1
+"""How much farther apart layers stand for each step that a line between them goes across."""
+
 BETWEEN_BOXES: Final = 18.0
 _ROUND_LINES: Final = 12.0
+_LEAST_APART: Final = 7.0  # lines that would come nearer to one another meet in one point
 
 
 class Rectangle(NamedTuple):
@@ -27,6 +32,16 @@ class Rectangle(NamedTuple):
         return self if across else Rectangle(self.height, self.width)
 
 
+class Link(NamedTuple):
+    """A line to draw: numbers of two boxes, what it is of, how strongly it pulls them together, and its label."""
+
+    source: int
+    target: int
+    what: Any
+    pull: float
+    label: Rectangle
+
+
 class Arranged(NamedTuple):
     """Where the boxes of a level stand, the lines between them, and the room they take."""
 
@@ -36,18 +51,24 @@ class Arranged(NamedTuple):
     height: float
 
 
-def arrange_level(sizes: Sequence[Rectangle], links: Sequence[tuple[int, int, Any]], *, across: bool) -> Arranged:
+def arrange_level(sizes: Sequence[Rectangle], links: Sequence[Link], *, across: bool) -> Arranged:
     """Arrange boxes.
 
     Args:
         sizes: Their sizes.
-        links: Numbers of two boxes and what the line between them is of; None for one that is drawn elsewhere.
+        links: The lines between them.
         across: Whether the flow goes from left to right.
     """
-    linked = sorted({end for one, other, _ in links for end in (one, other)})
+    linked = sorted({end for link in links for end in (link.source, link.target)})
     numbers = {box: number for number, box in enumerate(linked)}
     turned = [sizes[box].turned(across) for box in linked]
-    flow = _Flow(turned, [(numbers[one], numbers[other], what) for one, other, what in links])
+    flow = _Flow(
+        turned,
+        [
+            link._replace(source=numbers[link.source], target=numbers[link.target], label=link.label.turned(across))
+            for link in links
+        ],
+    )
     width, height = Rectangle(flow.length, flow.breadth).turned(across)
     places: list[Point] = [(0.0, 0.0)] * len(sizes)
     for box, number in numbers.items():
@@ -81,33 +102,55 @@ def _rows(sizes: Sequence[Rectangle], least: float) -> list[Point]:
 class _Flow:
     """The boxes of a level that have lines; `width` of a size is its extent along the flow, `height` across it."""
 
-    def __init__(self, sizes: Sequence[Rectangle], links: Sequence[tuple[int, int, Any]]) -> None:
+    def __init__(self, sizes: Sequence[Rectangle], links: Sequence[Link]) -> None:
         self.sizes = sizes
         self.links = links
-        self.kept = without_circles(len(sizes), [(one, other) for one, other, _ in links])
-        layer = layers_of(len(sizes), self.kept, ())
+        self.kept = without_circles(len(sizes), [(link.source, link.target) for link in links])
+        layer = layers_of(len(sizes), self.kept)
         self.layered = Layered(layer, self.kept)
         self.layered.untangle()
-        self.middles = places_across(self.layered, self._breadth, self._gap)
+        self.room: dict[int, float] = {}
+        pulls = self._pulls()
+        self.middles = places_across(self.layered, pulls, self._breadth, self._gap)
         self._move_to_origin()
         self.layer_start: list[float] = []
         self.layer_end: list[float] = []
         along = 0.0
         for items in self.layered.layers:
+            along += self._room_before(items)
             thick = max([self.sizes[item].width for item in items if item < len(sizes)], default=0.0)
             self.layer_start.append(along)
             self.layer_end.append(along + thick)
-            along += thick + BETWEEN_LAYERS
-        self.length = max(along - BETWEEN_LAYERS, 0.0)
+            along += thick
+        self.length = along
         self.layer = {item: number for number, items in enumerate(self.layered.layers) for item in items}
         self.starts = [
             (self.layer_start[number] + self.layer_end[number] - size.width) / 2
             for number, size in zip(layer, sizes, strict=True)
         ]
 
+    def _pulls(self) -> dict[Pair, float]:
+        """How strongly each line pulls; where a line passes a layer there is room for its label."""
+        pulls: dict[Pair, float] = {}
+        for link in self.links:
+            pair = link.source, link.target
+            if pair not in self.kept:
+                pair = link.target, link.source
+            pulls[pair] = max(link.pull, pulls.get(pair, 0.0))
+            for item in self.layered.ways.get(pair, ())[1:-1]:
+                self.room[item] = max(link.label.height, self.room.get(item, 0.0))
+        return pulls
+
+    def _room_before(self, items: Sequence[int]) -> float:
+        """The room between a layer and the one before it: more where lines go far across."""
+        across = [abs(self.middles[one] - self.middles[item]) for item in items for one in self.layered.before[item]]
+        if not self.layer_start:
+            return 0.0
+        return min(max([BETWEEN_LAYERS, *(BETWEEN_LAYERS / 2 + _SLOPE * far for far in across)]), _MOST_BETWEEN)
+
     def _breadth(self, item: int) -> float:
         """How much room an item takes across the flow."""
-        return self.sizes[item].height if item < len(self.sizes) else 0.0
+        return self.sizes[item].height if item < len(self.sizes) else self.room.get(item, 0.0)
 
     def _gap(self, one: int, other: int) -> float:
         """How much is left free between two items."""
@@ -123,9 +166,8 @@ class _Flow:
     def lines(self) -> list[Line]:
         """The lines along their ways; where several meet a side of a box they stand apart."""
         ways = [
-            (what, self._way(one, other), self.kept.get((one, other)) is None and one != other)
-            for one, other, what in self.links
-            if what is not None
+            (link.what, self._way(link.source, link.target), (link.source, link.target) not in self.kept)
+            for link in self.links
         ]
         leaving, coming = self._spread(ways, at_start=True), self._spread(ways, at_start=False)
         drawn: list[Line] = []
@@ -136,8 +178,6 @@ class _Flow:
 
     def _way(self, one: int, other: int) -> list[int]:
         """The items of a line, in the direction of the flow."""
-        if one == other:
-            return [one, one]
         return self.layered.ways.get((one, other)) or self.layered.ways[(other, one)]
 
     def _points(self, way: list[int], leaving: float, coming: float) -> list[Point]:
@@ -158,6 +198,8 @@ class _Flow:
         for box, numbers in by_box.items():
             numbers.sort(key=lambda number: self.middles[ways[number][1][1 if at_start else -2]])
             step = min(_ROUND_LINES, self.sizes[box].height * 0.7 / len(numbers))
+            if step < _LEAST_APART:
+                step = 0.0
             for index, number in enumerate(numbers):
                 places[number] = self.middles[box] + (index - (len(numbers) - 1) / 2) * step
         return places

@@ -2,54 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from synmod.view.layout.layers import Pair
     from synmod.view.layout.order import Layered
 
 _SWEEPS: Final = 12
-_PULL_OF_LONG_LINES: Final = 6  # they shall be straight
+_PULLS: Final = (2.0, 1.5, 8.0)
+"""Between two boxes, between a box and a place that a line passes, between two such places: long lines are straight,
+and boxes stand rather below one another than below a line."""
+
+Springs = list[tuple[list[tuple[int, float]], list[tuple[int, float]]]]
+"""By item, its neighbours in the layer before and in the one after, each with how strongly it pulls."""
 
 
-def places_across(layered: Layered, size: Callable[[int], float], gap: Callable[[int, int], float]) -> list[float]:
+def places_across(
+    layered: Layered,
+    pulls: Mapping[Pair, float],
+    size: Callable[[int], float],
+    gap: Callable[[int, int], float],
+) -> list[float]:
     """Give each item the place of its middle across the layers.
 
     Args:
         layered: The items in order.
+        pulls: How strongly each line pulls its ends below one another.
         size: How much room an item takes across.
         gap: How much is left free between two items that stand beside each other.
     """
     places = [0.0] * len(layered.before)
     for layer in layered.layers:
         _settle(layer, [0.0] * len(layer), [1.0] * len(layer), size, gap, places)
+    springs = _springs(layered, pulls)
     for sweep in range(_SWEEPS):
-        forth = sweep % 2 == 0
+        forth, both = sweep % 2 == 0, sweep >= _SWEEPS // 2
         for layer in layered.layers if forth else layered.layers[::-1]:
             wanted: list[float] = []
             weights: list[float] = []
             for item in layer:
-                near = [layered.before[item], layered.after[item]]
-                place, weight = _pulled(item, near, layered.count, places, both=sweep >= _SWEEPS // 2, forth=forth)
+                before, after = springs[item]
+                one_side = (before if forth else after) or [*before, *after]
+                place, weight = _pulled(places[item], [*before, *after] if both else one_side, places)
                 wanted.append(place)
                 weights.append(weight)
             _settle(layer, wanted, weights, size, gap, places)
     return places
 
 
-def _pulled(
-    item: int, near: list[list[int]], count: int, places: list[float], *, both: bool, forth: bool
-) -> tuple[float, float]:
-    """Where its neighbours would have an item, and how strongly; first those of one side, at last those of both."""
-    sides = near if both or not near[0 if forth else 1] else [near[0 if forth else 1]]
+def _springs(layered: Layered, pulls: Mapping[Pair, float]) -> Springs:
+    """The pull of each line, step by step along its way."""
+    springs: Springs = [([], []) for _ in layered.before]
+    for pair, way in layered.ways.items():
+        for one, other in pairwise(way):
+            passed = (one >= layered.count) + (other >= layered.count)
+            pull = _PULLS[passed] if passed == 2 else _PULLS[passed] * pulls[pair]
+            springs[one][1].append((other, pull))
+            springs[other][0].append((one, pull))
+    return springs
+
+
+def _pulled(place: float, pulls: list[tuple[int, float]], places: list[float]) -> tuple[float, float]:
+    """Where its neighbours would have an item, and how strongly."""
     total = weight = 0.0
-    for side in sides:
-        for neighbour in side:
-            pull = _PULL_OF_LONG_LINES if item >= count or neighbour >= count else 1
-            total += pull * places[neighbour]
-            weight += pull
-    return (total / weight, weight) if weight else (places[item], 0.1)
+    for neighbour, pull in pulls:
+        total += pull * places[neighbour]
+        weight += pull
+    return (total / weight, weight) if weight else (place, 0.1)
 
 
 def _settle(

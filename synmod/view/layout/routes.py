@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 Point = tuple[float, float]
+_TOUCHING: Final = 0.01
 Curve = tuple[Point, Point, Point]
 """Two control points and the end of a cubic curve."""
 
@@ -38,11 +39,28 @@ class Line(NamedTuple):
         moved = [((a + x, b + y), (c + x, d + y), (e + x, f + y)) for (a, b), (c, d), (e, f) in curves]
         return Line(self.what, Path((start[0] + x, start[1] + y), moved))
 
+    def between(self, one: Placed, other: Placed, *, across: bool) -> Line:
+        """The line from and to these boxes, where it began and ended at boxes around them."""
+        (start, curves), end = self.path, self.path.curves[-1][2]
+        first, last = _exit(one, start, across=across), _exit(other, end, across=across)
+        if first != start:
+            bend = _bend(first, start, across=across)
+            start, curves = first, [bend, *curves]
+        if last != end:
+            curves = [*curves, _bend(end, last, across=across)]
+        return Line(self.what, Path(start, curves))
+
     def turned(self) -> Line:
         """The line with its axes exchanged."""
         (x, y), curves = self.path
         turned = [((b, a), (d, c), (f, e)) for (a, b), (c, d), (e, f) in curves]
         return Line(self.what, Path((y, x), turned))
+
+    @property
+    def length(self) -> float:
+        """About how long the line is."""
+        (x, y), (to_x, to_y) = self.path.start, self.path.curves[-1][2]
+        return abs(to_x - x) + abs(to_y - y)
 
     @property
     def middle(self) -> Point:
@@ -60,6 +78,26 @@ def route(points: list[Point]) -> Path:
         bend = (to_x - x) / 2
         curves.append(((x + bend, y), (to_x - bend, to_y), (to_x, to_y)))
     return Path(points[0], curves)
+
+
+def _bend(one: Point, other: Point, *, across: bool) -> Curve:
+    """A curve that leaves and comes along the flow."""
+    (x, y), (to_x, to_y) = one, other
+    if across:
+        return ((x + to_x) / 2, y), ((x + to_x) / 2, to_y), other
+    return (x, (y + to_y) / 2), (to_x, (y + to_y) / 2), other
+
+
+def _exit(box: Placed, towards: Point, *, across: bool) -> Point:
+    """The point of a box where a line to a point outside leaves it along the flow; that point if it is on its side."""
+    x, y = towards
+    along, start, extent = (x, box.x, box.width) if across else (y, box.y, box.height)
+    middle = box.y + box.height / 2 if across else box.x + box.width / 2
+    after = along >= start + extent / 2
+    side = start + extent if after else start
+    if abs(side - along) < _TOUCHING:
+        return towards
+    return (side, middle) if across else (middle, side)
 
 
 def across_levels(one: Placed, other: Placed, what: Any, *, across: bool) -> Line:
