@@ -58,6 +58,10 @@ def _from_json(json: Any) -> Any:
         return [_from_json(item) for item in cast("list[Any]", json)]
     if isinstance(json, dict) and list(cast("dict[str, Any]", json)) == ["dict"]:
         return {key: _from_json(item) for key, item in cast("dict[str, dict[str, Any]]", json)["dict"].items()}
+    if not isinstance(json, dict):
+        raise ConfigError(
+            f"a build config says a schema, null, a list or {{'dict': ...}} for an input, not {json!r:.100}."
+        )
     return symbol(declare(json))
 
 

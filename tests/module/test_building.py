@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from synmod.data import DataModel, SymbolicDataModel
-from synmod.errors import BuildError, SchemaError, SealedError
+from synmod.errors import BuildError, ConfigError, SchemaError, SealedError
 from synmod.leaves import aio
 from synmod.module import Module, build
 from synmod.scope.frame import FRAME
@@ -354,6 +354,17 @@ async def test_build_config_round_trips():
     again.build_from_config(config)
     assert again.built
     assert again.v.value == two.v.value
+
+
+@pytest.mark.parametrize(
+    "wrong", [{}, {"input_schema": 3}, {"schemas_dict": 3}, {"schemas_dict": {"other": Query.get_schema()}}]
+)
+def test_what_is_no_build_config_is_refused(wrong):
+    """A wrong key, a wrong shape, a parameter that `build` does not have."""
+    built = Built()
+    with pytest.raises(ConfigError, match="build config"):
+        built.build_from_config(wrong)
+    assert not built.built
 
 
 async def test_plain_code_cannot_wait_for_a_build():
