@@ -18,6 +18,8 @@ from synmod.module.references import say_the_same, with_references
 from synmod.module.sealing import check_layout, layout_of, seal
 from synmod.module.undo import LABELS, Undo, undo_all
 from synmod.tree import NodeImpl, Static, Variable, register_impl
+from synmod.tree.encoding import static_text
+from synmod.tree.kinds import STATIC, kind_of
 
 
 def children(module: Module) -> list[tuple[str, Any]]:
@@ -136,10 +138,25 @@ def _rewrite(module: Module, made: Blueprint, pairs: list[tuple[Any, Any]]) -> N
 def _own_handles(
     module: Module, made: Blueprint, pairs: list[tuple[Any, Any]]
 ) -> tuple[Blueprint, list[tuple[Any, Any]]]:
-    """Keep the statics and ignored attributes of a live module where a blueprint from elsewhere brings its own."""
-    own: dict[Any, Any] = {name: value for name, value in children(module) if isinstance(value, Static)}
-    kept = [(name, own.pop(name, value)) for name, value in pairs]
-    return made.replaced(ignored=blueprint(module).ignored), [*kept, *own.items()]
+    """Let a live module keep its own objects where a blueprint from elsewhere brings others of the same meaning.
+
+    These are its statics and ignored attributes, and plain values and arguments that are written alike, such as a class
+    that came back as its schema.
+    """
+    own, arguments = dict(children(module)), module._record.arguments or {}
+    handles: dict[Any, Any] = {name: value for name, value in own.items() if isinstance(value, Static)}
+    kept = [(name, handles.pop(name, None) or _own(own.get(name), value)) for name, value in pairs]
+    given = made.arguments and {name: _own(arguments.get(name), value) for name, value in made.arguments.items()}
+    return made.replaced(ignored=blueprint(module).ignored, arguments=given), [*kept, *handles.items()]
+
+
+def _own(mine: Any, value: Any) -> Any:
+    """Give what is here if it is written like what comes, else that."""
+    if kind_of(mine) == STATIC == kind_of(value):
+        text = static_text(value)
+        if text is not None and text == static_text(mine):
+            return mine
+    return value
 
 
 def _unseal(module: Module) -> None:

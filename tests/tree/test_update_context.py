@@ -582,3 +582,44 @@ def test_marks_do_not_count():
         gd, _ = ctx.split(whole)
     assert gd == graphdef(whole)
     assert gd.fingerprint == graphdef(Whole()).fingerprint
+
+
+class Unregistered(sm.DataModel):
+    """No file knows its class."""
+
+    answer: str
+
+
+@sm.register(package="tests_crossing")
+class Keeper(sm.Module):
+    """Has a class as an argument, an ignored attribute, a slot, and a handle set later."""
+
+    __slots__ = ("slot",)
+    _graph_ignored = frozenset({"cache"})
+
+    def __init__(self, data_model):
+        super().__init__()
+        self.data_model = data_model
+        self.cache = {"made": "here"}
+        self.slot = sm.Param("slot")
+        self.client = None
+
+
+def test_live_modules_keep_their_own_handles():
+    """What a file cannot hold is what it was: ignored attributes, statics, classes that come back as schemas."""
+    live = Keeper(Unregistered)
+    client, slot = object(), live.slot
+    live.cache["used"], live.client = True, sm.static(client)
+    with sm.update_context("t") as ctx:
+        sent = through_json(*ctx.split(live))
+        with sm.update_context("t") as theirs:
+            inner = theirs.merge(*sent)
+            assert inner.data_model is not Unregistered
+            inner.extra = 1
+            inner.slot.assign("new")
+            back = through_json(*theirs.split(inner))
+        assert ctx.merge(*back) is live
+    assert (live.extra, live.data_model, live.client, live.slot, slot.value) == (1, Unregistered, client, slot, "new")
+    assert live.cache == {"made": "here", "used": True}
+    assert live.get_config() == {"data_model": Unregistered}
+    assert sm.clone(live).client is client
