@@ -1,8 +1,8 @@
 """synmod: an async module system for LLM programs.
 
 The front door. Rooms, from the floor up: `errors`, `registry`, `leaves`, `data`, `scope`, `tree`, `flow`, `lm`,
-`module`, `blocks`, `saving` and `view`, `program`; `testing` stands beside them. Importing it loads no provider, no
-validator and no event library; what is rarely used is loaded when it is first asked for.
+`module`, `blocks` and `skip`, `saving` and `view`, `program`; `testing` stands beside them. Importing it loads no
+provider, no validator and no event library; what is rarely used is loaded when it is first asked for.
 """
 
 from typing import TYPE_CHECKING
@@ -41,6 +41,9 @@ from synmod.errors import (
     SchemaError,
     SchemaTooComplex,
     SealedError,
+    SkipError,
+    SkipNameError,
+    SkipVerifyError,
     StateError,
     StateSchemaError,
     SymbolicValueError,
@@ -130,6 +133,7 @@ from synmod.tree import Path as Path
 from synmod.tree import Schema as Schema
 
 if TYPE_CHECKING:
+    from synmod import skip
     from synmod.blocks import (
         And,
         BestOf,
@@ -297,6 +301,9 @@ __all__ = [
     "SealedError",
     "SelfCritique",
     "Sequential",
+    "SkipError",
+    "SkipNameError",
+    "SkipVerifyError",
     "Stat",
     "State",
     "StateError",
@@ -378,6 +385,7 @@ __all__ = [
     "set_attributes",
     "set_default_language_model",
     "set_metadata",
+    "skip",
     "split",
     "split_context",
     "state",
@@ -406,6 +414,10 @@ def __getattr__(name: str) -> _Any:
     How a name becomes late: its room loads it by `opened_late`, here it is imported under TYPE_CHECKING only, and the
     room stands in `_LATE`. Do so with what a program without it need not pay for: own files, dataclasses, data models.
     """
+    if name == "skip":
+        import synmod.skip
+
+        return synmod.skip
     room = next((room for room in _LATE if name in room.__all__), None) if name in __all__ else None
     if room is None:
         from synmod.leaves.suggest import did_you_mean

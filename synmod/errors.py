@@ -21,6 +21,9 @@
     ├── DeadlineExceeded [TimeoutError]     the time of `sm.deadline` is over
     ├── BudgetExceeded [RuntimeError]       what `sm.budget` allows is spent
     ├── RunError [RuntimeError]             `sm.run` inside a running loop
+    ├── SkipError [RuntimeError]            a skip connection: commands, entry, completeness
+    │   └── SkipNameError [ValueError]      a name put into a namespace that is not declared
+    ├── SkipVerifyError [TypeError]         stashes and pops of a program that do not match
     ├── RegistryError [ValueError]          a name or object that cannot be registered
     ├── SaveError [TypeError]               a program that cannot be saved
     ├── LoadError [ValueError]              a file that cannot be loaded
@@ -74,6 +77,10 @@ __all__ = [
     "SchemaError",
     "SchemaTooComplex",
     "SealedError",
+    "SkipError",
+    "SkipNameError",
+    "SkipProblem",
+    "SkipVerifyError",
     "StateError",
     "StateSchemaError",
     "SymbolicValueError",
@@ -106,6 +113,26 @@ class SaveProblem(NamedTuple):
     path: str
     what: str
     remedy: str
+
+
+class SkipProblem(NamedTuple):
+    """One fault of the skip connections of a program.
+
+    Attributes:
+        kind: `both`, `restashed`, `repopped`, `unstashed`, `unpopped`, `schema` or `cycle`.
+        path: Path of the module that it is found at.
+        namespace: The Namespace, None for the default one.
+        name: The name.
+        other_path: Path of the other module that is involved, or None.
+        message: The fault in words.
+    """
+
+    kind: str
+    path: str
+    namespace: Any
+    name: str
+    other_path: str | None
+    message: str
 
 
 class SchemaError(SynmodError, ValueError):
@@ -198,6 +225,26 @@ class BudgetExceeded(SynmodError, RuntimeError):
 
 class RunError(SynmodError, RuntimeError):
     """A run cannot be started here."""
+
+
+class SkipError(SynmodError, RuntimeError):
+    """A value could not be stashed or popped, or a module has not kept its declaration."""
+
+
+class SkipNameError(SkipError, ValueError):
+    """A name that the module does not declare was to be put into a Namespace."""
+
+
+class SkipVerifyError(SynmodError, TypeError):
+    """The stashes and pops of a program do not match.
+
+    Attributes:
+        problems: Every fault, in execution order.
+    """
+
+    def __init__(self, message: str, problems: Iterable[SkipProblem] = ()) -> None:
+        super().__init__(message)
+        self.problems: list[SkipProblem] = list(problems)
 
 
 class RegistryError(SynmodError, ValueError):

@@ -120,7 +120,7 @@ class _Run:
         if number >= 0:
             if output is not None and not (type(output) is JsonDataModel and output._schema is step.schema):
                 output = self._conformed(step, output)
-            if not self.plan.consumers[number]:
+            if not self.plan.consumers[number] and not step.then:
                 self.values[number] = output
                 return _NOTHING
             self._put(number, output, ready)
@@ -132,6 +132,8 @@ class _Run:
             for number, value in conformed_nest(step.gives, output, self.plan.symbols, self._place(step)):
                 if self._uses[number]:
                     self._put(number, value, ready)
+        if step.then:
+            self._end(step, ready)
         return self._settled(ready) if ready else ready
 
     def _put(self, number: int, value: Any, ready: list[int]) -> None:
@@ -141,6 +143,13 @@ class _Run:
         for index in self.plan.consumers[number]:
             waits[index] -= 1
             if not waits[index]:
+                ready.append(index)
+
+    def _end(self, step: PlannedStep, ready: list[int]) -> None:
+        """Note that a step has ended, whatever it gave."""
+        for index in step.then:
+            self._waits[index] -= 1
+            if not self._waits[index]:
                 ready.append(index)
 
     def _settled(self, ready: list[int]) -> list[int]:

@@ -6,6 +6,7 @@ Made once for a program and shared by all its calls; it is never written to. Wha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, cast
 
 from synmod.data.ops import OPERATIONS
@@ -25,7 +26,7 @@ class PlannedStep:
 
     `single_in` and `single_out` are the numbers of the only argument and the only output, -1 where there are others,
     `schema` that of the only output. `link` is the step that needs this one's only output, where it needs nothing else
-    and nobody else needs it.
+    and nobody else needs it. `then` are the steps that wait for the end of this one, whatever it gives.
     """
 
     __slots__ = (
@@ -43,6 +44,7 @@ class PlannedStep:
         "schema",
         "single_in",
         "single_out",
+        "then",
     )
 
     def __init__(self, index: int, step: FlowStep, module: Any, plan: Any, symbols: Sequence[Declared]) -> None:
@@ -61,6 +63,7 @@ class PlannedStep:
         self.single_out: int = step.gives.index if isinstance(step.gives, SymbolRef) else -1
         self.schema: Schema | None = symbols[self.single_out].schema if self.single_out >= 0 else None
         self.link: int = -1
+        self.then: list[int] = []
 
 
 class Plan:
@@ -73,20 +76,23 @@ class Plan:
         flat_outputs: The numbers where `outputs` is a plain list of them, None for any other nest.
         steps: The steps in order.
         sources: The steps that wait for nothing.
-        waits: How many distinct symbols each step waits for.
+        waits: How many distinct symbols, and ends of other steps, each step waits for.
         consumers: The steps that wait for each symbol, in step order.
         uses: How often each symbol is still needed: once for each consumer, once more for an output.
     """
 
     __slots__ = ("consumers", "flat_outputs", "inputs", "outputs", "sources", "steps", "symbols", "uses", "waits")
 
-    def __init__(self, flow: FlowGraph, steps: tuple[PlannedStep, ...]) -> None:
+    def __init__(self, flow: FlowGraph, steps: tuple[PlannedStep, ...], before: Mapping[int, Sequence[int]]) -> None:
         self.symbols: tuple[Declared, ...] = flow.symbols
         self.inputs: tuple[int, ...] = tuple(ref.index for ref in leaves(flow.inputs))
         self.outputs: Any = flow.outputs
         self.steps = steps
-        self.waits: list[int] = [len(step.needs) for step in steps]
-        self.sources: list[int] = [step.index for step in steps if not step.needs]
+        self.waits: list[int] = [len(step.needs) + len(before.get(step.index, ())) for step in steps]
+        self.sources: list[int] = [index for index, count in enumerate(self.waits) if not count]
+        for index, earlier in before.items():
+            for each in earlier:
+                steps[each].then.append(index)
         waiting: list[list[int]] = [[] for _ in flow.symbols]
         for step in steps:
             for number in step.needs:
@@ -104,18 +110,22 @@ class Plan:
     def _link(self, step: PlannedStep) -> int:
         """Find the step that follows one, if it follows it alone."""
         number = step.single_out
-        if number < 0 or self.uses[number] != 1 or len(self.consumers[number]) != 1:
+        if number < 0 or step.then or self.uses[number] != 1 or len(self.consumers[number]) != 1:
             return -1
         follower = self.steps[self.consumers[number][0]]
-        return follower.index if follower.op is None and follower.single_in == number else -1
+        is_alone = follower.op is None and follower.single_in == number and self.waits[follower.index] == 1
+        return follower.index if is_alone else -1
 
 
-def compile_flow(flow: FlowGraph, modules: Mapping[str, Any]) -> Plan:
+def compile_flow(
+    flow: FlowGraph, modules: Mapping[str, Any], before: Mapping[int, Sequence[int]] = MappingProxyType({})
+) -> Plan:
     """Make a graph ready to run.
 
     Args:
         flow: The record of the graph.
         modules: The program's modules by the key that steps name.
+        before: For steps that wait for the end of others beside what these give, the indices of those.
 
     Raises:
         GraphError: A step names a module that the program does not hold.
@@ -131,7 +141,7 @@ def compile_flow(flow: FlowGraph, modules: Mapping[str, Any]) -> Plan:
                 f"({', '.join(modules) or 'none'}): put one back under that name."
             )
         planned.append(PlannedStep(index, step, modules[step.node], None, flow.symbols))
-    return Plan(flow, tuple(planned))
+    return Plan(flow, tuple(planned), before)
 
 
 def filled(template: Template, values: list[Any]) -> Any:

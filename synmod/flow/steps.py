@@ -61,12 +61,20 @@ class Step:
         args: Positional arguments: nests of symbols, values beside them, None.
         kwargs: Keyword arguments: nests in which symbols are edges and all else is constant.
         gives: The output's structure with a `Declared` at the place of each symbol.
+        aside: What the call leaves beside its outputs, for rooms above; None for nothing.
     """
 
-    __slots__ = ("args", "gives", "kwargs", "module", "op", "plan")
+    __slots__ = ("args", "aside", "gives", "kwargs", "module", "op", "plan")
 
     def __init__(
-        self, module: Any, op: str | None, plan: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], gives: Any
+        self,
+        module: Any,
+        op: str | None,
+        plan: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        gives: Any,
+        aside: Mapping[Any, Any] | None = None,
     ) -> None:
         self.module = module
         self.op = op
@@ -74,6 +82,7 @@ class Step:
         self.args = args
         self.kwargs = kwargs
         self.gives = gives
+        self.aside = aside
 
     @property
     def name(self) -> str:
@@ -100,7 +109,13 @@ class Origin:
         self.optional = optional
 
 
-def record_call(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Any) -> None:
+def record_call(
+    module: Any,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    outputs: Any,
+    aside: Mapping[Any, Any] | None = None,
+) -> None:
     """Let the symbols that a symbolic call returns remember the call.
 
     Args:
@@ -108,9 +123,10 @@ def record_call(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], o
         args: Positional arguments as `call` gets them.
         kwargs: Keyword arguments; symbols in them are edges too, plain JSON is frozen, the rest is kept as it is.
         outputs: A nest of fresh symbols, with None where nothing comes out.
+        aside: What the call leaves beside its outputs.
     """
     constants = MappingProxyType({key: _constant(value) for key, value in kwargs.items()}) if kwargs else _NONE_GIVEN
-    _remember(Step(module, None, None, copied(args), constants, map_leaves(_declared, outputs)), outputs)
+    _remember(Step(module, None, None, copied(args), constants, map_leaves(_declared, outputs), aside), outputs)
 
 
 def record_operation(

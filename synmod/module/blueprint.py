@@ -29,6 +29,7 @@ class Blueprint:
     redundant: frozenset[str] = frozenset()
     flow: Any = None
     done: frozenset[str] = frozenset()
+    isolated: Mapping[str, Any] = field(default_factory=dict[str, Any])
     ignored: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def replaced(self, **changes: Any) -> Blueprint:

@@ -70,6 +70,7 @@ def schema_key(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
 
 def _seal_here(module: Module) -> None:
     """Seal a module that has nothing to build; inside a build it opens again should the build fail."""
+    module._verify_wiring()
     undo = current_undo()
     if undo is not None:
         undo.remember_lifecycle(module)
@@ -104,7 +105,7 @@ def mark_built(module: Module, arguments: dict[str, Any], made: frozenset[str] =
 async def _announced(mine: Build, module: Module, inputs: inspect.BoundArguments) -> None:
     """Run the body under a frame of its own, between the build events; these tell the place of the call that builds."""
     caller = current_call()
-    with SymbolicFrame(module) as frame:
+    with SymbolicFrame(module, hands_on=False) as frame:
         heard = hooks_for(ambient(), module._record.hooks)
         if heard is None:
             await _body(mine, module, inputs)

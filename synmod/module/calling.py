@@ -120,7 +120,8 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
             check_inputs(module, args, kwargs)
         if call.has_training:
             kwargs = {**kwargs, "training": frame.training}
-        output = module.call(*args, **kwargs)
+        run = record.runner
+        output = module.call(*args, **kwargs) if run is None else run.run(module, frame, args, kwargs)
         if call.is_async or inspect.isawaitable(output):
             output = await output
         declared = record.declared
@@ -130,12 +131,16 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
             seen = declared.known.get(id(output._schema), MISS)
             if seen is not ANY_CLASS and (seen is MISS or seen is not output._model):
                 output = check_output(module, output)
+        if frame._layer is not None:
+            frame._layer.commit()
         if heard is not None:
             listening, heard = heard, None
             await end_call(listening, call_end(frame, phase, output, None, started))
         return output
     except BaseException as error:
         failure = error
+        if frame._layer is not None:
+            frame._layer.drop()
         note_failure(error, frame, module, args)
         if heard is not None:
             try:
@@ -156,6 +161,7 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
             record.counters.count_nested()
         else:
             end_failed(record, frame, failure)
+        frame._layer = None  # no circle of a frame and its layer
         if limit is not None:
             limit.__exit__(None if failure is None else type(failure), failure, None)
         failure = refused = None  # no circle of an exception and the frame that holds it

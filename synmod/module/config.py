@@ -12,6 +12,7 @@ from synmod.errors import ConfigError
 from synmod.lm import LanguageModel
 from synmod.module.arguments import unknown_keyword
 from synmod.module.attributes import ABSENT, attribute_of
+from synmod.module.skips import shown_skips
 from synmod.module.undo import LABELS
 from synmod.tree import Static, Variable
 
@@ -122,13 +123,13 @@ def constructor_call(module: Module) -> str:
     record = module._record
     name = type(module).__name__
     if record.arguments is None:
-        return f"{name}(...)"
+        return f"{name}(...){shown_skips(module)}"
     shown = _shown_arguments(record, record.arguments)
     line = f"{name}({', '.join(shown)})"
     if len(line) <= _WIDEST and "\n" not in line:
-        return line
+        return line + shown_skips(module)
     body = ",\n".join("    " + each.replace("\n", "\n    ") for each in shown)
-    return f"{name}(\n{body},\n)"
+    return f"{name}(\n{body},\n){shown_skips(module)}"
 
 
 def _shown_arguments(record: ModuleRecord, arguments: Mapping[str, Any]) -> list[str]:

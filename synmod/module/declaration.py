@@ -7,10 +7,14 @@ import types
 import typing
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from synmod.leaves.naming import snake_case
 from synmod.module.signatures import CallSignature, own_signature, read_call
+from synmod.module.skips import publish
+
+if TYPE_CHECKING:
+    from synmod.module.skips import DeclaredSkips, Runner
 
 
 class ClassDeclaration:
@@ -28,6 +32,16 @@ class ClassDeclaration:
         self.hidden = self.ignored | _cached_names(cls)
         """Attributes that the walk passes over: ignored ones, and what `cached_property` made."""
         self.slots = _declared_slots(cls)
+        self.yields = inspect.isasyncgenfunction(getattr(cls, "call", None))
+        self.skips: DeclaredSkips | None = None
+        """The skip connections that the class takes part in; the bases' are its own."""
+        self.runner: Runner | None = None
+
+    def declare_skips(self, skips: DeclaredSkips) -> None:
+        """Take part in skip connections, beside those that are declared already."""
+        self.skips = skips if self.skips is None else self.skips.joined(skips)
+        self.runner = self.skips.runner
+        publish(self.cls, self.skips)
 
     @cached_property
     def init(self) -> inspect.Signature | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextvars import Token
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from synmod.module.paths import paths_below
 from synmod.scope.ambient import ambient, reset
@@ -21,9 +22,13 @@ class SymbolicFrame:
     A class, because what `contextlib` makes of a generator writes to exceptions that pass, which frozen ones refuse.
     """
 
-    __slots__ = ("_frame", "_token")
+    __slots__ = ("_frame", "_hands_on", "_token", "left")
 
-    def __init__(self, module: Module, training: bool | None = None) -> None:
+    def __init__(self, module: Module, training: bool | None = None, *, hands_on: bool = True) -> None:
+        self._hands_on = hands_on
+        """Whether what was stashed inside goes on to the calling module."""
+        self.left: Mapping[Any, Any] | None = None
+        """What the call has left beside its outputs, once it has ended."""
         parent = nearest_live(FRAME.get())
         phase = phase_in(ambient(), parent)
         record = module._record
@@ -41,7 +46,16 @@ class SymbolicFrame:
         self._token = FRAME.set(self._frame)
         return self._frame
 
-    def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
-        self._frame._live = False
-        if self._token is not None:
-            reset(FRAME, self._token)
+    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
+        layer = self._frame._layer
+        try:
+            if layer is not None and error is None and self._hands_on:
+                layer.commit()
+                self.left = layer.left()
+            elif layer is not None:
+                layer.drop()
+        finally:
+            self._frame._live = False
+            self._frame._layer = None
+            if self._token is not None:
+                reset(FRAME, self._token)

@@ -42,11 +42,17 @@ class ModuleMeta(ABCMeta):
         if not isinstance(build, BuildMethod):  # written in this class, or in a class beside `Module`
             cls.build = BuildMethod(build)
         cls._declaration = ClassDeclaration(cls)
+        for base in reversed(bases):
+            skips = getattr(base, "_declaration", None) and cast("ModuleMeta", base)._declaration.skips
+            if skips is not None:
+                cls._declaration.declare_skips(skips)
 
     if not TYPE_CHECKING:  # a checker shall read the constructor of the class itself
 
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
             """Record the arguments, make the instance, and note that its construction is over."""
+            if cls._declaration.yields:
+                _check_yields(cls)
             arguments = capture(cls._declaration, args, kwargs)
             module = cls.__new__(cls, *args, **kwargs)
             if isinstance(module, cls):
@@ -65,10 +71,25 @@ def _check_methods(cls: type) -> None:
         if isinstance(function, staticmethod | classmethod):
             kind = type(cast("object", function)).__name__
             raise ConfigError(f"class {cls.__name__}: {method} is a {kind}; write `async def {method}(self, ...)`.")
-        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        may_yield = method == "call"  # of a class that declares skips, which is known when it is made
+        if inspect.isgeneratorfunction(function) or (inspect.isasyncgenfunction(function) and not may_yield):
             raise ConfigError(
                 f"class {cls.__name__}: {method} is a generator; write `async def {method}(self, ...)` and return."
             )
+
+
+def _check_yields(cls: ModuleMeta) -> None:
+    """Refuse an async generator for `call` in a class that has no commands to yield."""
+    if cls._declaration.skips is None:
+        raise ConfigError(
+            f"class {cls.__name__}: call is an async generator, which only a class with @skippable may have; write "
+            "`async def call(self, ...)` and return."
+        )
+    if getattr(cls, "streaming", False):
+        raise ConfigError(
+            f"class {cls.__name__} declares streaming, and its call is an async generator of skip commands: await "
+            "the commands instead, `await stash(...)`, `await pop(...)`."
+        )
 
 
 def _check_hidden(cls: type) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
 from synmod.errors import ConfigError
 from synmod.leaves.naming import check_name
-from synmod.module import builds, config, copies, variables
+from synmod.module import builds, config, copies, isolating, variables
 from synmod.module.assigning import delete_attribute, set_attribute
 from synmod.module.build_config import build_config_json, build_from_config
 from synmod.module.build_method import empty_build
@@ -33,6 +34,7 @@ from synmod.tree.below import flattened
 if TYPE_CHECKING:
     import os
 
+    from synmod.module.execution import Execution
     from synmod.scope.scopes import NameScope
 
 R = TypeVar("R")
@@ -69,6 +71,10 @@ class Module(metaclass=ModuleMeta):
     _is_module_base: ClassVar[bool] = True
     _graph_ignored: ClassVar[frozenset[str]] = frozenset()
     accepts_none: ClassVar[bool] = False
+    streaming: ClassVar[bool] = False
+    stashable_names: ClassVar[frozenset[str]] = frozenset()
+    poppable_names: ClassVar[frozenset[str]] = frozenset()
+    skip_schemas: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     _record: ModuleRecord
 
     if TYPE_CHECKING:
@@ -327,6 +333,41 @@ class Module(metaclass=ModuleMeta):
     def _passes_none(self) -> bool:
         """Tell whether a call with None where none is taken is passed over; a program at its door refuses it."""
         return True
+
+    def _verify_wiring(self) -> None:
+        """Check the wiring of a program, as its root, before its first call; a module by hand has none to check."""
+
+    def _execution(self) -> Execution | None:
+        """How this module runs its children; None for a `call` written by hand, of which nothing is known."""
+        return None
+
+    # -- skip connections ---------------------------------------------------------------------------------------------
+
+    def stashable(self) -> Iterator[tuple[Any, str]]:
+        """The `(namespace, name)` pairs that this module stashes, by name; the default namespace is None."""
+        return isolating.stashable(self)
+
+    def poppable(self) -> Iterator[tuple[Any, str]]:
+        """The pairs that this module pops, by name."""
+        return isolating.poppable(self)
+
+    def namespaced(self, name: str) -> tuple[Any, str]:
+        """The pair of one name."""
+        return isolating.namespaced(self, name)
+
+    def isolate(self, ns: Any, only: Iterable[str] | None = None) -> Self:
+        """Put the declared skip names, or those in `only`, into a Namespace; later calls override earlier ones.
+
+        Returns:
+            This module, so that calls chain.
+
+        Raises:
+            ArgumentError: `ns` is no `synmod.skip.Namespace`.
+            SkipNameError: A name is not declared, or the class declares none.
+            SealedError: The module is built.
+        """
+        isolating.isolate(self, ns, only)
+        return self
 
     # -- config and copies --------------------------------------------------------------------------------------------
 

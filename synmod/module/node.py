@@ -62,6 +62,7 @@ def blueprint(module: Module) -> Blueprint:
         made_in_build=record.made_in_build,
         flow=record.flow,
         done=record.done,
+        isolated=dict(record.isolated),
         ignored={name: value for name, value in attributes_of(module) if name in ignored} if ignored else {},
     )
 
@@ -103,6 +104,7 @@ def _follow(module: Module, made: Blueprint) -> None:
     record.made_in_build = made.made_in_build
     record.flow = made.flow
     record.done = made.done
+    record.isolated = dict(made.isolated)
     record.constructed = True
     for name, value in made.ignored.items():
         put_attribute(module, name, value)
@@ -222,10 +224,11 @@ def _remember(module: Module, name: str) -> Callable[[], None]:
 def _map_refs(made: Blueprint, fn: Callable[[Any], Any]) -> Blueprint:
     given = made.arguments or {}
     arguments = {name: with_references(fn, value) for name, value in given.items()}
-    if made.flow is None and all(arguments[name] is value for name, value in given.items()):
+    isolated = {name: fn(namespace) for name, namespace in made.isolated.items()}
+    if made.flow is None and not isolated and all(arguments[name] is value for name, value in given.items()):
         return made
     flow = None if made.flow is None else made.flow.map_constants(fn)
-    return made.replaced(arguments=made.arguments and arguments, flow=flow)
+    return made.replaced(arguments=made.arguments and arguments, flow=flow, isolated=isolated)
 
 
 def _compared(made: Blueprint) -> Any:
@@ -235,6 +238,7 @@ def _compared(made: Blueprint) -> Any:
         "built": made.built,
         "build": {name: _listed(nest) for name, nest in (made.build_config or {}).items()},
         "flow": None if made.flow is None else _flow_compared(made.flow),
+        **({"isolated": dict(made.isolated)} if made.isolated else {}),
     }
 
 

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.leaves.paths import KeyPath, parse_path, path_str
 from synmod.module.record import ModuleRecord
+from synmod.module.skips import Carried, carry, note_carried
 from synmod.scope.frame import CallFrame, current_call
 from synmod.tree.edits import EDITS
 from synmod.tree.walk import walk
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
+    from synmod.tree.walk import Visit
 
 
 class PathTable(dict[int, str]):
@@ -21,10 +23,14 @@ class PathTable(dict[int, str]):
     It keeps what stands below the root alive, since an id is taken again by what comes after.
     """
 
-    __slots__ = ("_below", "_steps", "edits")
+    __slots__ = ("_below", "_steps", "carried", "edits", "routes")
 
     def __init__(self, edits: int) -> None:
         super().__init__()
+        self.carried: tuple[Carried, ...] = ()
+        """The modules that declare skips."""
+        self.routes: Any = None
+        """What the skip room found out about those; None until it has."""
         self.edits = edits
         """The structural edit that it was made at."""
         self._below: list[Any] = []
@@ -64,20 +70,22 @@ def paths_below(root: Module) -> PathTable:
     if table is not None and table.edits == edits:
         return table
     table = PathTable(edits)
-    for located, path, steps in _located(root, ""):
+    visits = list(walk(root))
+    for located, path, steps in _located(visits, ""):
         table.note(located, path, steps)
         if isinstance(located, ModuleRecord) and located.home is None:
             located.home = path
+    table.carried = note_carried(visits)
     record.paths = table
     return table
 
 
-def _located(root: Module, prefix: str) -> Iterator[tuple[Any, str, KeyPath]]:
-    """The record of each module, and each Variable, at and below `root`, with its path at the first visit.
+def _located(visits: list[Visit], prefix: str) -> Iterator[tuple[Any, str, KeyPath]]:
+    """The record of each module, and each Variable, that a walk visits, with its path at the first visit.
 
     The path comes as text, which begins with that of the root, and as steps below the root.
     """
-    for visit in walk(root):
+    for visit in visits:
         if not visit.first or visit.kind == "container":
             continue
         located = getattr(visit.value, "_record", None) if visit.kind == "node" else visit.value
@@ -96,10 +104,30 @@ def extend_paths(module: Module) -> None:
     own = table.get(id(module._record))
     prefix = frame.path if own is None else own
     above = table.steps_of(prefix)
-    for located, path, steps in _located(module, prefix):
+    visits = list(walk(module))
+    for located, path, steps in _located(visits, prefix):
         known = path if own is None else table.note(located, path, (*above, *steps))
         if isinstance(located, ModuleRecord) and (located.home is None or located is module._record):
             located.home = known
+    carried = note_carried(visits, prefix)
+    if own is not None and carried:
+        _add_carried(table, carried, frame)
+
+
+def _add_carried(table: PathTable, carried: tuple[Carried, ...], frame: CallFrame) -> None:
+    """Note modules that declare skips and were made since the entry call began; the calls around them carry them."""
+    around: list[ModuleRecord] = []
+    one: CallFrame | None = frame
+    while one is not None:
+        if isinstance(one._owner, ModuleRecord):
+            around.append(one._owner)
+        one = one._parent
+    known = {each.key for each in table.carried}
+    for each in carried:
+        if each.key not in known:
+            carry(each.skips, around)
+            table.carried = (*table.carried, each._replace(above=(*each.above, *map(id, around))))
+            table.routes = None
 
 
 def current_path(module: Module) -> str:

@@ -6,6 +6,7 @@ The record is also what a frame knows of its module (`name`, `training_default`)
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from synmod.scope.counters import CallCounters
@@ -16,8 +17,12 @@ if TYPE_CHECKING:
     from synmod.module.declaration import ClassDeclaration
     from synmod.module.outputs import DeclaredOutputs
     from synmod.module.paths import PathTable
+    from synmod.module.skips import Runner
     from synmod.scope.hooks import Hook
     from synmod.scope.trace_nodes import TraceNode
+
+
+_NONE_ISOLATED: Mapping[str, Any] = MappingProxyType({})
 
 
 class ModuleRecord:
@@ -39,6 +44,7 @@ class ModuleRecord:
         "given",
         "home",
         "hooks",
+        "isolated",
         "layout",
         "made_in_build",
         "name",
@@ -50,6 +56,7 @@ class ModuleRecord:
         "removed",
         "reopened",
         "restored",
+        "runner",
         "sealed",
         "statics",
         "trainable",
@@ -64,6 +71,10 @@ class ModuleRecord:
         self.description: str = declaration.default_description
         self.trainable: bool = True
         self.hooks: tuple[Hook, ...] = ()
+        self.runner: Runner | None = declaration.runner
+        """Runs `call` where skips are declared here or below; see `skips`."""
+        self.isolated: Mapping[str, Any] = _NONE_ISOLATED
+        """The Namespace of each skip name that was put into one."""
         self.counters = CallCounters()
         self.given: tuple[str, str, bool] | None = None
         """Name, description and trainable as the constructor left them."""

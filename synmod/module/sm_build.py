@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from synmod.errors import BuildError, SymbolicValueError
+from synmod.errors import BuildError, SkipError, SkipVerifyError, SymbolicValueError
 from synmod.flow.nest import LEAF, kind_of
 from synmod.leaves.paths import KeyPath, path_str
 from synmod.module.building import ensure_built
 from synmod.module.builds import Build
 from synmod.module.checks import check_inputs
+from synmod.module.execution import verify_wiring
 from synmod.module.frames import SymbolicFrame
 from synmod.module.inputs import check_signature
 from synmod.module.nests import is_declaration, symbols_of
@@ -42,6 +43,7 @@ async def build(module: Module, *schemas: Any, training: bool | None = None, **n
             cannot be given its inputs.
         SchemaError: A schema does not meet a contract.
         ArgumentError: The schemas do not fit the signature of `call`.
+        SkipVerifyError: The skip connections below do not match.
 
     Example:
         >>> import synmod as sm
@@ -59,7 +61,7 @@ async def build(module: Module, *schemas: Any, training: bool | None = None, **n
         try:
             with Build() as whole:
                 whole.undo.remember_containers(module, [whole])
-                return await _built(module, args, kwargs)
+                return await _verified(module, args, kwargs, is_root=frame.parent is None)
         except BaseException as error:
             note_failure(error, frame, module, args)
             raise
@@ -68,6 +70,22 @@ async def build(module: Module, *schemas: Any, training: bool | None = None, **n
 def _by_keyword(value: Any, place: str) -> Any:
     """A symbol for what declares data; anything else is for `call` itself."""
     return symbols_of(value, place) if kind_of(value) != LEAF or is_declaration(value) else value
+
+
+async def _verified(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, is_root: bool) -> Any:
+    """Build, and check the wiring of a whole program; what is wrong there says more than the call that met it."""
+    try:
+        outputs = await _built(module, args, kwargs)
+    except SkipError as error:
+        if is_root:
+            try:
+                verify_wiring(module)
+            except SkipVerifyError as faults:
+                raise faults from error
+        raise
+    if is_root:
+        verify_wiring(module)
+    return outputs
 
 
 async def _built(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

@@ -45,18 +45,20 @@ async def call_symbolic(module: Module, args: tuple[Any, ...], kwargs: dict[str,
         BuildError: The module cannot be built.
         SymbolicValueError: Nothing declares the output, and `call` reads a value.
     """
-    with SymbolicFrame(module, training) as frame:
+    with (block := SymbolicFrame(module, training)) as frame:
         try:
             args, kwargs = convert_arguments(module, args, kwargs)
             check_inputs(module, args, kwargs)
             await ensure_built(module, args, kwargs)
             check_inputs(module, args, kwargs)
             outputs = await output_symbols(module, args, kwargs)
+            if module._record.runner is not None and frame._layer is None:  # nothing followed `call`
+                module._record.runner.assume(module, frame)
         except BaseException as error:
             note_failure(error, frame, module, args)
             raise
     decided = {} if training is None else {"training": training}  # what was said of this call holds when it runs
-    record_call(module, args, {**kwargs, **decided}, outputs)
+    record_call(module, args, {**kwargs, **decided}, outputs, block.left)
     return outputs
 
 
@@ -90,13 +92,17 @@ async def trace(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     function = getattr(module, "call", None)
     if function is None:
         raise no_call(module)
+    frame = current_call()
+    run = module._record.runner
+    if run is not None and (frame is None or frame._owner is not module._record):
+        with SymbolicFrame(module, hands_on=False):
+            return await trace(module, args, kwargs)
     named = dict(kwargs)
     if call.has_training:
-        frame = current_call()
         named["training"] = frame.training if frame is not None else call.training_default
     try:
         with discarding_writes():
-            outputs = function(*args, **named)
+            outputs = function(*args, **named) if run is None or frame is None else run.run(module, frame, args, named)
             if inspect.isawaitable(outputs):
                 outputs = await outputs
     except SymbolicValueError as error:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="Before")
 
-LABELS = frozenset({"name", "description", "trainable", "hooks"})
-"""Properties of a module whose values its record holds under the same names."""
+LABELS = frozenset({"name", "description", "trainable", "hooks", "isolated"})
+"""What the record of a module holds under the same names, so that it is put back there."""
 
 _LIFECYCLE = ("build_config", "built", "flow", "layout", "made_in_build", "ready", "sealed")
 """What building and sealing set in a record."""

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.errors import BuildError, ConfigError
 from synmod.flow import FlowGraph, Plan, Step, compile_flow, live_graph, record_graph, steps_between
-from synmod.flow.nest import copied
+from synmod.flow.nest import copied, leaves
 from synmod.module import Module
 from synmod.module.builds import running_own_build
+from synmod.module.execution import Child, Execution, steps_before, verify_wiring
 from synmod.module.where import where
 from synmod.program.door import Door
 from synmod.program.keys import Keys
+from synmod.scope import current_call
 
 if TYPE_CHECKING:
     from synmod.program.program import Program
@@ -36,7 +38,7 @@ class Wiring:
     def plan(self, program: Program) -> Plan:
         """The graph, ready to run with the program's present modules."""
         if self._plan is None:
-            self._plan = compile_flow(self.flow, program.__dict__)
+            self._plan = compile_flow(self.flow, program.__dict__, steps_before(program))
         return self._plan
 
     def live(self, program: Program) -> tuple[Any, Any, tuple[Step, ...]]:
@@ -68,6 +70,7 @@ def take_graph(program: Program, inputs: Any, outputs: Any) -> None:
         ConfigError: The class defines `call` as well.
         BuildError: The program has a graph already.
         GraphError: The wiring is faulty.
+        SkipVerifyError: The skip connections do not match.
     """
     record = program._record
     if record.flow is not None:
@@ -77,6 +80,29 @@ def take_graph(program: Program, inputs: Any, outputs: Any) -> None:
     record.flow = record_graph(inputs, outputs, steps, _Children(program).key)
     record.declared = None
     object.__setattr__(program, "_wiring", Wiring(program, (copied(inputs), copied(outputs), steps)))
+    if _is_root(program):
+        verify_wiring(program)
+
+
+def execution_of(program: Program) -> Execution:
+    """How the steps of a functional program depend on each other."""
+    flow: FlowGraph = program._record.flow
+    makers: dict[int, int] = {}
+    for index, step in enumerate(flow.steps):
+        for ref in leaves(step.gives):
+            if ref is not None:
+                makers[ref.index] = index
+    parts = [None if step.node is None else Child((step.node,), program.__dict__[step.node]) for step in flow.steps]
+    needs = [sorted({makers[number] for number in step.needs if number in makers}) for step in flow.steps]
+    return Execution("graph", tuple(parts), tuple(needs))
+
+
+def _is_root(program: Program) -> bool:
+    """Tell whether a program is made for itself, and not by the build of one that stands in another."""
+    frame = current_call()
+    while frame is not None and frame._owner is program._record:
+        frame = frame.parent
+    return frame is None or not program._record.constructed
 
 
 def check_place(program: Program, base: type) -> None:

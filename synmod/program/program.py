@@ -24,7 +24,7 @@ from synmod.module.inputs import no_call
 from synmod.module.sealing import seal
 from synmod.module.where import where
 from synmod.program.files import load_as
-from synmod.program.graph_of import check_place, take_graph, wiring_of
+from synmod.program.graph_of import check_place, execution_of, take_graph, wiring_of
 from synmod.registry import register_own
 from synmod.scope import FRAME, current_call, nearest_live
 from synmod.tree import walk
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from synmod.data.value import JsonDataModel
+    from synmod.module.execution import Execution
     from synmod.module.typing import AsyncCallee
     from synmod.saving import LoadReport
     from synmod.scope import Hook
@@ -57,6 +58,7 @@ class Program(Module, Generic[M]):
 
     Raises:
         GraphError: Lists every fault of the wiring; inputs without outputs, or the reverse, among them.
+        SkipVerifyError: The skip connections do not match.
         BuildError: A class of one's own takes its graph elsewhere than in its `build`, or twice.
         ConfigError: An unknown keyword; or a class with a `call` of its own is given a graph.
 
@@ -252,6 +254,11 @@ class Program(Module, Generic[M]):
         if self._record.flow is None:
             return True
         return nearest_live(FRAME.get()) is not None and not wiring_of(self).door.takes_none
+
+    def _execution(self) -> Execution | None:
+        """The graph of a functional program; a `call` of one's own has no static order."""
+        flow = self._record.flow
+        return None if flow is None or type(self).call is not Program.call else execution_of(self)
 
     def _own_inputs(self) -> tuple[Any, ...]:
         """What `sm.build` builds a functional program on."""

@@ -13,11 +13,13 @@ from synmod.errors import ConfigError, GraphError
 from synmod.leaves.aio import Suspended, drive
 from synmod.module import Module, build
 from synmod.module.config import from_config
+from synmod.module.execution import Child, Execution, verify_wiring
 from synmod.module.sealing import refuse_if_sealed, seal
 from synmod.program.function_member import FunctionMember
 from synmod.program.input import Input
 from synmod.program.program import M, Program
 from synmod.registry import register_own
+from synmod.scope import current_call
 
 if TYPE_CHECKING:
     from synmod.scope import Hook
@@ -157,6 +159,17 @@ class Sequential(Program[M]):
     def _passes_none(self) -> bool:
         """A None goes by as in any module."""
         return True
+
+    def _verify_wiring(self) -> None:
+        """Check the whole row, where this is the first entry call; a row inside another program is checked with it."""
+        frame = current_call()
+        if frame is not None and frame.parent is None and not frame.symbolic:
+            verify_wiring(self, is_whole=False)
+
+    def _execution(self) -> Execution:
+        """One member after the other."""
+        members = enumerate(self.members)
+        return Execution("in order", tuple(Child((i,), each) for i, each in members if isinstance(each, Module)))
 
     def _attributes(self) -> dict[Any, Any]:
         """The attributes of this module; its members stand there under 0, 1, and so on, as paths have them."""

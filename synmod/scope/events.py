@@ -106,3 +106,12 @@ class VariableAssign(Event):
     old: Any
     new: Any
     version: int
+
+
+@dataclass(frozen=True, slots=True)
+class SkipDropped(Event):
+    """Values that nobody popped were dropped at the end of an entry call: name, namespace and producer of each."""
+
+    names: tuple[str, ...]
+    namespaces: tuple[Any, ...]
+    producer_paths: tuple[str, ...]

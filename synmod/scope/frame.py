@@ -1,6 +1,6 @@
 """Frames: what is true while one call runs, in one ContextVar.
 
-This file is hot: every module call makes one frame, sets it and resets it. So a nested frame is eight slots and no
+This file is hot: every module call makes one frame, sets it and resets it. So a nested frame is nine slots and no
 work; id, path, name and depth are made when somebody asks.
 """
 
@@ -51,14 +51,35 @@ class Owner(Protocol):
         ...
 
 
+class CallLayer(Protocol):
+    """What goes past a call beside its value (see the skip room): told how the call ends."""
+
+    def commit(self) -> None:
+        """The call returned: hand everything to the calling module."""
+        ...
+
+    def drop(self) -> None:
+        """The call failed: leave everything as it was."""
+        ...
+
+    def close(self) -> None:
+        """The entry call has ended well."""
+        ...
+
+    def left(self) -> Mapping[Any, Any] | None:
+        """What a call on symbols leaves beside its outputs, None for nothing."""
+        ...
+
+
 class CallFrame:
     """One running module call: frozen, pointing at its parent.
 
     Source: trace spans, Synalinks' call context; differs: never mutated, never shared between siblings.
     """
 
-    __slots__ = ("_live", "_number", "_owner", "_parent", "_phase", "_root", "_symbolic", "_training")
+    __slots__ = ("_layer", "_live", "_number", "_owner", "_parent", "_phase", "_root", "_symbolic", "_training")
     _root: RootFrame
+    _layer: CallLayer | None
 
     def __init__(self, parent: CallFrame, owner: Owner, training: bool | None, phase: str, symbolic: bool) -> None:
         self._parent: CallFrame | None = parent
@@ -70,6 +91,7 @@ class CallFrame:
         self._symbolic = symbolic
         self._number = next(root._numbers)
         self._live = True
+        self._layer = None
 
     @property
     def id(self) -> str:
@@ -163,6 +185,7 @@ class RootFrame(CallFrame):
         self._numbers: Iterator[int] = itertools.count(1)
         self._number = 0
         self._live = True
+        self._layer = None
         self._run_id: str | None = None
         self.paths = paths
         self.started = perf_counter()
@@ -200,6 +223,10 @@ class RootFrame(CallFrame):
 
 FRAME: ContextVar[CallFrame | None] = ContextVar("synmod_frame", default=None)
 """The innermost frame entered in this context; its call may have ended: ask `current_call`."""
+
+
+TOLD: ContextVar[CallFrame | None] = ContextVar("synmod_told", default=None)
+"""In a hook, the frame of the call that it is told of; the hook itself runs outside of all calls."""
 
 
 def nearest_live(frame: CallFrame | None) -> CallFrame | None:

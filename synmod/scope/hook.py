@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from synmod.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from synmod.scope.events import BuildBegin, BuildEnd, CallBegin, CallEnd, LMBegin, LMEnd, VariableAssign
+    from synmod.scope.events import (
+        BuildBegin,
+        BuildEnd,
+        CallBegin,
+        CallEnd,
+        LMBegin,
+        LMEnd,
+        SkipDropped,
+        VariableAssign,
+    )
 
 if TYPE_CHECKING:
     from synmod.scope.trace_nodes import TraceNode
@@ -81,8 +90,8 @@ class Hook:
     def on_variable_assign(self, event: VariableAssign) -> None:
         """A Variable got a new value."""
 
-    def on_skip_dropped(self, event: Any) -> None:
-        """A value that was stashed for a skip connection was never popped."""
+    def on_skip_dropped(self, event: SkipDropped) -> None:
+        """Values that were stashed for skip connections were never popped."""
 
     def _call_under_way(self, call_id: str | None) -> TraceNode | None:  # noqa: ARG002  # for a tracer
         """What is recorded of a call that runs; None for a hook that records nothing."""

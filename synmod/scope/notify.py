@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from synmod.leaves.aio import backend, being_driven, is_cancellation, shield
 from synmod.scope.ambient import AMBIENT, Ambient, Flag, ambient, effective, reset
-from synmod.scope.frame import FRAME, current_call
+from synmod.scope.frame import FRAME, TOLD, CallFrame, current_call
 from synmod.scope.hook import Hook
 from synmod.scope.hooks import Listeners, hooks_inside
 from synmod.scope.phase import phase_in
@@ -120,18 +120,18 @@ def _is_its_own(interruption: BaseException) -> bool:
     return task is None or not task.cancelling()
 
 
-def _set_apart(hook: Hook) -> tuple[Token[Any], Token[Any]]:
+def _set_apart(hook: Hook) -> tuple[Token[Any], Token[Any], Token[Any]]:
     """Let calls that a hook makes be entry calls of their own, which the hook itself is not told of.
 
     The flag of the record stays: tasks that the hook starts are apart as well.
     """
-    return FRAME.set(None), AMBIENT.set(Ambient(ambient(), ("muted", hook), Flag()))
+    return TOLD.set(FRAME.get()), FRAME.set(None), AMBIENT.set(Ambient(ambient(), ("muted", hook), Flag()))
 
 
-def _set_back(tokens: tuple[Token[Any], Token[Any]]) -> None:
+def _set_back(tokens: tuple[Token[Any], Token[Any], Token[Any]]) -> None:
     """Go back to the call that the hook was told of."""
-    reset(FRAME, tokens[0])
-    reset(AMBIENT, tokens[1])
+    for variable, token in zip((TOLD, FRAME, AMBIENT), tokens, strict=True):
+        reset(variable, token)
 
 
 def _complain(hook: Hook, method: str, error: BaseException | None, what: str = "failed") -> None:
@@ -202,6 +202,21 @@ async def end_lm(listeners: Listeners, event: LMEnd) -> None:
 def lm_listeners() -> Listeners | None:
     """Give those who listen to a model call begun here, None if nobody does."""
     return hooks_inside(effective(AMBIENT.get()), current_call())
+
+
+def notify_skip_dropped(
+    frame: CallFrame, names: tuple[str, ...], namespaces: tuple[Any, ...], producer_paths: tuple[str, ...]
+) -> None:
+    """Tell that an entry call, which has ended, left values that nobody popped."""
+    listeners = hooks_inside(ambient(), frame)
+    if listeners is None or not listeners.want("on_skip_dropped"):
+        return
+    from synmod.scope.events import SkipDropped
+
+    event = SkipDropped(*place_of(frame, frame.phase), names, namespaces, producer_paths)
+    for hook in listeners.hooks:
+        if "on_skip_dropped" in hook.told:
+            tell_plain(hook, "on_skip_dropped", event)
 
 
 def notify_assign(variable: object, name: str, old: Any, new: Any, version: int) -> None:

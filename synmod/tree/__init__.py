@@ -31,7 +31,7 @@ from synmod.tree.index_spaces import merge_context, split_context
 from synmod.tree.iterate import iter_children, iter_graph, iter_modules
 from synmod.tree.mapping import map  # noqa: A004  (`sm.tree.map` is its name)
 from synmod.tree.merge import merge, unflatten
-from synmod.tree.node_types import NodeImpl, get_node_impl, own_impl, register_graph_node_type, register_impl
+from synmod.tree.node_types import NodeImpl, get_node_impl, is_token, own_impl, register_graph_node_type, register_impl
 from synmod.tree.overlay import discarding_writes
 from synmod.tree.pop import pop
 from synmod.tree.recursive_map import recursive_map
@@ -107,6 +107,7 @@ __all__ = [
     "get_node_impl",
     "graphdef",
     "initializers",
+    "is_token",
     "iter_children",
     "iter_graph",
     "iter_modules",

@@ -55,6 +55,7 @@ class NodeImpl:
         copied: Told of each old and new node when a node was cloned (a merge does not tell).
         unbuilt: Tells whether a node has yet to make Variables, so that they cannot be listed.
         is_module: Whether the node is a Module, and so a submodule.
+        is_token: Whether it is nothing but an identity, without children: copies renew it wherever it is mentioned.
         subclasses: Whether classes derived from it follow the same rules without being registered.
     """
 
@@ -80,6 +81,7 @@ class NodeImpl:
     copied: Callable[[Any, Any], None] | None = None
     unbuilt: Callable[[Any], bool] | None = None
     is_module: bool = False
+    is_token: bool = False
     subclasses: bool = False
 
     def pairs(self, node: Any) -> list[tuple[Key, Any]]:
@@ -181,6 +183,12 @@ def own_impl(cls: type[Any]) -> NodeImpl | None:
 def impl_of(x: object) -> NodeImpl | None:
     """Give the rules of an object, None where it is no node."""
     return own_impl(type(x))
+
+
+def is_token(x: object) -> bool:
+    """Tell whether an object is a node that is nothing but an identity."""
+    impl = own_impl(type(x))
+    return impl is not None and impl.is_token
 
 
 class Impls(dict[type[Any], NodeImpl]):

@@ -10,7 +10,7 @@ from synmod.tree.codec import CODEC
 from synmod.tree.containers import class_of
 from synmod.tree.defs import ContainerDef, NodeDef, NodeRef, StaticDef, VariableDef, VariableRef
 from synmod.tree.graphdef import GraphDef
-from synmod.tree.kinds import KNOWN, SET, STATIC, Kinds, holds_node
+from synmod.tree.kinds import KNOWN, NODE, SET, STATIC, Kinds, holds_node
 from synmod.tree.node_types import Impls
 from synmod.tree.refmap import RefMap
 from synmod.tree.variable import Variable
@@ -84,7 +84,7 @@ def record(root: M, seen: RefMap[int] | None = None) -> Recording[M]:
         elif above is not None:
             above.parts = {visit.step: term}
     objects = {v.index: v.value for v in visits if v.first and v.index is not None}
-    _replace_references(definitions, seen)
+    _replace_references(definitions, seen, objects)
     definitions = dict(sorted(definitions.items()))
     leaves = [visit for visit in visits if visit.kind == "variable" and visit.first]
     foreign = {v.index: v.path for v in visits if not (v.index is None or v.first or v.index in definitions)}
@@ -112,17 +112,22 @@ def _term(visit: Visit, definitions: dict[int, Definition]) -> Term:
     return NodeRef(cls, index)
 
 
-def _replace_references(definitions: dict[int, Definition], numbers: RefMap[int]) -> None:
-    """Put references in the place of the graph's nodes and Variables in metadata."""
+def _replace_references(definitions: dict[int, Definition], numbers: RefMap[int], objects: dict[int, Any]) -> None:
+    """Put references in the place of the graph's nodes and Variables in metadata; tokens are of the graph wherever."""
+    kinds, impls = Kinds(KNOWN), Impls()
 
     def reference(x: Any) -> Any:
         entry = numbers.entries.get(id(x))
+        if entry is None and kinds[class_of(x)] == NODE and impls[class_of(x)].is_token:
+            index = len(numbers.entries)
+            entry = numbers.entries[id(x)] = (x, index)
+            objects[index] = x
+            definitions[index] = NodeDef(class_of(x), index, (), impls[class_of(x)].metadata_of(x))
         if entry is None or entry[0] is not x:
             return x
         return (VariableRef if isinstance(x, Variable) else NodeRef)(class_of(x), entry[1])
 
-    impls = Impls()
-    for index, definition in definitions.items():
+    for index, definition in list(definitions.items()):
         if isinstance(definition, NodeDef):
             map_refs = impls[definition.type].map_refs
             metadata = definition.metadata if map_refs is None else map_refs(definition.metadata, reference)

@@ -1,0 +1,22 @@
+"""The skip frame of the running entry call."""
+
+from __future__ import annotations
+
+from synmod.skip.layers import layer_of
+from synmod.skip.skip_frame import SkipFrame, here
+
+
+def current_skip_frame() -> SkipFrame | None:
+    """Give the skip frame of the running entry call, seen from the running call; in a hook, from the one it is told of.
+
+    Returns:
+        The frame, None outside module calls.
+
+    Example:
+        >>> current_skip_frame() is None
+        True
+
+    Source: torchgpipe's `current_skip_tracker`.
+    """
+    frame = here()
+    return None if frame is None else layer_of(frame).base

@@ -1,0 +1,58 @@
+"""Idiom B: `call` is an async generator that yields commands, and its output last."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING, Any, Final
+
+from synmod.errors import ArgumentError
+from synmod.skip.commands import Command
+
+if TYPE_CHECKING:
+    from synmod.skip.layers import Layer
+
+_NONE_YET: Final[Any] = object()
+
+
+async def played(call: AsyncGenerator[Any, Any], layer: Layer) -> Any:
+    """Perform the commands that a call yields, and give its output: the one yielded value that is no command.
+
+    Errors of a command are thrown in at the `yield`; the generator is closed in any case.
+
+    Raises:
+        ArgumentError: A second value, a command after the output, or no output.
+        BaseException: Whatever the generator raises.
+    """
+    output = _NONE_YET
+    try:
+        step = anext(call)
+        while True:
+            try:
+                item = await step
+            except StopAsyncIteration:
+                break
+            if not isinstance(item, Command):
+                if output is not _NONE_YET:
+                    raise ArgumentError(
+                        f"{layer.label}: call yielded {item!r:.100}, which is not a command, after its output. Yield "
+                        "commands, and the output once, at the end."
+                    )
+                output = item
+                step = anext(call)
+                continue
+            if output is not _NONE_YET:
+                item._used = True
+                raise ArgumentError(
+                    f"{layer.label}: call yielded the command {item!r} after its output: the output comes last."
+                )
+            try:
+                result = item.perform()
+            except Exception as error:  # noqa: BLE001  # it is the generator's to handle
+                step = call.athrow(error)
+            else:
+                step = call.asend(result)
+    finally:
+        await call.aclose()
+    if output is _NONE_YET:
+        raise ArgumentError(f"{layer.label}: call ended without yielding an output: `yield out` at its end.")
+    return output

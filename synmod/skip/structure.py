@@ -1,0 +1,113 @@
+"""The structure that skips run through: which modules carry some, what they hold, and how they run it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from synmod.leaves.paths import KeyPath
+from synmod.module import Module
+from synmod.module.execution import Child, Execution
+from synmod.module.skips import note_carried
+from synmod.skip.namespace import Key
+from synmod.tree.walk import Visit, walk
+
+if TYPE_CHECKING:
+    from synmod.data.schema import Schema
+
+Offers = Mapping[Key, tuple[KeyPath, "Schema | None"]]
+
+
+class Structure:
+    """What one walk finds out about a program.
+
+    Attributes:
+        carriers: The ids of the records of all modules that declare skips, or have such below them.
+    """
+
+    def __init__(self, root: Module) -> None:
+        visits = list(walk(root))
+        carried = note_carried(visits)
+        self.carriers = {record for each in carried for record in (each.key, *each.above)}
+        self._children: dict[int, list[Child]] = {}
+        self._offers: dict[int, Offers] = {}
+        self._wishes: dict[int, tuple[frozenset[Key], frozenset[Key]]] = {}
+        if carried:
+            for visit in visits:
+                self._note(visit)
+
+    def execution_of(self, module: Module) -> Execution:
+        """How a module runs its children: in any order, where it does not say."""
+        declared = module._execution()
+        return Execution("together", tuple(self._children.get(id(module), ()))) if declared is None else declared
+
+    def stashed_in(self, part: Child | Execution | None) -> Offers:
+        """What is stashed in a part, at any depth, each with the way to where, from the container, and its schema."""
+        found: dict[Key, tuple[KeyPath, Schema | None]] = {}
+        for child in _children_of(part):
+            for key, (steps, schema) in self._stashed_below(child.module, frozenset()).items():
+                found.setdefault(key, ((*child.steps, *steps), schema))
+        return found
+
+    def wanted_in(self, part: Child | Execution | None) -> tuple[frozenset[Key], frozenset[Key]]:
+        """What is popped, and what is peeked at, in a part, at any depth."""
+        popped: set[Key] = set()
+        peeked: set[Key] = set()
+        for child in _children_of(part):
+            pops, peeks = self._wanted_below(child.module, frozenset())
+            popped |= pops
+            peeked |= peeks
+        return frozenset(popped), frozenset(peeked)
+
+    def _note(self, visit: Visit) -> None:
+        """Note a module as a child of the nearest module above it, each once."""
+        if visit.kind != "node" or not isinstance(visit.value, Module) or id(visit.value._record) not in self.carriers:
+            return
+        steps: list[str | int] = []
+        above: Visit | None = visit
+        while above is not None and (above is visit or not isinstance(above.value, Module)):
+            steps.append(above.step)
+            above = above.above
+        if above is None:
+            return
+        siblings = self._children.setdefault(id(above.value), [])
+        if not any(child.module is visit.value for child in siblings):
+            siblings.append(Child(tuple(reversed(steps)), visit.value))
+
+    def _stashed_below(self, module: Module, around: frozenset[int]) -> Offers:
+        known = self._offers.get(id(module))
+        if known is not None or id(module) in around or id(module._record) not in self.carriers:
+            return known or {}
+        found: dict[Key, tuple[KeyPath, Schema | None]] = {}
+        skips = module._record.declaration.skips
+        if skips is not None:
+            for name in sorted(skips.stash):
+                found[module.namespaced(name)] = ((), skips.schemas.get(name))
+        for child in self._children.get(id(module), ()):
+            for key, (steps, schema) in self._stashed_below(child.module, around | {id(module)}).items():
+                found.setdefault(key, ((*child.steps, *steps), schema))
+        self._offers[id(module)] = found
+        return found
+
+    def _wanted_below(self, module: Module, around: frozenset[int]) -> tuple[frozenset[Key], frozenset[Key]]:
+        known = self._wishes.get(id(module))
+        if known is not None or id(module) in around or id(module._record) not in self.carriers:
+            return known or (frozenset(), frozenset())
+        popped: set[Key] = set(module.poppable())
+        skips = module._record.declaration.skips
+        peeked: set[Key] = set() if skips is None else {module.namespaced(name) for name in skips.peek}
+        for child in self._children.get(id(module), ()):
+            pops, peeks = self._wanted_below(child.module, around | {id(module)})
+            popped |= pops
+            peeked |= peeks
+        self._wishes[id(module)] = frozenset(popped), frozenset(peeked)
+        return self._wishes[id(module)]
+
+
+def _children_of(part: Child | Execution | None) -> list[Child]:
+    """All children in a part."""
+    if part is None:
+        return []
+    if isinstance(part, Child):
+        return [part]
+    return [child for each in part.parts for child in _children_of(each)]
