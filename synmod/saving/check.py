@@ -9,7 +9,7 @@ from synmod.data.model import DataModel
 from synmod.leaves.frozen import Json, frozen_dict, json_equal
 from synmod.lm import LanguageModel
 from synmod.saving.attribute_names import AttributeNames
-from synmod.saving.check_nodes import NodeChecker, check_arguments, checked_name
+from synmod.saving.check_nodes import NodeChecker, check_arguments, check_namespaces, checked_name
 from synmod.saving.check_state import check_reached, state_places
 from synmod.saving.check_terms import TermChecker, check_array, check_bool, check_object, check_text
 from synmod.saving.document import check_fields
@@ -92,6 +92,7 @@ class _Check:
         nodes = [node_checker.check(number, record) for number, record in enumerate(node_records)]
         terms.check(graph["root"], ("graph", "root"))
         check_arguments(nodes)
+        check_namespaces(nodes)
         plan = Plan(graph["root"], nodes, variables, models, language_models, self.supplied, self.resolver, {}, {})
         walk = check_reached(plan)
         plan.places = walk.nodes

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.errors import BadNameError
 from synmod.leaves.frozen import Json
-from synmod.leaves.frozen_types import is_array
+from synmod.leaves.frozen_types import is_array, is_object
 from synmod.leaves.naming import check_name
 from synmod.leaves.suggest import did_you_mean
 from synmod.lm import LanguageModel
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from synmod.saving.attribute_names import AttributeNames
     from synmod.saving.check_terms import TermChecker
 
-__all__ = ["NodeChecker", "check_arguments", "checked_name"]
+__all__ = ["NodeChecker", "check_arguments", "check_namespaces", "checked_name"]
 
 Where = tuple[str | int, ...]
 _LABELS = ("name", "description", "trainable")
@@ -70,7 +70,9 @@ class NodeChecker:
     def _module(self, node: NodeEntry, where: Where, parameters: frozenset[str] | None) -> None:
         """Check the record of a module."""
         record, terms = node.record, self.terms
-        check_fields(record, where, ("type", "config", "attributes", "build"), (*_LABELS, "removed", "flow"))
+        check_fields(
+            record, where, ("type", "config", "attributes", "build"), (*_LABELS, "removed", "isolated", "flow")
+        )
         for name, term in check_object(record["config"], (*where, "config")).items():
             here = (*where, "config", name)
             if parameters is not None and name not in parameters:
@@ -108,8 +110,37 @@ class NodeChecker:
             here = (*where, "removed", number)
             if self.names[node.cls, check_text(name, here)] is not None or name in record["attributes"]:
                 raise load_fault(here, f"{shown(name)} cannot be the name of a removed attribute.")
+        if "isolated" in record:
+            self._isolated(node, where)
         if "flow" in record:
             check_flow(node, self.terms, (*where, "flow"))
+
+    def _isolated(self, node: NodeEntry, where: Where) -> None:
+        """Check which skip names are put into which Namespaces."""
+        skips: Any = node.cls._declaration.skips
+        declared: list[str] = [] if skips is None else skips.names
+        known: set[str] = set()
+        pairs = check_array(node.record["isolated"], (*where, "isolated"))
+        if not pairs:
+            raise malformed(
+                (*where, "isolated"), "wanted at least one pair: the field is left out where there is none."
+            )
+        for number, pair in enumerate(pairs):
+            here = (*where, "isolated", number)
+            if not is_array(pair) or len(pair) != 2 or not is_object(pair[1]) or list(pair[1]) != ["node"]:
+                raise malformed(here, "wanted a pair of a name and a node.")
+            name = check_text(pair[0], (*here, 0))
+            if name in known:
+                raise malformed((*here, 0), f"{shown(name)} is there twice.")
+            if name not in declared:
+                raise load_fault(
+                    (*here, 0),
+                    f"{node.cls.__qualname__} declares no skip {shown(name)}.{did_you_mean(name, declared)} Declare it "
+                    "with @skippable, or load with the class it was saved with.",
+                )
+            known.add(name)
+            self.terms.check(pair[1], (*here, 1))
+            node.namespaces.append((pair[1]["node"], (*here, 1)))
 
     def _plain(self, node: NodeEntry, where: Where) -> None:
         """Check the record of a user's own node type."""
@@ -121,6 +152,18 @@ class NodeChecker:
                 raise malformed(here, "wanted a pair of a key (a text or an int, each once) and a term.")
             keys.add(str(pair[0]))
             self.terms.check(pair[1], (*here, 1))
+
+
+def check_namespaces(nodes: list[NodeEntry]) -> None:
+    """Check that skip names are put into Namespaces, and into nothing else.
+
+    Raises:
+        LoadError: They are put into another node.
+    """
+    for node in nodes:
+        for index, where in node.namespaces:
+            if not nodes[index].impl.is_token:
+                raise load_fault(where, f"a {nodes[index].cls.__qualname__} is no Namespace.")
 
 
 _ALWAYS = ("type", "config", "attributes", "build")

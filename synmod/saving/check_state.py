@@ -40,9 +40,9 @@ def check_reached(plan: Plan) -> DocumentWalk:
     reached = list(walk.nodes)
     for index in reached:  # grows while arguments lead to further nodes
         node = plan.nodes[index]
-        if node.needs or node.constants or node.given:
+        if node.needs or node.constants or node.given or node.namespaces:
             known = len(from_arguments.nodes)
-            for needed in (*node.needs, *node.constants):
+            for needed in (*node.needs, *node.constants, *(index for index, _ in node.namespaces)):
                 from_arguments.walk({"node": needed})
             for given in node.given:
                 from_arguments.variables.setdefault(given, None)

@@ -130,7 +130,8 @@ class _GraphWriter:
         entity = self._definitions.entity(x)
         number = self._numbers.get(id(entity))
         if number is None:
-            self._meet(walk(entity, seen=self._seen))
+            is_defined = isinstance(x, NodeRef)  # a token, which only metadata mentions
+            self._meet(walk(x if is_defined else entity, seen=self._seen, reader=self._reader if is_defined else None))
             number = self._numbers[id(entity)]
         return number
 

@@ -69,6 +69,8 @@ def module_record(view: NodeView, visit: Visit, writer: Writer) -> dict[str, Jso
     }
     if made.removed:
         record["removed"] = list(made.removed)
+    if made.isolated:
+        record["isolated"] = [[name, {"node": writer.node(made.isolated[name])}] for name in sorted(made.isolated)]
     if made.flow is not None:
         record["flow"] = flow_record(made.flow, dict(view.pairs), visit, writer)
     return record

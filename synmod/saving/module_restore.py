@@ -60,6 +60,7 @@ def restore_module(entry: NodeEntry, module: Module, decoder: Decoder) -> Iterat
     for label in ("name", "description", "trainable"):
         if label in record:
             setattr(bookkeeping, label, record[label])
+    bookkeeping.isolated = {name: decoder.decode(term) for name, term in record.get("isolated", ())}
     if "flow" in record:
         bookkeeping.flow = restored_flow(entry, module, decoder)
         seal(module)

@@ -32,6 +32,7 @@ class NodeEntry:
         needs: Indices of the nodes that its constructor must be given.
         constants: Indices of the nodes that its flow has as constants.
         given: Indices of the Variables among arguments and constants.
+        namespaces: Indices of the Namespaces that its skips are put into, each with its place in the document.
     """
 
     index: int
@@ -41,6 +42,7 @@ class NodeEntry:
     needs: list[int] = field(default_factory=list[int])
     constants: list[int] = field(default_factory=list[int])
     given: list[int] = field(default_factory=list[int])
+    namespaces: list[tuple[int, tuple[str | int, ...]]] = field(default_factory=list[tuple[int, tuple[str | int, ...]]])
 
     def pairs(self) -> list[tuple[str | int, dict[str, Json]]]:
         """The children: keys and terms, in definition order."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from . import hooks_lib
-    from .events import BuildBegin, BuildEnd, CallBegin, CallEnd, Event, LMBegin, LMEnd, VariableAssign
+    from .events import BuildBegin, BuildEnd, CallBegin, CallEnd, Event, LMBegin, LMEnd, SkipDropped, VariableAssign
 
 __all__ = [
     "AMBIENT",
@@ -61,6 +61,7 @@ __all__ = [
     "Reservation",
     "Reward",
     "RootFrame",
+    "SkipDropped",
     "Spent",
     "TraceNode",
     "Tracer",

@@ -6,6 +6,7 @@ model. Until the first published release format 1 may grow; then its files are n
 
 import synmod as sm
 from synmod.program.sequential import Sequential
+from synmod.skip import Namespace, pop, skippable, stash
 
 PACKAGE = "golden"
 
@@ -75,6 +76,33 @@ class Triage(sm.Module):
         return await self.decide(inputs)
 
 
+@sm.register(PACKAGE)
+@skippable(stash={"doc": Ticket, "note": None})
+class Stash(sm.Module):
+    """Puts what comes into the lane."""
+
+    async def call(self, inputs):
+        await stash("doc", inputs)
+        await stash("note", None)
+        return inputs
+
+
+@sm.register(PACKAGE)
+@skippable(pop=["doc", "note"])
+class Pop(sm.Module):
+    """Takes it out again."""
+
+    def __init__(self, namespace=None):
+        super().__init__()
+        if namespace is not None:
+            self.isolate(namespace)
+
+    async def call(self, inputs):
+        doc = yield pop("doc")
+        yield pop("note")
+        yield inputs + doc.prefix("popped")
+
+
 def model(**defaults):
     """The embedded model: no key, no network, the same answer everywhere."""
     return sm.LanguageModel("embedded/nearest", **defaults)
@@ -118,6 +146,13 @@ async def deferred():
     program = sm.Deferred(sm.Identity, name="later")
     await sm.build(program, Ticket)
     return program
+
+
+def skips():
+    """Pairs of one name in two Namespaces, one of them also a constructor argument, and in the default one."""
+    one, two = Namespace("one"), Namespace()
+    crossing = [Stash().isolate(one), Stash().isolate(two), Stash(), Pop(two), Pop().isolate(one), Pop()]
+    return Sequential([Ticket, *crossing])
 
 
 def shared_and_cyclic():
@@ -192,6 +227,7 @@ CATALOGUE = {
     "self_critique": (lambda: sm.SelfCritique(Verdict, language_model=model()), [TICKET]),
     "sequential": (lambda: Sequential([Ticket, verdict(), sm.OutMask("urgent"), shout_member]), None),
     "shared_and_cyclic": (shared_and_cyclic, None),
+    "skips": (skips, [TICKET]),
     "suffix": (lambda: sm.Suffix("s"), [TICKET]),
     "user_built": (built, [TICKET]),
     "user_unbuilt": (Triage, [TICKET]),
