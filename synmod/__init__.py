@@ -1,8 +1,8 @@
 """synmod: an async module system for LLM programs.
 
 The front door. Rooms, from the floor up: `errors`, `registry`, `leaves`, `data`, `scope`, `tree`, `flow`, `lm`,
-`module`, `blocks` and `skip`, `saving` and `view`, `program`; `testing` stands beside them. Importing it loads no
-provider, no validator and no event library; what is rarely used is loaded when it is first asked for.
+`module`, `blocks` and `skip`, `saving` and `view`, `train`, `program`; `testing` stands beside them. Importing it loads
+no provider, no validator and no event library; what is rarely used is loaded when it is first asked for.
 """
 
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import Any as _Any
 
 from pydantic import Field
 
-from synmod import blocks, data, errors, flow, lm, module, program, saving, scope, tree, view
+from synmod import blocks, data, errors, flow, lm, module, program, saving, scope, train, tree, view
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, is_subschema, is_symbolic, ops
 from synmod.errors import (
     ArgumentError,
@@ -24,6 +24,7 @@ from synmod.errors import (
     ContextWindowError,
     DataError,
     DeadlineExceeded,
+    EvaluationError,
     FieldError,
     FormatError,
     GraphError,
@@ -199,6 +200,7 @@ if TYPE_CHECKING:
         save_variables,
     )
     from synmod.scope import hooks_lib
+    from synmod.train import Evaluation, Example, ExampleResult, Feedback, evaluate
     from synmod.view import format_variables
 
 __all__ = [
@@ -230,10 +232,15 @@ __all__ = [
     "DeadlineExceeded",
     "Decision",
     "Deferred",
+    "Evaluation",
+    "EvaluationError",
     "Everything",
+    "Example",
+    "ExampleResult",
     "Factorize",
     "Failed",
     "Fallback",
+    "Feedback",
     "Field",
     "FieldError",
     "File",
@@ -344,6 +351,7 @@ __all__ = [
     "deadline",
     "dumps",
     "errors",
+    "evaluate",
     "filters",
     "find_duplicates",
     "flow",
@@ -394,6 +402,7 @@ __all__ = [
     "trace",
     "track_rewards",
     "track_usage",
+    "train",
     "tree",
     "update",
     "update_context",
@@ -405,7 +414,7 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
-_LATE = (blocks, data, flow, lm, saving, scope, view)
+_LATE = (blocks, data, flow, lm, saving, scope, train, view)
 
 
 def __getattr__(name: str) -> _Any:

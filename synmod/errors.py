@@ -20,6 +20,7 @@
     │   └── StateSchemaError [SchemaError]  values of a State against their schemas
     ├── DeadlineExceeded [TimeoutError]     the time of `sm.deadline` is over
     ├── BudgetExceeded [RuntimeError]       what `sm.budget` allows is spent
+    ├── EvaluationError [RuntimeError]      an evaluation that was stopped
     ├── RunError [RuntimeError]             `sm.run` inside a running loop
     ├── SkipError [RuntimeError]            a skip connection: commands, entry, completeness
     │   └── SkipNameError [ValueError]      a name put into a namespace that is not declared
@@ -58,6 +59,7 @@ __all__ = [
     "ContextWindowError",
     "DataError",
     "DeadlineExceeded",
+    "EvaluationError",
     "FieldError",
     "FormatError",
     "GraphError",
@@ -216,11 +218,37 @@ class StateSchemaError(StateError, SchemaError):
 
 
 class DeadlineExceeded(SynmodError, TimeoutError):
-    """The time of an enclosing `sm.deadline` is over."""
+    """The time of an enclosing `sm.deadline` is over.
+
+    Attributes:
+        partial: What an evaluation inside the block had finished; None elsewhere.
+    """
+
+    partial: Any = None
 
 
 class BudgetExceeded(SynmodError, RuntimeError):
-    """What an enclosing `sm.budget` allows is spent."""
+    """What an enclosing `sm.budget` allows is spent.
+
+    Attributes:
+        partial: What an evaluation inside the block had finished; None elsewhere.
+    """
+
+    partial: Any = None
+
+
+class EvaluationError(SynmodError, RuntimeError):
+    """An evaluation that was stopped: too many failures, or one that is not about its example.
+
+    Attributes:
+        partial: The Evaluation so far; nothing that finished is lost.
+        errors: The results of the runs that failed.
+    """
+
+    def __init__(self, message: str, *, partial: Any = None) -> None:
+        super().__init__(message)
+        self.partial = partial
+        self.errors: tuple[Any, ...] = getattr(partial, "errors", ())
 
 
 class RunError(SynmodError, RuntimeError):

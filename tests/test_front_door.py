@@ -131,7 +131,7 @@ def test_late_names_behave_like_others():
 
 def test_what_comes_later_is_not_there():
     """No placeholder: an AttributeError, never silence."""
-    for name in ("stream", "EmbeddingModel", "Agent", "Tool", "evaluate", "skippable", "Trainer"):
+    for name in ("stream", "EmbeddingModel", "Agent", "Tool", "skippable", "Trainer"):
         assert not hasattr(sm, name)
-    for name in ("compile", "fit", "evaluate", "predict", "metrics"):
+    for name in ("compile", "fit", "predict", "metrics"):
         assert not hasattr(sm.Program, name)

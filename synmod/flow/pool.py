@@ -11,9 +11,10 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sized
 from contextvars import copy_context
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from synmod.errors import ArgumentError, SynmodWarning
+from synmod.flow.progress import Progress, shown
 from synmod.flow.workers import Workers
 from synmod.leaves import aio
 from synmod.leaves.suggest import did_you_mean
@@ -31,19 +32,6 @@ class Failed:
 
     index: int
     error: Exception
-
-
-class Progress(Protocol):
-    """Who wants to see how far a pool is."""
-
-    def begin(self, label: str, total: int | None) -> None:
-        """The pool starts; `total` is None where nobody knows."""
-
-    def advance(self, n: int, **numbers: float) -> None:
-        """`n` more items are finished; `failed` counts those that failed so far."""
-
-    def end(self, outcome: str) -> None:
-        """It is over: `done`, `failed` or `stopped`."""
 
 
 def map_concurrently(
@@ -66,7 +54,7 @@ def map_concurrently(
         ordered: Results in input order; False gives `(index, result)` in order of completion.
         on_error: `"raise"`: the first failure cancels the rest and is raised, its index as a note. `"collect"`: a
             `Failed(index, error)` stands in its place.
-        progress: An object that is told how far the pool is.
+        progress: An object that is told how far the pool is; None for a bar on a terminal, False for nothing.
 
     Returns:
         An async iterator of results, which is also an async context manager. Leaving `async with`, or `aclose()`, ends
@@ -105,7 +93,7 @@ def map_concurrently(
         room=concurrency + buffer,
         ordered=ordered,
         failed=Failed if on_error == "collect" else None,
-        progress=progress or None,
+        progress=shown(progress),
         context=copy_context(),
     )
     return ConcurrentMap(workers, len(items) if isinstance(items, Sized) else None)

@@ -6,17 +6,16 @@ end them.
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context
-from typing import Any, Final
+from typing import Any
 
+from synmod.flow.progress import Shown
 from synmod.leaves import aio
 from synmod.leaves.notes import add_note
 
 _NO_MORE = object()
-_LOG: Final = logging.getLogger("synmod.progress")
 
 
 class Workers:
@@ -38,7 +37,7 @@ class Workers:
         room: int,
         ordered: bool,
         failed: Callable[[int, Exception], Any] | None,
-        progress: Any,
+        progress: Shown,
         context: Context,
     ) -> None:
         self._fn = fn
@@ -66,17 +65,7 @@ class Workers:
 
     def announce(self, total: int | None) -> None:
         """Tell the progress object that work begins."""
-        self._tell("begin", "map_concurrently", total)
-
-    def _tell(self, what: str, *words: Any, **numbers: float) -> None:
-        """Tell the progress object; one that raises is told no more, and breaks nothing."""
-        if self._progress is None:
-            return
-        try:
-            getattr(self._progress, what)(*words, **numbers)
-        except Exception as error:  # noqa: BLE001  # who watches the work never ends it
-            _LOG.error("progress %s.%s failed: dropped", type(self._progress).__qualname__, what, exc_info=error)
-            self._progress = None
+        self._progress.begin("map_concurrently", total)
 
     async def run(self) -> None:
         """Work until the stream ends or something fails; what failed is kept in `failure`, not raised."""
@@ -114,7 +103,7 @@ class Workers:
         self.over = True
         self._results.clear()
         self._finished.clear()
-        self._tell("end", outcome)
+        self._progress.end(outcome)
 
     def _may_start(self) -> bool:
         """Tell whether another worker would have something to do."""
@@ -153,7 +142,7 @@ class Workers:
             self._results[index] = await self._result(index, item)
             if not self._ordered:
                 self._finished.append(index)
-            self._tell("advance", 1, failed=self._failures)
+            self._progress.advance(1, failed=self._failures)
         except BaseException as error:
             self._fail(error, index)
             raise

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from synmod.data.contain import contains
 from synmod.data.declare import schema_of
 from synmod.data.subtype import is_subschema
+from synmod.data.symbol import symbol
 from synmod.data.validate import validate
 from synmod.data.value import JsonDataModel
 from synmod.errors import SchemaError
-from synmod.flow.nest import LEAF, MAPPING, SEQUENCE, NestPath, kind_of
+from synmod.flow.nest import LEAF, MAPPING, SEQUENCE, NestPath, kind_of, leaves, pack
 from synmod.module.build_inputs import inputs_by_parameter
 from synmod.module.builds import is_ready_here
 from synmod.module.known import ANY_CLASS, KnownSchemas
@@ -77,6 +78,19 @@ def input_spec_of(module: Module) -> Any:
         return contract.spec
     nests = tuple(contract.built_on.values())
     return nests[0] if len(nests) == 1 else nests
+
+
+def declared_inputs(module: Module) -> Any:
+    """What `module` declares to take, as a nest of symbols: Inputs, `input_spec`, an annotation; None for nothing."""
+    flow = module._record.flow
+    if flow is not None:
+        declared = (flow.symbols[ref.index] for ref in leaves(flow.inputs))
+        return pack(flow.inputs, (symbol(each.schema, each.data_model, each.name) for each in declared))
+    spec = input_spec_of(module)
+    if spec is not None:
+        return spec
+    first = module._record.declaration.call.parameter(0)
+    return None if first is None or first.model is None else symbol(schema_of(first.model), first.model)
 
 
 def _spec_of(module: Module) -> Any:

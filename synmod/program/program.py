@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, overload
 from pydantic import BaseModel
 from typing_extensions import TypeVar
 
-from synmod import saving
+from synmod import saving, train
 from synmod.data.symbol import SymbolicDataModel
 from synmod.errors import GraphError
 from synmod.flow import Step, run_plan
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from synmod.module.typing import AsyncCallee
     from synmod.saving import LoadReport
     from synmod.scope import Hook
+    from synmod.train import Evaluation
 
 M = TypeVar("M", bound=BaseModel, default=Any)
 R = TypeVar("R")
@@ -212,6 +213,10 @@ class Program(Module, Generic[M]):
             return await super().compute_output_spec(*args, **kwargs)
         self._through_the_door(args, kwargs)
         return self._output_symbols()
+
+    async def evaluate(self, data: Any, **options: Any) -> Evaluation:
+        """Run the program on a data set and score what it gives; keywords and errors of `sm.evaluate`."""
+        return await train.evaluate(self, data, **options)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Save the whole program as one JSON file; see `sm.save` for errors."""

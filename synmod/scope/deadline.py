@@ -17,14 +17,16 @@ class Deadline:
         seconds: What the block allowed.
         plain: Whether it was entered where no task ran, so that no scope of its own cancels anybody.
         waiting: Path of the call that was waiting when the time was over, None while nobody has told.
+        partial: What was finished when the time was over, where somebody keeps it for the error.
     """
 
-    __slots__ = ("_clock", "_ends", "plain", "seconds", "waiting")
+    __slots__ = ("_clock", "_ends", "partial", "plain", "seconds", "waiting")
 
     def __init__(self, seconds: float, *, plain: bool) -> None:
         self.seconds = seconds
         self.plain = plain
         self.waiting: str | None = None
+        self.partial: object = None
         self._clock: Clock = current_clock()
         self._ends = self._clock.now() + seconds
 
@@ -40,10 +42,12 @@ class Deadline:
     def exceeded(self, where: str) -> DeadlineExceeded:
         """Make the error; `where` is the path that was waiting, or that was not begun any more."""
         place = f"{where!r}" if where else "code outside module calls"
-        return DeadlineExceeded(
+        error = DeadlineExceeded(
             f"the deadline of {self.seconds:g} s is over; waiting was: {place}. "
             "Allow more with sm.deadline(seconds), or do less inside."
         )
+        error.partial = self.partial
+        return error
 
 
 def earlier(old: Deadline | None, new: Deadline) -> Deadline:

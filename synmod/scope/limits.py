@@ -112,6 +112,14 @@ def note_waiting(where: CallFrame | str) -> None:
         limit.waiting = place_name(where)
 
 
+def keep_partial(partial: object) -> None:
+    """Keep what was finished for the error of the deadline that is cancelling this code, if one is."""
+    record = ambient()
+    limit = None if record is None else record.deadline
+    if limit is not None and limit.is_over:
+        limit.partial = partial
+
+
 def check_deadline(where: CallFrame | str, record: Ambient | None = None) -> None:
     """Refuse to begin something after the time is over.
 

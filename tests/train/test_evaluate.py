@@ -1,0 +1,481 @@
+"""evaluate: examples, scores, failures, stops."""
+
+import asyncio
+import json
+
+import pytest
+
+import synmod as sm
+from synmod.testing import FunctionLM
+
+
+class Query(sm.DataModel):
+    question: str
+
+
+class Answer(sm.DataModel):
+    answer: str
+
+
+class Echo(sm.Module):
+    """Answers with the question; fails where the question says so."""
+
+    async def call(self, inputs: Query) -> Answer:
+        if inputs.question.startswith("fail"):
+            raise KeyError(inputs.question)
+        return Answer(answer=inputs.question)
+
+
+def same(y_true, y_pred):
+    """Whether the answer is the target."""
+    return y_pred["answer"] == y_true
+
+
+def rows(*pairs):
+    """Rows of (question, target)."""
+    return [(Query(question=question), target) for question, target in pairs]
+
+
+async def test_scores_and_results_in_input_order():
+    """Whatever finishes first; the mean is over the examples."""
+
+    class Slow(sm.Module):
+        async def call(self, inputs: Query) -> Answer:
+            for _ in range(10 - int(inputs.question)):
+                await asyncio.sleep(0)
+            return Answer(answer=inputs.question)
+
+    data = rows(*((str(n), str(n % 2)) for n in range(10)))
+    evaluation = await sm.evaluate(Slow(), data, reward=same)
+    assert [result.id for result in evaluation.results] == [str(n) for n in range(10)]
+    assert [result.outputs["answer"] for result in evaluation.results] == [str(n) for n in range(10)]
+    assert evaluation.score == 0.2
+    assert repr(evaluation) == "Evaluation(score 0.2 over 10 of 10 (0 failed))"
+    assert len({result.call_id for result in evaluation.results}) == 10
+
+
+async def test_rows_come_in_many_forms():
+    """Pairs, inputs alone, JSON that the contract reads, Examples, generators sync and async."""
+
+    async def later():
+        yield {"question": "a"}, "a"
+        yield Query(question="b")
+        yield sm.Example("third", {"question": "c"}, "c", extra={"k": 1})
+
+    evaluation = await sm.evaluate(Echo(), later())
+    assert [(r.id, r.outputs["answer"]) for r in evaluation.results] == [("0", "a"), ("1", "b"), ("third", "c")]
+    assert evaluation.score is None
+    assert evaluation.results[0].score is None
+    inputs = sm.Input(Query, name="q")
+    program = sm.Program(inputs={"q": inputs}, outputs=await Echo()(inputs))
+    evaluation = await sm.evaluate(program, ({"q": {"question": q}} for q in "xy"))
+    assert [r.outputs["answer"] for r in evaluation.results] == ["x", "y"]
+
+
+async def test_rows_that_cannot_be_read():
+    """JSON without a schema, an id twice, no rows, no data: refused, by name."""
+
+    class Loose(sm.Module):
+        async def call(self, inputs):
+            return inputs
+
+    with pytest.raises(sm.ArgumentError, match="example '0'"):
+        await sm.evaluate(Loose(), [{"question": "a"}])
+    twice = [sm.Example("x", Query(question="a")), sm.Example("x", Query(question="b"))]
+    with pytest.raises(sm.ArgumentError, match="'x' is there twice"):
+        await sm.evaluate(Echo(), twice)
+    with pytest.raises(sm.ArgumentError, match="no rows"):
+        await sm.evaluate(Echo(), [])
+    with pytest.raises(sm.ArgumentError, match="data is a dict"):
+        await sm.evaluate(Echo(), {"question": "a"})
+    with pytest.raises(sm.ArgumentError, match="row 0 is a tuple of 3"):
+        await sm.evaluate(Echo(), [(1, 2, 3)])
+
+
+async def test_rewards_may_be_async_and_ask_for_more():
+    """Extras by name, phase `reward`, Feedback, a module; rewards given inside the call are objectives."""
+    seen = []
+
+    async def reward(y_true, y_pred, *, inputs, extra, example_id):
+        await asyncio.sleep(0)
+        seen.append((inputs.question, extra, example_id, sm.current_phase()))
+        return sm.Feedback(0.5, critique="so so", objectives={"length": 3})
+
+    class Rewarding(Echo):
+        async def call(self, inputs: Query) -> Answer:
+            self.add_reward(0.25, "inner")
+            return Answer(answer="x")
+
+    data = [sm.Example("e", Query(question="a"), "a", extra={"k": 1})]
+    evaluation = await sm.evaluate(Rewarding(), data, reward=reward)
+    assert seen == [("a", {"k": 1}, "e", "reward")]
+    (result,) = evaluation.results
+    assert result.feedback.critique == "so so"
+    assert result.feedback.objectives == {"inner": 0.25, "length": 3}
+
+    class Judge(sm.Module):
+        range = (-1.0, 1.0)
+
+        async def call(self, y_true, y_pred) -> Answer:
+            return y_pred
+
+    with pytest.raises(sm.EvaluationError, match="all 1|only run"):
+        await sm.evaluate(Echo(), rows(("a", Answer(answer="a"))), reward=Judge())
+
+
+@pytest.mark.parametrize("reward", [lambda: 1, lambda y_true: 1, lambda y_true, y_pred, other: 1, "exact"])
+async def test_a_reward_that_does_not_fit_stops_at_once(reward):
+    """Nothing runs; the partial Evaluation is empty, the cause says what is wanted."""
+    with pytest.raises(sm.EvaluationError) as caught:
+        await sm.evaluate(Echo(), rows(("a", "a")), reward=reward)
+    assert caught.value.partial.total == 0
+    assert isinstance(caught.value.__cause__, sm.ArgumentError)
+
+
+async def test_one_failure_is_that_examples():
+    """It is collected with class, message, path and notes, and scores the lowest."""
+
+    class Outer(sm.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Echo()
+
+        async def call(self, inputs: Query) -> Answer:
+            return await self.inner(inputs)
+
+    data = rows(("a", "a"), ("fail", "b"), ("c", "c"))
+    evaluation = await sm.evaluate(Outer(), data, reward=same)
+    assert evaluation.score == pytest.approx(2 / 3)
+    (failed,) = evaluation.errors
+    assert failed is evaluation.results[1]
+    assert (failed.error.type, failed.error.path, failed.score, failed.outputs) == ("KeyError", "inner", 0.0, None)
+    assert "fail" in failed.error.message
+    assert any("inner" in note for note in failed.error.notes)
+    assert "(1 failed)" in repr(evaluation)
+
+
+@pytest.mark.parametrize(("failure_score", "mean"), [("lowest", 0.5), (-1, 0.0), (None, 1.0)])
+async def test_what_a_failure_scores(failure_score, mean):
+    """The lowest of the range, a number, or nothing at all."""
+    evaluation = await sm.evaluate(Echo(), rows(("a", "a"), ("fail", "b")), reward=same, failure_score=failure_score)
+    assert evaluation.score == mean
+
+
+async def test_transient_failures_and_failures_of_the_reward_are_left_out():
+    """An outage is no score of zero; a reward that breaks says nothing of the program."""
+
+    class Down(Echo):
+        async def call(self, inputs: Query) -> Answer:
+            if inputs.question == "down":
+                raise sm.UnavailableError("down")
+            return Answer(answer=inputs.question)
+
+    def picky(y_true, y_pred):
+        if y_true == "bad":
+            raise ZeroDivisionError
+        return float("nan") if y_true == "nan" else 1
+
+    data = rows(("a", "a"), ("down", "a"), ("b", "bad"), ("c", "nan"))
+    evaluation = await sm.evaluate(Down(), data, reward=picky)
+    assert evaluation.score == 1.0
+    assert evaluation.scored == 1
+    assert [r.error and r.error.type for r in evaluation.results] == [
+        None,
+        "UnavailableError",
+        "ZeroDivisionError",
+        "CallError",
+    ]
+    assert evaluation.results[2].outputs["answer"] == "b"
+
+
+@pytest.mark.parametrize(("max_errors", "finished"), [(1, 4), (0, 2)])
+async def test_too_many_failures_stop_it(max_errors, finished):
+    """What finished is in `partial`, the first failure is the cause."""
+    data = rows(("a", "a"), ("fail1", ""), ("b", "b"), ("fail2", ""), ("c", "c"))
+    with pytest.raises(sm.EvaluationError, match=f"max_errors={max_errors}") as caught:
+        await sm.evaluate(Echo(), data, reward=same, max_errors=max_errors, concurrency=1)
+    assert caught.value.partial.total == finished
+    assert len(caught.value.errors) == max_errors + 1
+    assert str(caught.value.__cause__) == "'fail1'"
+
+
+async def test_a_share_of_failures_is_looked_at_from_the_20th_on():
+    """Half of the first two is nothing yet; more than 0.3 of twenty is."""
+    data = rows(*((f"fail{n}" if n % 2 else str(n), "x") for n in range(40)))
+    with pytest.raises(sm.EvaluationError) as caught:
+        await sm.evaluate(Echo(), data, max_errors=0.3, concurrency=1)
+    assert caught.value.partial.total in (20, 21, 22)
+
+
+async def test_nothing_but_failures_stops_it():
+    """The first twenty, or all of a shorter set."""
+    with pytest.raises(sm.EvaluationError, match="first 20") as caught:
+        await sm.evaluate(Echo(), rows(*((f"fail{n}", "") for n in range(1_000))), concurrency=4)
+    assert caught.value.partial.total == 20
+    with pytest.raises(sm.EvaluationError, match="all 3"):
+        await sm.evaluate(Echo(), rows(*((f"fail{n}", "") for n in range(3))))
+
+
+@pytest.mark.parametrize("error", [sm.AuthError("no key"), sm.ConfigError("x"), sm.BuildError("x")])
+async def test_an_error_that_is_not_about_the_example_stops_it(error):
+    """One such failure is enough."""
+
+    class Broken(Echo):
+        async def call(self, inputs: Query) -> Answer:
+            if inputs.question == "b":
+                raise error
+            return Answer(answer=inputs.question)
+
+    with pytest.raises(sm.EvaluationError) as caught:
+        await sm.evaluate(Broken(), rows(("a", ""), ("b", ""), ("c", "")), concurrency=1)
+    assert caught.value.__cause__ is error
+    assert caught.value.partial.total == 2
+
+
+async def test_a_build_that_fails_on_schemas_stops_it():
+    """It would fail for every row."""
+
+    class Unbuildable(sm.Module):
+        async def build(self, inputs):
+            raise sm.SchemaError("no such field")
+
+        async def call(self, inputs) -> Answer:
+            return Answer(answer="x")
+
+    with pytest.raises(sm.EvaluationError) as caught:
+        await sm.evaluate(Unbuildable(), rows(("a", ""), ("b", "")), concurrency=1)
+    assert caught.value.partial.total == 1
+
+
+async def test_results_that_finished_behind_a_slow_one_are_kept():
+    """When it stops, what finished out of order is in `partial` too, in input order."""
+    gate = asyncio.Event()
+
+    class Held(Echo):
+        async def call(self, inputs: Query) -> Answer:
+            if inputs.question == "0":
+                await gate.wait()
+            if inputs.question == "3":
+                raise sm.ConfigError("enough")
+            return Answer(answer=inputs.question)
+
+    with pytest.raises(sm.EvaluationError) as caught:
+        await sm.evaluate(Held(), rows(*((str(n), "") for n in range(4))))
+    assert [r.id for r in caught.value.partial.results] == ["1", "2", "3"]
+
+
+async def test_budgets_around_it_end_it_with_what_was_finished():
+    """BudgetExceeded as itself, with `partial`."""
+    lm = FunctionLM(lambda request: {"answer": "x"})
+    writer = sm.Generator(Answer, language_model=lm)
+    with sm.budget(calls=2), pytest.raises(sm.BudgetExceeded) as caught:
+        await sm.evaluate(writer, rows(*((str(n), "x") for n in range(5))), reward=same, concurrency=1)
+    assert caught.value.partial.score == 1.0
+    assert caught.value.partial.total == 2
+    assert caught.value.partial.usage.calls == 2
+
+
+async def test_a_deadline_around_it_ends_it_with_what_was_finished():
+    """DeadlineExceeded of the block has `partial`; one inside an example is that example's."""
+
+    class Waits(Echo):
+        async def call(self, inputs: Query) -> Answer:
+            if inputs.question == "b":
+                await asyncio.Event().wait()
+            return Answer(answer=inputs.question)
+
+    with pytest.raises(sm.DeadlineExceeded) as caught, sm.deadline(0.2):
+        await sm.evaluate(Waits(), rows(("a", "a"), ("b", "b")), reward=same)
+    assert [r.id for r in caught.value.partial.results] == ["0"]
+
+    class Own(Echo):
+        async def call(self, inputs: Query) -> Answer:
+            if inputs.question == "b":
+                with sm.deadline(0):
+                    await asyncio.sleep(1)
+            return Answer(answer="a")
+
+    evaluation = await sm.evaluate(Own(), rows(("a", "a"), ("b", "b")), reward=same)
+    assert evaluation.results[1].error.type == "DeadlineExceeded"
+
+
+async def test_samples_count_as_one_example():
+    """Each example runs `samples` times, as samples 0 to n - 1; examples count equally."""
+    seen = []
+    lm = FunctionLM(lambda request: seen.append(request.sample) or {"answer": str(request.sample)})
+    writer = sm.Generator(Answer, language_model=lm)
+    evaluation = await sm.evaluate(writer, rows(("a", "0"), ("b", "9")), reward=same, samples=2)
+    assert sorted(seen) == [0, 0, 1, 1]
+    assert evaluation.score == 0.25
+    assert [(r.id, r.sample) for r in evaluation.results] == [("0", 0), ("0", 1), ("1", 0), ("1", 1)]
+
+
+async def test_usage_is_per_example_and_adds_up():
+    """Model calls of the program and of the reward."""
+    lm = FunctionLM(lambda request: {"answer": "x"})
+    writer = sm.Generator(Answer, language_model=lm)
+
+    async def judged(y_true, y_pred):
+        await writer(Query(question="judge"))
+        return 1
+
+    evaluation = await sm.evaluate(writer, rows(*((str(n), "x") for n in range(10))), reward=judged)
+    assert [r.usage.calls for r in evaluation.results] == [2] * 10
+    assert evaluation.usage.calls == 20
+    assert evaluation.usage.prompt_tokens == lm.cumulated_prompt_tokens
+
+
+async def test_metrics_are_fed_in_input_order():
+    """Functions are means, a failed run counts 0; objects are told each row."""
+
+    class Last:
+        name = "last"
+
+        def reset_state(self):
+            self.rows = []
+
+        def update_state(self, y_true, y_pred):
+            self.rows.append(y_true)
+
+        def result(self):
+            return {"n": len(self.rows), "last": float(self.rows[-1])}
+
+    def exact(y_true, y_pred):
+        return y_pred["answer"] == y_true
+
+    last = Last()
+    data = rows(("1", "1"), ("2", "2"), ("fail", "3"), ("5", "4"))
+    evaluation = await sm.evaluate(Echo(), data, metrics=[exact, last])
+    assert list(evaluation) == [("exact", 0.5), ("last/n", 4), ("last/last", 4.0)]
+    with pytest.raises(sm.ArgumentError, match="'exact'"):
+        await sm.evaluate(Echo(), data, metrics=[exact, exact])
+
+
+async def test_candidates_are_evaluated_side_by_side():
+    """Each under its own overlay of one live program."""
+
+    class Said(sm.Module):
+        def __init__(self):
+            super().__init__()
+            self.word = self.add_variable("live", name="word")
+
+        async def call(self, inputs: Query) -> Answer:
+            await asyncio.sleep(0)
+            return Answer(answer=self.word.value)
+
+    program = Said()
+    data = rows(*((str(n), "7") for n in range(5)))
+
+    async def score(candidate):
+        with sm.using(program, {"word": candidate}):
+            return (await sm.evaluate(program, data, reward=same)).score
+
+    scores = await asyncio.gather(*(score(str(n)) for n in range(20)))
+    assert scores == [float(n == 7) for n in range(20)]
+    assert program.word.value == "live"
+
+
+async def test_a_long_stream_is_not_kept():
+    """Without results the rows are read on demand, and only errors are kept."""
+    read = 0
+
+    def stream():
+        nonlocal read
+        for n in range(2_000):
+            read += 1
+            yield Query(question="fail" if n % 400 == 1 else "a"), "a"
+
+    most = 0
+
+    def reward(y_true, y_pred):
+        nonlocal most
+        most = max(most, read - finished[0])
+        finished[0] += 1
+        return 1
+
+    finished = [0]
+    evaluation = await sm.evaluate(Echo(), stream(), reward=reward, keep_results=False, concurrency=8)
+    assert evaluation.results == ()
+    assert len(evaluation.errors) == 5
+    assert evaluation.score == 0.9975
+    assert most < 100
+
+
+async def test_results_as_json_and_csv(tmp_path):
+    """Everything is plain JSON; the table has a line a run."""
+    evaluation = await sm.evaluate(Echo(), rows(("a", {"answer": "a"}), ("fail", "b")), reward=lambda t, p: 1)
+    told = json.loads(json.dumps(evaluation.to_json()))
+    assert told["results"][0]["outputs"] == {"answer": "a"}
+    assert told["errors"][0]["error"]["type"] == "KeyError"
+    path = evaluation.to_csv(tmp_path / "out.csv")
+    lines = path.read_text().splitlines()
+    assert lines[0].startswith("id,sample,score,error")
+    assert len(lines) == 3
+
+
+class Watcher:
+    """A progress object."""
+
+    def __init__(self):
+        self.told = []
+
+    def begin(self, label, total):
+        self.told.append((label, total))
+
+    def advance(self, n, **numbers):
+        self.told.append((n, sorted(numbers)))
+
+    def end(self, outcome):
+        self.told.append(outcome)
+
+
+async def test_progress_is_told():
+    """Begin with the total, one step a run with the numbers, the outcome."""
+    watcher = Watcher()
+    await sm.evaluate(Echo(), rows(("a", "a"), ("b", "b")), reward=same, samples=2, progress=watcher)
+    assert watcher.told[0] == ("evaluate", 4)
+    assert watcher.told[-1] == "done"
+    assert watcher.told[-2][1] == ["cost_usd", "failed", "score"]
+    failing = Watcher()
+    with pytest.raises(sm.EvaluationError):
+        await sm.evaluate(Echo(), rows(("fail", "a")), progress=failing)
+    assert failing.told[-1] == "failed"
+
+
+async def test_cancelling_leaves_nothing():
+    """No task outlives it, whenever it is cancelled."""
+    before = asyncio.all_tasks()
+    for steps in range(0, 40, 3):
+        task = asyncio.create_task(sm.evaluate(Echo(), rows(*((str(n), "") for n in range(50))), concurrency=4))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert asyncio.all_tasks() == before
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"samples": 0},
+        {"max_errors": -1},
+        {"max_errors": 1.5},
+        {"seed": "x"},
+        {"failure_score": "worst"},
+        {"concurrency": 0},
+    ],
+)
+async def test_keywords_are_checked(keywords):
+    """What cannot be is refused before anything runs."""
+    with pytest.raises(sm.ArgumentError, match=next(iter(keywords))):
+        await sm.evaluate(Echo(), rows(("a", "a")), reward=same, **keywords)
+
+
+def test_evaluate_runs_on_every_loop(any_loop):
+    """asyncio, eager tasks, trio."""
+
+    async def main():
+        return await sm.evaluate(Echo(), rows(*((str(n), str(n)) for n in range(30))), reward=same)
+
+    assert any_loop(main).score == 1.0
