@@ -32,22 +32,29 @@ async def retried(below: Below, call: ModelCall, request: LMRequest) -> LMReply:
         try:
             return await below(call, request)
         except ModelError as error:
-            failure = error
-        if not may_pass(failure) or call.requests >= call.model.attempts:
-            raise failure
-        await _wait(call, failure, failures)
+            seconds = _wait_after(call, error, failures)
+            if seconds is None:
+                raise  # as it is, and no variable of this frame holds it: the error goes with who catches it
+        await _wait(call, seconds)
         failures += 1
 
 
-async def _wait(call: ModelCall, failure: ModelError, failures: int) -> None:
-    """Wait before the next attempt; a wait that is too long raises the failure now, and says so."""
+def _wait_after(call: ModelCall, failure: ModelError, failures: int) -> float | None:
+    """Tell how long to wait before the next attempt; None where there is none, and the failure says why."""
+    if not may_pass(failure) or call.requests >= call.model.attempts:
+        return None
     seconds = failure.retry_after_s
     if seconds is None:
         seconds = _DICE.uniform(0.0, min(LONGEST_JITTER_S, FIRST_WAIT_S * 2**failures))
     too_long = _too_long(call, seconds)
     if too_long:
         say_more(failure, too_long)
-        raise failure
+        return None
+    return seconds
+
+
+async def _wait(call: ModelCall, seconds: float) -> None:
+    """Wait before the next attempt."""
     began = call.clock.now()
     await (call.clock.sleep(seconds) if call.model.backoff else aio.checkpoint())
     call.waited_s = call.clock.now() - began

@@ -1,5 +1,7 @@
 """The one retry loop: exactly `attempts` requests, and waits by the book."""
 
+import gc
+import weakref
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -125,3 +127,38 @@ async def test_an_error_raised_again_and_again_stays_readable():
             await lm_now("?")
         assert str(caught.value) == f"testing/scripted: down\n  requests sent: {sent}"
         assert caught.value is error
+
+
+class Failing:
+    """An adapter that fails in one way."""
+
+    name = "failing"
+    version = 1
+
+    def __init__(self, made):
+        self.made = made
+
+    async def send(self, request):
+        raise self.made()
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: AuthError("no"),
+        lambda: UnavailableError("down", retry_after_s=0),
+        lambda: RateLimitError("later", retry_after_s=61),
+    ],
+)
+async def test_a_failed_call_is_freed_by_counting(made):
+    """No frame of the layers holds the error whose traceback holds the frame."""
+    gc.disable()
+    try:
+        lm = sm.LanguageModel("own/failing", adapter=Failing(made))
+        with pytest.raises(type(made())):
+            await lm("?")
+        held = weakref.ref(lm)
+        del lm
+        assert held() is None
+    finally:
+        gc.enable()

@@ -82,7 +82,10 @@ class LiteLLMAdapter:
         if isinstance(outcome, LMReply):
             return outcome
         # Raised here, so that neither the original nor a frame that knows the key hangs on it.
-        raise outcome
+        try:
+            raise outcome
+        finally:
+            del outcome  # else the error and this frame would hold each other
 
     async def count_tokens(self, messages: Sequence[Message]) -> int | None:
         """Count with the tokenizer of the model, where litellm carries it; None where it is not known."""
