@@ -13,7 +13,7 @@ from synmod.module.builds import Build
 from synmod.module.checks import check_inputs
 from synmod.module.execution import verify_wiring
 from synmod.module.frames import SymbolicFrame
-from synmod.module.inputs import check_signature
+from synmod.module.inputs import check_signature, no_call
 from synmod.module.nests import is_declaration, symbols_of
 from synmod.module.notes import note_failure
 from synmod.module.outputs import declared_outputs, symbolic_outputs
@@ -44,6 +44,7 @@ async def build(module: Module, *schemas: Any, training: bool | None = None, **n
         SchemaError: A schema does not meet a contract.
         ArgumentError: The schemas do not fit the signature of `call`.
         SkipVerifyError: The skip connections below do not match.
+        NoCallError: The class defines neither `call` nor `build`, and schemas were given.
 
     Example:
         >>> import synmod as sm
@@ -91,6 +92,8 @@ async def _verified(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, 
 async def _built(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Build the module, then all below it that following `call` reaches."""
     has_call = hasattr(module, "call")
+    if not has_call and (args or kwargs) and not module._record.declaration.defines_build:
+        raise no_call(module)  # nobody would look at the schemas
     needs_no_inputs = not args and not kwargs and module._record.declaration.defines_build
     followed = has_call and not (needs_no_inputs and not _takes_nothing(module))
     if followed:

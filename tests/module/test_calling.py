@@ -6,7 +6,7 @@ import pytest
 
 from synmod.data import DataModel, JsonDataModel
 from synmod.errors import ArgumentError, CallError, NoCallError, SchemaError
-from synmod.module import Module
+from synmod.module import Module, build
 from synmod.scope.frame import FRAME, current_call
 from tests.module.models import Answer, Echo, Query, Reply
 
@@ -98,6 +98,9 @@ async def test_a_class_without_call_says_so():
         await Silent()(Query(question="x"))
     with pytest.raises(NoCallError, match="Silent"):
         await Silent()()
+    with pytest.raises(NoCallError, match="Silent"):
+        await build(Silent(), Query)
+    assert await build(Silent()) is None
 
 
 async def test_a_plain_object_is_validated_and_wrapped_where_one_schema_is_declared():
