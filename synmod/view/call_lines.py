@@ -6,7 +6,9 @@ fields are: a text or a list that was put into another data model is still the s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from synmod.data.value import JsonDataModel
@@ -69,6 +71,8 @@ class _Inside:
             if node is not None and child.elapsed_s is not None:
                 for value in _values(child.outputs):
                     self._give(value, node, child.start + child.elapsed_s)
+        for givers in (*self.values.values(), *self.parts.values()):
+            givers.sort(key=itemgetter(1))
         for child, node in children:
             if node is not None:
                 for value in _values([child.inputs, child.kwargs]):
@@ -104,10 +108,10 @@ class _Inside:
             self.sketch.connect(self.sketch.by_path[source], node, "data", title)
 
 
-def _latest(givers: Any, at: float) -> Node | None:
+def _latest(givers: Sequence[Giver], at: float) -> Node | None:
     """The node that gave a value last before a moment: a module may hand on what it was given."""
-    before = [giver for giver in givers if giver[1] <= at]
-    return max(before, key=lambda giver: giver[1])[0] if before else None
+    index = bisect_right(givers, at, key=itemgetter(1))
+    return givers[index - 1][0] if index else None
 
 
 def _values(nest: Any) -> list[JsonDataModel[Any]]:

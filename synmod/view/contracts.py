@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from synmod.data.declare import schema_of
+from synmod.errors import SynmodError
 from synmod.flow.nest import leaves, map_leaves
 from synmod.flow.record import FlowGraph, FlowStep, SymbolRef
 from synmod.module.contract import input_spec_of
@@ -37,6 +38,8 @@ class Contract(NamedTuple):
 
 
 _UNKNOWN = Contract()
+_NOT_YET = (AttributeError, SynmodError)
+"""What a spec that is a property of the class raises while `build` has yet to make what it reads."""
 
 
 def contracts_in(outline: Outline) -> dict[int, Contract]:
@@ -94,20 +97,31 @@ def _own(module: Module) -> Contract:
         declared: list[Declared] = [flow.symbols[ref.index] for ref in leaves(flow.inputs)]
         named = [(str(each.name), each.schema) for each in declared]
         return Contract(tuple(named), _schemas(flow, flow.outputs))
-    outputs = declared_outputs(module)
-    return Contract(_declared_inputs(module), None if outputs.nothing else _schemas_in(outputs.nest))
+    return Contract(_declared_inputs(module), _declared_outputs(module))
 
 
 def _declared_inputs(module: Module) -> tuple[tuple[str, Any], ...]:
     """What a module demands: `input_spec`, also what it was built on; else what all of `call` is annotated with."""
-    spec = input_spec_of(module)
     call = module._record.declaration.call
+    try:
+        spec = input_spec_of(module)
+    except _NOT_YET:
+        return ()
     if spec is not None:
         return ((call.positional[0].name if call.positional else "inputs", _schemas_in(spec)),)
     models = [(parameter.name, parameter.model) for parameter in call.positional]
     if not all(model for _, model in models):
         return ()
     return tuple((name, schema_of(model)) for name, model in models if model is not None)
+
+
+def _declared_outputs(module: Module) -> Any:
+    """What a module declares to give; None where it declares nothing."""
+    try:
+        outputs = declared_outputs(module)
+    except _NOT_YET:
+        return None
+    return None if outputs.nothing else _schemas_in(outputs.nest)
 
 
 def _schemas_in(nest: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.flow.nest import leaves, leaves_with_path
 from synmod.flow.record import FlowGraph, FlowStep, SymbolRef
+from synmod.leaves.naming import unused
 from synmod.module import Module
 from synmod.view.schema_text import title_text
 
@@ -21,9 +22,12 @@ def draw_graph(sketch: Sketch, holder: Node, module: Module) -> None:
     flow: FlowGraph = module._record.flow
     attributes = vars(module)
     givers: dict[int, Node | FlowStep] = {}
+    names: set[str] = set()
     for ref in leaves(flow.inputs):
         declared = flow.symbols[int(ref.index)]
-        givers[ref.index] = sketch.port(holder, "input", str(declared.name), declared.schema)
+        name = unused(str(declared.name), names)
+        names.add(name)
+        givers[ref.index] = sketch.port(holder, "input", name, declared.schema)
     steps = [(step, None if step.node is None else sketch.node_of(attributes.get(step.node))) for step in flow.steps]
     for step, node in steps:
         for ref in leaves(step.gives):

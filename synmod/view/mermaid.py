@@ -62,7 +62,7 @@ def _box(node: Node) -> str:
     """One node: a box with name and class, or a rounded one for what goes in or out."""
     if node.kind in ("input", "output"):
         return f"([{_quoted(node.label)}]):::port"
-    return f'["{_escaped(node.label)}<br/><i>{_escaped(node.detail)}</i>"]:::{node.kind}'
+    return f'["{_escaped(node.label)}<br/>{_escaped(node.detail)}"]:::{node.kind}'
 
 
 def _quoted(text: str) -> str:
