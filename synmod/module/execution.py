@@ -30,9 +30,9 @@ class Execution:
     """What a container runs.
 
     Attributes:
-        order: `in order`: one after the other. `one of`: alternatives, of which some may not run. `together`: in any
-            order. `graph`: each when what it needs is there.
-        parts: Children, and executions inside this one; None in a graph for what is no module.
+        order: `in order`: one after the other, each on the output of the one before. `one of`: alternatives, of which
+            some may not run. `together`: in any order. `graph`: each when what it needs is there.
+        parts: Children, and executions inside this one; None for what is no module.
         needs: Of a graph, for each part the indices of those whose outputs it needs, all of them before it.
     """
 

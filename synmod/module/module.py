@@ -326,10 +326,6 @@ class Module(metaclass=ModuleMeta):
         """The inputs that a module knows by itself; a functional program has its Inputs."""
         return ()
 
-    def _row(self) -> tuple[Any, ...] | None:
-        """What a call runs one after the other, each on the output of the one before; None where nothing is known."""
-        return None
-
     def _passes_none(self) -> bool:
         """Tell whether a call with None where none is taken is passed over; a program at its door refuses it."""
         return True

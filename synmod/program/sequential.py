@@ -152,10 +152,6 @@ class Sequential(Program[M]):
         spec = self.input_spec
         return () if spec is None else (spec,)
 
-    def _row(self) -> tuple[Any, ...] | None:
-        """The members, where the class runs them as we do."""
-        return self.members if type(self).call is Sequential.call else None
-
     def _passes_none(self) -> bool:
         """A None goes by as in any module."""
         return True
@@ -166,10 +162,12 @@ class Sequential(Program[M]):
         if frame is not None and frame.parent is None and not frame.symbolic:
             verify_wiring(self, is_whole=False)
 
-    def _execution(self) -> Execution:
-        """One member after the other."""
-        members = enumerate(self.members)
-        return Execution("in order", tuple(Child((i,), each) for i, each in members if isinstance(each, Module)))
+    def _execution(self) -> Execution | None:
+        """One member after the other; a `call` of one's own has no static order."""
+        if type(self).call is not Sequential.call:
+            return None
+        parts = (Child((i,), each) if isinstance(each, Module) else None for i, each in enumerate(self.members))
+        return Execution("in order", tuple(parts))
 
     def _attributes(self) -> dict[Any, Any]:
         """The attributes of this module; its members stand there under 0, 1, and so on, as paths have them."""

@@ -42,6 +42,11 @@ class SkipLayout(Mapping[Key, tuple[str, str]]):
     def __len__(self) -> int:
         return len(self._routes)
 
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """Every way: from each module that stashes a key to each that pops it, or peeks at it."""
+        return tuple(self._ends)
+
     def consumers(self, namespace: Namespace | None, name: str) -> tuple[str, ...]:
         """The paths of all that pop a value or peek at it."""
         return tuple(route.consumer for route in self._ends if route.key == (namespace, name))

@@ -10,6 +10,7 @@ from synmod.flow.nest import leaves, map_leaves
 from synmod.flow.record import FlowGraph, FlowStep, SymbolRef
 from synmod.module.contract import input_spec_of
 from synmod.module.outputs import declared_outputs
+from synmod.view.flow_lines import row_of
 from synmod.view.outline import below_first
 from synmod.view.recorded import calls_below, recorded_call
 from synmod.view.schema_text import nest_text
@@ -69,7 +70,7 @@ def _around(outline: Outline) -> dict[int, Contract]:
 
 def _of_row(module: Module, contracts: dict[int, Contract]) -> Contract:
     """What goes into the first member of a row, and comes out of the last."""
-    row = module._row()
+    row = row_of(module)
     if not row:
         return _UNKNOWN
     return Contract(contracts.get(id(row[0]), _UNKNOWN).inputs, contracts.get(id(row[-1]), _UNKNOWN).outputs)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from synmod.flow.nest import leaves, leaves_with_path
 from synmod.flow.record import FlowGraph, FlowStep, SymbolRef
 from synmod.leaves.naming import unused
 from synmod.module import Module
+from synmod.module.attributes import attribute_of
+from synmod.module.execution import Child
 from synmod.view.schema_text import title_text
 
 if TYPE_CHECKING:
@@ -67,9 +69,9 @@ def _origins(givers: dict[int, Node | FlowStep], numbers: Iterable[int]) -> Iter
             yield number, giver
 
 
-def draw_row(sketch: Sketch, holder: Node, row: tuple[Any, ...], contract: Contract) -> None:
+def draw_row(sketch: Sketch, holder: Node, module: Module, contract: Contract) -> None:
     """Draw members that run one after the other, between what goes into the first and comes out of the last."""
-    nodes = [_member(sketch, holder, index, member) for index, member in enumerate(row)]
+    nodes = [_member(sketch, holder, module, index) for index in range(len(row_of(module) or ()))]
     known = contract.inputs or (("input", None),)
     sources = [sketch.port(holder, "input", name or f"input_{index}", nest) for index, (name, nest) in enumerate(known)]
     for node in filter(None, nodes):
@@ -81,8 +83,17 @@ def draw_row(sketch: Sketch, holder: Node, row: tuple[Any, ...], contract: Contr
         sketch.connect(source, output, "data")
 
 
-def _member(sketch: Sketch, holder: Node, index: int, member: Any) -> Node | None:
+def row_of(module: Module) -> Sequence[Module | None] | None:
+    """The members of a row, None for a plain function; None where a module runs otherwise, or does not say how."""
+    execution = module._execution()
+    if execution is None or execution.order != "in order":
+        return None
+    return [part.module if isinstance(part, Child) else None for part in execution.parts]
+
+
+def _member(sketch: Sketch, holder: Node, module: Module, index: int) -> Node | None:
     """The box of a member: that of a module, or one made for a plain function."""
+    member = attribute_of(module, index)
     if isinstance(member, Module):
         return sketch.node_of(member)
     path = f"{holder.id}/{index}" if holder.id else str(index)

@@ -109,6 +109,17 @@ class Outline:
                 paths[id(member.module)] = f"{above}/{own}" if above else own
         return paths
 
+    def aliases(self) -> dict[str, str]:
+        """The path of the module for each further name of one."""
+        paths = self.paths()
+        aliases: dict[str, str] = {}
+        for member in self.members:
+            if member.above is not None and member.stands_for is not None:
+                above = paths[id(member.above.module)]
+                own = "/".join(map(escape_step, member.steps))
+                aliases[f"{above}/{own}" if above else own] = paths[id(member.module)]
+        return aliases
+
 
 def below_first(root: Member) -> Iterator[Member]:
     """Go through a member and those below it, each after what it holds; without recursion."""

@@ -8,7 +8,7 @@ from synmod.leaves.paths import path_str
 from synmod.view.built import unbuilt_in
 from synmod.view.call_lines import draw_calls
 from synmod.view.contracts import contracts_in
-from synmod.view.flow_lines import draw_graph, draw_row
+from synmod.view.flow_lines import draw_graph, draw_row, row_of
 from synmod.view.outline import Member, Outline, below_first
 from synmod.view.recorded import recorded_call
 from synmod.view.sketch import Sketch
@@ -31,8 +31,7 @@ def picture_of(module: Module) -> Picture:
         known |= draw_calls(sketch, call, modules, known)
     if "" not in known:
         _draw_around(sketch, sketch.by_path[""], contracts[id(module)])
-    for route in skip_routes(module):
-        sketch.connect(sketch.by_path[route.producer], sketch.by_path[route.consumer], "skip", route.name)
+    _draw_skips(sketch, outline)
     _draw_shared(sketch, outline, known)
     return sketch.picture(module.name)
 
@@ -62,11 +61,10 @@ def _draw_static(sketch: Sketch, modules: dict[str, Module], contracts: dict[int
     """Draw the insides of modules that are known without a call; gives their paths."""
     known: set[str] = set()
     for path, module in modules.items():
-        row = module._row()
         if module._record.flow is not None:
             draw_graph(sketch, sketch.by_path[path], module)
-        elif row is not None:
-            draw_row(sketch, sketch.by_path[path], row, contracts[id(module)])
+        elif row_of(module) is not None:
+            draw_row(sketch, sketch.by_path[path], module, contracts[id(module)])
         else:
             continue
         known.add(path)
@@ -80,6 +78,16 @@ def _draw_around(sketch: Sketch, root: Node, contract: Contract) -> None:
         sketch.connect(port, root, "data")
     if contract.outputs is not None:
         sketch.connect(root, sketch.port(root, "output", "output", contract.outputs, outside=True), "data")
+
+
+def _draw_skips(sketch: Sketch, outline: Outline) -> None:
+    """Draw a line from each module that stashes a value to each that pops or peeks at it."""
+    aliases: dict[str, str] = {}
+    for route in skip_routes(outline):
+        if not aliases:
+            aliases = outline.aliases()
+        ends = [sketch.by_path[aliases.get(path, path)] for path in (route.producer, route.consumer)]
+        sketch.connect(ends[0], ends[1], "skip", route.name)
 
 
 def _draw_shared(sketch: Sketch, outline: Outline, known: set[str]) -> None:
