@@ -9,7 +9,7 @@ from synmod.errors import BuildError, SkipError, SkipVerifyError, SymbolicValueE
 from synmod.flow.nest import LEAF, kind_of
 from synmod.leaves.paths import KeyPath, path_str
 from synmod.module.building import ensure_built
-from synmod.module.builds import Build
+from synmod.module.builds import Build, current_undo
 from synmod.module.checks import check_inputs
 from synmod.module.execution import verify_wiring
 from synmod.module.frames import SymbolicFrame
@@ -17,6 +17,8 @@ from synmod.module.inputs import check_signature, no_call
 from synmod.module.nests import is_declaration, symbols_of
 from synmod.module.notes import note_failure
 from synmod.module.outputs import declared_outputs, symbolic_outputs
+from synmod.module.record import ModuleRecord
+from synmod.module.sealing import seal
 from synmod.module.symbolic import output_symbols, trace
 from synmod.module.where import where
 from synmod.tree.walk import walk
@@ -86,7 +88,19 @@ async def _verified(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, 
         raise
     if is_root:
         verify_wiring(module)
+    _seal_below(module)
     return outputs
+
+
+def _seal_below(module: Module) -> None:
+    """Seal what the build did not come by: modules without `build` that no trace has called."""
+    undo = current_undo()
+    for visit in walk(module):
+        record = getattr(visit.value, "_record", None) if visit.kind == "node" and visit.first else None
+        if isinstance(record, ModuleRecord) and record.built and not record.sealed:
+            if undo is not None:
+                undo.remember_lifecycle(visit.value)
+            seal(visit.value)
 
 
 async def _built(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
