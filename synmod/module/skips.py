@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from synmod.data.schema import Schema
 from synmod.leaves.paths import path_str
+from synmod.module.record import ModuleRecord
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
-    from synmod.module.record import ModuleRecord
     from synmod.scope.frame import CallFrame
     from synmod.tree.walk import Visit
 
@@ -122,8 +122,8 @@ def carry(skips: DeclaredSkips, records: Iterable[ModuleRecord]) -> None:
 
 
 def _skips(node: Any) -> DeclaredSkips | None:
-    record: ModuleRecord | None = getattr(node, "_record", None)
-    return None if record is None else record.declaration.skips
+    record = getattr(node, "_record", None)  # other nodes may have one of their own
+    return record.declaration.skips if isinstance(record, ModuleRecord) else None
 
 
 def _records_around(node: Any, around: Mapping[int, list[Any]]) -> Iterator[ModuleRecord]:

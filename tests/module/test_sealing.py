@@ -3,7 +3,7 @@
 import pytest
 
 from synmod.errors import SealedError
-from synmod.module import Module
+from synmod.module import Module, build
 from synmod.tree import Param, split
 from tests.module.models import Echo, Query
 
@@ -82,3 +82,36 @@ async def test_a_variable_is_never_lost_and_has_one_path():
     module.add_variable(5, name="call")
     assert list(module.variables_by_path()) == ["v", "loose", "renamed", "box/0", "loose_1", "call_1"]
     assert [v.value for v in module.variables] == ["x", 1, 2, 3, 4, 5]
+
+
+async def test_sm_build_seals_what_no_trace_has_called():
+    """A child without `build` under a parent that declares its output; opened again if an outer build fails."""
+
+    class Child(Module):
+        async def call(self, inputs: Query) -> Query:
+            return inputs
+
+    class Parent(Module):
+        def __init__(self):
+            super().__init__()
+            self.children = [Child()]
+
+        async def call(self, inputs: Query) -> Query:
+            return await self.children[0](inputs)
+
+    class Failing(Module):
+        def __init__(self):
+            super().__init__()
+            self.parent = Parent()
+
+        async def build(self, inputs):
+            await build(self.parent, Query)
+            raise RuntimeError("no")
+
+    failing = Failing()
+    with pytest.raises(RuntimeError):
+        await build(failing, Query)
+    failing.parent.children[0].late = Param("still open")
+    await build(failing.parent, Query)
+    with pytest.raises(SealedError):
+        failing.parent.children[0].later = Param("x")
