@@ -1,0 +1,114 @@
+"""The conformance catalogue: how every public module is made, and what it is called with. A law runs over all of it."""
+
+import synmod as sm
+import synmod.blocks as blocks
+
+
+class Query(sm.DataModel):
+    """A question."""
+
+    question: str
+    source: str = "web"
+
+
+class Answer(sm.DataModel):
+    """An answer."""
+
+    answer: str
+
+
+@sm.register(package="conformance")
+def shout(x) -> Answer:
+    """Say it loud."""
+    return Answer(answer=x["question"].upper())
+
+
+@sm.register(package="conformance")
+def length(inputs, outputs):
+    """A reward."""
+    return len(str(outputs.get_json()))
+
+
+@sm.register(package="conformance")
+def always(value):
+    """Enough at once."""
+    return True
+
+
+@sm.register(package="conformance")
+class Verdict(sm.DataModel):
+    """Whether something may pass."""
+
+    allowed: bool
+
+
+@sm.register(package="conformance")
+class Shelf(sm.DataModel):
+    """Several questions."""
+
+    queries: list[Query]
+
+
+INPUT = Query(question="Who?").to_json_data_model()
+TWICE = INPUT + INPUT
+SHELF = Shelf(queries=[Query(question="Who?"), Query(question="Why?")]).to_json_data_model()
+
+
+@sm.compose
+async def composed(asked: Query):
+    """A program: two steps at once, merged."""
+    one = await sm.Generator(Answer)(asked)
+    return one + await sm.Prefix("my")(asked)
+
+
+CATALOGUE = {
+    "And": (sm.And, (INPUT, INPUT)),
+    "BestOf": (lambda: sm.BestOf(sm.Generator(Answer), 3, reward=length, threshold=1e9), (INPUT,)),
+    "Branch": (
+        lambda: sm.Branch(
+            {"a b": ("x", sm.Generator(Answer)), "c": sm.Generator(Answer)}, question="Which?", merge=True
+        ),
+        (INPUT,),
+    ),
+    "Cached": (lambda: sm.Cached(sm.Generator(Answer), ttl_s=60), (INPUT,)),
+    "ChainOfThought": (lambda: sm.ChainOfThought(Answer, return_thinking=False, temperature=0.5), (INPUT,)),
+    "Concat": (lambda: sm.Concat(name="both"), ([INPUT, INPUT],)),
+    "Constant": (lambda: sm.Constant({"style": "brief", "n": [1, 2.5, None]}), (INPUT,)),
+    "Decision": (lambda: sm.Decision({"a/b": "x", "": "y"}, question="Which?", multiple=True), (INPUT,)),
+    "Deferred": (lambda: sm.Deferred(sm.Identity), (INPUT,)),
+    "Factorize": (lambda: sm.Factorize({"question": "questions"}), (TWICE,)),
+    "Fallback": (lambda: sm.Fallback(sm.Generator(Answer), sm.Identity(), on=(sm.ModelError, KeyError)), (INPUT,)),
+    "Generator": (
+        lambda: sm.Generator(
+            Answer,
+            instructions="Be brief.",
+            examples=[{"inputs": {"question": "a"}, "outputs": {"answer": "b"}}],
+            template={"system": "{instructions}", "user": "{examples}{inputs}"},
+            return_inputs=True,
+        ),
+        (INPUT,),
+    ),
+    "Guard": (lambda: sm.Guard(sm.Generator(Verdict), on_block="none"), (INPUT,)),
+    "Identity": (sm.Identity, (INPUT,)),
+    "InMask": (lambda: sm.InMask(["question"]), (INPUT,)),
+    "Lambda": (lambda: sm.Lambda(shout), (INPUT,)),
+    "Majority": (lambda: sm.Majority(sm.Generator(Answer), 3, field="answer"), (INPUT,)),
+    "Map": (lambda: sm.Map(sm.Generator(Answer), "queries", concurrency=2, on_error="collect"), (SHELF,)),
+    "Not": (blocks.Not, (INPUT,)),
+    "Or": (sm.Or, (INPUT, INPUT)),
+    "OutMask": (lambda: sm.OutMask("source", recursive=True), (INPUT,)),
+    "Parallel": (lambda: sm.Parallel(sm.Identity(), sm.Generator(Answer), merge="concat"), (INPUT,)),
+    "Prefix": (lambda: sm.Prefix("my"), (INPUT,)),
+    "Program": (lambda: composed.clone(), (INPUT,)),
+    "Refine": (lambda: sm.Refine(sm.Generator(Answer), sm.SelfCritique(), rounds=3, threshold=0.9), (INPUT,)),
+    "Repeat": (lambda: sm.Repeat(sm.Identity(), until=always, on_limit="return"), (INPUT,)),
+    "Retry": (lambda: sm.Retry(sm.Generator(Answer), 3, on=sm.BadReplyError), (INPUT,)),
+    "Route": (
+        lambda: sm.Route(sm.Identity(), {"web": sm.Identity(), "x": sm.Generator(Answer)}, key="source", merge=True),
+        (INPUT,),
+    ),
+    "SelfCritique": (lambda: sm.SelfCritique(Answer), (INPUT,)),
+    "Sequential": (lambda: sm.Sequential([sm.Generator(Answer), sm.Suffix("out")]), (INPUT,)),
+    "Suffix": (lambda: sm.Suffix("old", trainable=False, description="d"), (INPUT,)),
+    "Xor": (sm.Xor, (INPUT, None)),
+}

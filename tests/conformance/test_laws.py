@@ -1,0 +1,214 @@
+"""Laws over the conformance catalogue: what every public module promises, one test a law."""
+
+import asyncio
+import inspect
+import json
+import pickle
+
+import pytest
+
+import synmod as sm
+from synmod import blocks, program
+from synmod.module import Module
+from synmod.saving import dumps, loads
+from synmod.testing import FunctionLM, SchemaLM
+from tests.conformance.catalogue import CATALOGUE
+
+every = pytest.mark.parametrize("name", sorted(CATALOGUE))
+
+
+@pytest.fixture(autouse=True)
+def _default_model():
+    with sm.set_default_language_model(SchemaLM(seed=3)):
+        yield
+
+
+WITHOUT_MODELS = frozenset(
+    "And Concat Constant Deferred Factorize Fallback Identity InMask Lambda Map "
+    "Not Or OutMask Prefix Repeat Route Suffix Xor".split()
+)
+"""Those that ask no model in the catalogue, or by their own promise go on where one fails."""
+
+
+def _fail(request):
+    raise sm.UnavailableError("down")
+
+
+def made(name):
+    """A new block of the catalogue, with inputs for it."""
+    make, inputs = CATALOGUE[name]
+    return make(), inputs
+
+
+def test_every_public_module_is_in_the_catalogue():
+    """A new one cannot be forgotten, in whatever room it is."""
+    public = {}
+    for room in (blocks, program, sm):
+        for name in room.__all__:
+            value = getattr(room, name)
+            if inspect.isclass(value) and issubclass(value, Module) and value is not Module:
+                public[name] = value
+    assert set(public) == set(CATALOGUE)
+    assert all(getattr(blocks, name).__module__ == "synmod.blocks" for name in public if name in blocks.__all__)
+
+
+@every
+async def test_outputs_fit_their_symbols(name):
+    """What a call gives is valid for what a symbolic call said, and asks nobody before."""
+    block, inputs = made(name)
+    asked = [
+        [x.to_symbolic_data_model() for x in i] if isinstance(i, list) else i and i.to_symbolic_data_model()
+        for i in inputs
+    ]
+    symbol = await block(*asked)
+    value = await block(*inputs)
+    assert isinstance(symbol, sm.SymbolicDataModel)
+    if value is not None:
+        sm.JsonDataModel(value.get_json(), schema=symbol.get_schema())
+        assert sm.is_subschema(value.get_schema(), symbol.get_schema())
+
+
+@every
+async def test_blocks_are_saved_and_loaded(name):
+    """Saving is the identity, fresh and after a call, and the loaded block answers alike."""
+    block, inputs = made(name)
+    assert dumps(loads(dumps(block))) == dumps(block)
+    value = await block(*inputs)
+    assert dumps(loads(dumps(block))) == dumps(block)
+    again = loads(dumps(block))
+    assert type(again) is type(block)
+    assert await again(*inputs) == value
+
+
+@every
+async def test_copies_answer_alike(name):
+    """A clone, and a copy through pickle, are the block again."""
+    block, inputs = made(name)
+    value = await block(*inputs)
+    for copy in (block.clone(), pickle.loads(pickle.dumps(block))):
+        assert copy is not block
+        assert repr(copy) == repr(block)
+        assert await copy(*inputs) == value
+
+
+@every
+async def test_none_at_an_input_skips(name):
+    """Merging blocks apart, None in is None out, without a call; only a program's door asks for its Inputs."""
+    block, _inputs = made(name)
+    if block.accepts_none:
+        return
+    if name == "Program":
+        with pytest.raises(sm.CallError, match="not optional"):
+            await block(None)
+        return
+    assert await block(None) is None
+    assert block.cumulated_invocations == 0
+
+
+@every
+def test_unknown_keywords_are_refused(name):
+    """A misspelt keyword vanishes nowhere."""
+    block, _ = made(name)
+    with pytest.raises(sm.ConfigError, match="Did you mean 'description'"):
+        type(block).from_config({**block.get_config(), "descripton": "x"})
+
+
+@every
+def test_labels_are_kept(name):
+    """Name, description and trainable are arguments of every block."""
+    block, _ = made(name)
+    labels = {"name": "mine", "description": "Mine.", "trainable": False}
+    other = type(block).from_config({**block.get_config(), **labels})
+    assert {label: getattr(other, label) for label in labels} == labels
+
+
+@every
+async def test_a_hundred_calls_at_once_agree(name):
+    """Concurrent calls of one block do not mix."""
+    block, inputs = made(name)
+    values = await asyncio.gather(*(block(*inputs) for _ in range(100)))
+    assert all(value == values[0] for value in values)
+    assert block.cumulated_invocations == 100
+    assert sm.current_call() is None
+
+
+@every
+async def test_blocks_are_steps_of_a_program(name):
+    """In a functional program a block gives what it gives in plain code."""
+    block, inputs = made(name)
+    sources = [sm.Input(data_model=x, optional=False) for x in inputs if isinstance(x, sm.JsonDataModel)]
+    args = list(sources)
+    if isinstance(inputs[0], list):
+        sources = args = [sm.Input(data_model=x) for x in inputs[0]]
+    if name == "Xor":
+        args = [*sources, None]
+    output = await block(*args)
+    program = sm.Program(inputs=sources if len(sources) > 1 else sources[0], outputs=output)
+    given = [x for x in (inputs[0] if isinstance(inputs[0], list) else inputs) if x is not None]
+    value = await program(given if len(given) > 1 else given[0])
+    assert value == await block(*inputs)
+
+
+@every
+async def test_modules_come_apart_and_together_again(name):
+    """Merge after split is the module again; the State of one fits the other."""
+    block, inputs = made(name)
+    value = await block(*inputs)
+    graphdef, state = sm.split(block)
+    twin = sm.merge(graphdef, state)
+    assert (sm.graphdef(twin), sm.state(twin)) == (graphdef, state)
+    assert sm.graphdef(twin).fingerprint == graphdef.fingerprint
+    assert await twin(*inputs) == value
+
+
+@every
+async def test_a_thousand_first_calls_build_once(name):
+    """Unbuilt, called by a thousand tasks: one set of Variables, equal answers."""
+    block, inputs = made(name)
+    values = await asyncio.gather(*(block(*inputs) for _ in range(1_000)))
+    assert all(value == values[0] for value in values)
+    assert len(block.variables) == len(set(map(id, block.variables)))
+    assert sm.loads(dumps(block)).variables_by_path().keys() == block.variables_by_path().keys()
+
+
+@every
+async def test_cancelling_at_every_await_leaves_nothing(name):
+    """No task, no frame, no phase; the module works afterwards."""
+    tasks = asyncio.all_tasks()
+    expected = await made(name)[0](*made(name)[1])
+    for steps in range(60):
+        block, inputs = made(name)
+        task = asyncio.create_task(block(*inputs))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        if task.done():
+            break
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert asyncio.all_tasks() == tasks
+        assert (sm.current_call(), sm.current_phase()) == (None, "inference")
+        assert await block(*inputs) == expected
+
+
+@every
+async def test_modules_are_shown(name):
+    """A repr that begins with the class, a row of the summary, a box of the plot."""
+    block, inputs = made(name)
+    await block(*inputs)
+    assert repr(block).startswith(name)
+    assert name in block.summary()
+    assert json.loads(block.plot(format="json"))["nodes"]
+
+
+@every
+async def test_a_failing_model_call_raises(name):
+    """An error is never None, nor an answer."""
+    block, inputs = made(name)
+    down = FunctionLM(_fail)
+    with sm.use_language_models(down):
+        try:
+            await block(*inputs)
+        except sm.UnavailableError:
+            return
+    assert name in WITHOUT_MODELS
