@@ -50,8 +50,10 @@ def check_reasoning_field(field: object, schema: Schema | None, where: str) -> s
 
 def without_asking(request: LMRequest, adapter: Adapter) -> LMRequest:
     """Leave the field out of schema and prompt where the provider reasons by itself; else give the request itself."""
+    if request.reasoning_field is None or request.schema is None:
+        return request
     reasons = getattr(adapter, "reasons", None)
-    if request.reasoning_field is None or request.schema is None or reasons is None or not reasons(request):
+    if reasons is None or not reasons(request):
         return request
     schema = _without(request.schema, request.reasoning_field)
     if schema is request.schema:

@@ -9,7 +9,7 @@ import pytest
 
 from synmod.errors import ConfigError
 from synmod.leaves.frozen import frozen
-from synmod.lm.embedded import adapter_for
+from synmod.lm.embedded import adapter_for, examples
 from synmod.lm.embedded.examples import ExampleSet
 from synmod.lm.embedded.words import words
 from synmod.lm.records import LMRequest
@@ -341,6 +341,17 @@ def test_similarities_are_equal_to_the_last_bit():
     found = ExampleSet(lines, list(range(len(lines)))).similarities(said)
     digest = sha256(" ".join(map(float.hex, found)).encode()).hexdigest()
     assert (max(found), digest[:16]) == (0.12709249764511887, "7c385d9839c8129b")
+
+
+@pytest.mark.parametrize("room", [0, 3, 40])
+def test_what_is_kept_decides_nothing(monkeypatch, room):
+    """However little may be kept of the words of a prompt, the similarities are the same."""
+    lines = [f"{a} {b} and {b}{a}" for a in ("tea", "rain", "late train") for b in ("red", "tread")]
+    asked = [words(text) for text in ("a red train", "tea", "", "tread late, tread late", "tea")]
+    usual = ExampleSet(lines, list(lines))
+    monkeypatch.setattr(examples, "_MOST_SHARES", room)
+    narrow = ExampleSet(lines, list(lines))
+    assert [narrow.similarities(said) for said in asked] == [usual.similarities(said) for said in asked]
 
 
 async def test_a_column_keeps_apart_what_stands_in_different_places():

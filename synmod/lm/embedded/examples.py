@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from synmod.leaves.frozen import Json
 
-_MOST_WORDS: Final = 4_096
+_MOST_SHARES: Final = 10_000  # kept for each set of examples, at 40 bytes
 
 
 class Pair(NamedTuple):
@@ -38,7 +38,7 @@ class ExampleSet:
         whole: The same as the place that the whole answer has.
     """
 
-    __slots__ = ("_by_word", "_norms", "_postings", "_unseen", "_weights", "outputs", "whole")
+    __slots__ = ("_by_word", "_norms", "_postings", "_room", "_unseen", "_weights", "outputs", "whole")
 
     def __init__(self, texts: list[str], outputs: list[Json]) -> None:
         self.outputs = outputs
@@ -52,7 +52,8 @@ class ExampleSet:
         self._unseen = float(above * above)
         self._weights = {feature: _squared(above / (len(held) + 1)) for feature, held in self._postings.items()}
         self._norms = [self._norm(counts) for counts in counted]
-        self._by_word: dict[str, list[tuple[int, float]]] = {}
+        self._by_word: dict[str, tuple[tuple[int, ...], tuple[float, ...]]] = {}
+        self._room = _MOST_SHARES
 
     def _norm(self, counts: Counter[str]) -> float:
         """The square of the length of weighted counts."""
@@ -65,21 +66,22 @@ class ExampleSet:
             return []
         products = [0.0] * len(self.outputs)
         for word in said:
-            shares = self._by_word.get(word)
-            for index, share in self._keep(word) if shares is None else shares:
+            indices, shares = self._by_word.get(word) or self._keep(word)
+            for index, share in zip(indices, shares, strict=True):
                 products[index] += share
         norm = self._norm(features(said))
         return [product and product / sqrt(norm * own) for product, own in zip(products, self._norms, strict=True)]
 
-    def _keep(self, word: str) -> list[tuple[int, float]]:
-        """What one word adds to the product with each example that shares something with it; kept."""
+    def _keep(self, word: str) -> tuple[tuple[int, ...], tuple[float, ...]]:
+        """The examples that share something with a word, and what it adds to the product with each; kept."""
         shares: dict[int, float] = {}
         for feature in word_features(word):
             for index, count in self._postings.get(feature, ()):
                 shares[index] = shares.get(index, 0.0) + count * self._weights[feature]
-        if len(self._by_word) >= _MOST_WORDS:
-            self._by_word = {}
-        kept = self._by_word[word] = list(shares.items())
+        self._room -= len(shares) + 1
+        if self._room < 0:  # begin anew
+            self._by_word, self._room = {}, _MOST_SHARES
+        kept = self._by_word[word] = tuple(shares), tuple(shares.values())
         return kept
 
 
