@@ -91,7 +91,7 @@ def _persist(
     if type(variable) is not kind:
         found = getattr(type(module), name) if variable is ABSENT else variable
         raise GraphError(
-            f"{where(module)}: sow expected {name!r} to be a Variable of type {kind.__name__}, but it is a "
-            f"{type(found).__name__}: take another name."
+            f"{where(module)}: sow expected {f'{current_path(module)}/{name}'.lstrip('/')!r} to be a Variable of type "
+            f"{kind.__name__}, but it is a {type(found).__name__}: take another name."
         )
     variable._change(lambda old: (reduce or appended)(old, json), is_admitted=False)

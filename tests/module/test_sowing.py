@@ -216,6 +216,10 @@ async def test_persisting_refuses_what_is_no_such_variable():
     for name, found in (("answers", "list"), ("call", "function"), ("prompt", "Param")):
         with pytest.raises(sm.GraphError, match=f"to be a Variable of type Intermediate.*{found}"):
             thinker.sow(sm.Intermediate, name, 1, persist=True)
+    team = Team([thinker])
+    thinker.options["persist"], thinker.thought = True, 3
+    with pytest.raises(sm.GraphError, match="'members/list/0/thought' to be a Variable of type Intermediate.*int"):
+        await team(Q)
     with pytest.raises(sm.DataError):
         thinker.sow(sm.Intermediate, "fresh", object(), persist=True)
     assert not hasattr(thinker, "fresh")
