@@ -21,31 +21,31 @@ async def within_budget(below: Below, call: ModelCall, request: LMRequest) -> LM
         ConfigError: A cost is limited, and nobody knows the price of the model.
     """
     budgets = () if call.ambient is None else call.ambient.budgets
+    price = await call.model.price.find()  # now, so that nothing is waited for between a reply and its account
     if not budgets:
         reply = await below(call, request)
-        call.use(_priced(reply.usage, await call.model.price.find()))
+        call.use(_priced(reply.usage, price))
         return reply
     cost_is_limited = any("cost_usd" in account.limits for account in budgets)
-    with await _reserved(call, request, cost_is_limited) as reservation:
+    with _reserved(call, request, price, cost_is_limited) as reservation:
         try:
             reply = await below(call, request)
         except BaseException as error:
             if isinstance(error, Exception) and was_sent(error):  # a cancellation gives everything back
                 reservation.settle(Usage())  # a call was made, though it gave nothing
             raise
-        used = _priced(reply.usage, await call.model.price.find())
+        used = _priced(reply.usage, price)
         reservation.settle(used)
         call.use(used)
         return reply
 
 
-async def _reserved(call: ModelCall, request: LMRequest, cost_is_limited: bool) -> Reservation:
+def _reserved(call: ModelCall, request: LMRequest, price: Price | None, cost_is_limited: bool) -> Reservation:
     """Reserve what a request may use; a request that goes on with a counted call is no further call."""
     prompt, most = estimate_tokens(request.messages), request.params.get("max_tokens")
     completion = most if isinstance(most, int) else 0
     cost = 0.0
     if cost_is_limited:
-        price = await call.model.price.find()
         if price is None:
             raise ConfigError(
                 f"{request.model}: a budget limits cost_usd, and the price of this model is not known:"

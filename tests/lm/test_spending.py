@@ -127,6 +127,28 @@ async def test_a_request_that_left_is_spent_however_it_failed(ends):
             await lm("?")
 
 
+async def test_an_answered_request_is_accounted_for_before_anything_is_waited_for():
+    """A cancellation that comes with the reply loses nothing of what the reply cost, also in a model's first call."""
+    lm = sm.LanguageModel("openai/gpt-4o-mini", adapter=Answering())  # its price is looked up in a list
+    with sm.budget(tokens=100) as budget, sm.track_usage() as usage:
+        lm.adapter.task = asyncio.create_task(lm("?"))
+        await asyncio.gather(lm.adapter.task, return_exceptions=True)
+    assert budget.used.tokens == usage.prompt_tokens == 7
+
+
+class Answering:
+    """An adapter during whose answer the call is cancelled."""
+
+    name = "answering"
+    version = 1
+    task = None
+
+    async def send(self, request):
+        await asyncio.sleep(0)
+        self.task.cancel()
+        return LMReply("x", usage=sm.Usage(prompt_tokens=7))
+
+
 async def test_embedded_models_are_free():
     """An embedded model costs 0, also under a cost budget."""
     with sm.budget(cost_usd=0) as budget:
