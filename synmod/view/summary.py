@@ -57,7 +57,7 @@ def _totals(rows: Rows) -> list[str]:
         usage = rows.spent.usage
         parts = [plural(rows.spent.invocations, "invocation"), plural(usage.calls, "model call")]
         parts.append(f"{count_text(usage.prompt_tokens + usage.completion_tokens)} tokens")
-        parts.append(dollars_text(usage.cost_usd))
+        parts.append("cost unknown" if usage.cost_usd is None else dollars_text(usage.cost_usd))
         parts.append("running" if rows.elapsed_s is None else seconds_text(rows.elapsed_s))
         lines.append(f"last recorded call: {', '.join(parts)}")
     return lines

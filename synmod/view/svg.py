@@ -77,10 +77,7 @@ def _rows(node: Node) -> list[tuple[str, int, str, bool]]:
     if node.kind in ("input", "output"):
         return [(printable(node.label), _NAME, INK, False)]
     rows = [(printable(node.label), _NAME, INK, True), (printable(node.detail), _SMALL, MUTED, False)]
-    names: list[str] = node.facts.get("variables") or []
-    if names and not node.members:
-        shown = ", ".join(names) if len(names) <= _MOST_VARIABLES else f"{len(names)} Variables"
-        rows.append((printable(shown), _SMALL, LOOKS["variables"].stroke, False))
+    rows.append((_variables(node), _SMALL, LOOKS["variables"].stroke, False))
     return [(fitted(text, size, _MOST, bold=bold), size, colour, bold) for text, size, colour, bold in rows if text]
 
 
@@ -88,17 +85,13 @@ def _size(node: Node) -> Rectangle:
     """The size of a box: that of its text; of one that holds others that of its title."""
     rows = _rows(node)
     if node.members:
-        wide = text_width(_title(node), _NAME, bold=True) + 2 * _MARGIN
+        title = "  ".join((node.label, node.detail, _variables(node)))
+        wide = min(text_width(printable(title), _NAME), _MOST) + 2 * _MARGIN
         return Rectangle(float(wide), 0.0)
     wide = max(text_width(text, size, bold=bold) for text, size, _, bold in rows)
     if node.kind in ("input", "output"):
         return Rectangle(float(wide + _MARGIN + 4), 36.0)
     return Rectangle(float(max(wide + _MARGIN, _LEAST)), float(18 + 18 * len(rows)))
-
-
-def _title(node: Node) -> str:
-    """What stands above the members of a box."""
-    return printable(f"{node.label}  {node.detail}" if node.detail else node.label)
 
 
 def _markers() -> Iterator[str]:
@@ -117,15 +110,29 @@ def _holder(box: Box) -> Iterator[str]:
     look = Look(PAGE, PAGE_BORDER) if box.above is None else LOOKS["holder" if box.depth % 2 else "holder_inside"]
     yield rounded(box.x, box.y, box.width, box.height, 12 if box.above is None else 10, look)
     if box.thing is not None:
-        room = int(box.width) - _MARGIN
-        label = fitted(printable(box.thing.label), _NAME, room, bold=True)
-        used = text_width(label, _NAME, bold=True) + 8
-        detail = fitted(printable(box.thing.detail), _SMALL, room - used) if room > used + 20 else ""
         yield (
-            f'<text x="{number(box.x + 18)}" y="{number(box.y + 29)}" font-size="{_NAME}" font-weight="600" '
-            f'fill="{INK}">{escaped(label)} <tspan font-size="{_SMALL}" font-weight="400" fill="{MUTED}">'
-            f"{escaped(detail)}</tspan></text>"
+            f'<text x="{number(box.x + 18)}" y="{number(box.y + 29)}" xml:space="preserve" font-size="{_NAME}" '
+            f'font-weight="600" fill="{INK}">{_title(box.thing, int(box.width) - _MARGIN)}</text>'
         )
+
+
+def _title(node: Node, room: int) -> str:
+    """What stands above the members of a box: name, class and Variables, as far as there is room."""
+    label = fitted(printable(node.label), _NAME, room, bold=True)
+    room -= text_width(label, _NAME, bold=True)
+    title = escaped(label)
+    for text, colour in ((printable(node.detail), MUTED), (_variables(node), LOOKS["variables"].stroke)):
+        text = f"  {text}"
+        if text.strip() and text_width(text, _SMALL) <= room:
+            room -= text_width(text, _SMALL)
+            title += f'<tspan font-size="{_SMALL}" font-weight="400" fill="{colour}">{escaped(text)}</tspan>'
+    return title
+
+
+def _variables(node: Node) -> str:
+    """The names of the Variables of a module; their number where there are many."""
+    names: list[str] = node.facts.get("variables") or []
+    return printable(", ".join(names) if len(names) <= _MOST_VARIABLES else f"{len(names)} Variables")
 
 
 def _box(node: Node, box: Box) -> Iterator[str]:
@@ -184,7 +191,9 @@ def _label(line: Line, page: float) -> Iterator[str]:
         return
     x, y = line.middle
     x = min(max(x, wide / 2 + 4), page - wide / 2 - 4)
-    if line.length < wide + 16:  # beside a short line, which it would cover
+    if line.length < wide + 16:  # it would cover the line
+        if edge.kind == "shared":
+            return
         y -= 14
     yield (
         f'<rect x="{number(x - wide / 2)}" y="{number(y - 9)}" width="{number(wide)}" height="17" rx="5" fill="{PAGE}" '

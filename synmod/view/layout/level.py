@@ -18,6 +18,7 @@ _SLOPE: Final = 0.1
 
 BETWEEN_BOXES: Final = 18.0
 _ROUND_LINES: Final = 12.0
+_SHORTER: Final = 40.0
 _LEAST_APART: Final = 7.0  # lines that would come nearer to one another meet in one point
 
 
@@ -76,11 +77,15 @@ def arrange_level(sizes: Sequence[Rectangle], links: Sequence[Link], *, across: 
         places[box] = (along, middle) if across else (middle, along)
     rest = [box for box in range(len(sizes)) if box not in numbers]
     top = height + BETWEEN_BOXES if linked and rest else height
+    wide = width
     for box, (x, y) in zip(rest, _rows([sizes[box] for box in rest], width), strict=True):
         places[box] = (x, y + top)
-        width, height = max(width, x + sizes[box].width), max(height, y + top + sizes[box].height)
-    lines = [line if across else line.turned() for line in flow.lines()]
-    return Arranged(places, lines, width, height)
+        wide, height = max(wide, x + sizes[box].width), max(height, y + top + sizes[box].height)
+    aside = 0.0 if across else (wide - width) / 2
+    for box in linked:
+        places[box] = (places[box][0] + aside, places[box][1])
+    lines = [line if across else line.turned().moved(aside, 0.0) for line in flow.lines()]
+    return Arranged(places, lines, wide, height)
 
 
 def _rows(sizes: Sequence[Rectangle], least: float) -> list[Point]:
@@ -181,12 +186,19 @@ class _Flow:
         return self.layered.ways.get((one, other)) or self.layered.ways[(other, one)]
 
     def _points(self, way: list[int], leaving: float, coming: float) -> list[Point]:
-        """The points of a way: out of the first box, through the layers it passes, into the last."""
+        """The points of a way: out of the first box, through the layers it passes, into the last.
+
+        Where a box is much shorter than its layer the line runs straight through the layer, clear of its neighbours.
+        """
         first, last = way[0], way[-1]
         points = [(self.starts[first] + self.sizes[first].width, leaving)]
+        if self.layer_end[self.layer[first]] - points[0][0] > _SHORTER:
+            points.append((self.layer_end[self.layer[first]], leaving))
         for item in way[1:-1]:
             number = self.layer[item]
             points += [(self.layer_start[number], self.middles[item]), (self.layer_end[number], self.middles[item])]
+        if self.starts[last] - self.layer_start[self.layer[last]] > _SHORTER:
+            points.append((self.layer_start[self.layer[last]], coming))
         return [*points, (self.starts[last], coming)]
 
     def _spread(self, ways: list[tuple[Any, list[int], bool]], *, at_start: bool) -> list[float]:
