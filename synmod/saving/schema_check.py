@@ -11,6 +11,7 @@ from synmod.data.schema_budget import MAX_TOGETHER, SchemaBudget
 from synmod.errors import SaveProblem, SchemaTooComplex, SynmodError
 from synmod.leaves.freezing_trees import frozen_tree
 from synmod.leaves.frozen import MAX_DEPTH
+from synmod.leaves.frozen_types import is_object
 from synmod.saving.faults import load_fault, malformed
 from synmod.saving.layout import compact_plain
 
@@ -42,7 +43,7 @@ class SchemaChecker:
             FormatError: It is no object.
             LoadError: It is none that is closed, or too complex, by itself or with all others of the file.
         """
-        if type(json) is not dict:
+        if not is_object(json):
             raise malformed(where, "wanted an object: a JSON Schema.")
         key = root, compact_plain(json, self._depth)
         known = self._known.get(key)
