@@ -128,7 +128,7 @@ class Wiring:
             for consumer, producer, key in cycles:
                 self._cycle(path, part, (consumer, producer), key)
         offers = [self.structure.stashed_in(each) for each in part.parts]
-        outside, gone = lane.elsewhere, set(lane.gone)
+        outside, before, gone = lane.elsewhere, set(lane.gone), set(lane.gone)
         for index in order:
             each = part.parts[index]
             if each is None:
@@ -143,7 +143,7 @@ class Wiring:
             }
             lane.elsewhere = {**outside, **others}
             if part.order != "graph":
-                lane.gone = set(gone)
+                lane.gone = set(before)
             self._execute(path, each, lane)
             gone |= lane.gone
         lane.elsewhere = outside
