@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from synmod.module import ModuleOptions
+    from synmod.module.attempts import Attempt
 
 
 class _Draw(NamedTuple):
@@ -24,6 +25,7 @@ class _Draw(NamedTuple):
 
     output: Any
     reward: float
+    attempt: Attempt
 
 
 @register_own()
@@ -86,8 +88,8 @@ class BestOf(Module):
     async def call(self, inputs: Any) -> Any:
         """Draw, reward, keep the best."""
 
-        async def judged(output: Any) -> _Draw | None:
-            return None if output is None else _Draw(output, await self._rewarded(inputs, output))
+        async def judged(output: Any, one: Attempt) -> _Draw | None:
+            return None if output is None else _Draw(output, await self._rewarded(inputs, output), one)
 
         threshold, best = self.threshold, None
         on_error = "raise" if threshold is None else "collect"
@@ -100,10 +102,14 @@ class BestOf(Module):
                 if draw is None:
                     continue
                 if threshold is not None and draw.reward >= threshold:
+                    draw.attempt.keep()
                     return draw.output
                 if best is None or draw.reward > best.reward:
                     best = draw
-        return None if best is None else best.output
+        if best is None:
+            return None
+        best.attempt.keep()
+        return best.output
 
     async def compute_output_spec(self, inputs: Any) -> Any:
         """What the module gives."""

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack, cast
 from synmod.blocks.arguments import member
 from synmod.blocks.decision import Decision
 from synmod.blocks.options import KEYWORDS
-from synmod.blocks.routes import checked_routes, merged, symbols_of, take
+from synmod.blocks.routes import alternatives, checked_routes, merged, symbols_of, take
 from synmod.data import ops
 from synmod.errors import CallError, ConfigError
 from synmod.leaves.frozen_types import is_array, is_object
 from synmod.module import Module
+from synmod.module.execution import Child, Execution
 from synmod.registry import register_own
 
 if TYPE_CHECKING:
@@ -107,6 +108,11 @@ class Branch(Module):
         decision = await self.decision(inputs)
         given = ops.concat(inputs, decision) if self.inject else inputs
         return self._result(decision, await symbols_of(self.branches, given))
+
+    def _execution(self) -> Execution:
+        """The decision, then one branch or another."""
+        first = Child(("decision",), self.decision)
+        return Execution("in order", (first, alternatives("branches", self.branches)))
 
     def _chosen(self, decision: Any) -> tuple[str, ...]:
         """The labels that a decision names."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from synmod.flow.pool import ConcurrentMap, map_concurrently
 from synmod.lm import current_sample, drawing
+from synmod.module.attempts import Attempt, attempt
 
 if TYPE_CHECKING:
     from synmod.module import Module
@@ -16,7 +17,7 @@ def draws(
     module: Module,
     inputs: Any,
     n: int,
-    read: Callable[[Any], Awaitable[Any]],
+    read: Callable[[Any, Attempt], Awaitable[Any]],
     *,
     concurrency: int | None = None,
     on_error: Literal["raise", "collect"] = "raise",
@@ -29,7 +30,7 @@ def draws(
         module: What is called.
         inputs: Its inputs.
         n: Number of draws.
-        read: What is made of each output, still beside the other draws.
+        read: What is made of each output and its attempt, still beside the other draws; the caller keeps one.
         concurrency: How many run at once; None for all.
         on_error: As `sm.map_concurrently` takes it.
 
@@ -39,7 +40,7 @@ def draws(
     first = current_sample() * n
 
     async def draw(number: int) -> Any:
-        with drawing(first + number):
-            return await read(await module(inputs))
+        with drawing(first + number), attempt() as one:
+            return await read(await module(inputs), one)
 
     return map_concurrently(draw, range(n), concurrency=concurrency or n, on_error=on_error)

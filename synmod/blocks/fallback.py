@@ -10,6 +10,7 @@ from synmod.data.symbol import symbol
 from synmod.errors import ModelError
 from synmod.lm import current_sample, drawing
 from synmod.module import Module
+from synmod.module.execution import Child, Execution
 from synmod.registry import register_own
 
 if TYPE_CHECKING:
@@ -72,6 +73,10 @@ class Fallback(Module):
             raise failure
         finally:
             del failure  # no circle of an exception and the frame that holds it
+
+    def _execution(self) -> Execution:
+        """What a failed member did is taken back, so that one of them alone has run."""
+        return Execution("one of", tuple(Child(("modules", index), each) for index, each in enumerate(self.modules)))
 
     async def compute_output_spec(self, inputs: Any) -> Any:
         """What the members give."""

@@ -14,6 +14,7 @@ from synmod.registry import register_own
 
 if TYPE_CHECKING:
     from synmod.module import ModuleOptions
+    from synmod.module.attempts import Attempt
 
 
 @register_own()
@@ -63,20 +64,24 @@ class Majority(Module):
     async def call(self, inputs: Any) -> Any:
         """Draw, count, keep the most frequent."""
 
-        async def as_it_is(output: Any) -> Any:
-            return output
+        async def as_it_is(output: Any, one: Attempt) -> tuple[Any, Attempt] | None:
+            return None if output is None else (output, one)
 
         async with draws(self.module, inputs, self.n, as_it_is) as samples:
-            outputs = [output async for output in samples if output is not None]
-        counted: list[tuple[Any, list[Any]]] = []
-        for output in outputs:
+            drawn = [sample async for sample in samples if sample is not None]
+        counted: list[tuple[Any, list[tuple[Any, Attempt]]]] = []
+        for output, one in drawn:
             answer = output.get_json() if self.field is None else output.get(self.field)
             same = next((group for seen, group in counted if json_equal(seen, answer)), None)
             if same is None:
-                counted.append((answer, [output]))
+                counted.append((answer, [(output, one)]))
             else:
-                same.append(output)
-        return max((group for _, group in counted), key=len)[0] if counted else None
+                same.append((output, one))
+        if not counted:
+            return None
+        output, one = max((group for _, group in counted), key=len)[0]
+        one.keep()
+        return output
 
     async def compute_output_spec(self, inputs: Any) -> Any:
         """What the module gives."""

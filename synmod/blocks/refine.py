@@ -15,12 +15,14 @@ from synmod.data.value import wrap
 from synmod.errors import CallError, SchemaError
 from synmod.leaves.frozen import frozen
 from synmod.module import Module
+from synmod.module.attempts import attempt
 from synmod.registry import register_own
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from synmod.module import ModuleOptions
+    from synmod.module.attempts import Attempt
 
 _CRITIQUE: Final = {
     "additionalProperties": False,
@@ -35,6 +37,7 @@ class _Round(NamedTuple):
 
     output: Any
     score: float
+    attempt: Attempt
 
 
 @register_own()
@@ -94,19 +97,23 @@ class Refine(Module):
         best: _Round | None = None
         asked = inputs
         for _ in range(self.rounds):
-            output = await self.module(asked)
-            if output is None or self.rounds == 1:
-                return output if best is None else best.output
-            verdict = await self.critic(ops.concat(inputs, output))
+            with attempt() as one:
+                output = await self.module(asked)
+                is_last = output is None or self.rounds == 1
+                verdict = None if is_last else await self.critic(ops.concat(inputs, output))
             if verdict is None:
-                return output if best is None else best.output
+                best = best or _Round(output, 0.0, one)
+                break
             critique, score = _read(verdict)
             if best is None or score > best.score:
-                best = _Round(output, score)
+                best = _Round(output, score, one)
             if self.threshold is not None and score >= self.threshold:
                 break
             asked = _asked_again(inputs, wrap(frozen({"critique": critique}), trusted_schema(_CRITIQUE)))
-        return None if best is None else best.output
+        if best is None:
+            return None
+        best.attempt.keep()
+        return best.output
 
     async def compute_output_spec(self, inputs: Any) -> Any:
         """What the module gives, once it was shown to take both forms of its inputs."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Unpack
 
 from synmod.blocks.arguments import member
-from synmod.blocks.routes import checked_routes, merged, symbols_of, take
+from synmod.blocks.routes import alternatives, checked_routes, merged, symbols_of, take
 from synmod.errors import CallError, ConfigError
 from synmod.leaves.suggest import did_you_mean
 from synmod.module import Module
+from synmod.module.execution import Child, Execution
 from synmod.registry import register_own
 
 if TYPE_CHECKING:
@@ -77,6 +78,10 @@ class Route(Module):
         value = await self.module(inputs)
         outputs = await take(self.routes, () if value is None else (self._selected(value),), inputs)
         return merged(outputs) if self.merge else outputs
+
+    def _execution(self) -> Execution:
+        """The module that selects, then one route or another."""
+        return Execution("in order", (Child(("module",), self.module), alternatives("routes", self.routes)))
 
     async def compute_output_spec(self, inputs: Any) -> Any:
         """One symbol a route, or their merge."""

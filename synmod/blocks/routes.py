@@ -11,6 +11,7 @@ from synmod.data import ops
 from synmod.errors import ConfigError
 from synmod.flow.branches import together
 from synmod.module import Module
+from synmod.module.execution import Child, Execution
 
 
 def checked_routes(kind: str, name: str, routes: Any) -> dict[str, Module]:
@@ -27,6 +28,11 @@ def checked_routes(kind: str, name: str, routes: Any) -> dict[str, Module]:
             raise ConfigError(f"{kind}: the label {label!r:.100} is no text; labels are strings that are not empty.")
         checked[label] = member(kind, f"{name}[{label!r}]", module)
     return checked
+
+
+def alternatives(attribute: str, routes: Mapping[str, Module]) -> Execution:
+    """How routes run: some of them, which is not known before."""
+    return Execution("one of", tuple(Child((attribute, label), module) for label, module in routes.items()))
 
 
 async def take(routes: Mapping[str, Module], taken: Collection[str], inputs: Any) -> tuple[Any, ...]:

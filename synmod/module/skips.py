@@ -47,6 +47,14 @@ class DeclaredSkips:
     models: Mapping[str, Any]
     runner: Runner
     carrier: Runner
+    required: tuple[str, ...] = ()
+    """What must be there before `call` runs, sorted: the pops that are not optional."""
+    peeks: tuple[str, ...] = ()
+    """`peek`, sorted."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "required", tuple(sorted(self.pop - self.optional)))
+        object.__setattr__(self, "peeks", tuple(sorted(self.peek)))
 
     @property
     def names(self) -> list[str]:

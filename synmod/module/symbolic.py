@@ -52,7 +52,7 @@ async def call_symbolic(module: Module, args: tuple[Any, ...], kwargs: dict[str,
             await ensure_built(module, args, kwargs)
             check_inputs(module, args, kwargs)
             outputs = await output_symbols(module, args, kwargs)
-            if module._record.runner is not None and frame._layer is None:  # nothing followed `call`
+            if module._record.runner is not None and not (frame._layer is not None and frame._layer.followed):
                 module._record.runner.assume(module, frame)
         except BaseException as error:
             note_failure(error, frame, module, args)

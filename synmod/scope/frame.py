@@ -54,6 +54,9 @@ class Owner(Protocol):
 class CallLayer(Protocol):
     """What goes past a call beside its value (see the skip room): told how the call ends."""
 
+    followed: bool
+    """Whether `call` of the module has run under it."""
+
     def commit(self) -> None:
         """The call returned: hand everything to the calling module."""
         ...

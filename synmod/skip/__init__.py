@@ -6,6 +6,7 @@ one that does pays some microseconds. Must never know: Program, files, training.
 """
 
 from synmod.errors import SkipError, SkipNameError, SkipProblem, SkipVerifyError
+from synmod.skip import attempts  # noqa: F401  # pyright: ignore[reportUnusedImport]  # for blocks
 from synmod.skip.commands import peek, pop, stash
 from synmod.skip.current import current_skip_frame
 from synmod.skip.declaring import skippable

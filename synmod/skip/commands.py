@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from synmod.errors import SkipError
 from synmod.scope.frame import current_call
@@ -15,6 +15,7 @@ from synmod.skip.typed import admitted, hold_to_declared
 
 if TYPE_CHECKING:
     from synmod.module.skips import DeclaredSkips
+    from synmod.scope.frame import CallFrame
     from synmod.skip.layers import Layer
 
 _ABSENT: Final[Any] = object()
@@ -44,9 +45,11 @@ class Command:
             SkipError: The running module has not declared it, or the lane does not allow it.
         """
         self._used = True
-        layer, skips = _skippable_layer(self)
-        with LOCK:
-            return self._do(layer, skips)
+        frame = current_call()
+        layer = None if frame is None else cast("Layer | None", frame._layer)
+        if layer is None or layer.skips is None:
+            raise _outside(self, frame)
+        return self._do(layer, layer.skips)
 
     def _do(self, layer: Layer, skips: DeclaredSkips) -> Any:
         raise NotImplementedError
@@ -155,10 +158,11 @@ class pop(Command):  # noqa: N801  # read as a verb: `doc = await pop("doc")`
         if self._name in layer.pops_done:
             raise self.fault(layer, "has already been popped", "Keep the value of the first pop in a variable.")
         key = layer.isolated.get(self._name), self._name
-        if key not in layer.held and not layer.reserve(key):
-            layer.pops_done.add(self._name)
-            return _default(self, layer, self._default)
         layer.pops_done.add(self._name)
+        if key not in layer.held:
+            with LOCK:
+                if not layer.reserve(key):
+                    return _default(self, layer, self._default)
         slot = layer.held[key]
         slot.consumer = id(layer.frame._owner)
         layer.take(key, slot, [])
@@ -200,16 +204,10 @@ class peek(Command):  # noqa: N801  # read as a verb: `doc = await peek("doc")`
         return _default(self, layer, self._default) if slot is None else _given(self, layer, skips, slot)
 
 
-def _skippable_layer(command: Command) -> tuple[Layer, DeclaredSkips]:
-    """The layer of the running call, which must be of a module that declares skips."""
-    from synmod.skip.layers import Layer
-
-    frame = current_call()
-    layer = None if frame is None else frame._layer
-    if isinstance(layer, Layer) and layer.skips is not None:
-        return layer, layer.skips
+def _outside(command: Command, frame: CallFrame | None) -> SkipError:
+    """The error of a command outside a call of a module that declares skips."""
     where = "no module call is running" if frame is None else f"the running call is {frame.path or frame.name!r}"
-    raise SkipError(
+    return SkipError(
         f"{command!r} outside a skippable call: {where}. Commands belong into `call` of a class decorated with "
         f"@skippable({command.word}=[{command._name!r}])."
     )

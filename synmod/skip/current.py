@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from synmod.skip.layers import layer_of
+from synmod.skip.routes import routes_of
 from synmod.skip.skip_frame import SkipFrame, here
 
 
@@ -19,4 +20,8 @@ def current_skip_frame() -> SkipFrame | None:
     Source: torchgpipe's `current_skip_tracker`.
     """
     frame = here()
-    return None if frame is None else layer_of(frame).base
+    if frame is None:
+        return None
+    found = layer_of(frame).base
+    found.adopt(routes_of(frame.root).numbers)
+    return found

@@ -11,18 +11,20 @@ from synmod.scope.frame import CallFrame, current_call, nearest_live
 
 if TYPE_CHECKING:
     from synmod.skip.skip_frame import SkipFrame
+    from synmod.skip.slots import Store
 
 
 class Given:
-    """One open block: the frame that holds in it, and the call that opened it."""
+    """One open block: what its calls run on, and the call that opened it."""
 
-    __slots__ = ("around", "at", "frame", "is_open")
+    __slots__ = ("around", "at", "is_open", "store", "token")
 
-    def __init__(self, frame: SkipFrame, at: CallFrame | None, around: Given | None) -> None:
-        self.frame = frame
+    def __init__(self, store: Store, at: CallFrame | None, around: Given | None) -> None:
+        self.store = store
         self.at = at
         self.around = around
         self.is_open = True
+        self.token: Token[Given | None] | None = None
 
 
 _GIVEN: ContextVar[Given | None] = ContextVar("synmod_given_skip_frame", default=None)
@@ -57,30 +59,46 @@ class use_skip_frame:  # noqa: N801  # read as a word: `with use_skip_frame(fram
             raise ArgumentError(f"use_skip_frame takes a SkipFrame, got {frame!r:.100}.")
         frame.is_given = True
         self._frame = frame
-        self._entries: list[tuple[Given, Token[Given | None]]] = []
+        self._entries: list[Given] = []
 
     def __enter__(self) -> SkipFrame:
-        given = Given(self._frame, current_call(), _open(_GIVEN.get()))
-        self._entries.append((given, _GIVEN.set(given)))
+        self._entries.append(open_given(self._frame))
         return self._frame
 
     def __exit__(self, *_: object) -> None:
         current = _GIVEN.get()
-        index = next((i for i, (given, _) in enumerate(self._entries) if given is current), len(self._entries) - 1)
-        given, token = self._entries.pop(index)
-        given.is_open = False
-        reset(_GIVEN, token)
+        index = next((i for i, given in enumerate(self._entries) if given is current), len(self._entries) - 1)
+        close_given(self._entries.pop(index))
 
 
-def given_frame(frame: CallFrame) -> SkipFrame | None:
-    """The frame that a call runs on by itself, since its caller has opened a block; None for that of its caller."""
+def open_given(store: Store) -> Given:
+    """Let the calls that are begun here run on `store`."""
+    given = Given(store, current_call(), _open(_GIVEN.get()))
+    given.token = _GIVEN.set(given)
+    return given
+
+
+def close_given(given: Given) -> None:
+    """End that."""
+    given.is_open = False
+    if given.token is not None:
+        reset(_GIVEN, given.token)
+
+
+def is_given() -> bool:
+    """Tell whether any block was opened around this place. Hot."""
+    return _GIVEN.get() is not None
+
+
+def given_store(frame: CallFrame) -> Store | None:
+    """What a call runs on by itself, since its caller has opened a block; None for the layer of its caller."""
     given = _open(_GIVEN.get())
     if given is None or frame._symbolic:
         return None
     above = nearest_live(frame._parent)
     while given is not None:
         if above is None or given.at is above:
-            return given.frame
+            return given.store
         given = _open(given.around)
     return None
 

@@ -8,12 +8,12 @@ it. So what is tried again finds the lane as it was.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from synmod.errors import SkipError
 from synmod.scope.frame import CallFrame, nearest_live
 from synmod.scope.notify import notify_skip_dropped
-from synmod.skip.given import given_frame
+from synmod.skip.given import given_store, is_given
 from synmod.skip.namespace import Key, order_of, shown
 from synmod.skip.skip_frame import SkipFrame
 from synmod.skip.slots import LOCK, Journal, Slot, Store, undo, write
@@ -21,6 +21,9 @@ from synmod.skip.slots import LOCK, Journal, Slot, Store, undo, write
 if TYPE_CHECKING:
     from synmod.leaves.aio import Signal
     from synmod.module.skips import DeclaredSkips
+
+
+_NONE: Final[Any] = {}  # never written to
 
 
 class Run:
@@ -41,7 +44,9 @@ class Layer:
 
     __slots__ = (
         "_journal",
+        "base",
         "below",
+        "followed",
         "frame",
         "handed",
         "held",
@@ -62,37 +67,33 @@ class Layer:
         self.frame = frame
         self.below = below
         self.run = run
+        self.base: SkipFrame = below.base
+        """The skip frame at the bottom."""
+        self.followed = False
+        """Whether `call` runs under it; where a spec of one's own calls children on symbols they stand side by side."""
         self.skips: DeclaredSkips | None = None
         """What the module of this call declares; None for one that only stands around such modules."""
-        self.isolated: Mapping[str, Any] = {}
+        self.isolated: Mapping[str, Any] = _NONE
         self.stashed: dict[Key, Slot] = {}
         self.popped: dict[Key, Slot] = {}
         """What is gone from what lies below."""
-        self.spent: dict[Key, Slot] = {}
+        self.spent: dict[Key, Slot] = _NONE
         """What was popped and is retained for the same consumer."""
         self.held: dict[Key, Slot] = {}
         """What is reserved for this call."""
-        self.peeked: dict[Key, Slot] = {}
-        self.reused: set[Key] = set()
+        self.peeked: dict[Key, Slot] = _NONE
+        self.reused: set[Key] | None = None
         self.stashes_done: set[str] = set()
         self.pops_done: set[str] = set()
-        self.handed: Mapping[Key, Slot] = {}
+        self.handed: Mapping[Key, Slot] = _NONE
         """What was committed as stashed."""
-        self.watchers: list[Signal] = []
+        self.watchers: list[Signal] | None = None
         self._journal: Journal = []
 
     @property
     def label(self) -> str:
         """The path of the call, of an entry call its name, quoted for messages."""
         return repr(self.frame.path or self.frame.name)
-
-    @property
-    def base(self) -> SkipFrame:
-        """The skip frame at the bottom."""
-        store: Store = self
-        while isinstance(store, Layer):
-            store = store.below
-        return cast("SkipFrame", store)
 
     @property
     def is_apart(self) -> bool:
@@ -130,12 +131,16 @@ class Layer:
     def reserve(self, key: Key) -> bool:
         """Hold the slot of a key for this call; False where there is none, or another call has it."""
         slot = self.find(key) or self._retained(key)
-        if slot is None or (slot.taker is not None and slot.taker is not self):
+        if slot is None or self._is_refused(slot):
             return False
         if not self.frame._symbolic:
             slot.taker = self
         self.held[key] = slot
         return True
+
+    def _is_refused(self, slot: Slot) -> bool:
+        """Tell whether another module has reserved a slot; runs of one module at the same time may all read it."""
+        return slot.taker is not None and slot.taker.frame._owner is not self.frame._owner
 
     def _retained(self, key: Key) -> Slot | None:
         """A slot that this very module popped before, if the frame retains those."""
@@ -152,23 +157,32 @@ class Layer:
             slot = base.spent.get(key)
         if slot is None or slot.consumer != id(self.frame._owner) or slot.reuses >= base.retain:
             return None
-        self.reused.add(key)
+        self.reused = {*(self.reused or ()), key}
         return slot
 
     # -- changes ------------------------------------------------------------------------------------------------------
 
     def take(self, key: Key, slot: Slot, journal: Journal) -> None:
         """Let a slot be gone."""
+        if self._is_blind:
+            return
         if self.stashed.get(key) is slot:
             write(self.stashed, key, None, journal)
         else:
             write(self.popped, key, slot, journal)
         if slot.consumer is not None and self.base.retain:
+            self.spent = self.spent or {}
             write(self.spent, key, slot, journal)
 
     def put(self, key: Key, slot: Slot, journal: Journal) -> None:
         """Let a slot be seen."""
-        write(self.stashed, key, slot, journal)
+        if not self._is_blind:
+            write(self.stashed, key, slot, journal)
+
+    @property
+    def _is_blind(self) -> bool:
+        """Whether what goes on below is told by the symbols alone."""
+        return self.frame._symbolic and not self.followed
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
@@ -178,18 +192,19 @@ class Layer:
         Raises:
             SkipError: Another call has stashed the same name meanwhile.
         """
-        with LOCK:
-            if not self.is_apart:
-                self._hand_on(self._open_below())
-            self.handed, self.stashed, self.popped, self.spent = self.stashed, {}, {}, {}
-            self._release()
+        if self.stashed or self.popped or self.held or self.spent:
+            with LOCK:
+                if not self.is_apart:
+                    self._hand_on(self._open_below())
+                self.handed, self.stashed, self.popped, self.spent = self.stashed, {}, {}, _NONE
+                self._release()
         self._wake()
 
     def drop(self) -> None:
         """Leave the lane as it was before this call."""
         with LOCK:
             undo(self._journal)
-            self.stashed, self.popped, self.spent = {}, {}, {}
+            self.stashed, self.popped, self.spent = {}, {}, _NONE
             self._release()
         self._wake()
 
@@ -219,7 +234,7 @@ class Layer:
     def _hand_on(self, below: Store) -> None:
         for key, slot in self.popped.items():
             below.take(key, slot, self._journal)
-            slot.reuses += key in self.reused
+            slot.reuses += self.reused is not None and key in self.reused
         for key, slot in self.stashed.items():
             old = below.find(key)
             if old is not None and not slot.replaces:
@@ -230,21 +245,23 @@ class Layer:
             below.put(key, slot, self._journal)
         for key, slot in self.spent.items():
             if isinstance(below, Layer):
+                below.spent = below.spent or {}
                 write(below.spent, key, slot, self._journal)
 
     def _release(self) -> None:
         """Let go of what is reserved."""
-        for slot in self.held.values():
-            if slot.taker is self:
-                slot.taker = None
-        self.held = {}
-        self.peeked = {}
+        if self.held:
+            for slot in self.held.values():
+                if slot.taker is self:
+                    slot.taker = None
+            self.held = {}
+        self.peeked = _NONE
 
     def _wake(self) -> None:
         """Tell those who wait for the end of this call."""
         self.run.running.pop(self, None)
-        watchers, self.watchers = self.watchers, []
-        for signal in watchers:
+        watchers, self.watchers = self.watchers, None
+        for signal in watchers or ():
             signal.set()
 
 
@@ -253,12 +270,17 @@ def layer_of(frame: CallFrame) -> Layer:
     layer = frame._layer
     if layer is not None:
         return cast("Layer", layer)
+    above = frame._parent
+    if above is not None and above._live and above._layer is not None and not is_given():
+        below = cast("Layer", above._layer)
+        layer = frame._layer = Layer(frame, below, below.run)
+        return layer
     with LOCK:
         missing: list[CallFrame] = []
         one: CallFrame | None = frame
         while one is not None and one._layer is None:
             missing.append(one)
-            one = None if given_frame(one) is not None else nearest_live(one._parent)
+            one = None if given_store(one) is not None else nearest_live(one._parent)
         for each in reversed(missing):
             each._layer = _new_layer(each)
     return cast("Layer", frame._layer)
@@ -267,7 +289,7 @@ def layer_of(frame: CallFrame) -> Layer:
 def _new_layer(frame: CallFrame) -> Layer:
     """A layer on that of the calling module, which is there already, or on the skip frame."""
     above = nearest_live(frame._parent)
-    given = given_frame(frame)
+    given = given_store(frame)
     if given is not None:
         return Layer(frame, given, Run(frame) if above is None else layer_of(above).run)
     if above is None:

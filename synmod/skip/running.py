@@ -64,6 +64,7 @@ class Carrier:
     async def run(self, module: Module, frame: CallFrame, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run `call`, known as under way to those who wait for what is stashed in it."""
         layer = layer_of(frame)
+        layer.followed = True
         _learn(layer)
         layer.run.running[layer] = None
         output = module.call(*args, **kwargs)
@@ -75,7 +76,9 @@ class Carrier:
         popped = [key for each in below for key in each.keys(each.skips.pop)]
         stashed = {key: _declared_value(each.skips, key) for each in below for key in each.keys(each.skips.stash)}
         left = {key: value for key, value in stashed.items() if key not in popped}
-        _assume(layer_of(frame), [key for key in popped if key not in stashed], left)
+        layer = layer_of(frame)
+        layer.followed = True
+        _assume(layer, [key for key in popped if key not in stashed], left)
 
 
 SKIPPABLE = Skippable()
@@ -89,6 +92,7 @@ def _begun(module: Module, frame: CallFrame) -> Layer:
         layer.drop()
         layer.stashes_done, layer.pops_done = set(), set()
     _learn(layer)
+    layer.followed = True
     layer.skips = module._record.declaration.skips
     layer.isolated = module._record.isolated
     layer.run.running[layer] = None
@@ -97,14 +101,14 @@ def _begun(module: Module, frame: CallFrame) -> Layer:
 
 def _learn(layer: Layer) -> None:
     """Let a frame that was read from JSON find the Namespaces of the program that runs on it."""
-    if isinstance(layer.below, SkipFrame):
+    if isinstance(layer.below, SkipFrame) and layer.below.is_given:
         layer.below.adopt(routes_of(layer.frame.root).numbers)
 
 
 async def _entered(layer: Layer, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
     """Reserve every declared pop and look up every peek; wait where a call that stashes one is under way."""
     assert layer.skips is not None
-    while True:
+    while layer.skips.required or layer.skips.peeks:
         with LOCK:
             lacking = _reserved(layer, layer.skips)
             call = None if not lacking or layer.frame._symbolic else producing(layer, lacking)
@@ -124,13 +128,17 @@ async def _entered(layer: Layer, args: tuple[Any, ...], kwargs: Mapping[str, Any
 
 def _reserved(layer: Layer, skips: DeclaredSkips) -> list[Key]:
     """Reserve what is there; give what is not, and may not be absent."""
-    lacking = [
-        key for key in _keys(layer, skips.pop - skips.optional) if key not in layer.held and not layer.reserve(key)
-    ]
-    for key in _keys(layer, skips.peek):
+    isolated = layer.isolated
+    lacking: list[Key] = []
+    for name in skips.required:
+        key = isolated.get(name), name
+        if key not in layer.held and not layer.reserve(key):
+            lacking.append(key)
+    for name in skips.peeks:
+        key = isolated.get(name), name
         slot = layer.find(key)
         if slot is not None:
-            layer.peeked[key] = slot
+            layer.peeked = {**layer.peeked, key: slot}
         elif key[1] not in skips.optional:
             lacking.append(key)
     return lacking
@@ -144,7 +152,10 @@ def _find_elsewhere(layer: Layer, skips: DeclaredSkips, lacking: list[Key], argu
         slot = from_history(key, inputs) or assumed(key, skips.schemas.get(name), skips.models.get(name))
         if slot is None:
             raise untyped(layer.label, name, "it has not been stashed before")
-        (layer.held if name in skips.pop else layer.peeked)[key] = slot
+        if name in skips.pop:
+            layer.held[key] = slot
+        else:
+            layer.peeked = {**layer.peeked, key: slot}
 
 
 def _check_complete(layer: Layer) -> None:
@@ -155,11 +166,13 @@ def _check_complete(layer: Layer) -> None:
     """
     assert layer.skips is not None
     skips = layer.skips
+    if len(layer.stashes_done) == len(skips.stash) and layer.pops_done.issuperset(skips.required):
+        return
     for names, done, word in (
         (skips.stash, layer.stashes_done, "stashed"),
-        (skips.pop - skips.optional, layer.pops_done, "popped"),
+        (skips.required, layer.pops_done, "popped"),
     ):
-        left = sorted(names - done)
+        left = sorted(set(names) - done)
         if left:
             raise SkipError(
                 f"{layer.label}: {', '.join(map(repr, left))} must be {word} but have not been, in this call. "

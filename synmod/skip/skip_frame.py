@@ -91,6 +91,11 @@ class SkipFrame:
         if any(isinstance(namespace, _Named) for namespace, _ in self.slots):
             self.slots = {(_found(namespace, numbers), name): slot for (namespace, name), slot in self.slots.items()}
 
+    @property
+    def base(self) -> SkipFrame:
+        """Itself: it lies at the bottom."""
+        return self
+
     # -- what layers do -----------------------------------------------------------------------------------------------
 
     def find(self, key: Key) -> Slot | None:

@@ -10,6 +10,7 @@ from synmod.skip.namespace import Key
 
 if TYPE_CHECKING:
     from synmod.skip.layers import Layer
+    from synmod.skip.skip_frame import SkipFrame
 
 LOCK: Final = threading.RLock()
 """Held for a few instructions while slots are reserved or change hands, never across an await. Reentrant: a coroutine
@@ -40,6 +41,11 @@ class Slot:
 
 class Store(Protocol):
     """What slots are handed to: the layer of a call, or a skip frame."""
+
+    @property
+    def base(self) -> SkipFrame:
+        """The skip frame at the bottom."""
+        ...
 
     def find(self, key: Key) -> Slot | None:
         """The slot that is seen from here."""

@@ -44,7 +44,7 @@ def wait_for(layer: Layer, call: Layer, lacking: Sequence[Key]) -> Signal:
             "Let one of the producers run first."
         )
     signal = Signal()
-    call.watchers.append(signal)
+    call.watchers = [*(call.watchers or ()), signal]
     layer.run.waits[layer] = call
     return signal
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from tests.benchmarks import calls, data, files, generators, imports, overlays, waits, walks
+from tests.benchmarks import calls, data, files, generators, imports, overlays, skips, waits, walks
 from tests.benchmarks.measure import table
 
 PARTS = {
@@ -13,6 +13,7 @@ PARTS = {
     "data": data,
     "files": files,
     "imports": imports,
+    "skips": skips,
     "generators": generators,
 }
 

@@ -44,8 +44,10 @@ def test_two_namespaces_are_two_routes():
     """Sorted by source, then by Namespace and name."""
     one, two = Namespace("one"), Namespace("two")
     row = sm.Sequential(
-        [stasher("b"), stasher("a").isolate(two), stasher("a").isolate(one), popper("a").isolate(one)]
-        + [popper("a").isolate(two), popper("b")]
+        [
+            *(stasher("b"), stasher("a").isolate(two), stasher("a").isolate(one)),
+            *(popper("a").isolate(one), popper("a").isolate(two), popper("b")),
+        ]
     )
     layout = skip_layout(row, [row.members[:1], row.members[1:3], row.members[3:]])
     assert layout.copy_policy(2) == [(0, None, "b"), (1, one, "a"), (1, two, "a")]

@@ -132,7 +132,7 @@ async def test_a_program_that_composes_in_its_build():
 
 
 async def test_an_untyped_value_of_an_unread_producer():
-    """A producer that declares its output is not followed: sm.build goes as far as it can, composition asks for types."""
+    """A producer that declares its output is not followed: sm.build goes as far as it can, composition asks."""
 
     @skippable(stash=["doc"])
     class Untyped(sm.Module):

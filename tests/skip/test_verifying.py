@@ -23,12 +23,14 @@ def problems_of(*members):
     """What is wrong with a row."""
     try:
         verify_skippables(sm.Sequential(members))
-    except SkipVerifyError as error:
-        assert "pairs of stash and pop do not match" in str(error)
-        for problem in error.problems:
-            assert problem.message in str(error)
-        return [(problem.kind, problem.path, problem.name, problem.other_path) for problem in error.problems]
-    return []
+    except SkipVerifyError as caught:
+        error = caught
+    else:
+        return []
+    assert "pairs of stash and pop do not match" in str(error)
+    for problem in error.problems:
+        assert problem.message in str(error)
+    return [(problem.kind, problem.path, problem.name, problem.other_path) for problem in error.problems]
 
 
 S, P = {"stash": ["foo"]}, {"pop": ["foo"]}
