@@ -2,7 +2,24 @@
 
 from typing import Any, assert_type
 
-from synmod.blocks import ChainOfThought, Decision, Generator
+from synmod.blocks import (
+    BestOf,
+    Branch,
+    Cached,
+    ChainOfThought,
+    Decision,
+    Fallback,
+    Generator,
+    Guard,
+    Identity,
+    Majority,
+    Map,
+    Refine,
+    Repeat,
+    Retry,
+    Route,
+    SelfCritique,
+)
 from synmod.data.messages import ChatMessage
 from synmod.data.model import DataModel
 from synmod.data.symbol import SymbolicDataModel
@@ -46,3 +63,27 @@ def mistakes() -> None:
     """A misspelt keyword is a fault for the checker too."""
     Generator(Answer, temperture=1)  # pyright: ignore[reportCallIssue, reportArgumentType]  # the mistake under test
     Decision(["a"], labls=1)  # pyright: ignore[reportCallIssue]  # the mistake under test
+
+
+async def composed(value: JsonDataModel[Query]) -> None:
+    """Blocks that hold members take modules, and give what their members give at run time."""
+    write = Generator(Answer)
+    best = BestOf(write, 3, reward=lambda inputs, outputs: 1.0, threshold=0.5, concurrency=2, name="best")
+    await best(value)
+    await Majority(write, 3, field="answer")(value)
+    await Refine(write, SelfCritique(), rounds=3)(value)
+    await Branch({"a": write, "b": ("second", Identity())}, question="?", merge=True, temperature=0.0)(value)
+    await Route(Identity(), {"a": write}, key="question", default="a")(value)
+    await Guard(Generator(schema={"type": "object"}), on_block="error")(value)
+    await Map(write, "items", concurrency=8, on_error="collect")(value)
+    await Repeat(Identity(), until=lambda output: True, on_limit="return")(value)
+    await Fallback(write, Identity(), on=(KeyError, ValueError))(value)
+    await Retry(write, 2, on=KeyError, description="twice")(value)
+    await Cached(write, ttl_s=60.0)(value)
+
+
+def more_mistakes() -> None:
+    """A keyword of another block, and a word that is none of two."""
+    BestOf(Identity(), 3, reward=len, treshold=1)  # pyright: ignore[reportCallIssue]  # the mistake under test
+    Map(Identity(), on_error="colect")  # pyright: ignore[reportArgumentType]  # the mistake under test
+    Guard(3)  # pyright: ignore[reportArgumentType]  # the mistake under test
