@@ -103,7 +103,7 @@ class _Inside:
         """Draw the lines to a node that took a value."""
         title = title_text(value._schema)
         giver = _latest(self.values.get(id(value), ()), at)
-        found = [giver] if giver else [_latest(self.parts.get(id(part), ()), at) for part in _parts(value)]
+        found = [giver] if giver else [_first(self.parts.get(id(part), ()), at) for part in _parts(value)]
         for source in dict.fromkeys(each.id for each in found if each is not None):
             self.sketch.connect(self.sketch.by_path[source], node, "data", title)
 
@@ -112,6 +112,11 @@ def _latest(givers: Sequence[Giver], at: float) -> Node | None:
     """The node that gave a value last before a moment: a module may hand on what it was given."""
     index = bisect_right(givers, at, key=itemgetter(1))
     return givers[index - 1][0] if index else None
+
+
+def _first(givers: Sequence[Giver], at: float) -> Node | None:
+    """The node that gave a part first: it may have gone on in the values of others."""
+    return givers[0][0] if givers and givers[0][1] <= at else None
 
 
 def _values(nest: Any) -> list[JsonDataModel[Any]]:

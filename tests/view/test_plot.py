@@ -325,3 +325,25 @@ def test_a_spec_that_needs_the_build_is_unknown_before():
     assert late.plot()
     sm.run(sm.build(late, Query))
     assert "Query(query: str) -> Answer(answer: str)" in late.summary()
+
+
+def test_a_field_leads_back_to_who_gave_it_first():
+    """Not to a module in between that handed it on in a value of its own."""
+
+    class Echo(sm.Module):
+        async def call(self, inputs: Query):
+            return Note(note=inputs["query"])
+
+    class Both(sm.Module):
+        def __init__(self):
+            super().__init__()
+            self.echo, self.last = Echo(), generator(Answer)
+
+        async def call(self, inputs: Query) -> Answer:
+            note = await self.echo(inputs)
+            return await self.last(Query(query=note["note"]))
+
+    both = Both()
+    run(both)
+    assert ("#inputs/inputs", "last") in lines(both)
+    assert ("echo", "last") not in lines(both)

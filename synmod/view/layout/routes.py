@@ -114,12 +114,11 @@ def across_levels(one: Placed, other: Placed, what: Any, *, across: bool) -> Lin
 
 
 def _loop(box: Placed) -> Path:
-    """A line from a box back to itself, over its right corner."""
+    """A line from a box back to itself, over its right corner and within the room that is left around a box."""
     x, y = box.x + box.width, box.y
-    return Path(
-        (x - 28, y),
-        [((x - 28, y - 22), (x + 22, y - 22), (x + 22, y)), ((x + 22, y + 14), (x + 14, y + 14), (x, y + 14))],
-    )
+    over: Curve = ((x - 28, y - 16), (x + 14, y - 20), (x + 14, y))
+    back: Curve = ((x + 14, y + 10), (x + 10, y + 14), (x, y + 14))
+    return Path((x - 28, y), [over, back])
 
 
 def _side(box: Placed, towards: Placed) -> Point:
