@@ -81,6 +81,7 @@ class Loopback:
 
         class Server(ThreadingHTTPServer):
             daemon_threads = True
+            request_queue_size = 128  # the five of the library are too few for a crowd that connects at once
 
             def handle_error(self, request, client_address):
                 server.broken.set()
