@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, fields
+from math import fsum
 from typing import Final
 
+from synmod.leaves.exact_sum import Parts, added, total
 from synmod.leaves.suggest import did_you_mean
 from synmod.scope import PHASES, Usage, check_phase
 
@@ -56,11 +58,12 @@ class ModelCounters:
     Source: Synalinks' per-phase counters; differs: one record per phase, behind one lock.
     """
 
-    __slots__ = ("_lock", "_phases")
+    __slots__ = ("_costs", "_lock", "_phases")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._phases = {phase: PhaseCounters() for phase in PHASES}
+        self._costs: dict[str, Parts] = dict.fromkeys(PHASES, ())  # exact, whatever ends first
 
     def __getitem__(self, phase: str) -> PhaseCounters:
         """Give a copy of the record of one phase.
@@ -83,6 +86,8 @@ class ModelCounters:
         with self._lock:
             if phase is not None:
                 return getattr(self._phases[phase], name)
+            if name == "cost_usd":
+                return fsum(part for parts in self._costs.values() for part in parts)
             return sum(getattr(record, name) for record in self._phases.values())
 
     def count(self, phase: str, usage: Usage, *, failed: bool) -> None:
@@ -94,6 +99,9 @@ class ModelCounters:
             record.prompt_tokens += usage.prompt_tokens
             record.completion_tokens += usage.completion_tokens
             record.cost_usd += usage.cost_usd or 0.0
+            if usage.cost_usd:
+                self._costs[phase] = added(self._costs[phase], usage.cost_usd)
+                record.cost_usd = total(self._costs[phase])
             if failed:
                 record.failed_calls += 1
             if usage.cost_usd is None:

@@ -30,7 +30,8 @@ async def reported(below: Below, call: ModelCall, request: LMRequest) -> LMReply
         if listeners is not None and listeners.want("on_lm_begin"):
             from synmod.scope import LMBegin
 
-            await begin_lm(listeners, LMBegin(*place_of(call.frame, call.phase), request, request.model))
+            place, secrets = place_of(call.frame, call.phase), call.model.known_secrets
+            await begin_lm(listeners, LMBegin(*place, request, request.model, secrets))
         reply = await below(call, request)
     except BaseException as error:
         if isinstance(error, ModelError):

@@ -28,7 +28,6 @@ from synmod.scope.frame import FRAME, CallFrame, RootFrame, nearest_live
 from synmod.scope.hooks import hooks_for
 from synmod.scope.limits import check_deadline, plain_limit
 from synmod.scope.notify import begin_call, end_call
-from synmod.scope.place import place_of
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
@@ -103,7 +102,7 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
         if heard is not None and heard.want("on_call_begin"):
             from synmod.scope.events import CallBegin
 
-            await begin_call(heard, CallBegin(*place_of(frame, phase), args, MappingProxyType(dict(kwargs))))
+            await begin_call(heard, CallBegin(*heard.place_of(frame, phase), args, MappingProxyType(dict(kwargs))))
         if refused is not None:
             raise refused
         if around is not None and around.deadline is not None:
@@ -135,7 +134,7 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
             frame._layer.commit()
         if heard is not None:
             listening, heard = heard, None
-            await end_call(listening, call_end(frame, phase, output, None, started))
+            await end_call(listening, call_end(frame, listening.place_of(frame, phase), output, None, started))
         return output
     except BaseException as error:
         failure = error
@@ -144,7 +143,7 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
         note_failure(error, frame, module, args)
         if heard is not None:
             try:
-                await end_call(heard, call_end(frame, phase, None, error, started))
+                await end_call(heard, call_end(frame, heard.place_of(frame, phase), None, error, started))
             except BaseException as interruption:
                 failure = interruption
                 raise

@@ -6,24 +6,24 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from synmod.leaves.aio import is_cancellation
-from synmod.scope.place import place_of
 from synmod.scope.rewards import hand_up
 
 if TYPE_CHECKING:
     from synmod.module.record import ModuleRecord
     from synmod.scope.events import CallEnd
     from synmod.scope.frame import CallFrame
+    from synmod.scope.place import Place
 
 
-def call_end(frame: CallFrame, phase: str, outputs: Any, failure: BaseException | None, started: float) -> CallEnd:
+def call_end(frame: CallFrame, place: Place, outputs: Any, failure: BaseException | None, started: float) -> CallEnd:
     """The record of an ended call; that of an entry call carries usage and rewards of the whole run."""
     from synmod.scope.events import CallEnd
 
     elapsed = perf_counter() - started
-    if frame.parent is None:
+    if frame._parent is None:
         rewards = frame.rewards if failure is None else ()  # those of a failed call are gone
-        return CallEnd(*place_of(frame, phase), outputs, failure, elapsed, frame.usage, rewards)
-    return CallEnd(*place_of(frame, phase), outputs, failure, elapsed)
+        return CallEnd(*place, outputs, failure, elapsed, frame.usage, rewards)
+    return CallEnd(*place, outputs, failure, elapsed)
 
 
 def was_cancelled(failure: BaseException) -> bool:

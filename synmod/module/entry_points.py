@@ -176,7 +176,7 @@ class _Run:
         return replace(told, name=self._method)
 
     def _ended(self, failure: BaseException | None) -> CallEnd:
-        told = call_end(self._frame, self._frame.phase, self.outputs, failure, self._started)
+        told = call_end(self._frame, place_of(self._frame, self._frame.phase), self.outputs, failure, self._started)
         return replace(told, name=self._method)
 
 

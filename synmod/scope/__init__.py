@@ -27,8 +27,9 @@ from .place import place_of
 from .rewards import add_reward, hand_up, rewards_of, track_rewards
 from .scopes import NameScope, current_scope
 from .spending import Account, Reservation, Spent
-from .trace import Tracer, trace
+from .trace import trace
 from .trace_nodes import LMCallNode, TraceNode
+from .tracer import Tracer
 from .usage import Usage, UsageMeter, add_usage, count_usage, open_meters, track_usage
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ Loaded by the first event that somebody listens to: eight dataclasses are a tent
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from synmod.scope.usage_record import Usage
@@ -78,10 +78,14 @@ class BuildEnd(Event):
 
 @dataclass(frozen=True, slots=True)
 class LMBegin(Event):
-    """A model call begins, inside the module call that the place names."""
+    """A model call begins, inside the module call that the place names.
+
+    `secrets` gives the texts that the model hides, for those who write its requests and replies down.
+    """
 
     request: Any
     model: str
+    secrets: Callable[[], frozenset[str]] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,10 +53,14 @@ class Hook:
     told_async: ClassVar[frozenset[str]] = frozenset()
     """Those of them that must be awaited."""
 
+    _in_place: ClassVar[bool] = False
+    """Whether it is told in the call itself: for hooks of our own, which wait for nothing and call nothing."""
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.told = frozenset(name for name in EVENTS if getattr(cls, name) is not getattr(Hook, name))
         cls.told_async = frozenset(name for name in cls.told if _is_async(getattr(cls, name)))
+        cls._in_place = vars(cls).get("_in_place", False)  # what is derived from it may call
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Make room for what was complained of; here, since subclasses may leave out `super().__init__()`."""

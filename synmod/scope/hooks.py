@@ -8,6 +8,7 @@ from synmod.errors import ArgumentError
 from synmod.scope.ambient import Ambient, Block
 from synmod.scope.frame import CallFrame
 from synmod.scope.hook import Hook, check_hook
+from synmod.scope.place import Place, place_of
 
 __all__ = ["Hook", "Listeners", "check_hook", "hooks", "hooks_for", "hooks_inside"]
 
@@ -43,15 +44,25 @@ class hooks(Block):  # noqa: N801  # read as a word: `with sm.hooks(h):`
 class Listeners:
     """The hooks that one begin and its end go to, in order; `begun` counts those whose begin was reached."""
 
-    __slots__ = ("begun", "hooks")
+    __slots__ = ("_place", "begun", "hooks")
 
     def __init__(self, hooks: tuple[Hook, ...]) -> None:
         self.hooks = hooks
         self.begun = len(hooks)
+        self._place: Place | None = None
+
+    def place_of(self, frame: CallFrame, phase: str) -> Place:
+        """Tell where the call is, alike at its begin and its end."""
+        if self._place is None:
+            self._place = place_of(frame, phase)
+        return self._place
 
     def want(self, method: str) -> bool:
         """Tell whether any of them overrides a method: if not, no record need be made."""
-        return any(method in hook.told for hook in self.hooks)
+        for hook in self.hooks:  # noqa: SIM110  # a generator would cost every call that is watched
+            if method in hook.told:
+                return True
+        return False
 
 
 def hooks_for(record: Ambient | None, own: tuple[Hook, ...]) -> Listeners | None:

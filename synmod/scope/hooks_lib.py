@@ -2,6 +2,6 @@
 
 from synmod.scope.logger import Logger
 from synmod.scope.recorder import Recorder
-from synmod.scope.trace import Tracer
+from synmod.scope.tracer import Tracer
 
 __all__ = ["Logger", "Recorder", "Tracer"]

@@ -33,7 +33,10 @@ async def begin(listeners: Listeners, method: str, event: Event) -> None:
     for reached, hook in enumerate(listeners.hooks, 1):
         listeners.begun = reached
         if method in hook.told:
-            await _tell(hook, method, event)
+            if hook._in_place:
+                _tell_in_place(hook, method, event)
+            else:
+                await _tell(hook, method, event)
 
 
 async def end(listeners: Listeners, method: str, event: Event, exception: BaseException | None) -> None:
@@ -42,6 +45,10 @@ async def end(listeners: Listeners, method: str, event: Event, exception: BaseEx
     After a cancellation async hooks are shielded, at most a second together; while a coroutine is being closed only
     plain ones are called. What interrupts a hook is raised when all have been told.
     """
+    if listeners.begun == 1 and (only := listeners.hooks[0])._in_place:  # a trace and nothing else
+        if method in only.told:
+            _tell_in_place(only, method, event)
+        return
     waiting = [hook for hook in reversed(listeners.hooks[: listeners.begun]) if method in hook.told]
     if not is_cancellation(exception) and not isinstance(exception, GeneratorExit):
         try:
@@ -87,6 +94,14 @@ async def _tell(hook: Hook, method: str, event: Event) -> None:
         _complain(hook, method, interruption)
     finally:
         _set_back(tokens)
+
+
+def _tell_in_place(hook: Hook, method: str, event: Event) -> None:
+    """Tell a hook that neither waits nor calls; its failure is logged."""
+    try:
+        getattr(hook, method)(event)
+    except Exception as error:  # noqa: BLE001  # a hook never breaks a call
+        _complain(hook, method, error)
 
 
 def tell_plain(hook: Hook, method: str, event: Event, *, silent: bool = False) -> None:

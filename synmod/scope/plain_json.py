@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, cast
@@ -12,10 +13,12 @@ from synmod.data.symbol import SymbolicDataModel
 def plain(x: Any) -> Any:
     """Write values as JSON: data models by their JSON, symbols by their schema, nests and records member by member.
 
-    What else a keyword may hold is written as text.
+    What else a keyword may hold is written as text, also a number that JSON has not.
     """
-    if x is None or isinstance(x, (str, bool, int, float)):
+    if x is None or isinstance(x, (str, bool, int)):
         return x
+    if isinstance(x, float):
+        return x if math.isfinite(x) else repr(x)
     if isinstance(x, SymbolicDataModel):
         return x.get_schema()
     get_json = getattr(x, "get_json", None)

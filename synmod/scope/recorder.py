@@ -107,6 +107,8 @@ class Recorder(Hook):
         row: dict[str, Any] = {"event": what, "time": time.time()}
         for field in fields(event):
             name, value = field.name, getattr(event, field.name)
+            if name == "secrets":
+                continue
             if name == "exception":
                 row["error"] = error_text(value)
             elif self._values or name in _MEASURES:

@@ -4,32 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from synmod.scope.plain_json import plain
-from synmod.scope.trace_nodes import LMCallNode, TraceNode
+from synmod.scope.trace_nodes import LMCallNode, TraceNode, usages
+from synmod.scope.trace_secrets import Secrets
+from synmod.scope.usage_record import Usage
 
-_VERSION = 1
+_VERSION: Final = 1
+_OF_A_REQUEST: Final = ("messages", "schema", "tools", "params")
+_OF_A_REPLY: Final = ("text", "reasoning", "tool_calls", "finish_reason", "model", "request_id")
 
 
-def tree_json(roots: Iterable[TraceNode], lm_calls: Iterable[LMCallNode], dropped: int) -> dict[str, Any]:
+def total_usage(roots: Iterable[TraceNode], lm_calls: Iterable[LMCallNode]) -> Usage:
+    """Sum what all model calls of a trace used."""
+    return sum((*(root.usage for root in roots), *(call.usage for call in lm_calls)), Usage())
+
+
+def tree_json(
+    roots: Iterable[TraceNode], lm_calls: Iterable[LMCallNode], dropped: int, secrets: Secrets
+) -> dict[str, Any]:
     """Write a trace as JSON, `version` first."""
+    used = usages(roots)
+    total = sum((*(used[id(root)] for root in roots), *(call.usage for call in lm_calls)), Usage())
     calls: list[Any] = []
     waiting = [(node, calls) for node in roots]
     for node, siblings in waiting:  # grows while it is walked
-        written = _node_json(node)
+        written = secrets.removed(_node_json(node, used[id(node)]))
         siblings.append(written)
         waiting.extend((child, written["children"]) for child in node.children)
-    return {"version": _VERSION, "dropped": dropped, "calls": calls, "lm_calls": [_lm_json(call) for call in lm_calls]}
+    return {
+        "version": _VERSION,
+        "dropped": dropped,
+        "usage": asdict(total),
+        "calls": calls,
+        "lm_calls": [secrets.removed(_lm_json(call)) for call in lm_calls],
+    }
 
 
-def _node_json(node: TraceNode) -> dict[str, Any]:
+def _node_json(node: TraceNode, usage: Usage) -> dict[str, Any]:
     """Write one call, its children left out."""
     return {
         "call_id": node.call_id,
         "parent_id": node.parent_id,
         "path": node.path,
         "name": node.name,
+        "method": node.method,
         "phase": node.phase,
         "start": node.start,
         "elapsed_s": node.elapsed_s,
@@ -37,7 +57,7 @@ def _node_json(node: TraceNode) -> dict[str, Any]:
         "kwargs": plain(node.kwargs),
         "outputs": plain(node.outputs),
         "error": node.error,
-        "usage": asdict(node.usage),
+        "usage": asdict(usage),
         "rewards": [list(reward) for reward in node.rewards],
         "lm_calls": [_lm_json(call) for call in node.lm_calls],
         "children": [],
@@ -48,14 +68,23 @@ def _lm_json(call: LMCallNode) -> dict[str, Any]:
     """Write one model call."""
     return {
         "model": call.model,
-        "tokens": call.tokens,
-        "cost_usd": call.cost_usd,
+        "phase": call.phase,
+        "start": call.start,
+        "elapsed_s": call.elapsed_s,
+        "request": _some(call.request, _OF_A_REQUEST),
+        "reply": _some(call.reply, _OF_A_REPLY),
+        "error": call.error,
         "attempts": call.attempts,
         "cached": call.cached,
-        "elapsed_s": call.elapsed_s,
-        "error": call.error,
+        "tokens": call.tokens,
+        "cost_usd": call.cost_usd,
         "usage": asdict(call.usage),
     }
+
+
+def _some(record: Any, names: tuple[str, ...]) -> dict[str, Any] | None:
+    """Write what a trace tells of a request or a reply; None where there is none, or none is kept."""
+    return None if record is None else {name: plain(getattr(record, name, None)) for name in names}
 
 
 def tree_text(roots: Iterable[TraceNode]) -> str:
@@ -65,11 +94,12 @@ def tree_text(roots: Iterable[TraceNode]) -> str:
 
 def _lines(roots: Iterable[TraceNode]) -> Iterator[str]:
     """Give the lines, depth first."""
+    used = usages(roots)
     waiting = [(node, "", "") for node in roots][::-1]
     while waiting:
         node, lead, below = waiting.pop()
         label = f"{node.path}.{node.method}" if node.path and node.method else node.path or node.name
-        yield f"{lead}{label}  {_about(node)}"
+        yield f"{lead}{label}  {_about(node, used[id(node)])}"
         last = len(node.lm_calls) + len(node.children) - 1
         for index, call in enumerate(node.lm_calls):
             yield f"{below}{'└─ ' if index == last else '├─ '}{call.model}  {_about_lm(call)}"
@@ -80,12 +110,12 @@ def _lines(roots: Iterable[TraceNode]) -> Iterator[str]:
         ][::-1]
 
 
-def _about(node: TraceNode) -> str:
+def _about(node: TraceNode, usage: Usage) -> str:
     """Say how long a call took, what it used and how it failed."""
     parts = [_seconds(node.elapsed_s)]
-    tokens = node.usage.prompt_tokens + node.usage.completion_tokens
-    if node.usage.calls:
-        parts.append(f"{node.usage.calls} model calls, {tokens} tokens{_dollars(node.usage.cost_usd)}")
+    if usage.calls:
+        tokens = usage.prompt_tokens + usage.completion_tokens
+        parts.append(f"{usage.calls} model calls, {tokens} tokens{_dollars(usage.cost_usd)}")
     if node.error is not None:
         parts.append(node.error)
     return "  ".join(parts)

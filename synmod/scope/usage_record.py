@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from synmod.leaves.exact_sum import added, total
+
+if TYPE_CHECKING:
+    from synmod.leaves.exact_sum import Parts
 
 
 @dataclass(frozen=True, init=False)
 class Usage:
-    """What one model call, or a sum of them, used.
+    """What one model call, or a sum of them, used. Sums are exact: those of the same calls are equal in any order.
 
     Attributes:
         calls: Model calls.
@@ -59,20 +65,33 @@ class Usage:
         )
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
+        costs = _costs_of_both(self, other)
+        both = Usage(
             self.calls + other.calls,
             self.requests + other.requests,
             self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
             self.cached_tokens + other.cached_tokens,
             self.reasoning_tokens + other.reasoning_tokens,
-            _cost_of_both(self, other),
+            None if costs is None else total(costs),
             self.estimated or other.estimated,
         )
+        if costs is not None and len(costs) > 1:
+            vars(both)["_costs"] = costs  # what rounding took, for sums to come
+        return both
 
 
-def _cost_of_both(one: Usage, other: Usage) -> float | None:
+def _costs_of(usage: Usage) -> Parts:
+    """The exact cost; nothing where nothing is known."""
+    return vars(usage).get("_costs") or ((usage.cost_usd,) if usage.cost_usd else ())
+
+
+def _costs_of_both(one: Usage, other: Usage) -> Parts | None:
     """Sum what is known: None only where calls were made and no price of any is known."""
-    costs = [usage.cost_usd for usage in (one, other) if usage.calls or usage.cost_usd]
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if known or not costs else None
+    asked = [usage for usage in (one, other) if usage.calls or usage.cost_usd]
+    if asked and all(usage.cost_usd is None for usage in asked):
+        return None
+    costs, more = _costs_of(one), _costs_of(other)
+    for cost in more:
+        costs = added(costs, cost)
+    return costs or (0.0,)

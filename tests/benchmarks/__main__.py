@@ -2,7 +2,7 @@
 
 import sys
 
-from tests.benchmarks import calls, data, files, generators, imports, overlays, skips, waits, walks
+from tests.benchmarks import calls, data, files, generators, imports, overlays, skips, traces, waits, walks
 from tests.benchmarks.measure import table
 
 PARTS = {
@@ -15,6 +15,7 @@ PARTS = {
     "imports": imports,
     "skips": skips,
     "generators": generators,
+    "traces": traces,
 }
 
 
