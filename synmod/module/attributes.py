@@ -52,7 +52,8 @@ def attribute_of(module: Module, name: str | int) -> Any:
 def put_attribute(module: Module, name: str | int, value: Any) -> None:
     """Set one attribute as it is, or take it out (ABSENT); nothing is checked, no property runs."""
     held: dict[Any, Any] = vars(module)
-    if any(slot_name == name for slot_name, _ in module._record.declaration.slots):
+    slots = module._record.declaration.slots
+    if slots and any(slot_name == name for slot_name, _ in slots):
         _put_in_slot(module, str(name), value)
     elif value is ABSENT:
         held.pop(name, None)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
 
 
-@dataclass(frozen=True, slots=True)
-class Blueprint:
-    """A module without its children."""
+class Blueprint(NamedTuple):
+    """A module without its children; a tuple, because a split makes one for each module, and tuples are cheap."""
 
     cls: type[Module]
     name: str
@@ -26,12 +24,9 @@ class Blueprint:
     reassigned: frozenset[str] = frozenset()
     removed: tuple[str, ...] = ()
     made_in_build: frozenset[str] = frozenset()
-    redundant: frozenset[str] = frozenset()
     flow: Any = None
     done: frozenset[str] = frozenset()
-    isolated: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    ignored: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-    def replaced(self, **changes: Any) -> Blueprint:
-        """The same blueprint with some fields changed."""
-        return replace(self, **changes)
+    isolated: Mapping[str, Any] = {}
+    ignored: Mapping[str, Any] = {}
+    referring: tuple[str, ...] = ()
+    """The arguments in which nodes and Variables, or references to them, may stand."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from synmod.errors import GraphError
@@ -14,10 +14,10 @@ from synmod.module.blueprint import Blueprint
 from synmod.module.module import Module
 from synmod.module.paths import note_edit
 from synmod.module.record import ModuleRecord
-from synmod.module.references import say_the_same, with_references
+from synmod.module.references import may_refer, says_the_same, with_references
 from synmod.module.sealing import check_layout, layout_of, seal
 from synmod.module.undo import LABELS, Undo, undo_all
-from synmod.tree import NodeImpl, Static, Variable, register_impl
+from synmod.tree import NodeDef, NodeImpl, NodeRef, Static, StaticDef, VariableRef, register_impl
 from synmod.tree.encoding import static_text
 from synmod.tree.kinds import STATIC, kind_of
 
@@ -43,51 +43,41 @@ def _metadata(module: Module) -> Blueprint:
 
 
 def blueprint(module: Module) -> Blueprint:
-    """Everything of a module but its children."""
+    """Everything of a module but its children. Hot: one for each module of a split."""
     record = module._record
     ignored = record.declaration.ignored
     return Blueprint(
-        cls=type(module),
-        name=record.name,
-        description=record.description,
-        trainable=record.trainable,
-        arguments=record.arguments,
-        redundant=_redundant(module),
-        given=record.given,
-        build_config=record.build_config,
-        built=record.built,
-        sealed=record.was_sealed,
-        reassigned=frozenset(record.reassigned),
-        removed=tuple(record.removed),
-        made_in_build=record.made_in_build,
-        flow=record.flow,
-        done=record.done,
-        isolated=dict(record.isolated),
-        ignored={name: value for name, value in attributes_of(module) if name in ignored} if ignored else {},
+        type(module),
+        record.name,
+        record.description,
+        record.trainable,
+        record.arguments,
+        record.given,
+        record.build_config,
+        record.built,
+        record.was_sealed,
+        frozenset(record.reassigned),
+        tuple(record.removed),
+        record.made_in_build,
+        record.flow,
+        record.done,
+        dict(record.isolated) if record.isolated else _NOTHING,
+        {name: value for name, value in attributes_of(module) if name in ignored} if ignored else _NOTHING,
+        tuple([name for name, value in (record.arguments or _NOTHING).items() if may_refer(value)]),
     )
 
 
-def _redundant(module: Module) -> frozenset[str]:
-    """The arguments whose same-named attribute says the same, so that a comparison looks at the attribute alone.
-
-    Those that were assigned anew are among them: a config holds their present value, and so does a loaded module.
-    """
-    record, attributes = module._record, vars(module)
-    return frozenset(
-        name
-        for name, value in (record.arguments or {}).items()
-        if name in attributes and not isinstance(attributes[name], Variable)
-        if name in record.reassigned
-        or (isinstance(value, str) and isinstance(attributes[name], LanguageModel))
-        or say_the_same(value, attributes[name])
-    )
+_NOTHING: Mapping[str, Any] = {}
 
 
 def _create_empty(made: Blueprint) -> Module:
     module = object.__new__(made.cls)
-    object.__setattr__(module, "_record", ModuleRecord(made.cls._declaration, made.arguments))
+    _put_record(module, ModuleRecord(made.cls._declaration, made.arguments))
     _follow(module, made)
     return module
+
+
+_put_record: Any = vars(Module)["_record"].__set__
 
 
 def _follow(module: Module, made: Blueprint) -> None:
@@ -111,9 +101,17 @@ def _follow(module: Module, made: Blueprint) -> None:
 
 
 def _init(module: Module, pairs: list[tuple[Any, Any]]) -> None:
-    for name, value in pairs:
-        _put(module, name, value)
     record = module._record
+    if record.declaration.slots:
+        for name, value in pairs:
+            _put(module, name, value)
+    else:
+        held: dict[Any, Any] = vars(module)
+        for name, value in pairs:
+            if type(value) is Static:
+                _put(module, name, value)
+            else:
+                held[name] = value
     if record.sealed:
         record.layout = layout_of(module)
         record.ready = record.built
@@ -149,7 +147,7 @@ def _own_handles(
     handles: dict[Any, Any] = {name: value for name, value in own.items() if isinstance(value, Static)}
     kept = [(name, handles.pop(name, None) or _own(own.get(name), value)) for name, value in pairs]
     given = made.arguments and {name: _own(arguments.get(name), value) for name, value in made.arguments.items()}
-    return made.replaced(ignored=blueprint(module).ignored, arguments=given), [*kept, *handles.items()]
+    return made._replace(ignored=blueprint(module).ignored, arguments=given), [*kept, *handles.items()]
 
 
 def _own(mine: Any, value: Any) -> Any:
@@ -222,24 +220,55 @@ def _remember(module: Module, name: str) -> Callable[[], None]:
 
 
 def _map_refs(made: Blueprint, fn: Callable[[Any], Any]) -> Blueprint:
-    given = made.arguments or {}
-    arguments = {name: with_references(fn, value) for name, value in given.items()}
-    isolated = {name: fn(namespace) for name, namespace in made.isolated.items()}
-    if made.flow is None and not isolated and all(arguments[name] is value for name, value in given.items()):
+    if made.flow is None and not made.referring and not made.isolated:
         return made
+    given = made.arguments or _NOTHING
+    changed: dict[str, Any] = {}
+    for name in made.referring:
+        mapped = with_references(fn, given[name])
+        if mapped is not given[name]:
+            changed[name] = mapped
     flow = None if made.flow is None else made.flow.map_constants(fn)
-    return made.replaced(arguments=made.arguments and arguments, flow=flow, isolated=isolated)
+    isolated = {name: fn(namespace) for name, namespace in made.isolated.items()}
+    if not changed and not isolated and flow is made.flow:
+        return made
+    arguments = {**given, **changed} if changed else made.arguments
+    return made._replace(arguments=arguments, flow=flow, isolated=isolated or made.isolated)
 
 
-def _compared(made: Blueprint) -> Any:
+def _compared(definition: NodeDef) -> Any:
+    made: Blueprint = definition.metadata
+    left_out = redundant(definition)
     return {
-        "arguments": {name: value for name, value in (made.arguments or {}).items() if name not in made.redundant},
+        "arguments": {name: value for name, value in (made.arguments or {}).items() if name not in left_out},
         "labels": [made.name, made.description, made.trainable],
         "built": made.built,
         "build": {name: _listed(nest) for name, nest in (made.build_config or {}).items()},
         "flow": None if made.flow is None else _flow_compared(made.flow),
         **({"isolated": dict(made.isolated)} if made.isolated else {}),
     }
+
+
+def redundant(definition: NodeDef) -> set[str]:
+    """The arguments whose same-named attribute says the same, so that a comparison looks at the attribute alone.
+
+    Those that were assigned anew are among them: a config holds their present value, and so does a loaded module.
+    """
+    made: Blueprint = definition.metadata
+    given = made.arguments or {}
+    attributes: dict[Any, Any] = {name: StaticDef(value) for name, value in made.ignored.items()}
+    attributes |= {name: term for name, term in definition.attributes if name in given}
+    return {
+        name
+        for name, term in attributes.items()
+        if name in given and not isinstance(term, VariableRef)
+        if name in made.reassigned or _names_model(given[name], term) or says_the_same(given[name], term)
+    }
+
+
+def _names_model(given: Any, term: Any) -> bool:
+    """Tell whether an argument is the string that a language model was made of."""
+    return isinstance(given, str) and isinstance(term, NodeRef) and issubclass(term.type, LanguageModel)
 
 
 def _listed(nest: Any) -> Any:
@@ -271,8 +300,9 @@ def _copied(old: Module, new: Module) -> None:
     new._record.hooks = old._record.hooks
 
 
-def _model_compared(lm: LanguageModel) -> Any:
+def _model_compared(definition: NodeDef) -> Any:
     """What of a language model counts: what a file holds of one, no key and no endpoint."""
+    lm: LanguageModel = definition.metadata
     settings = lm.settings
     sampling = {name: value for name, value in settings.defaults.items() if name in SAMPLING}
     numbers = settings.attempts, settings.timeout_s, settings.repairs

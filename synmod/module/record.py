@@ -5,6 +5,7 @@ The record is also what a frame knows of its module (`name`, `training_default`)
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 
 _NONE_ISOLATED: Mapping[str, Any] = MappingProxyType({})
+_FIRST_USE = threading.RLock()
 
 
 class ModuleRecord:
@@ -63,6 +65,8 @@ class ModuleRecord:
         "version",
     )
 
+    counters: CallCounters
+
     def __init__(self, declaration: ClassDeclaration, arguments: Mapping[str, Any] | None) -> None:
         self.declaration = declaration
         self.arguments = arguments
@@ -75,7 +79,6 @@ class ModuleRecord:
         """Runs `call` where skips are declared here or below; see `skips`."""
         self.isolated: Mapping[str, Any] = _NONE_ISOLATED
         """The Namespace of each skip name that was put into one."""
-        self.counters = CallCounters()
         self.given: tuple[str, str, bool] | None = None
         """Name, description and trainable as the constructor left them."""
         self.constructed = False
@@ -111,6 +114,19 @@ class ModuleRecord:
         """As an entry module: its last call that a trace has recorded."""
         self.home: str | None = None
         """The path below the root that built this module last; None until there was one."""
+
+    if not TYPE_CHECKING:  # a checker shall know the slot
+
+        def __getattr__(self, name: str) -> Any:
+            """Make the counters when something is first counted, or asked for: most copies never run."""
+            if name != "counters":
+                raise AttributeError(name)
+            with _FIRST_USE:
+                try:
+                    return object.__getattribute__(self, name)
+                except AttributeError:
+                    self.counters = CallCounters()
+                    return self.counters
 
     @property
     def was_sealed(self) -> bool:

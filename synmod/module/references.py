@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from synmod.tree.containers import class_of, numbered, put_together, take_apart
-from synmod.tree.defs import NodeRef, VariableRef
+from synmod.tree.defs import ContainerDef, NodeRef, Reference, VariableRef
 from synmod.tree.encoding import static_text
-from synmod.tree.kinds import DICT, NODE, SEQUENCE, STATIC, TREE, VARIABLE, kind_of
+from synmod.tree.kinds import DICT, KNOWN, NODE, SEQUENCE, STATIC, TREE, VARIABLE, kind_of
+from synmod.tree.static import Static
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from synmod.tree.defs import Term
 
 _CONTAINERS = frozenset({SEQUENCE, DICT, TREE})
 _REFERENCES = (NodeRef, VariableRef)
@@ -34,6 +37,12 @@ class _Open:
             return self.value
         rest = self.rest if self.rest is not None else getattr(self.value, "default_factory", None)
         return put_together(class_of(self.value), self.steps, self.done, rest)
+
+
+def may_refer(value: Any) -> bool:
+    """Tell whether a node or Variable, or a reference to one, may be in an argument: not in a scalar, or in nothing."""
+    kind = KNOWN.get(class_of(value))
+    return kind is None or (kind != STATIC and bool(value))
 
 
 def with_references(fn: Callable[[Any], Any], value: Any) -> Any:
@@ -62,7 +71,32 @@ def with_references(fn: Callable[[Any], Any], value: Any) -> Any:
             container.done.append(fn(part))
 
 
-def say_the_same(one: Any, other: Any) -> bool:
+def says_the_same(value: Any, term: Term) -> bool:
+    """Tell whether an argument, with references in it, is what a term of the graph says."""
+    pending: list[tuple[Any, Term]] = [(value, term)]
+    while pending:
+        x, term = pending.pop()
+        if isinstance(term, Reference):
+            if x != term:
+                return False
+        elif isinstance(term, ContainerDef):
+            kind = _kind(x)
+            if class_of(x) is not term.type or kind not in _CONTAINERS:
+                return False
+            pairs, rest = take_apart(x) if kind == TREE else (_pairs(x, kind), getattr(x, "default_factory", None))
+            if tuple([step for step, _ in pairs]) != term.steps or not _are_the_same(rest, term.aux):
+                return False
+            pending += zip([part for _, part in pairs], term.children, strict=True)
+        else:
+            static: Any = term.value
+            if type(static) is Static:
+                static = cast("Any", static).value
+            if not _are_the_same(x, static):
+                return False
+    return True
+
+
+def _are_the_same(one: Any, other: Any) -> bool:
     """Tell whether two values are the same object, equal statics, or containers of one kind with such parts."""
     pending: list[tuple[Any, Any]] = [(one, other)]
     while pending:

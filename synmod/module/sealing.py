@@ -10,9 +10,9 @@ from synmod.errors import SealedError
 from synmod.leaves.paths import KeyPath, path_str
 from synmod.module.attributes import ABSENT, attribute_of, structural_attributes
 from synmod.module.paths import note_edit
-from synmod.tree.containers import numbered, take_apart
-from synmod.tree.kinds import DICT, NODE, SEQUENCE, SET, STATIC, TREE, VARIABLE, kind_of
-from synmod.tree.node_types import get_node_impl
+from synmod.tree.containers import class_of, numbered, take_apart
+from synmod.tree.kinds import DICT, KNOWN, NODE, SEQUENCE, SET, STATIC, TREE, VARIABLE, kind_of
+from synmod.tree.node_types import get_node_impl, impl_of
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
@@ -31,14 +31,17 @@ def seal(module: Module) -> None:
 
 
 def layout_of(module: Module) -> dict[str, list[tuple[KeyPath, object]]]:
-    """Where the attributes of a module hold nodes and Variables, and which.
+    """Where the attributes of a module hold nodes and Variables, and which. Hot: every split of what is sealed asks.
 
     A by-reference node stands for its kind: another of that kind may take its place.
     """
     layout: dict[str, list[tuple[KeyPath, object]]] = {}
     for name, value in structural_attributes(module):
+        kind = KNOWN.get(class_of(value))
+        if kind == STATIC or (kind is not None and not value):
+            continue  # most attributes are plain, or Variables
         kind = kind_of(value)
-        if kind == VARIABLE:  # most attributes are one, or plain: every split comes by here
+        if kind == VARIABLE:
             layout[name] = [((), id(value))]
         elif kind != STATIC:
             found = [(path, _identity(part)) for path, part in held(value)]
@@ -48,7 +51,8 @@ def layout_of(module: Module) -> dict[str, list[tuple[KeyPath, object]]]:
 
 
 def _identity(part: object) -> object:
-    return get_node_impl(part) if _is_by_reference(part) else id(part)
+    impl = impl_of(part)
+    return id(part) if impl is None or not impl.by_reference else impl
 
 
 def held(value: Any) -> Iterator[tuple[KeyPath, Any]]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from synmod.errors import GraphError
 from synmod.tree.containers import put_together
-from synmod.tree.defs import ContainerDef, NodeDef, NodeRef, StaticDef, VariableDef, VariableRef
-from synmod.tree.node_types import Impls, NodeImpl, own_impl
+from synmod.tree.defs import ContainerDef, NodeDef, NodeRef, Reference, StaticDef, VariableDef, VariableRef
+from synmod.tree.node_types import Impls, own_impl
 from synmod.tree.rewrite import NodeRewrite, VariableRewrite, rewrite_all
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from synmod.leaves.frozen import FrozenDict, Json
     from synmod.tree.defs import Definition, Term
@@ -44,7 +44,8 @@ def build(
     Raises:
         GraphError: Constructor arguments need one another, or a node type is not registered here.
     """
-    own = [each for each in graphdef.definitions.values() if each.index not in objects]
+    definitions = graphdef.definitions.values()
+    own = [each for each in definitions if each.index not in objects] if objects else list(definitions)
     existing = {each.index: existing[each.index] for each in own if each.index in existing} if existing else {}
     objects.update(existing)
     new = [each for each in own if each.index not in existing] if existing else own
@@ -56,7 +57,7 @@ def build(
     impls = _impls(own)
     _make_empty(nodes, objects, impls)
     for node in reversed(nodes):  # what is below comes later: a node is filled with nodes that are full
-        pairs = [(step, realised(term, objects)) for step, term in node.attributes]
+        pairs = _pairs(node, objects)
         impl = impls[node.type]
         impl.fill(objects[node.index], pairs)
         if editable and impl.unseal is not None:
@@ -84,82 +85,118 @@ def _rewrite(
     nodes: list[NodeRewrite] = []
     for each in reversed(definitions):
         if isinstance(each, NodeDef):
-            pairs = [(step, realised(term, objects)) for step, term in each.attributes]
+            pairs = _pairs(each, objects)
             node, impl = objects[each.index], impls[each.type]
-            metadata, _ = _resolved(each.metadata, impl, objects)
+            metadata = each.metadata
+            if impl.map_refs is not None:
+                metadata = _Resolver(objects).resolved(metadata, impl.map_refs)
             if own_handles and impl.own_handles is not None:
                 metadata, pairs = impl.own_handles(node, metadata, pairs)
             nodes.append(NodeRewrite(node, impl, metadata, pairs))
     rewrite_all(nodes, variables)
 
 
+def _pairs(node: NodeDef, objects: Mapping[int, Any]) -> list[tuple[Any, Any]]:
+    """Give the children of a node with their keys. Hot, so what is most common is written out."""
+    attributes: tuple[tuple[Any, Any], ...] = node.attributes
+    return [
+        (step, objects[term.index] if type(term) in _REFERENCES else realised(term, objects))
+        for step, term in attributes
+    ]
+
+
 def realised(term: Term, objects: Mapping[int, Any]) -> Any:
     """Give the object a term stands for; containers are put together anew, iteratively."""
     if isinstance(term, StaticDef):
         return term.value
-    if isinstance(term, NodeRef | VariableRef):
+    if isinstance(term, Reference):
         return objects[term.index]
-    opened: list[tuple[ContainerDef, list[Any]]] = [(term, [])]
+    if not term.children:
+        return put_together(term.type, term.steps, [], term.aux)
+    opened: list[tuple[ContainerDef, list[Any], Iterator[Any]]] = [(term, [], iter(term.children))]
     while True:
-        container, parts = opened[-1]
-        if len(parts) < len(container.children):
-            child = container.children[len(parts)]
-            if isinstance(child, ContainerDef):
-                opened.append((child, []))
+        container, parts, left = opened[-1]
+        for child in left:
+            if type(child) in _REFERENCES:
+                parts.append(objects[child.index])
+            elif isinstance(child, StaticDef):
+                parts.append(child.value)
             else:
-                parts.append(realised(child, objects))
-            continue
-        opened.pop()
-        done = put_together(container.type, container.steps, parts, container.aux)
-        if not opened:
-            return done
-        opened[-1][1].append(done)
+                opened.append((child, [], iter(child.children)))
+                break
+        else:
+            opened.pop()
+            done = put_together(container.type, container.steps, parts, container.aux)
+            if not opened:
+                return done
+            opened[-1][1].append(done)
+
+
+_REFERENCES: Final = frozenset({NodeRef, VariableRef})
 
 
 def _make_empty(nodes: list[NodeDef], objects: dict[int, Any], impls: Impls) -> None:
     """Make every node without its children; what its metadata refers to comes first."""
-    waiting = {node.index: node for node in nodes}
+    resolver = _Resolver(objects)
+    waiting: dict[int, NodeDef] = {}
+    for node in reversed(nodes):  # the last first: arguments mostly lead to what is below
+        impl = impls[node.type]
+        metadata = node.metadata if impl.map_refs is None else resolver.resolved(node.metadata, impl.map_refs)
+        if resolver.lacking:
+            waiting[node.index] = node
+        else:
+            objects[node.index] = impl.make(metadata)
     begun: set[int] = set()
-    stack = [node.index for node in nodes]  # the last first: arguments mostly lead to what is below
+    stack = list(waiting)
     while stack:
-        index = stack.pop()
-        node = waiting.get(index)
-        if node is None:
+        node = waiting.get(stack.pop())
+        if node is None or node.index in objects:
             continue
         impl = impls[node.type]
-        metadata, lacking = _resolved(node.metadata, impl, objects)
-        if lacking and index in begun:
-            raise GraphError(
-                f"The constructor arguments of {node.type.__name__} #{index} and of what they hold need one another."
-            )
-        if lacking:
-            begun.add(index)
-            stack += [index, *lacking]
+        assert impl.map_refs is not None  # it lacked something
+        metadata = resolver.resolved(node.metadata, impl.map_refs)
+        if not resolver.lacking:
+            objects[node.index] = impl.make(metadata)
             continue
-        objects[index] = impl.make(metadata)
-        del waiting[index]
+        if node.index in begun:
+            raise GraphError(
+                f"The constructor arguments of {node.type.__name__} #{node.index} and of what they hold need one "
+                "another."
+            )
+        begun.add(node.index)
+        stack += [node.index, *resolver.lacking]
 
 
-def _resolved(metadata: Any, impl: NodeImpl, objects: Mapping[int, Any]) -> tuple[Any, list[int]]:
-    """Put objects in the place of references, and list the references whose objects are still to be made."""
-    lacking: list[int] = []
-    if impl.map_refs is None:
-        return metadata, lacking
+class _Resolver:
+    """Puts objects in the place of references in metadata.
 
-    def resolve(x: Any) -> Any:
-        if not isinstance(x, NodeRef | VariableRef):
+    Attributes:
+        lacking: The references of the last metadata whose objects are still to be made.
+    """
+
+    __slots__ = ("_objects", "lacking")
+
+    def __init__(self, objects: Mapping[int, Any]) -> None:
+        self._objects = objects
+        self.lacking: list[int] = []
+
+    def resolved(self, metadata: Any, map_refs: Callable[[Any, Callable[[Any], Any]], Any]) -> Any:
+        """Give metadata with objects in it."""
+        self.lacking = []
+        return map_refs(metadata, self._object)
+
+    def _object(self, x: Any) -> Any:
+        if type(x) not in _REFERENCES:
             return x
-        if x.index not in objects:
-            lacking.append(x.index)
+        if x.index not in self._objects:
+            self.lacking.append(x.index)
             return x
-        return objects[x.index]
-
-    return impl.map_refs(metadata, resolve), lacking
+        return self._objects[x.index]
 
 
 def _impls(definitions: list[Definition]) -> Impls:
     """Look up the rules of all types; a definition from elsewhere may name a type that is not registered here."""
-    for each in definitions:
-        if isinstance(each, NodeDef) and own_impl(each.type) is None:
-            raise GraphError(f"Unknown node type {each.type.__module__}.{each.type.__qualname__}: register it first.")
+    for cls in {each.type: each for each in definitions if isinstance(each, NodeDef)}:
+        if own_impl(cls) is None:
+            raise GraphError(f"Unknown node type {cls.__module__}.{cls.__qualname__}: register it first.")
     return Impls()

@@ -122,7 +122,7 @@ class Canonical:
         impl = own_impl(definition.type)
         counts = definition.metadata
         if impl is not None and impl.compared is not None:
-            counts = impl.compared(counts)
+            counts = impl.compared(definition)
         return self._nest(counts, link)
 
     def _text(self, schema: Schema) -> str:

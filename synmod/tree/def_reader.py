@@ -8,7 +8,7 @@ from synmod.tree.defs import ContainerDef, NodeRef, StaticDef, VariableRef
 from synmod.tree.kinds import NODE, SEQUENCE, STATIC, VARIABLE, Kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from synmod.tree.defs import Definition, NodeDef
     from synmod.tree.walk import Pairs, Visit
@@ -23,7 +23,12 @@ class DefReader:
         self.definitions = definitions
         self.kinds = Kinds({NodeRef: NODE, VariableRef: VARIABLE, ContainerDef: SEQUENCE, StaticDef: STATIC})
 
-    def entity(self, value: Any) -> Any:
+    @property
+    def entity(self) -> Callable[[Any], Any]:
+        """What follows a reference to its definition."""
+        return self.definition_of
+
+    def definition_of(self, value: Any) -> Any:
         """Give the definition that a reference leads to; the reference itself where another split has it."""
         return self.definitions.get(value.index, value)
 

@@ -13,6 +13,7 @@ from synmod.tree.faults import Fault, raise_faults
 from synmod.tree.gather import Gathered, gather, misfit_fault, unknown_fault
 from synmod.tree.graphdef import GraphDef
 from synmod.tree.layout import ABSENT, Layout
+from synmod.tree.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping, Sequence
@@ -180,7 +181,9 @@ def unflatten_into(
         own_handles: Whether existing objects keep what they pass on by reference: statics and ignored attributes.
     """
     _check_references(graphdef, objects)
-    values = checked_values(graphdef, states, what, overwrite=overwrite, metadata=metadata)
+    values = _own_values(graphdef, states, metadata=metadata)
+    if values is None:
+        values = checked_values(graphdef, states, what, overwrite=overwrite, metadata=metadata)
     for index, kept in graphdef.kept.items():
         objects.setdefault(index, existing.get(index, kept))
     return build(graphdef, values, objects, existing, editable=editable, own_handles=own_handles)
@@ -194,6 +197,32 @@ def _check_references(graphdef: GraphDef[Any], objects: Mapping[int, Any]) -> No
         raise StateError(
             f"merge: references into another split at {names}: merge what was split together in one merge_context()."
         )
+
+
+def _own_values(
+    graphdef: GraphDef[Any], states: tuple[StateLike, ...], *, metadata: bool
+) -> dict[int, tuple[Json, FrozenDict]] | None:
+    """Take what needs no further look: leaves at canonical paths, each once, of the very schemas of the graph.
+
+    Returns:
+        The value and metadata of every Variable; None where anything is not as simple as that.
+    """
+    paths, definitions = graphdef.leaf_paths, graphdef.definitions
+    values: dict[int, tuple[Json, FrozenDict]] = {}
+    for state in states:
+        if type(state) is not State:
+            return None
+        for path, leaf in state.items():
+            index = paths.get(path)
+            if index is None or index in values:
+                return None
+            definition: Any = definitions[index]
+            if leaf.schema is not definition.schema or leaf.type is not definition.type:
+                return None
+            values[index] = leaf.value, leaf.metadata if metadata else definition.metadata
+    if len(values) < len(paths) and any(index not in values and index not in graphdef.kept for index in paths.values()):
+        return None
+    return values
 
 
 def checked_values(

@@ -42,8 +42,8 @@ class NodeImpl:
         own_trainable: Tells whether the node's own `trainable` is set; where it is not, all Variables below are masked.
         map_refs: Gives the metadata with `fn(x)` in the place of each x in it that may be a node, a Variable or a
             reference to one; `fn` returns everything else as it came.
-        compared: What of the metadata counts in comparisons: a nest of dicts, lists and tuples whose leaves are
-            statics or references.
+        compared: What of the metadata of a `NodeDef` counts in comparisons: a nest of dicts, lists and tuples whose
+            leaves are statics or references.
         rewrite: `rewrite(node, metadata, pairs)` makes a node in place what metadata and pairs say; by default it is
             emptied and filled, and takes over what `create_empty` makes where the metadata has changed.
         own_handles: `own_handles(node, metadata, pairs)` puts what a live node passes on by reference in the place of
@@ -95,7 +95,7 @@ class NodeImpl:
 
     def make(self, metadata: Any) -> Any:
         """Make a node without children from its metadata, thawed if it is JSON."""
-        return self.create_empty(thaw(metadata) if isinstance(metadata, FrozenDict | FrozenList) else metadata)
+        return self.create_empty(thaw(metadata) if type(metadata) in (FrozenDict, FrozenList) else metadata)
 
     def fill(self, node: Any, pairs: list[tuple[Key, Any]]) -> None:
         """Give a new, empty node its children."""

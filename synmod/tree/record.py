@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from synmod.errors import ArgumentError, GraphError
@@ -17,6 +18,8 @@ from synmod.tree.variable import Variable
 from synmod.tree.walk import walk
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from synmod.leaves.paths import KeyPath
     from synmod.tree.defs import Definition, Term
     from synmod.tree.walk import Visit
@@ -74,75 +77,92 @@ def record(root: M, seen: RefMap[int] | None = None) -> Recording[M]:
     check_root(root)
     seen = RefMap() if seen is None else seen
     visits = list(walk(root, seen=seen))
-    definitions: dict[int, Definition] = {}
-    term: Term = StaticDef(root)
-    for visit in reversed(visits):  # what is below comes later, so it is ready when its holder is written
-        term = _term(visit, definitions)
-        above = visit.above
-        if above is not None and above.parts:
-            above.parts[visit.step] = term
-        elif above is not None:
-            above.parts = {visit.step: term}
     objects = {v.index: v.value for v in visits if v.first and v.index is not None}
-    _replace_references(definitions, seen, objects)
-    definitions = dict(sorted(definitions.items()))
+    definitions, term, pending = _written(visits, root, seen, objects)
     leaves = [visit for visit in visits if visit.kind == "variable" and visit.first]
-    foreign = {v.index: v.path for v in visits if not (v.index is None or v.first or v.index in definitions)}
-    graphdef: GraphDef[M] = GraphDef(term, definitions, _kept(definitions, objects), foreign)
+    foreign = {v.index: v.path for v in visits if not (v.first or v.index is None or v.index in definitions)}
+    graphdef: GraphDef[M] = GraphDef(term, definitions, _kept(pending, definitions, objects), foreign)
     return Recording(graphdef, leaves, objects)
 
 
-def _term(visit: Visit, definitions: dict[int, Definition]) -> Term:
-    """Write one visit down; what is below it is written already."""
-    value, index, below = visit.value, visit.index, visit.parts
-    cls = class_of(value)
-    if visit.kind == "container":
-        steps = tuple(step for step, _ in visit.children)
-        children = tuple([below.get(step) or StaticDef(child) for step, child in visit.children])
-        return ContainerDef(cls, steps, children, visit.aux)
-    assert index is not None
-    if visit.kind == "variable":
-        if visit.first:
-            definitions[index] = VariableDef(cls, index, value._schema, value._about, value._extra())
-        return VariableRef(cls, index)
-    if visit.first:
-        attributes = tuple([(step, below.get(step) or StaticDef(child)) for step, child in visit.children])
-        assert visit.impl is not None
-        definitions[index] = NodeDef(cls, index, attributes, visit.impl.metadata_of(value))
-    return NodeRef(cls, index)
+def _written(
+    visits: list[Visit], root: Any, seen: RefMap[int], objects: dict[int, Any]
+) -> tuple[dict[int, Definition], Term, list[int]]:
+    """Write visits down, from the last to the first: what is below comes later, so it is ready when its holder is.
+
+    Returns:
+        The definitions in definition order, what stands at the root, and the indices of by-reference nodes.
+    """
+    written: list[tuple[int, Definition]] = []
+    by_reference: list[int] = []
+    reference = _reference_to(seen, written, objects)
+    term: Term = StaticDef(root)
+    for visit in reversed(visits):
+        value, index, kind = visit.value, visit.index, visit.kind
+        cls = class_of(value)
+        if kind == "container":
+            term = _container(cls, visit)
+        elif kind == "variable":
+            term = VariableRef(cls, index or 0)
+            if visit.first:
+                extra = value._extra() if cls.__dictoffset__ else None
+                parts = cls, index, value._schema, value._about, extra
+                written.append((index or 0, _new_tuple(VariableDef, parts)))
+        else:
+            term = NodeRef(cls, index or 0)
+            impl = visit.impl
+            if impl is not None:
+                metadata = impl.metadata_of(value)
+                if impl.map_refs is not None:
+                    metadata = impl.map_refs(metadata, reference)
+                below = visit.parts
+                pairs = tuple([(step, below.get(step) or StaticDef(child)) for step, child in visit.children])
+                written.append((index or 0, NodeDef(cls, index or 0, pairs, metadata)))
+                if impl.by_reference:
+                    by_reference.append(index or 0)
+        above = visit.above
+        if above is not None:
+            if above.parts:
+                above.parts[visit.step] = term
+            else:
+                above.parts = {visit.step: term}
+    written.sort(key=_index_of)
+    return dict(written), term, by_reference
 
 
-def _replace_references(definitions: dict[int, Definition], numbers: RefMap[int], objects: dict[int, Any]) -> None:
-    """Put references in the place of the graph's nodes and Variables in metadata; tokens are of the graph wherever."""
-    kinds, impls = Kinds(KNOWN), Impls()
+_new_tuple: Any = tuple.__dict__["__new__"]
+_index_of: Any = itemgetter(0)
+
+
+def _container(cls: type[Any], visit: Visit) -> ContainerDef:
+    """Write a container down."""
+    below, pairs = visit.parts, visit.children
+    steps = tuple([step for step, _ in pairs])
+    return ContainerDef(cls, steps, tuple([below.get(step) or StaticDef(child) for step, child in pairs]), visit.aux)
+
+
+def _reference_to(
+    numbers: RefMap[int], written: list[tuple[int, Definition]], objects: dict[int, Any]
+) -> Callable[[Any], Any]:
+    """Give what puts references in the place of the graph's nodes and Variables; tokens are of the graph wherever."""
+    entries, kinds, impls = numbers.entries, Kinds(KNOWN), Impls()
 
     def reference(x: Any) -> Any:
-        entry = numbers.entries.get(id(x))
+        entry = entries.get(id(x))
         if entry is None and kinds[class_of(x)] == NODE and impls[class_of(x)].is_token:
-            index = len(numbers.entries)
-            entry = numbers.entries[id(x)] = (x, index)
+            index = len(entries)
+            entry = entries[id(x)] = (x, index)
             objects[index] = x
-            definitions[index] = NodeDef(class_of(x), index, (), impls[class_of(x)].metadata_of(x))
+            written.append((index, NodeDef(class_of(x), index, (), impls[class_of(x)].metadata_of(x))))
         if entry is None or entry[0] is not x:
             return x
         return (VariableRef if isinstance(x, Variable) else NodeRef)(class_of(x), entry[1])
 
-    for index, definition in list(definitions.items()):
-        if isinstance(definition, NodeDef):
-            map_refs = impls[definition.type].map_refs
-            metadata = definition.metadata if map_refs is None else map_refs(definition.metadata, reference)
-            if metadata is not definition.metadata:
-                definitions[index] = NodeDef(definition.type, index, definition.attributes, metadata)
+    return reference
 
 
-def _kept(definitions: dict[int, Definition], objects: dict[int, Any]) -> dict[int, Any]:
-    """Find the nodes that copies keep as they are, and everything that can be reached from those."""
-    impls = Impls()
-    pending = [
-        index
-        for index, definition in definitions.items()
-        if isinstance(definition, NodeDef) and impls[definition.type].by_reference
-    ]
+def _kept(pending: list[int], definitions: dict[int, Definition], objects: dict[int, Any]) -> dict[int, Any]:
+    """Find everything that can be reached from the nodes that copies keep as they are."""
     kept: dict[int, Any] = {}
     while pending:
         index = pending.pop()

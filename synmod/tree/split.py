@@ -19,6 +19,7 @@ from synmod.tree.walk import walk
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from synmod.leaves.paths import KeyPath
     from synmod.tree.filters import Filter
     from synmod.tree.refmap import RefMap
     from synmod.tree.walk import Visit
@@ -103,9 +104,8 @@ def state(node: Any, *filters: FilterLike) -> State | tuple[State, ...]:
     Source: Flax NNX `state`.
     """
     parts_for = [to_filter(each) for each in filters]
-    leaves = [(visit.path, visit.value, visit.masked) for visit in _leaf_visits(node)]
-    parts = partition(leaves, parts_for, exhaustive=False)
-    return single_or_all([State._of({path: v.to_state() for path, v in part}) for part in parts])
+    leaves = _leaf_visits(node)
+    return single_or_all(_snapshots(leaves, paths_to(leaves), parts_for, exhaustive=False))
 
 
 @overload
@@ -181,10 +181,38 @@ def flatten(node: M, ref_index: RefMap[int] | None = None) -> tuple[GraphDef[M],
 
 def states_of(taken: Recording[Any], filters: Sequence[Filter], *, exhaustive: bool) -> list[State]:
     """Snapshot the Variables of a recording, parted by filters."""
-    leaves = [(visit.path, visit.value, visit.masked) for visit in taken.leaves]
-    taken.graphdef._know_leaf_paths([path for path, _, _ in leaves])
-    parts = partition(leaves, filters, exhaustive=exhaustive)
+    paths = paths_to(taken.leaves)
+    taken.graphdef._know_leaf_paths(paths)
+    return _snapshots(taken.leaves, paths, filters, exhaustive=exhaustive)
+
+
+def _snapshots(
+    leaves: list[Visit], paths: list[KeyPath], filters: Sequence[Filter], *, exhaustive: bool
+) -> list[State]:
+    """Give a State for each filter; one of everything without any."""
+    if not filters:
+        return [State._of({path: visit.value.to_state() for path, visit in zip(paths, leaves, strict=True)})]
+    parts = partition(
+        [(path, visit.value, visit.masked) for path, visit in zip(paths, leaves, strict=True)],
+        filters,
+        exhaustive=exhaustive,
+    )
     return [State._of({path: variable.to_state() for path, variable in part}) for part in parts]
+
+
+def paths_to(visits: list[Visit]) -> list[KeyPath]:
+    """Give the paths of visits; that to a common holder is made once."""
+    paths: list[KeyPath] = []
+    above, lead = None, ()
+    for visit in visits:
+        if visit.above is None:
+            paths.append(())
+            continue
+        if visit.above is not above:
+            above = visit.above
+            lead = above.path
+        paths.append((*lead, visit.step))
+    return paths
 
 
 def _leaf_visits(node: Any) -> list[Visit]:

@@ -85,7 +85,11 @@ class Variable:
     def _made(cls, value: Json, schema: Schema, says: FrozenDict, extra: Mapping[str, Any] | None = None) -> Self:
         """Make one of parts that are known to fit, without running `__init__`."""
         new: Self = object.__new__(cls)
-        new._fill(value, schema, says)
+        new._value = value
+        new._schema = schema
+        new._about = says
+        new._version = 0
+        new._lock = threading.RLock()
         if extra:
             new.__dict__.update(extra)
         return new

@@ -136,7 +136,15 @@ _put_metadata: Any = VariableState.__dict__["metadata"].__set__
 
 def snapshot(cls: VariableClass, value: Json, schema: Schema, metadata: FrozenDict) -> VariableState:
     """Make a leaf of parts that are known to fit. Hot: one for each leaf of a split."""
-    return _filled(VariableState.__new__(VariableState), cls, value, schema, metadata)
+    leaf = _new(VariableState)
+    _put_type(leaf, cls)
+    _put_value(leaf, value)
+    _put_schema(leaf, schema)
+    _put_metadata(leaf, metadata)
+    return leaf
+
+
+_new: Any = object.__new__
 
 
 def _filled(

@@ -24,6 +24,10 @@ Step: TypeAlias = Any
 Pairs: TypeAlias = list[tuple[Step, Any]]
 
 
+_NONE: Pairs = []
+_NO_PARTS: dict[Any, Any] = {}
+
+
 class Visit:
     """One edge of a program, followed.
 
@@ -34,14 +38,18 @@ class Visit:
         first: Whether this is the first visit; False for an alias.
         step: The last step of the path.
         above: The visit of what holds it, None for the root.
+        masked: Whether a frozen module is above it, or it is one.
         children: The `(step, child)` pairs of a container, or of a node that is descended.
         aux: What makes up a container besides its children.
-        masked: Whether a frozen module is above it, or it is one.
         impl: The rules of a node whose children are visited; None for aliases and the rest.
         parts: Room for what a fold makes of the children.
     """
 
-    __slots__ = ("above", "aux", "children", "first", "impl", "index", "kind", "masked", "parts", "step", "value")
+    __slots__ = ("above", "first", "index", "kind", "masked", "step", "value")
+    children: Pairs = _NONE
+    aux: Any = None
+    impl: NodeImpl | None = None
+    parts: dict[Any, Any] = _NO_PARTS
 
     def __init__(
         self, above: Visit | None, step: Step, value: Any, kind: Kind, index: int | None, first: bool, masked: bool
@@ -53,10 +61,6 @@ class Visit:
         self.index = index
         self.first = first
         self.masked = masked
-        self.children: Pairs = _NONE
-        self.aux: Any = None
-        self.impl: NodeImpl | None = None
-        self.parts: dict[Any, Any] = _NO_PARTS
 
     @property
     def path(self) -> KeyPath:
@@ -74,8 +78,25 @@ class Visit:
         return f"Visit({path_str(self.path)!r}, {self.kind} {type(self.value).__name__}, index={self.index}{alias})"
 
 
-_NONE: Pairs = []
-_NO_PARTS: dict[Any, Any] = {}
+class OpenVisit(Visit):
+    """A visit of something with children; leaves, of which there are most, do without the room for those."""
+
+    __slots__ = ("aux", "children", "impl", "parts")
+
+    def __init__(  # pyright: ignore[reportMissingSuperCall]  # hot: the same written out
+        self, above: Visit | None, step: Step, value: Any, kind: Kind, index: int | None, first: bool, masked: bool
+    ) -> None:
+        self.above = above
+        self.step = step
+        self.value = value
+        self.kind = kind
+        self.index = index
+        self.first = first
+        self.masked = masked
+        self.children = _NONE
+        self.aux = None
+        self.impl = None
+        self.parts = _NO_PARTS
 
 
 class Reader(Protocol):
@@ -83,8 +104,10 @@ class Reader(Protocol):
 
     kinds: Kinds
 
-    def entity(self, value: Any) -> Any:
-        """Give the object whose identity counts."""
+    @property
+    def entity(self) -> Callable[[Any], Any] | None:
+        """What gives the object whose identity counts; None where that is what is met."""
+        ...
 
     def enter(self, node: Any, visit: Visit) -> tuple[Pairs, bool]:
         """Give the children of a node, and whether it masks the Variables below."""
@@ -97,15 +120,12 @@ class Reader(Protocol):
 class LiveReader:
     """How the walk reads live objects."""
 
-    __slots__ = ("impls", "kinds")
+    __slots__ = ("entity", "impls", "kinds")
 
     def __init__(self) -> None:
         self.kinds = Kinds(KNOWN)
         self.impls = Impls()
-
-    def entity(self, value: Any) -> Any:
-        """Give the object whose identity counts."""
-        return value
+        self.entity: Callable[[Any], Any] | None = None
 
     def enter(self, node: Any, visit: Visit) -> tuple[Pairs, bool]:
         """Give the children of a node, and whether it masks the Variables below."""
@@ -154,7 +174,7 @@ def walk(
 class _Walk:
     """One walk: what it was asked for, and the numbers it has given."""
 
-    __slots__ = ("every_path", "key", "kinds", "numbers", "on_path", "post", "reader", "recursive", "statics")
+    __slots__ = ("entity", "every_path", "key", "kinds", "numbers", "on_path", "post", "reader", "recursive", "statics")
 
     def __init__(
         self,
@@ -169,6 +189,7 @@ class _Walk:
         self.recursive = recursive
         self.reader = reader
         self.kinds = reader.kinds
+        self.entity = reader.entity
         self.post = post
         self.statics = statics
         self.every_path = every_path
@@ -182,13 +203,14 @@ class _Walk:
         yield from self._own_values(None, [(None, root)], later)
         later.reverse()
         while later:
-            item = later.pop()
-            if type(item) is Visit:  # all below it is done
+            item: Any = later.pop()
+            if type(item) is not tuple:  # the visit of something below which all is done
                 self.on_path.discard(id(item.value))
                 if self.post:
                     yield item
                 continue
-            visit = self._arrive(*item)
+            above, step, value = item
+            visit = self._arrive(above, step, value)
             if visit is None:
                 continue
             if visit.children is _NONE:
@@ -205,7 +227,7 @@ class _Walk:
 
     def _arrive(self, above: Visit | None, step: Step, value: Any) -> Visit | None:
         """Come to a node: number it and open it, unless it was open before; None where a path would bite its tail."""
-        node = self.reader.entity(value)
+        node = value if self.entity is None else self.entity(value)
         known = self.numbers.get(id(node))
         masked = above is not None and above.masked
         if known is None:
@@ -217,9 +239,9 @@ class _Walk:
                 return Visit(above, step, node, "node", number, False, masked)
             if id(node) in self.on_path:
                 return None
-        visit = Visit(above, step, node, "node", number, known is None, masked)
         if not self.recursive and above is not None:
-            return visit
+            return Visit(above, step, node, "node", number, known is None, masked)
+        visit = OpenVisit(above, step, node, "node", number, known is None, masked)
         visit.children, masks = self.reader.enter(node, visit)
         if masks:
             visit.masked = True
@@ -229,54 +251,64 @@ class _Walk:
             self.on_path.add(id(node))
         return visit
 
-    def _own_values(self, above: Visit | None, pairs: Pairs, deferred: list[Any]) -> Iterator[Visit]:
+    def _own_values(self, above: Visit | None, pairs: Pairs, deferred: list[Any]) -> list[Visit] | Iterator[Visit]:
         """Visit what one node holds itself, and note its child nodes (and the containers to close after them)."""
-        kinds, statics, masked = self.kinds, self.statics, above is not None and above.masked
-        levels: list[tuple[Visit | None, Iterator[tuple[Step, Any]], int]] = [(above, iter(pairs), 0)]
+        found: list[Visit] = []
+        try:
+            self._gather_own_values(above, pairs, deferred, found)
+        except GraphError as error:
+            return _then_raise(found, error)
+        return found
+
+    def _gather_own_values(  # the hottest loop of the room, so it is written flat
+        self, above: Visit | None, pairs: Pairs, deferred: list[Any], found: list[Visit]
+    ) -> None:
+        kinds, entity, numbers, statics, post = self.kinds, self.entity, self.numbers, self.statics, self.post
+        masked = above is not None and above.masked
+        levels: list[tuple[Visit | None, Iterator[tuple[Step, Any]], int]] = []
         open_now: set[int] = set()
-        while levels:
-            parent, remaining, deferred_before = levels[-1]
+        parent, remaining, deferred_before = above, iter(pairs), 0
+        while True:
             for step, value in remaining:
                 kind = kinds[type(value)]
                 if kind == STATIC:
                     if statics:
-                        yield Visit(parent, step, value, "static", None, True, masked)
+                        found.append(Visit(parent, step, value, "static", None, True, masked))
                 elif kind == VARIABLE:
-                    yield self._variable(parent, step, value, masked)
+                    if entity is not None:
+                        value = entity(value)
+                    known = numbers.get(id(value))
+                    if known is None:
+                        number = len(numbers)
+                        numbers[id(value)] = (value, number)
+                        found.append(Visit(parent, step, value, "variable", number, True, masked))
+                    else:
+                        found.append(Visit(parent, step, value, "variable", known[1], False, masked))
                 elif kind == NODE:
                     deferred.append((parent, step, value))
                 else:
                     visit = self._container(parent, step, value, kind, open_now)
                     if visit.kind == "static":
                         if statics:
-                            yield visit
+                            found.append(visit)
                         continue
-                    if not self.post:
-                        yield visit
-                    levels.append((visit, iter(visit.children), len(deferred)))
+                    if not post:
+                        found.append(visit)
+                    levels.append((parent, remaining, deferred_before))
+                    parent, remaining, deferred_before = visit, iter(visit.children), len(deferred)
                     break
             else:
-                levels.pop()
-                if levels and parent is not None:
-                    open_now.discard(id(parent.value))
-                    if self.post and len(deferred) == deferred_before:
-                        yield parent
-                    elif self.post:
-                        deferred.append(parent)
-
-    def _variable(self, above: Visit | None, step: Step, value: Any, masked: bool) -> Visit:
-        """Come to a Variable."""
-        variable = self.reader.entity(value)
-        known = self.numbers.get(id(variable))
-        if known is not None:
-            return Visit(above, step, variable, "variable", known[1], False, masked)
-        number = len(self.numbers)
-        self.numbers[id(variable)] = (variable, number)
-        return Visit(above, step, variable, "variable", number, True, masked)
+                if not levels:
+                    return
+                assert parent is not None
+                open_now.discard(id(parent.value))
+                if post:
+                    (found if len(deferred) == deferred_before else deferred).append(parent)
+                parent, remaining, deferred_before = levels.pop()
 
     def _container(self, above: Visit | None, step: Step, value: Any, kind: int, open_now: set[int]) -> Visit:
         """Come to a container and open it; a static after all where it cannot be opened and need not."""
-        visit = Visit(above, step, value, "container", None, True, above is not None and above.masked)
+        visit = OpenVisit(above, step, value, "container", None, True, above is not None and above.masked)
         if id(value) in open_now:
             raise GraphError(
                 f"At {path_str(visit.path)!r}: a {type(value).__name__} is inside itself: "
@@ -289,6 +321,12 @@ class _Walk:
             visit.children, visit.aux = opened
             open_now.add(id(value))
         return visit
+
+
+def _then_raise(found: list[Visit], error: GraphError) -> Iterator[Visit]:
+    """Give what was visited before an error, then raise where the walk stands."""
+    yield from found
+    raise error
 
 
 def _sorted(pairs: Pairs, key: Callable[[Any], Any]) -> Pairs:

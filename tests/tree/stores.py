@@ -92,7 +92,7 @@ register_impl(
         metadata=lambda x: _kept(x.record),
         own_trainable=lambda x: x.record["trainable"],
         map_refs=lambda record, fn: _kept({**record, "arguments": tuple(map(fn, record["arguments"]))}),
-        compared=lambda record: {"arguments": record["arguments"], "trainable": record["trainable"]},
+        compared=lambda definition: {name: definition.metadata[name] for name in ("arguments", "trainable")},
         sealed=lambda x: x.record["sealed"],
         copied=lambda old, new: new.record.update(hooks=old.record["hooks"]),
         is_module=True,
