@@ -87,9 +87,7 @@ def _rewrite(
         if isinstance(each, NodeDef):
             pairs = _pairs(each, objects)
             node, impl = objects[each.index], impls[each.type]
-            metadata = each.metadata
-            if impl.map_refs is not None:
-                metadata = _Resolver(objects).resolved(metadata, impl.map_refs)
+            metadata = _Resolver(objects).resolved(each.metadata, impl.map_refs)
             if own_handles and impl.own_handles is not None:
                 metadata, pairs = impl.own_handles(node, metadata, pairs)
             nodes.append(NodeRewrite(node, impl, metadata, pairs))
@@ -141,7 +139,7 @@ def _make_empty(nodes: list[NodeDef], objects: dict[int, Any], impls: Impls) -> 
     waiting: dict[int, NodeDef] = {}
     for node in reversed(nodes):  # the last first: arguments mostly lead to what is below
         impl = impls[node.type]
-        metadata = node.metadata if impl.map_refs is None else resolver.resolved(node.metadata, impl.map_refs)
+        metadata = resolver.resolved(node.metadata, impl.map_refs)
         if resolver.lacking:
             waiting[node.index] = node
         else:
@@ -153,7 +151,6 @@ def _make_empty(nodes: list[NodeDef], objects: dict[int, Any], impls: Impls) -> 
         if node is None or node.index in objects:
             continue
         impl = impls[node.type]
-        assert impl.map_refs is not None  # it lacked something
         metadata = resolver.resolved(node.metadata, impl.map_refs)
         if not resolver.lacking:
             objects[node.index] = impl.make(metadata)
@@ -180,10 +177,11 @@ class _Resolver:
         self._objects = objects
         self.lacking: list[int] = []
 
-    def resolved(self, metadata: Any, map_refs: Callable[[Any, Callable[[Any], Any]], Any]) -> Any:
+    def resolved(self, metadata: Any, map_refs: Callable[[Any, Callable[[Any], Any]], Any] | None) -> Any:
         """Give metadata with objects in it."""
-        self.lacking = []
-        return map_refs(metadata, self._object)
+        if self.lacking:
+            self.lacking = []
+        return metadata if map_refs is None else map_refs(metadata, self._object)
 
     def _object(self, x: Any) -> Any:
         if type(x) not in _REFERENCES:

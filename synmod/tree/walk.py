@@ -22,6 +22,7 @@ Kind = Literal["node", "container", "variable", "static"]
 Order = Literal["pre", "post"]
 Step: TypeAlias = Any
 Pairs: TypeAlias = list[tuple[Step, Any]]
+_Later: TypeAlias = "tuple[Visit | None, Step, Any]"
 
 
 _NONE: Pairs = []
@@ -199,18 +200,17 @@ class _Walk:
 
     def visits(self, root: Any) -> Iterator[Visit]:
         """Visit node after node: each with its own values, its child nodes kept on a stack for later."""
-        later: list[Any] = []
+        later: list[Visit | _Later] = []
         yield from self._own_values(None, [(None, root)], later)
         later.reverse()
         while later:
-            item: Any = later.pop()
-            if type(item) is not tuple:  # the visit of something below which all is done
+            item = later.pop()
+            if isinstance(item, Visit):  # of something below which all is done
                 self.on_path.discard(id(item.value))
                 if self.post:
                     yield item
                 continue
-            above, step, value = item
-            visit = self._arrive(above, step, value)
+            visit = self._arrive(*item)
             if visit is None:
                 continue
             if visit.children is _NONE:
@@ -220,7 +220,7 @@ class _Walk:
                 later.append(visit)
             if not self.post:
                 yield visit
-            deferred: list[Any] = []
+            deferred: list[Visit | _Later] = []
             yield from self._own_values(visit, visit.children, deferred)
             deferred.reverse()
             later += deferred
@@ -251,7 +251,9 @@ class _Walk:
             self.on_path.add(id(node))
         return visit
 
-    def _own_values(self, above: Visit | None, pairs: Pairs, deferred: list[Any]) -> list[Visit] | Iterator[Visit]:
+    def _own_values(
+        self, above: Visit | None, pairs: Pairs, deferred: list[Visit | _Later]
+    ) -> list[Visit] | Iterator[Visit]:
         """Visit what one node holds itself, and note its child nodes (and the containers to close after them)."""
         found: list[Visit] = []
         try:
@@ -261,7 +263,7 @@ class _Walk:
         return found
 
     def _gather_own_values(  # the hottest loop of the room, so it is written flat
-        self, above: Visit | None, pairs: Pairs, deferred: list[Any], found: list[Visit]
+        self, above: Visit | None, pairs: Pairs, deferred: list[Visit | _Later], found: list[Visit]
     ) -> None:
         kinds, entity, numbers, statics, post = self.kinds, self.entity, self.numbers, self.statics, self.post
         masked = above is not None and above.masked

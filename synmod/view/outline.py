@@ -13,7 +13,7 @@ from synmod.lm import LanguageModel
 from synmod.module import Module
 from synmod.tree import Variable
 from synmod.tree.views import is_trainable
-from synmod.tree.walk import Visit, walk
+from synmod.tree.walk import OpenVisit, Visit, walk
 
 
 class Member:
@@ -87,7 +87,8 @@ class Outline:
                 holder = self._add(visit, holder)
             elif isinstance(visit.value, LanguageModel) and holder is not None:
                 holder.models.append(visit.value)
-            visit.parts = {_HOLDER: holder}
+            if isinstance(visit, OpenVisit):  # something may be below
+                visit.parts = {_HOLDER: holder}
         self.holders = [found for found in edges.values() if len(found) > 1]
 
     def _add(self, visit: Visit, above: Member | None) -> Member:
