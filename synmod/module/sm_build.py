@@ -77,6 +77,8 @@ def _by_keyword(value: Any, place: str) -> Any:
 
 async def _verified(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, is_root: bool) -> Any:
     """Build, and check the wiring of a whole program; what is wrong there says more than the call that met it."""
+    if is_root:
+        verify_wiring(module, is_whole=False)
     try:
         outputs = await _built(module, args, kwargs)
     except SkipError as error:
