@@ -21,12 +21,12 @@ LIBRARY = {
     ),
     "Honey bees": (
         "A bee colony keeps its brood at thirty-five degrees. Foragers tell each other of flowers by dancing on the "
-        "comb. A jar of honey takes two million visits to flowers. In winter the bees form a cluster and shiver to keep "
+        "comb. A jar of honey takes two million visits to flowers. In winter the bees cluster and shiver to keep "
         "warm. A queen may lay two thousand eggs on a day in May."
     ),
     "Sourdough": (
-        "Sourdough rises by wild yeast and bacteria that live in a starter. A starter is fed with flour and water every "
-        "day. The bacteria make lactic acid, which gives the taste and keeps mould away. Bakers of San Francisco kept "
+        "Sourdough rises by wild yeast and bacteria that live in a starter. A starter is fed with flour and water "
+        "every day. The bacteria make lactic acid, which gives the taste and keeps mould away. Bakers of San Francisco kept "
         "one starter since 1849. A long cold rest makes the crust blister."
     ),
 }
