@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+import synmod as sm
 from synmod.errors import ArgumentError
 from synmod.leaves.aio import task_group
 from synmod.scope import (
@@ -21,6 +22,7 @@ from synmod.scope import (
     place_of,
     trace,
 )
+from synmod.scope.trace import Tracer
 from tests.scope.part import Part
 
 
@@ -228,3 +230,41 @@ def test_what_is_no_bound_is_refused(arguments):
     """Told where it is written."""
     with pytest.raises(ArgumentError):
         trace(**arguments)
+
+
+async def test_a_module_keeps_its_last_recorded_entry_call():
+    """To be shown with it; a call below another is not kept, nor one that nobody records, nor one that still runs."""
+    inner = sm.Identity()
+
+    class Outer(sm.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = inner
+
+        async def call(self, inputs):
+            seen.append(self._record.recorded)
+            return await self.inner(inputs)
+
+    outer, seen = Outer(), []
+    x = sm.JsonDataModel({"a": 1}, schema={"type": "object"})
+    await outer(x)
+    assert outer._record.recorded is None
+    with trace() as t:
+        await outer(x)
+        await outer(x)
+    assert outer._record.recorded is t.roots[-1]
+    assert inner._record.recorded is None
+    assert seen == [None, None, t.roots[0]]
+    await outer(x)
+    assert outer._record.recorded is t.roots[-1]
+
+
+async def test_a_tracer_without_our_constructor_breaks_no_call():
+    """What a hook lacks is its own affair."""
+
+    class Bare(Tracer):
+        def __init__(self):
+            pass
+
+    with sm.hooks(Bare()):
+        assert (await sm.Identity()(sm.JsonDataModel({"a": 1}, schema={"type": "object"})))["a"] == 1

@@ -5,7 +5,7 @@ sorting, and without recursion.
 """
 
 from synmod.view.layout.boxes import Box, Layout, Measure, arranged
-from synmod.view.layout.level import Rectangle
 from synmod.view.layout.routes import Line
+from synmod.view.layout.sizes import Rectangle
 
 __all__ = ["Box", "Layout", "Line", "Measure", "Rectangle", "arranged"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
-from synmod.view.layout.level import Arranged, Link, Rectangle, arrange_level
+from synmod.view.layout.level import Arranged, arrange_level
 from synmod.view.layout.routes import Line, across_levels
+from synmod.view.layout.sizes import Link, Rectangle
 
 PADDING: Final = 18.0
 HEAD: Final = 32.0
