@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, cast
 
 from synmod.errors import GraphError
@@ -14,12 +14,10 @@ from synmod.module.blueprint import Blueprint
 from synmod.module.module import Module
 from synmod.module.paths import note_edit
 from synmod.module.record import ModuleRecord
-from synmod.module.references import may_refer, says_the_same, with_references
+from synmod.module.references import may_refer, mean_the_same, says_the_same, with_references
 from synmod.module.sealing import check_layout, layout_of, seal
 from synmod.module.undo import LABELS, Undo, undo_all
 from synmod.tree import NodeDef, NodeImpl, NodeRef, Static, StaticDef, VariableRef, register_impl
-from synmod.tree.encoding import static_text
-from synmod.tree.kinds import STATIC, kind_of
 
 
 def children(module: Module) -> list[tuple[str, Any]]:
@@ -136,27 +134,21 @@ def _rewrite(module: Module, made: Blueprint, pairs: list[tuple[Any, Any]]) -> N
 
 
 def _own_handles(
-    module: Module, made: Blueprint, pairs: list[tuple[Any, Any]]
+    module: Module, made: Blueprint, pairs: list[tuple[Any, Any]], known: Container[int]
 ) -> tuple[Blueprint, list[tuple[Any, Any]]]:
     """Let a live module keep its own objects where a blueprint from elsewhere brings others of the same meaning.
 
-    These are its statics and ignored attributes, and plain values and arguments that are written alike, such as a class
-    that came back as its schema.
+    These are its statics and ignored attributes, and whatever of its other attributes and arguments has not changed.
     """
     own, arguments = dict(children(module)), module._record.arguments or {}
     handles: dict[Any, Any] = {name: value for name, value in own.items() if isinstance(value, Static)}
-    kept = [(name, handles.pop(name, None) or _own(own.get(name), value)) for name, value in pairs]
-    given = made.arguments and {name: _own(arguments.get(name), value) for name, value in made.arguments.items()}
-    return made._replace(ignored=blueprint(module).ignored, arguments=given), [*kept, *handles.items()]
 
+    def kept(mine: Any, value: Any) -> Any:
+        return mine if mean_the_same(mine, value, known) else value
 
-def _own(mine: Any, value: Any) -> Any:
-    """Give what is here if it is written like what comes, else that."""
-    if kind_of(mine) == STATIC == kind_of(value):
-        text = static_text(value)
-        if text is not None and text == static_text(mine):
-            return mine
-    return value
+    attributes = [(name, handles.pop(name, None) or kept(own.get(name), value)) for name, value in pairs]
+    given = made.arguments and {name: kept(arguments.get(name), value) for name, value in made.arguments.items()}
+    return made._replace(ignored=blueprint(module).ignored, arguments=given), [*attributes, *handles.items()]
 
 
 def _unseal(module: Module) -> None:

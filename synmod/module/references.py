@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from synmod.tree import split
 from synmod.tree.containers import class_of, numbered, put_together, take_apart
 from synmod.tree.defs import ContainerDef, NodeRef, Reference, VariableRef
 from synmod.tree.encoding import static_text
@@ -11,7 +12,7 @@ from synmod.tree.kinds import DICT, KNOWN, NODE, SEQUENCE, STATIC, TREE, VARIABL
 from synmod.tree.static import Static
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
 
     from synmod.tree.defs import Term
 
@@ -111,13 +112,43 @@ def _are_the_same(one: Any, other: Any) -> bool:
             if parts is None:
                 return False
             pending += parts
-        elif kind in (NODE, VARIABLE):
+        elif kind in (NODE, VARIABLE) or not _is_written_alike(a, b):
             return False
-        else:
-            text = static_text(a)
-            if text is None or text != static_text(b):
-                return False
     return True
+
+
+def mean_the_same(mine: Any, other: Any, known: Container[int]) -> bool:
+    """Tell whether a value from a file stands for one that is here.
+
+    Statics are compared by what is written of them, so that a schema stands for its class; nodes and Variables that are
+    `known` by identity, and those that no path leads to by graph and state.
+    """
+    pending: list[tuple[Any, Any]] = [(mine, other)]
+    while pending:
+        a, b = pending.pop()
+        if a is b:
+            continue
+        kind = _kind(a)
+        if kind != _kind(b):
+            return False
+        if kind not in _CONTAINERS:
+            if kind not in (NODE, VARIABLE):
+                alike = _is_written_alike(a, b)
+            else:
+                alike = id(b) not in known and split(a) == split(b)
+            if not alike:
+                return False
+            continue
+        parts = _paired(a, b, kind) if class_of(a) is class_of(b) else None
+        if parts is None:
+            return False
+        pending += parts
+    return True
+
+
+def _is_written_alike(a: Any, b: Any) -> bool:
+    text = static_text(a)
+    return text is not None and text == static_text(b)
 
 
 def _paired(a: Any, b: Any, kind: int) -> list[tuple[Any, Any]] | None:

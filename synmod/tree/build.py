@@ -83,13 +83,14 @@ def _rewrite(
         if isinstance(each, VariableDef)
     ]
     nodes: list[NodeRewrite] = []
+    known = frozenset(map(id, objects.values())) if own_handles else frozenset[int]()
     for each in reversed(definitions):
         if isinstance(each, NodeDef):
             pairs = _pairs(each, objects)
             node, impl = objects[each.index], impls[each.type]
             metadata = _Resolver(objects).resolved(each.metadata, impl.map_refs)
             if own_handles and impl.own_handles is not None:
-                metadata, pairs = impl.own_handles(node, metadata, pairs)
+                metadata, pairs = impl.own_handles(node, metadata, pairs, known)
             nodes.append(NodeRewrite(node, impl, metadata, pairs))
     rewrite_all(nodes, variables)
 
