@@ -24,3 +24,26 @@ assert_type(state(m, sm.Param, ...), tuple[State, ...])
 assert_type(variables(m), Variables)
 assert_type(st.filter(sm.Param), State)
 update(m, st)
+
+with sm.using(m, st) as overlay:
+    assert_type(overlay.state, State)
+    assert_type(overlay.changes, State)
+with sm.using(m, map=lambda path, variable, value: value):
+    pass
+with sm.capture(sm.Intermediate) as cap:
+    assert_type(cap.state, State)
+    assert_type(cap.by_call["id"], State)
+with sm.update_context("worker") as ctx:
+    crossing, values = ctx.split(m)
+    assert_type(crossing, GraphDef[M])
+    assert_type(ctx.merge(crossing, values), M)
+    assert_type(ctx.align(crossing), GraphDef[M])
+
+
+@sm.update_context("worker")
+async def inside(number: int) -> str:
+    return str(number)
+
+
+async def use() -> None:
+    assert_type(await inside(1), str)
