@@ -26,8 +26,8 @@ LIBRARY = {
     ),
     "Sourdough": (
         "Sourdough rises by wild yeast and bacteria that live in a starter. A starter is fed with flour and water "
-        "every day. The bacteria make lactic acid, which gives the taste and keeps mould away. Bakers of San Francisco kept "
-        "one starter since 1849. A long cold rest makes the crust blister."
+        "every day. The bacteria make lactic acid, which gives the taste and keeps mould away. Bakers of San Francisco "
+        "kept one starter since 1849. A long cold rest makes the crust blister."
     ),
 }
 QUESTIONS = (
