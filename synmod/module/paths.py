@@ -27,8 +27,8 @@ class PathTable(dict[int, str]):
 
     def __init__(self, edits: int) -> None:
         super().__init__()
-        self.carried: tuple[Carried, ...] = ()
-        """The modules that declare skips."""
+        self.carried: dict[int, Carried] = {}
+        """The modules that declare skips, by the id of their record."""
         self.routes: Any = None
         """What the skip room found out about those; None until it has."""
         self.edits = edits
@@ -75,7 +75,7 @@ def paths_below(root: Module) -> PathTable:
         table.note(located, path, steps)
         if isinstance(located, ModuleRecord) and located.home is None:
             located.home = path
-    table.carried = note_carried(visits)
+    table.carried = {each.key: each for each in note_carried(visits)}
     record.paths = table
     return table
 
@@ -122,11 +122,10 @@ def _add_carried(table: PathTable, carried: tuple[Carried, ...], frame: CallFram
         if isinstance(one._owner, ModuleRecord):
             around.append(one._owner)
         one = one._parent
-    known = {each.key for each in table.carried}
     for each in carried:
-        if each.key not in known:
+        if each.key not in table.carried:
             carry(each.skips, around)
-            table.carried = (*table.carried, each._replace(above=(*each.above, *map(id, around))))
+            table.carried[each.key] = each._replace(above=(*each.above, *map(id, around)))
             table.routes = None
 
 

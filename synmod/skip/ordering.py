@@ -44,23 +44,24 @@ def _with_skips(graph: Execution, structure: Structure) -> tuple[Edges, list[Cyc
         for key in wishes[index][1]:
             peekers.setdefault(key, []).append(index)
     cycles: list[Cycle] = []
+    is_forward = True
     for consumer, (pops, peeks) in enumerate(wishes):
         for key in sorted(pops | peeks, key=lambda key: key[1]):
-            if key in offers[consumer]:
-                continue
-            found = producers.get(key, ())
-            cycles += [(consumer, producer, key) for producer in found if not _join(before, producer, consumer)]
+            for producer in () if key in offers[consumer] else producers.get(key, ()):
+                is_forward = is_forward and producer < consumer
+                if not _join(before, producer, consumer, is_forward=is_forward):
+                    cycles.append((consumer, producer, key))
     for consumer, (pops, _) in enumerate(wishes):
-        for key in pops:
-            for peeker in peekers.get(key, ()):
-                if peeker != consumer:
-                    _join(before, peeker, consumer)
+        for peeker in (peeker for key in pops for peeker in peekers.get(key, ()) if peeker != consumer):
+            is_forward = is_forward and peeker < consumer
+            _join(before, peeker, consumer, is_forward=is_forward)
     return before, cycles
 
 
-def _join(before: Edges, first: int, then: int) -> bool:
-    """Add an edge, unless it would close a cycle."""
-    if first in before[then]:
+def _join(before: Edges, first: int, then: int, *, is_forward: bool) -> bool:
+    """Add an edge, unless it would close a cycle; where all edges lead forward, one that does cannot."""
+    if first in before[then] or is_forward:
+        before[then].add(first)
         return True
     pending, seen = [first], {first}
     while pending:

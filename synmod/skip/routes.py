@@ -47,5 +47,5 @@ def routes_of(root: RootFrame) -> Routes:
         return Routes(())
     routes = table.routes
     if not isinstance(routes, Routes):
-        routes = table.routes = Routes(table.carried)
+        routes = table.routes = Routes(table.carried.values())
     return routes

@@ -72,7 +72,7 @@ class Carrier:
 
     def assume(self, module: Module, frame: CallFrame) -> None:
         """Stash what is stashed below and not popped there; pop what is popped below and not stashed there."""
-        below = paths_below(module).carried
+        below = list(paths_below(module).carried.values())
         popped = [key for each in below for key in each.keys(each.skips.pop)]
         stashed = {key: _declared_value(each.skips, key) for each in below for key in each.keys(each.skips.stash)}
         left = {key: value for key, value in stashed.items() if key not in popped}

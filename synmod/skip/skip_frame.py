@@ -57,7 +57,7 @@ class SkipFrame:
     def to_json(self) -> dict[str, Json]:
         """Write everything down as `{name: {"json": value, "schema": schema or None}}`.
 
-        A name in a Namespace is `namespace/name`: the Namespace's name with its number in the program.
+        A name in a Namespace is `namespace/name`: the Namespace's name with its number in the program (`one-0/doc`).
 
         Raises:
             DataError: A slot holds neither JSON nor a data model; names the slot.
@@ -159,7 +159,7 @@ def _found(namespace: Any, numbers: Mapping[Namespace, int]) -> Any:
     by_text = {_numbered(one, number): one for one, number in numbers.items()}
     if namespace.text in by_text:
         return by_text[namespace.text]
-    word = namespace.text.rpartition("#")[0]
+    word = namespace.text.rpartition("-")[0]
     alike = [one for one in numbers if word and one.name == word]
     if len(alike) == 1:
         return alike[0]
@@ -171,7 +171,7 @@ def _found(namespace: Any, numbers: Mapping[Namespace, int]) -> Any:
 
 def _numbered(namespace: Namespace, number: int) -> str:
     """The name of a Namespace with its number in the program."""
-    return f"{namespace.name or ''}#{number}"
+    return str(number) if namespace.name is None else f"{namespace.name}-{number}"
 
 
 def _slot_json(key: Key, value: Any) -> dict[str, Json]:

@@ -29,7 +29,8 @@ class Structure:
         visits = list(walk(root))
         carried = note_carried(visits)
         self.carriers = {record for each in carried for record in (each.key, *each.above)}
-        self._children: dict[int, list[Child]] = {}
+        self._children: dict[int, dict[int, Child]] = {}
+        """By the id of a module, its children by their own."""
         self._offers: dict[int, Offers] = {}
         self._wishes: dict[int, tuple[frozenset[Key], frozenset[Key]]] = {}
         if carried:
@@ -39,7 +40,7 @@ class Structure:
     def execution_of(self, module: Module) -> Execution:
         """How a module runs its children: in any order, where it does not say."""
         declared = module._execution()
-        return Execution("together", tuple(self._children.get(id(module), ()))) if declared is None else declared
+        return Execution("together", self._children_of(module)) if declared is None else declared
 
     def stashed_in(self, part: Child | Execution | None) -> Offers:
         """What is stashed in a part, at any depth, each with the way to where, from the container, and its schema."""
@@ -59,6 +60,9 @@ class Structure:
             peeked |= peeks
         return frozenset(popped), frozenset(peeked)
 
+    def _children_of(self, module: Module) -> tuple[Child, ...]:
+        return tuple(self._children.get(id(module), {}).values())
+
     def _note(self, visit: Visit) -> None:
         """Note a module as a child of the nearest module above it, each once."""
         if visit.kind != "node" or not isinstance(visit.value, Module) or id(visit.value._record) not in self.carriers:
@@ -70,9 +74,8 @@ class Structure:
             above = above.above
         if above is None:
             return
-        siblings = self._children.setdefault(id(above.value), [])
-        if not any(child.module is visit.value for child in siblings):
-            siblings.append(Child(tuple(reversed(steps)), visit.value))
+        siblings = self._children.setdefault(id(above.value), {})
+        siblings.setdefault(id(visit.value), Child(tuple(reversed(steps)), visit.value))
 
     def _stashed_below(self, module: Module, around: frozenset[int]) -> Offers:
         known = self._offers.get(id(module))
@@ -83,7 +86,7 @@ class Structure:
         if skips is not None:
             for name in sorted(skips.stash):
                 found[module.namespaced(name)] = ((), skips.schemas.get(name))
-        for child in self._children.get(id(module), ()):
+        for child in self._children_of(module):
             for key, (steps, schema) in self._stashed_below(child.module, around | {id(module)}).items():
                 found.setdefault(key, ((*child.steps, *steps), schema))
         self._offers[id(module)] = found
@@ -96,7 +99,7 @@ class Structure:
         popped: set[Key] = set(module.poppable())
         skips = module._record.declaration.skips
         peeked: set[Key] = set() if skips is None else {module.namespaced(name) for name in skips.peek}
-        for child in self._children.get(id(module), ()):
+        for child in self._children_of(module):
             pops, peeks = self._wanted_below(child.module, around | {id(module)})
             popped |= pops
             peeked |= peeks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +28,19 @@ class Site(NamedTuple):
     schema: Schema | None
 
 
+class Elsewhere(NamedTuple):
+    """What others stash than the part that is followed, in an order that is not known, or scheduled first."""
+
+    found: Mapping[Key, Site]
+    own: Container[Key]
+    outside: Elsewhere | None
+
+    def find(self, key: Key) -> Site | None:
+        """The site of a key."""
+        site = None if key in self.own else self.found.get(key)
+        return self.outside.find(key) if site is None and self.outside is not None else site
+
+
 class Route(NamedTuple):
     """From the module that stashes a key to one that pops it, or peeks at it."""
 
@@ -45,17 +58,17 @@ class Lane:
         stashed: Everything stashed before, with its site.
         popped: Everything popped before, or elsewhere in an order that is not known.
         gone: What has certainly been popped before.
-        elsewhere: What others stash of which the order is not known, or which is scheduled first.
+        elsewhere: What others stash in an order that is not that of this lane.
     """
 
     stashed: dict[Key, Site] = field(default_factory=dict[Key, Site])
     popped: dict[Key, Site] = field(default_factory=dict[Key, Site])
     gone: set[Key] = field(default_factory=set[Key])
-    elsewhere: dict[Key, Site] = field(default_factory=dict[Key, Site])
+    elsewhere: Elsewhere | None = None
 
     def copy(self) -> Lane:
         """The same, to go on from."""
-        return Lane(dict(self.stashed), dict(self.popped), set(self.gone), dict(self.elsewhere))
+        return Lane(dict(self.stashed), dict(self.popped), set(self.gone), self.elsewhere)
 
 
 class Wiring:
@@ -128,20 +141,16 @@ class Wiring:
             for consumer, producer, key in cycles:
                 self._cycle(path, part, (consumer, producer), key)
         offers = [self.structure.stashed_in(each) for each in part.parts]
+        found: dict[Key, Site] = {}
+        for offered in offers:
+            for key, (steps, schema) in offered.items():
+                found.setdefault(key, Site(path_str((*path, *steps)), self._position, schema))
         outside, before, gone = lane.elsewhere, set(lane.gone), set(lane.gone)
         for index in order:
             each = part.parts[index]
             if each is None:
                 continue
-            own = offers[index]
-            others = {
-                key: Site(path_str((*path, *steps)), self._position, schema)
-                for other, offered in enumerate(offers)
-                if other != index
-                for key, (steps, schema) in offered.items()
-                if key not in own
-            }
-            lane.elsewhere = {**outside, **others}
+            lane.elsewhere = Elsewhere(found, offers[index], outside)
             if part.order != "graph":
                 lane.gone = set(before)
             self._execute(path, each, lane)
@@ -175,7 +184,7 @@ class Wiring:
 
     def _pop(self, path: str, key: Key, skips: DeclaredSkips, lane: Lane) -> None:
         known = lane.popped.get(key)
-        producer = lane.stashed.get(key) or lane.elsewhere.get(key)
+        producer = lane.stashed.get(key) or _elsewhere(lane, key)
         if known is not None:
             text = f"{path!r} redeclared {key[1]!r} as poppable but not isolated by namespace"
             self._problem("repopped", path, key, known.path, text)
@@ -188,7 +197,7 @@ class Wiring:
             self._problem("unstashed", path, key, None, text)
 
     def _peek(self, path: str, key: Key, skips: DeclaredSkips, lane: Lane) -> None:
-        producer = None if key in lane.gone else lane.stashed.get(key) or lane.elsewhere.get(key)
+        producer = None if key in lane.gone else lane.stashed.get(key) or _elsewhere(lane, key)
         if producer is not None:
             self._route(path, key, skips, producer, takes=False)
         elif key[1] not in skips.optional:
@@ -221,6 +230,10 @@ class Wiring:
 
     def _problem(self, kind: str, path: str, key: Key, other: str | None, text: str) -> None:
         self._found.append((self._position, SkipProblem(kind, path, *key, other, text)))
+
+
+def _elsewhere(lane: Lane, key: Key) -> Site | None:
+    return None if lane.elsewhere is None else lane.elsewhere.find(key)
 
 
 def _keys(module: Module, names: Iterable[str]) -> list[Key]:
