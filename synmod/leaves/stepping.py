@@ -24,7 +24,7 @@ def stepwise_async(function: Callable[..., AsyncGenerator[Any, Any]], begin: Beg
     Returns:
         An async generator function; what is sent or thrown to its generators goes to the inner ones.
 
-    Source: PEP 525; graph.md section 1.8.
+    Source: PEP 525.
     """
 
     @functools.wraps(function)
