@@ -33,7 +33,7 @@ def guarded(
         return call()
     except LoadError:
         raise
-    except Exception as error:  # a class may raise anything; runs.md's three places are about calls, not loads
+    except Exception as error:  # a class may raise anything; its error becomes one of the file
         place = "" if label is None else f"{label()!r} "
         text = f"{place}({cls.__qualname__}) cannot be made: {type(error).__name__}: {error}"
         raise load_fault(where, text) from error

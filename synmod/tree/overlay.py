@@ -133,6 +133,6 @@ class beneath:  # noqa: N801  # likewise
 def discarding_writes() -> layered:
     """Let `assign` validate, and throw away what it wrote when the block ends; no live value changes.
 
-    Source: graph.md section 10; the writes of a symbolic trace.
+    Source: the writes of a symbolic trace in Keras: none.
     """
     return layered(Layer(None, {}, silent=True))

@@ -167,7 +167,7 @@ def walk(
     Raises:
         GraphError: Keys, sets or cycles of containers that cannot be walked. Names the path.
 
-    Source: graph.md section 1.2, NNX `iter_graph`; differs: iterative, one for all folds.
+    Source: NNX `iter_graph`; differs: iterative, one for all folds.
     """
     return _Walk(reader or LiveReader(), order == "post", statics, every_path, key, recursive, seen).visits(root)
 
