@@ -51,7 +51,8 @@ def contracts_in(outline: Outline) -> dict[int, Contract]:
         key = id(member.module)
         if member.stands_for is None:
             known = _own(member.module).or_else(around.get(key, _UNKNOWN))
-            contracts[key] = known.or_else(_of_row(member.module, contracts)).or_else(recorded.get(key, _UNKNOWN))
+            known = known.or_else(_of_row(member.module, known, contracts))
+            contracts[key] = known.or_else(recorded.get(key, _UNKNOWN))
     return contracts
 
 
@@ -68,12 +69,19 @@ def _around(outline: Outline) -> dict[int, Contract]:
     return around
 
 
-def _of_row(module: Module, contracts: dict[int, Contract]) -> Contract:
-    """What goes into the first member of a row, and comes out of the last."""
+def _of_row(module: Module, known: Contract, contracts: dict[int, Contract]) -> Contract:
+    """What goes into the first member of a row, and comes out of the last; in between each takes what the last gave."""
     row = row_of(module)
     if not row:
         return _UNKNOWN
-    return Contract(contracts.get(id(row[0]), _UNKNOWN).inputs, contracts.get(id(row[-1]), _UNKNOWN).outputs)
+    given = known.inputs
+    for member in row:
+        contract = contracts.get(id(member), _UNKNOWN).or_else(Contract(given))
+        if member is not None and id(member) in contracts:
+            contracts[id(member)] = contract
+        given = () if contract.outputs is None else (("", contract.outputs),)
+    first, last = contracts.get(id(row[0]), _UNKNOWN), contracts.get(id(row[-1]), _UNKNOWN)
+    return Contract(first.inputs, last.outputs)
 
 
 def _recorded(outline: Outline) -> dict[int, Contract]:

@@ -28,7 +28,7 @@ def dot(picture: Picture) -> str:
         '  node [fontname="Helvetica,Arial,sans-serif", fontsize=12];',
         '  edge [fontname="Helvetica,Arial,sans-serif", fontsize=10, color="#5b6472"];',
         *_boxes(picture, names),
-        *(f"  {_line(edge, names)}" for edge in picture.edges),
+        *(f"  {_line(edge, names)}" for edge in picture.lines()),
     ]
     return "\n".join([*lines, "}"]) + "\n"
 

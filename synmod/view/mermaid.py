@@ -24,7 +24,7 @@ def mermaid(picture: Picture) -> str:
     names = {node.id: f"n{number}" for number, node in enumerate(picture.nodes)}
     lines = ["flowchart LR", *_boxes(picture, names)]
     dotted: list[int] = []
-    for number, edge in enumerate(picture.edges):
+    for number, edge in enumerate(picture.lines()):
         label = f"|{_quoted(edge.label)}|" if edge.label and edge.kind != "data" else ""
         lines.append(f"  {names[edge.source.id]} {_ARROWS[edge.kind]}{label} {names[edge.target.id]}")
         if edge.kind == "shared":

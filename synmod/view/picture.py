@@ -62,6 +62,16 @@ class Picture:
     nodes: list[Node]
     edges: list[Edge]
 
+    def lines(self) -> list[Edge]:
+        """The edges as they are drawn: of several skips, or shared Variables, between two nodes one line."""
+        lines: dict[tuple[str, str, EdgeKind], Edge] = {}
+        for edge in self.edges:
+            key = edge.source.id, edge.target.id, edge.kind
+            known = lines.get(key)
+            label = edge.label if known is None else f"{known.label}, {edge.label}"
+            lines[key] = Edge(edge.source, edge.target, edge.kind, label)
+        return list(lines.values())
+
     def to_json(self) -> Json:
         """Give the stable form."""
         return {

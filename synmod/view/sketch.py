@@ -64,7 +64,7 @@ class Sketch:
         return self._by_module.get(id(module))
 
     def connect(self, source: Node, target: Node, kind: EdgeKind, label: str = "") -> None:
-        """Draw a line; a second one of a kind between two nodes only adds its label."""
+        """Draw a line; a second one for data between two nodes only adds its label."""
         labels = self._labels.setdefault((source.id, target.id, kind), {})
         if label:
             labels[label] = None
@@ -80,8 +80,9 @@ class Sketch:
             nodes.append(node)
             waiting += reversed(node.members)
         edges = [
-            Edge(self.by_path[source], self.by_path[target], kind, ", ".join(labels))
+            Edge(self.by_path[source], self.by_path[target], kind, label)
             for (source, target, kind), labels in self._labels.items()
+            for label in ([", ".join(labels)] if kind == "data" else labels)
         ]
         return Picture(name, nodes, edges)
 

@@ -66,7 +66,7 @@ def _laid_out(picture: Picture, *, across: bool) -> Layout:
     """Arrange the picture; shared Variables say nothing of who comes first."""
     return arranged(
         [(node, node.parent) for node in picture.nodes],
-        [(edge.source, edge.target, edge, _PULLS[edge.kind]) for edge in picture.edges],
+        [(edge.source, edge.target, edge, _PULLS[edge.kind]) for edge in picture.lines()],
         Measure(_size, _label_size),
         across=across,
     )

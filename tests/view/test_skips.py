@@ -73,3 +73,22 @@ def test_a_wiring_that_does_not_match_is_still_shown():
     row = sm.Sequential([Cite(), Read()])
     assert skips(row) == []
     assert row.summary()
+
+
+def test_each_skip_is_an_edge_and_several_are_one_line():
+    """In the JSON form one edge for each name; a drawing joins those between two boxes."""
+
+    @skippable(stash=["doc", "asked"])
+    class Two(sm.Module):
+        async def call(self, inputs: Query) -> Query:
+            return inputs
+
+    @skippable(pop=["doc", "asked"])
+    class Both(sm.Module):
+        async def call(self, inputs: Query) -> Query:
+            return inputs
+
+    row = sm.Sequential([Two(), sm.Identity(), Both()])
+    assert [label for _, _, _, label in skips(row)] == ["asked", "doc"]
+    assert row.plot(format="svg").count("stroke-dasharray") == 1
+    assert "asked, doc" in row.plot()

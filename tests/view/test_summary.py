@@ -257,3 +257,14 @@ def test_sharing_without_end_costs_no_more():
     for _ in range(60):
         link = Tied([link, link])
     assert len(paths(link.summary())) == 121
+
+
+def test_members_of_a_row_take_what_the_one_before_gave():
+    """Schemas that a member does not know itself are told by its place."""
+    row = sm.Sequential([Leaf(), generator(Query), generator(Answer)])
+    assert [cells["schemas"] for cells in rows(row.summary())] == [
+        "Query(query: str) -> Answer(answer: str)",
+        "Query(query: str) -> Answer(answer: str)",
+        "Answer(answer: str) -> Query(query: str)",
+        "Query(query: str) -> Answer(answer: str)",
+    ]
