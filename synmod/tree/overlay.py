@@ -133,6 +133,6 @@ class beneath:  # noqa: N801  # likewise
 def discarding_writes() -> layered:
     """Let `assign` validate, and throw away what it wrote when the block ends; no live value changes.
 
-    Source: the writes of a symbolic trace in Keras: none.
+    Source: Keras' symbolic calls, which write nothing.
     """
     return layered(Layer(None, {}, silent=True))
