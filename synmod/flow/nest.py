@@ -111,9 +111,10 @@ def map_leaves(fn: Callable[[Any], Any], nest: Any) -> Any:
     return fn(nest) if is_leaf(nest) else _mapped(fn, nest, anew=False)
 
 
-def copied(nest: Any) -> Any:
-    """Copy every container and keep every leaf, so that later changes of the containers are not seen."""
-    return nest if is_leaf(nest) else _mapped(_same, nest, anew=True)
+def copied(nest: Any, fn: Callable[[Any], Any] | None = None) -> Any:
+    """Copy every container and keep every leaf (or what `fn` gives for it): later changes of the containers pass by."""
+    fn = fn or _same
+    return fn(nest) if is_leaf(nest) else _mapped(fn, nest, anew=True)
 
 
 def _mapped(fn: Callable[[Any], Any], nest: Any, *, anew: bool) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from synmod.errors import CallError, ConfigError
-from synmod.flow.nest import copied, map_leaves
+from synmod.flow.nest import copied
 from synmod.leaves.suggest import did_you_mean
 from synmod.module.declaration import ClassDeclaration
 
@@ -53,7 +53,7 @@ def capture(declaration: ClassDeclaration, args: tuple[Any, ...], kwargs: dict[s
 def kept(value: Any) -> Any:
     """Copy plain containers, so that later changes by the caller do not reach the record; keep all else."""
     try:
-        return map_leaves(_kept_leaf, copied(value))
+        return copied(value, _kept_leaf)
     except CallError:  # a container that holds itself
         return value
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _CONTAINERS = frozenset({SEQUENCE, DICT, TREE})
 _REFERENCES = (NodeRef, VariableRef)
+_COMPARED = frozenset({str, int, bool, type(None)})
 
 
 class _Open:
@@ -147,15 +148,20 @@ def mean_the_same(mine: Any, other: Any, known: Container[int]) -> bool:
 
 
 def _is_written_alike(a: Any, b: Any) -> bool:
+    """Tell whether two leaves are the same text, number or other static."""
+    if class_of(a) is class_of(b) and class_of(a) in _COMPARED:
+        return a == b
     text = static_text(a)
     return text is not None and text == static_text(b)
 
 
 def _paired(a: Any, b: Any, kind: int) -> list[tuple[Any, Any]] | None:
     """The parts of two containers of one class side by side; None where they have different steps."""
-    (ours, our_rest), (theirs, their_rest) = (
-        take_apart(x) if kind == TREE else (_pairs(x, kind), None) for x in (a, b)
-    )
+    if kind == SEQUENCE:
+        return list(zip(a, b, strict=True)) if len(a) == len(b) else None
+    if kind == DICT:
+        return list(zip(a.values(), b.values(), strict=True)) if list(a) == list(b) else None
+    (ours, our_rest), (theirs, their_rest) = take_apart(a), take_apart(b)
     if [step for step, _ in ours] != [step for step, _ in theirs]:
         return None
     parts = [(part, other) for (_, part), (_, other) in zip(ours, theirs, strict=True)]

@@ -37,18 +37,21 @@ def check_flow(node: NodeEntry, terms: TermChecker, where: Where) -> None:
         _check_symbol(symbol, terms, (*where, "symbols", number))
     held = {term["node"] for term in node.record["attributes"].values() if "node" in term}
     given: set[int] = set()
-    check = _Uses(node, terms, len(symbols), given)
+    check = _Uses(terms, len(symbols), given)
     check.gives(flow["inputs"], (*where, "inputs"))
     for number, step in enumerate(check_array(flow["steps"], (*where, "steps"))):
         _check_step(step, check, held, (*where, "steps", number))
     check.takes(flow["outputs"], (*where, "outputs"))
+    node.constants = tuple(check.constants)
+    node.given += tuple(check.variables)
 
 
 class _Uses:
-    """Which symbols have been given so far."""
+    """Which symbols have been given so far, and which nodes and Variables were used beside them."""
 
-    def __init__(self, node: NodeEntry, terms: TermChecker, symbols: int, given: set[int]) -> None:
-        self.node = node
+    def __init__(self, terms: TermChecker, symbols: int, given: set[int]) -> None:
+        self.constants: list[int] = []
+        self.variables: list[int] = []
         self.terms = terms
         self.symbols = symbols
         self.given = given
@@ -59,8 +62,8 @@ class _Uses:
         for symbol in self.terms.symbols_met:
             if symbol not in self.given:
                 raise load_fault(where, f"symbol {symbol} is used before a step gives it.")
-        self.node.constants += self.terms.nodes_met
-        self.node.given += self.terms.variables_met
+        self.constants += self.terms.nodes_met
+        self.variables += self.terms.variables_met
 
     def gives(self, term: Json, where: Where) -> None:
         """Check an output: each symbol comes into being once."""

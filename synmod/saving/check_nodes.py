@@ -73,6 +73,8 @@ class NodeChecker:
         check_fields(
             record, where, ("type", "config", "attributes", "build"), (*_LABELS, "removed", "isolated", "flow")
         )
+        needs: list[int] = []
+        given: list[int] = []
         for name, term in check_object(record["config"], (*where, "config")).items():
             here = (*where, "config", name)
             if parameters is not None and name not in parameters:
@@ -82,8 +84,9 @@ class NodeChecker:
                     "Where the class has changed, override from_config: it sees the old arguments.",
                 )
             terms.check(term, here)
-            node.needs += terms.nodes_met
-            node.given += terms.variables_met
+            needs += terms.nodes_met
+            given += terms.variables_met
+        node.needs, node.given = tuple(needs), tuple(given)
         for name, term in check_object(record["attributes"], (*where, "attributes")).items():
             here = (*where, "attributes", name)
             fault = self.names[node.cls, name]
@@ -120,6 +123,7 @@ class NodeChecker:
         skips: Any = node.cls._declaration.skips
         declared: list[str] = [] if skips is None else skips.names
         known: set[str] = set()
+        found: list[tuple[int, Where]] = []
         pairs = check_array(node.record["isolated"], (*where, "isolated"))
         if not pairs:
             raise malformed(
@@ -140,7 +144,8 @@ class NodeChecker:
                 )
             known.add(name)
             self.terms.check(pair[1], (*here, 1))
-            node.namespaces.append((pair[1]["node"], (*here, 1)))
+            found.append((pair[1]["node"], (*here, 1)))
+        node.namespaces = tuple(found)
 
     def _plain(self, node: NodeEntry, where: Where) -> None:
         """Check the record of a user's own node type."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from synmod.leaves.frozen import Json
 from synmod.leaves.paths import escape_step
@@ -73,7 +74,7 @@ def state_places(state: dict[str, Json], walk: DocumentWalk) -> dict[str, int]:
     if len(state) == len(links) and all(map(leads_to, state, links.values())):
         return dict(zip(state, links, strict=True))
     found = _by_hash(state, links)
-    unknown = [path for path in state if path not in found]
+    unknown = list(islice((path for path in state if path not in found), _SHOWN))
     if unknown or len(found) < len(links):
         raise _misfit(unknown, set(found.values()), links)
     return found
@@ -82,31 +83,49 @@ def state_places(state: dict[str, Json], walk: DocumentWalk) -> dict[str, int]:
 def _by_hash(state: dict[str, Json], links: dict[int, Link]) -> dict[str, int]:
     """Look paths up whatever their order is, without writing out a path of the graph."""
     hashes: dict[int, tuple[int, int]] = {}  # of a link, by identity: hash and depth
-    by_hash: dict[int, list[int]] = {}
+    by_hash: dict[int, int] = {}
+    others: dict[int, list[int]] = {}  # of the same hash
     deepest = 0
     for number, link in links.items():
         code, depth = _hash_of(link, hashes)
-        by_hash.setdefault(code, []).append(number)
+        if by_hash.setdefault(code, number) != number:
+            others.setdefault(code, []).append(number)
         deepest = max(deepest, depth)
+    hashes.clear()
     found: dict[str, int] = {}
     for path in state:
         if path.count("/") >= max(deepest, 1):
             continue
-        for number in by_hash.get(_hash_of_text(path), ()):
-            if leads_to(path, links[number]):
-                found[path] = number
+        code = _hash_of_text(path)
+        if code in by_hash:
+            for number in (by_hash[code], *others.get(code, ())):
+                if leads_to(path, links[number]):
+                    found[path] = number
     return found
 
 
 def _hash_of(link: Link, hashes: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """Hash a path from the root on, each link once."""
-    way: list[tuple[Link, object]] = []
+    """Hash a path from the root on, each link above it once; what stands at its end has no path below it."""
+    if link is None:
+        return 0, 0
+    code, depth = _hash_above(link[0], hashes)
+    return _hash_step(code, link[1]), depth + 1
+
+
+def _hash_step(code: int, step: Any) -> int:
+    """Hash one step more."""
+    return hash((code, "" if step is UNKNOWN else escape_step(step)))
+
+
+def _hash_above(link: Link, hashes: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """Hash a path that others begin with, and remember it."""
+    way: list[tuple[Link, Any]] = []
     while link is not None and id(link) not in hashes:
         way.append(link)
         link = link[0]
     code, depth = (0, 0) if link is None else hashes[id(link)]
     for each in reversed(way):
-        code, depth = hash((code, "" if each[1] is UNKNOWN else escape_step(each[1]))), depth + 1  # pyright: ignore[reportArgumentType]
+        code, depth = _hash_step(code, each[1]), depth + 1  # pyright: ignore[reportOptionalSubscript]
         hashes[id(each)] = code, depth
     return code, depth
 
@@ -126,8 +145,8 @@ def _hash_of_text(path: str) -> int:
 
 def _misfit(unknown: list[str], found: set[int], links: dict[int, Link]) -> LoadError:
     """Say which paths are too many and which are missing."""
-    lost = [link for number, link in links.items() if number not in found]
-    missing = [path_text(link) for link in lost[:_SOUGHT]]
+    lost = (link for number, link in links.items() if number not in found)
+    missing = [path_text(link) for link in islice(lost, _SOUGHT)]
     parts: list[str] = []
     if missing:
         parts.append(f"missing: {', '.join(map(shown, missing[:_SHOWN]))}")

@@ -6,7 +6,8 @@ import dataclasses
 import enum
 import types
 from collections import OrderedDict, deque
-from typing import TYPE_CHECKING, Any, Final, cast
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from synmod.leaves.frozen import Json
 from synmod.leaves.frozen_types import is_array, is_object
@@ -17,7 +18,7 @@ from synmod.saving.term_leaves import OWN_TREE_TYPES
 from synmod.tree.containers import TREE_TYPES, is_namedtuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from synmod.saving.attribute_names import AttributeNames
     from synmod.saving.plan import ModelEntry
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["TermChecker", "tree_class"]
 
 Where = tuple[str | int, ...]
-_Found = list[tuple[Json, Where]]
+_Found: TypeAlias = "Iterator[tuple[Json, Where]]"
 _SCALARS = (str, int, float, bool, type(None))
 _OWN_TREES: Final = {public_id: cls for cls, public_id in OWN_TREE_TYPES.items()}
 
@@ -98,9 +99,13 @@ class TermChecker:
         if is_object(term) and len(term) == 1 and "json" in term:
             return
         self.symbols = symbols
-        pending: _Found = [(term, where)]
-        while pending:
-            term, where = pending.pop()
+        open_terms: list[_Found] = [iter(((term, where),))]
+        while open_terms:
+            following = next(open_terms[-1], None)
+            if following is None:
+                open_terms.pop()
+                continue
+            term, where = following
             if not is_object(term) or len(term) != 1:
                 raise malformed(where, f"wanted a term, an object of one key, got {_described(term)}.")
             ((kind, payload),) = term.items()
@@ -110,8 +115,8 @@ class TermChecker:
             if check is None:
                 raise malformed((*where, kind), f"unknown kind of term; known are json, {', '.join(self._checks)}.")
             below = check(payload, (*where, kind))
-            if below:
-                pending.extend(reversed(below))
+            if below is not None:
+                open_terms.append(below)
 
     # -- references ---------------------------------------------------------------------------------------------------
 
@@ -159,21 +164,19 @@ class TermChecker:
     # -- containers ---------------------------------------------------------------------------------------------------
 
     def _sequence(self, payload: Json, where: Where) -> _Found:
-        return [(part, (*where, number)) for number, part in enumerate(check_array(payload, where))]
+        return ((part, (*where, number)) for number, part in enumerate(check_array(payload, where)))
 
     def _dict(self, payload: Json, where: Where) -> _Found:
         keys: set[Any] = set()
-        found: _Found = []
-        for number, pair in enumerate(check_array(payload, where)):
-            here = (*where, number)
+        pairs = check_array(payload, where)
+        for number, pair in enumerate(pairs):
             if not is_array(pair) or len(pair) != 2:
-                raise malformed(here, "wanted a pair of key and term.")
-            key, part = pair
+                raise malformed((*where, number), "wanted a pair of key and term.")
+            key = pair[0]
             if type(key) not in (str, int) or key in keys:
-                raise malformed((*here, 0), f"{shown(key)} cannot be a key here, or is one twice.")
+                raise malformed((*where, number, 0), f"{shown(key)} cannot be a key here, or is one twice.")
             keys.add(key)
-            found.append((part, (*here, 1)))
-        return found
+        return ((pair[1], (*where, number, 1)) for number, pair in enumerate(pairs))
 
     def _set(self, payload: Json, where: Where) -> None:
         parts = check_array(payload, where)
@@ -186,8 +189,8 @@ class TermChecker:
         cls = tree_class(self.resolver, record["type"], (*where, "type"))
         children = check_array(record["children"], (*where, "children"))
         self._check_parts(cls, children, record["config"], where)
-        below = [(child, (*where, "children", number)) for number, child in enumerate(children)]
-        return [*below, (record["config"], (*where, "config"))]
+        below = ((child, (*where, "children", number)) for number, child in enumerate(children))
+        return chain(below, [(record["config"], (*where, "config"))])
 
     def _check_parts(self, cls: type, children: list[Json], config: Json, where: Where) -> None:
         """Check that a container can be put together of these parts."""

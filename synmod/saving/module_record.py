@@ -6,13 +6,14 @@ import inspect
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from synmod.data import SymbolicDataModel
-from synmod.leaves.frozen import Json, json_equal
+from synmod.leaves.frozen import Json
 from synmod.leaves.frozen_types import is_object
 from synmod.leaves.paths import path_str
 from synmod.module import Module
 from synmod.module.config import is_passed_on
 from synmod.saving.circles import Need
 from synmod.saving.flow_record import flow_record
+from synmod.saving.layout import compact
 from synmod.saving.overrides import is_overridden
 from synmod.saving.terms import Place, TermWriter
 from synmod.tree.kinds import NODE, STATIC, VARIABLE, Kinds, holds_node
@@ -163,8 +164,8 @@ def _attributes(view: NodeView, visit: Visit, writer: Writer, config: dict[str, 
 
 
 def _is_exactly(term: dict[str, Json], same: dict[str, Json]) -> bool:
-    """Whether two terms that `==` takes for equal are: only JSON has `1`, `1.0` and `True`."""
-    return "data_model" in term or "language_model" in term or json_equal(term, same)
+    """Whether two terms that `==` takes for equal are: JSON tells `1`, `1.0` and `True` apart, and orders of keys."""
+    return "data_model" in term or "language_model" in term or compact(term) == compact(same)
 
 
 def _is_reference(terms: TermWriter, term: dict[str, Json]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ class NodeEntry:
     cls: type[Any]
     impl: NodeImpl
     record: dict[str, Json]
-    needs: list[int] = field(default_factory=list[int])
-    constants: list[int] = field(default_factory=list[int])
-    given: list[int] = field(default_factory=list[int])
-    namespaces: list[tuple[int, tuple[str | int, ...]]] = field(default_factory=list[tuple[int, tuple[str | int, ...]]])
+    needs: tuple[int, ...] = ()
+    constants: tuple[int, ...] = ()
+    given: tuple[int, ...] = ()
+    namespaces: tuple[tuple[int, tuple[str | int, ...]], ...] = ()
 
     def pairs(self) -> list[tuple[str | int, dict[str, Json]]]:
         """The children: keys and terms, in definition order."""

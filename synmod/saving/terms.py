@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from synmod.leaves.freezing_trees import frozen_tree
+from synmod.leaves.frozen import MAX_DEPTH
 from synmod.leaves.paths import path_str
 from synmod.registry import id_of
 from synmod.saving.problems import at
@@ -77,6 +79,10 @@ class TermWriter:
             leaves.nodes = []
         if value is None or value is True or value is False:
             return {"json": value}
+        if type(value) is list or type(value) is dict:
+            quick = frozen_tree(cast("list[Any]", value), MAX_DEPTH)
+            if quick is not None:
+                return {"json": quick}
         self._place, self._step = place, None
         written: Any = leaves.write(value, self._where)
         if written is None:

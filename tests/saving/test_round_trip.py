@@ -393,3 +393,40 @@ def test_the_same_program_gives_the_same_bytes():
     """No time, host or identity is in a file."""
     assert dumps(Explain()) == dumps(Explain())
     assert dumps([Keep({3, 1, 2}), ScriptedLM([])]) == dumps([Keep({2, 3, 1}), ScriptedLM([])])
+
+
+def test_an_attribute_that_differs_from_its_argument_only_in_the_order_of_keys_keeps_its_order():
+    """Field order is part of a prompt."""
+    keep = Keep({"a": 1, "b": [1, True]})
+    keep.extra = keep.thing = {"b": [1, True], "a": 1}
+    again = assert_saves(keep) or loads(dumps(keep))
+    assert list(again.thing) == list(again.extra) == ["b", "a"]
+
+    @sm.register("tests_saving_round_trip")
+    class Sorted(sm.Module):
+        def __init__(self, table):
+            self.table = dict(sorted(table.items()))
+
+    made = Sorted({"b": 1, "a": 2})
+    assert list(loads(dumps(made)).table) == ["a", "b"]
+
+
+@pytest.mark.parametrize("depth", [8, 18])
+def test_containers_that_are_no_json_may_nest_as_deep_as_the_document(depth):
+    """The limit of a JSON value does not hold for terms, which nest three times as deep as what they tell."""
+    value = ()
+    for _ in range(depth):
+        value = [(value,)]
+    if depth < 10:
+        assert loads(dumps(Keep(value))).thing == value
+        return
+    with pytest.raises(sm.SaveError, match=r"max_depth=\d+"):
+        dumps(Keep(value))
+
+
+def test_json_out_of_the_ordinary_inside_containers():
+    """What is no plain tree goes the long way, and comes out the same."""
+    shared = {"é\u202e": [10**30, -0.0, True]}
+    for value in ([shared, shared], {"a": [(1,), shared]}, [[{"k": {1, 2}}]], [{1: [shared]}, [Answer]]):
+        assert_saves(Keep(value))
+        assert loads(dumps(Keep([shared, shared]))).thing == [shared, shared]
