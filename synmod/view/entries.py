@@ -1,6 +1,6 @@
-"""What the module room asks of this one: a summary and a picture, put into its table when synmod is imported.
+"""What lower rooms ask of this one: a module's summary and picture, a trace's page; put into their tables at import.
 
-The room behind these two functions is loaded by the first who asks, so that `import synmod` stays quick.
+The room behind these functions is loaded by the first who asks, so that `import synmod` stays quick.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from synmod.module.showing import SHOW
+from synmod.scope.trace_page import PAGES
 
 
 def _summary(*arguments: Any) -> str:
@@ -24,5 +25,13 @@ def _plot(*arguments: Any) -> str:
     return plot(*arguments)
 
 
+def _trace_page(*arguments: Any) -> str:
+    """Draw a trace."""
+    from synmod.view.timeline.page import trace_page
+
+    return trace_page(*arguments)
+
+
 SHOW["summary"] = _summary
 SHOW["plot"] = _plot
+PAGES["html"] = _trace_page
