@@ -24,7 +24,7 @@ from synmod.module.record import ModuleRecord
 from synmod.module.showing import shown
 from synmod.module.sowing import sow
 from synmod.module.symbolic import default_output_spec
-from synmod.module.typing import AsyncCallee, PlainCallee
+from synmod.module.typing import AsyncCallee, PlainCallee, YieldingCallee
 from synmod.scope.counters import CallCounters
 from synmod.scope.hooks import Hook, check_hook
 from synmod.scope.rewards import add_reward, rewards_of
@@ -96,6 +96,10 @@ class Module(metaclass=ModuleMeta):
         def __call__(
             self: AsyncCallee[R], /, *args: Any, training: bool | None = None, **kwargs: Any
         ) -> Coroutine[Any, Any, R]: ...
+        @overload
+        def __call__(
+            self: YieldingCallee, /, *args: Any, training: bool | None = None, **kwargs: Any
+        ) -> Coroutine[Any, Any, Any]: ...
         @overload
         def __call__(
             self: PlainCallee[R], /, *args: Any, training: bool | None = None, **kwargs: Any

@@ -176,7 +176,9 @@ class Layer:
 
     def put(self, key: Key, slot: Slot, journal: Journal) -> None:
         """Let a slot be seen."""
-        if not self._is_blind:
+        if self._is_blind:
+            self.handed = {**self.handed, key: slot}
+        else:
             write(self.stashed, key, slot, journal)
 
     @property

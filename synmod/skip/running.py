@@ -75,9 +75,14 @@ class Carrier:
         below = list(paths_below(module).carried.values())
         popped = [key for each in below for key in each.keys(each.skips.pop)]
         stashed = {key: _declared_value(each.skips, key) for each in below for key in each.keys(each.skips.stash)}
-        left = {key: value for key, value in stashed.items() if key not in popped}
         layer = layer_of(frame)
         layer.followed = True
+        known = layer.handed
+        left = {
+            key: known[key].value if value is UNKNOWN and key in known else value
+            for key, value in stashed.items()
+            if key not in popped
+        }
         _assume(layer, [key for key in popped if key not in stashed], left)
 
 

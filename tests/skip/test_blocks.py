@@ -59,6 +59,8 @@ async def test_routers_on_symbols():
     y = await router("branch", "a", a=Retrieve(), b=Retrieve())(x)
     program = sm.Program(inputs=x, outputs=await typed_cite()(y))
     assert (await program(QUERY))["question_1"] == "why"
+    untyped = sm.Sequential([router("branch", "a", a=Retrieve(), b=Retrieve()), Cite()])
+    assert sorted((await sm.build(untyped, Query)).keys()) == ["cited_question", "question"]
     row = sm.Sequential([router("route", "a", a=Retrieve(), b=sm.Identity()), typed_cite()])
     assert len((await sm.build(row, Query)).keys()) == 2
     with pytest.raises(SkipVerifyError):
