@@ -1,6 +1,8 @@
-"""A help desk: every ticket gets a category, an urgency, and a reply; the urgent ones are handed over.
+"""A help desk: every ticket gets a category, a matter, an urgency, and a reply; the urgent ones are handed over.
 
     python examples/support_desk.py [--model provider/name] [--save desk.json] [--plot desk.svg]
+
+The category says who asks on: each of three teams wants other things known, two need no more than the ticket.
 
 Reads hand-written tickets in three languages, runs the held-out ones at once, and prints how often category and urgency
 are right for three states of the same program: as it comes, with rule lines in its instructions, and with rule lines
@@ -39,6 +41,24 @@ class Urgency(sm.DataModel):
     urgency: Literal["low", "normal", "high"] = sm.Field(description="high: harm is done while nobody answers")
 
 
+class Money(sm.DataModel):
+    """What the billing team must know."""
+
+    matter: Literal["refund", "invoice", "price"]
+
+
+class Parcel(sm.DataModel):
+    """What the shipping team must know."""
+
+    matter: Literal["late", "damaged", "address"]
+
+
+class Fault(sm.DataModel):
+    """What the technical team must know."""
+
+    matter: Literal["crash", "files", "display"]
+
+
 class Escalation(sm.DataModel):
     """A ticket that a person takes over."""
 
@@ -50,6 +70,7 @@ class Reply(sm.DataModel):
     """What the desk answers."""
 
     category: str
+    matter: str
     urgency: str
     answer: str
     handed_to: str | None = None
@@ -79,22 +100,49 @@ class WriteReply(sm.Module):
     """Puts the reply together from what is known of the ticket."""
 
     async def call(self, known, escalation: Escalation | None = None) -> Reply:
-        category, urgency = known["choice"], known["urgency"]
+        category, matter, urgency = known["choice"], known["matter"], known["urgency"]
         if escalation is None:
-            answer, team = f"Thank you, our {category} team will look at it.", None
+            answer, team = f"Thank you, our {category} team will look at it ({matter}).", None
         else:
             team = escalation["team"]
             answer = f"Thank you, this cannot wait: our {team} is on it now."
-        return Reply(category=category, urgency=urgency, answer=answer, handed_to=team)
+        return Reply(category=category, matter=matter, urgency=urgency, answer=answer, handed_to=team)
+
+
+MATTER_RULES = {
+    "billing": """
+        refund: twice, back, refund, wrong, too much, abgebucht, cobrado, devuelvan
+        invoice: invoice, bill, company name, vat, rechnung, factura
+        price: price, discount, plan, cheaper, fee, tarif, gutschein, suscripción""",
+    "shipping": """
+        late: where, late, still, not arrived, tracking, supposed, wann, llegado
+        damaged: crushed, broken, wet, open, missing, beschädigt, mojado
+        address: address, moved, neighbours, redirected, pick up, adresse, recoger""",
+    "technical": """
+        crash: crash, crashes, closes, freeze, error, timeouts, stürzt, borra
+        files: upload, file, export, save, sync, print, drucken, guardar
+        display: page, button, white, theme, font, search, schrift, blanco, página""",
+}
+
+
+def teams():
+    """Who may be asked on, with what it takes to choose them."""
+    asking = {
+        category: sm.Generator(model, instructions=f"What is the matter?\n{MATTER_RULES[category]}")
+        for category, model in (("billing", Money), ("shipping", Parcel), ("technical", Fault))
+    }
+    knowing = {category: sm.Constant({"matter": "see ticket"}) for category in ("account", "feedback")}
+    return {category: (CATEGORIES[category], team) for category, team in (asking | knowing).items()}
 
 
 @sm.compose
 async def desk(ticket: Ticket):
     """A help desk."""
-    category = await sm.Decision(CATEGORIES, with_thinking=False, name="category")(ticket)
-    urgency = await sm.Generator(Urgency, name="urgency")(ticket)  # runs beside the decision: both wait for the ticket
+    ask = sm.Branch(teams(), with_thinking=False, return_decision=True, merge=True, name="category")
+    category, matter = await ask(ticket)  # one team of five is asked
+    urgency = await sm.Generator(Urgency, name="urgency")(ticket)  # runs beside the branch: both wait for the ticket
     escalation = await Escalate(name="escalate")(urgency)  # None for most tickets, and flows on as None
-    return await WriteReply(name="reply")(category + urgency, escalation)
+    return await WriteReply(name="reply")(category + matter + urgency, escalation)
 
 
 CATEGORY_RULES = """
@@ -154,14 +202,17 @@ def states(program):
     """The three states of the program's Variables, by name; rules and examples come from train rows alone."""
     train = read_tickets("train")
     chosen = train[::2]  # every second row: 40 of 80
-    category, urgency = program.get_module("category"), program.get_module("urgency")
-    bare = {"category/instructions": category.instructions.value, "urgency/instructions": urgency.instructions.value}
+    category, urgency = program.get_module("category/decision"), program.get_module("urgency")
+    bare = {
+        "category/decision/instructions": category.instructions.value,
+        "urgency/instructions": urgency.instructions.value,
+    }
     rules = {
-        "category/instructions": bare["category/instructions"] + CATEGORY_RULES,
+        "category/decision/instructions": bare["category/decision/instructions"] + CATEGORY_RULES,
         "urgency/instructions": bare["urgency/instructions"] + URGENCY_RULES,
     }
     examples = {
-        "category/examples": [
+        "category/decision/examples": [
             {"inputs": {"text": row["text"]}, "outputs": {"choice": row["category"]}} for row in chosen
         ],
         "urgency/examples": [

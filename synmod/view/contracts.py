@@ -71,7 +71,7 @@ def _around(outline: Outline) -> dict[int, Contract]:
 
 def _of_row(module: Module, known: Contract, contracts: dict[int, Contract]) -> Contract:
     """What goes into the first member of a row, and comes out of the last; in between each takes what the last gave."""
-    row = row_of(module)
+    row = [getattr(part, "module", None) for part in row_of(module) or ()]  # None for a function, and for alternatives
     if not row:
         return _UNKNOWN
     given = known.inputs

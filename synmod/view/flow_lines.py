@@ -10,13 +10,15 @@ from synmod.flow.record import FlowGraph, FlowStep, SymbolRef
 from synmod.leaves.naming import unused
 from synmod.module import Module
 from synmod.module.attributes import attribute_of
-from synmod.module.execution import Child
+from synmod.module.execution import Child, Execution
 from synmod.view.schema_text import title_text
 
 if TYPE_CHECKING:
     from synmod.view.contracts import Contract
     from synmod.view.picture import Node
     from synmod.view.sketch import Sketch
+
+    Part = Child | Execution | None
 
 
 def draw_graph(sketch: Sketch, holder: Node, module: Module) -> None:
@@ -70,31 +72,41 @@ def _origins(givers: dict[int, Node | FlowStep], numbers: Iterable[int]) -> Iter
 
 
 def draw_row(sketch: Sketch, holder: Node, module: Module, contract: Contract) -> None:
-    """Draw members that run one after the other, between what goes into the first and comes out of the last."""
-    nodes = [_member(sketch, holder, module, index) for index in range(len(row_of(module) or ()))]
+    """Draw parts that run one after the other, between what goes into the first and comes out of the last."""
     known = contract.inputs or (("input", None),)
     sources = [sketch.port(holder, "input", name or f"input_{index}", nest) for index, (name, nest) in enumerate(known)]
-    for node in filter(None, nodes):
-        for source in sources:
-            sketch.connect(source, node, "data")
-        sources = [node]
+    for index, part in enumerate(row_of(module) or ()):
+        sources = _draw_part(sketch, holder, module, index, part, sources)
     output = sketch.port(holder, "output", "output", contract.outputs)
     for source in sources:
         sketch.connect(source, output, "data")
 
 
-def row_of(module: Module) -> Sequence[Module | None] | None:
-    """The members of a row, None for a plain function; None where a module runs otherwise, or does not say how."""
+def row_of(module: Module) -> Sequence[Part] | None:
+    """The parts of a row, None for a plain function; None where a module runs otherwise, or does not say how."""
     execution = module._execution()
-    if execution is None or execution.order != "in order":
-        return None
-    return [part.module if isinstance(part, Child) else None for part in execution.parts]
+    return execution.parts if execution is not None and execution.order == "in order" else None
 
 
-def _member(sketch: Sketch, holder: Node, module: Module, index: int) -> Node | None:
-    """The box of a member: that of a module, or one made for a plain function."""
+def _draw_part(sketch: Sketch, holder: Node, module: Module, index: int, part: Part, sources: list[Node]) -> list[Node]:
+    """Draw the lines into a part of a row; gives the nodes that come out of it. Alternatives stand side by side."""
+    if isinstance(part, Execution):
+        if part.order == "in order":
+            for inner in part.parts:
+                sources = _draw_part(sketch, holder, module, index, inner, sources)
+            return sources
+        ends = [_draw_part(sketch, holder, module, index, inner, sources) for inner in part.parts]
+        return [node for end in ends for node in end]
+    node = _function(sketch, holder, module, index) if part is None else sketch.node_of(part.module)
+    if node is None:
+        return sources
+    for source in sources:
+        sketch.connect(source, node, "data")
+    return [node]
+
+
+def _function(sketch: Sketch, holder: Node, module: Module, index: int) -> Node:
+    """The box of a plain function, made for it."""
     member = attribute_of(module, index)
-    if isinstance(member, Module):
-        return sketch.node_of(member)
     path = f"{holder.id}/{index}" if holder.id else str(index)
     return sketch.function(getattr(member, "__name__", type(member).__name__), path, holder)

@@ -48,7 +48,7 @@ class Sketch:
         known = self.by_path.get(path)
         if known is not None:
             return known
-        label = name if schema is None else title_text(schema)
+        label = name if schema is None or isinstance(schema, (tuple, list)) else title_text(schema)
         facts = {"schema": "" if schema is None else nest_text(schema)}
         return self._add(Node(path, kind, label, "", None if outside else holder, facts))
 

@@ -20,6 +20,8 @@ def test_the_help_desk_runs_improves_and_reloads(tmp_path):
     assert len(shares) == 3
     assert shares[0] < shares[1] < shares[2]
     assert "├─ category" in run.stdout
+    assert "category/decision" in run.stdout
+    assert re.search(r"category/branches/(billing|shipping|technical|account|feedback)", run.stdout)
     assert "equal answers (80 of 80)" in run.stdout
     assert "80 of 80 tickets" in run.stderr
     assert json.loads(saved.read_text(encoding="utf-8"))["header"]["kind"] == "program"

@@ -98,6 +98,24 @@ def test_a_row_is_drawn_by_its_members():
     assert nodes["#outputs/output"]["label"] == "Answer"
 
 
+def test_a_branch_is_drawn_as_its_decision_and_its_ways():
+    """Before any call, also inside a functional program; one way or another leads out."""
+    ways = {"note": generator(Note), "answer": sm.Sequential([sm.Input(Query), generator(Note), generator(Answer)])}
+    branch = sm.Branch(ways, name="ways")
+    inside = {
+        ("#inputs/input", "decision"), ("decision", "branches/note"), ("decision", "branches/answer"),
+        ("branches/note", "#outputs/output"), ("branches/answer", "#outputs/output"),
+    }  # fmt: skip
+    assert inside <= lines(branch)
+    assert {node["kind"] for node in picture(branch)["nodes"]} == {"module", "input", "output"}
+
+    async def compose(query: Query):
+        return await branch(query)
+
+    drawn = lines(sm.compose(compose))
+    assert {("ways/decision", "ways/branches/note"), ("ways/decision", "ways/branches/answer")} <= drawn
+
+
 def test_a_module_that_occurs_twice_is_one_box():
     """Data comes back to it."""
     twice = generator(Query)
