@@ -72,7 +72,7 @@ class TraceNode:
 
     Attributes:
         call_id, parent_id, path, name, phase, method: As in the events.
-        start: When it began, in seconds since the epoch.
+        start, end: When it began and ended, in seconds since the epoch, by one clock; no end while it runs.
         elapsed_s: Wall seconds, None while it runs.
         inputs, kwargs, outputs: The values, None in a trace without values.
         error: Class and text of the exception, None if it returned.
@@ -83,8 +83,8 @@ class TraceNode:
     """
 
     __slots__ = (
-        "call_id", "children", "elapsed_s", "error", "inputs", "is_dropped", "kwargs", "lm_calls", "method", "name",
-        "outputs", "parent", "parent_id", "path", "phase", "rewards", "root", "run_usage", "size", "start",
+        "call_id", "children", "elapsed_s", "end", "error", "inputs", "is_dropped", "kwargs", "lm_calls", "method",
+        "name", "outputs", "parent", "parent_id", "path", "phase", "rewards", "root", "run_usage", "size", "start",
     )  # fmt: skip
 
     def __init__(self, parent: TraceNode | None, event: CallBegin, start: float, *, values: bool) -> None:
@@ -101,6 +101,7 @@ class TraceNode:
         self.start = start
         self.inputs: tuple[Any, ...] | None = event.inputs if values else None
         self.kwargs: dict[str, Any] | None = dict(event.kwargs) if values else None
+        self.end: float | None = None
         self.elapsed_s: float | None = None
         self.outputs: Any = None
         self.error: str | None = None

@@ -111,6 +111,7 @@ class Tracer(Hook):
             node = self._running.pop(event.call_id or "", None)
         if node is None:
             return
+        node.end = self._now()
         node.elapsed_s = event.elapsed_s
         if event.exception is not None:
             node.error = error_text(event.exception)

@@ -68,9 +68,9 @@ class _Inside:
             self._give(value, port, self.call.start)
         children = [(child, self.sketch.by_path.get(child.path)) for child in self.call.children]
         for child, node in children:
-            if node is not None and child.elapsed_s is not None:
+            if node is not None and child.end is not None:
                 for value in _values(child.outputs):
-                    self._give(value, node, child.start + child.elapsed_s)
+                    self._give(value, node, child.end)
         for givers in (*self.values.values(), *self.parts.values()):
             givers.sort(key=itemgetter(1))
         for child, node in children:
