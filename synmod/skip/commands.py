@@ -7,7 +7,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from synmod.errors import SkipError
-from synmod.scope.frame import current_call
+from synmod.scope.frame import FRAME, nearest_live
 from synmod.skip.namespace import shown
 from synmod.skip.slots import LOCK, Slot
 from synmod.skip.symbols import as_popped, as_stashed
@@ -45,7 +45,9 @@ class Command:
             SkipError: The running module has not declared it, or the lane does not allow it.
         """
         self._used = True
-        frame = current_call()
+        frame = FRAME.get()
+        if frame is not None and not frame._live:
+            frame = nearest_live(frame)
         layer = None if frame is None else cast("Layer | None", frame._layer)
         if layer is None or layer.skips is None:
             raise _outside(self, frame)
@@ -117,12 +119,12 @@ class stash(Command):  # noqa: N801  # read as a verb: `await stash("doc", doc)`
                 f"has already been stashed{by}",
                 "Pop it first, isolate the pair in a Namespace, or stash(..., replace=True) in a loop.",
             )
-        value = admitted(self, layer, skips, self._value)
+        value = admitted(self, layer, skips, self._value) if skips.schemas else self._value
         if layer.frame._symbolic:
             value = as_stashed(value, skips.schemas.get(self._name), skips.models.get(self._name))
         producer = layer.frame.path or layer.frame.name
         layer.stashed[key] = Slot(value, producer, replaces=self._replace)
-        layer.stashes_done.add(self._name)
+        layer.stashes_done |= {self._name}
 
 
 class pop(Command):  # noqa: N801  # read as a verb: `doc = await pop("doc")`
@@ -158,7 +160,7 @@ class pop(Command):  # noqa: N801  # read as a verb: `doc = await pop("doc")`
         if self._name in layer.pops_done:
             raise self.fault(layer, "has already been popped", "Keep the value of the first pop in a variable.")
         key = layer.isolated.get(self._name), self._name
-        layer.pops_done.add(self._name)
+        layer.pops_done |= {self._name}
         if key not in layer.held:
             with LOCK:
                 if not layer.reserve(key):

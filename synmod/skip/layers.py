@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 _NONE: Final[Any] = {}  # never written to
+_NO_JOURNAL: Final[Any] = []  # likewise
 
 
 class Run:
@@ -42,26 +43,24 @@ class Run:
 class Layer:
     """What one call has done to the lane and not committed yet."""
 
-    __slots__ = (
-        "_journal",
-        "base",
-        "below",
-        "followed",
-        "frame",
-        "handed",
-        "held",
-        "isolated",
-        "peeked",
-        "popped",
-        "pops_done",
-        "reused",
-        "run",
-        "skips",
-        "spent",
-        "stashed",
-        "stashes_done",
-        "watchers",
-    )  # fmt: skip
+    # what most layers leave as it is stands on the class: a layer is made for each call that takes part
+    followed = False
+    """Whether `call` runs under it; where a spec of one's own calls children on symbols they stand side by side."""
+    skips: DeclaredSkips | None = None
+    """What the module of this call declares; None for one that only stands around such modules."""
+    isolated: Mapping[str, Any] = _NONE
+    spent: dict[Key, Slot] = _NONE
+    """What was popped and is retained for the same consumer."""
+    held: dict[Key, Slot] = _NONE
+    """What is reserved for this call."""
+    peeked: dict[Key, Slot] = _NONE
+    reused: frozenset[Key] = frozenset()
+    stashes_done: frozenset[str] = frozenset()
+    pops_done: frozenset[str] = frozenset()
+    handed: Mapping[Key, Slot] = _NONE
+    """What was committed as stashed."""
+    watchers: tuple[Signal, ...] = ()
+    _journal: Journal = _NO_JOURNAL
 
     def __init__(self, frame: CallFrame, below: Store, run: Run) -> None:
         self.frame = frame
@@ -69,26 +68,9 @@ class Layer:
         self.run = run
         self.base: SkipFrame = below.base
         """The skip frame at the bottom."""
-        self.followed = False
-        """Whether `call` runs under it; where a spec of one's own calls children on symbols they stand side by side."""
-        self.skips: DeclaredSkips | None = None
-        """What the module of this call declares; None for one that only stands around such modules."""
-        self.isolated: Mapping[str, Any] = _NONE
         self.stashed: dict[Key, Slot] = {}
         self.popped: dict[Key, Slot] = {}
         """What is gone from what lies below."""
-        self.spent: dict[Key, Slot] = _NONE
-        """What was popped and is retained for the same consumer."""
-        self.held: dict[Key, Slot] = {}
-        """What is reserved for this call."""
-        self.peeked: dict[Key, Slot] = _NONE
-        self.reused: set[Key] | None = None
-        self.stashes_done: set[str] = set()
-        self.pops_done: set[str] = set()
-        self.handed: Mapping[Key, Slot] = _NONE
-        """What was committed as stashed."""
-        self.watchers: list[Signal] | None = None
-        self._journal: Journal = []
 
     @property
     def label(self) -> str:
@@ -135,7 +117,7 @@ class Layer:
             return False
         if not self.frame._symbolic:
             slot.taker = self
-        self.held[key] = slot
+        self.held = {**self.held, key: slot}
         return True
 
     def _is_refused(self, slot: Slot) -> bool:
@@ -157,7 +139,7 @@ class Layer:
             slot = base.spent.get(key)
         if slot is None or slot.consumer != id(self.frame._owner) or slot.reuses >= base.retain:
             return None
-        self.reused = {*(self.reused or ()), key}
+        self.reused |= {key}
         return slot
 
     # -- changes ------------------------------------------------------------------------------------------------------
@@ -196,7 +178,8 @@ class Layer:
         """
         if self.stashed or self.popped or self.held or self.spent:
             with LOCK:
-                if not self.is_apart:
+                if not (self.frame._symbolic and self.is_apart):
+                    self._journal = []
                     self._hand_on(self._open_below())
                 self.handed, self.stashed, self.popped, self.spent = self.stashed, {}, {}, _NONE
                 self._release()
@@ -205,7 +188,8 @@ class Layer:
     def drop(self) -> None:
         """Leave the lane as it was before this call."""
         with LOCK:
-            undo(self._journal)
+            if self._journal:
+                undo(self._journal)
             self.stashed, self.popped, self.spent = {}, {}, _NONE
             self._release()
         self._wake()
@@ -236,7 +220,7 @@ class Layer:
     def _hand_on(self, below: Store) -> None:
         for key, slot in self.popped.items():
             below.take(key, slot, self._journal)
-            slot.reuses += self.reused is not None and key in self.reused
+            slot.reuses += key in self.reused
         for key, slot in self.stashed.items():
             old = below.find(key)
             if old is not None and not slot.replaces:
@@ -256,15 +240,16 @@ class Layer:
             for slot in self.held.values():
                 if slot.taker is self:
                     slot.taker = None
-            self.held = {}
+            self.held = _NONE
         self.peeked = _NONE
 
     def _wake(self) -> None:
         """Tell those who wait for the end of this call."""
         self.run.running.pop(self, None)
-        watchers, self.watchers = self.watchers, None
-        for signal in watchers or ():
-            signal.set()
+        if self.watchers:
+            watchers, self.watchers = self.watchers, ()
+            for signal in watchers:
+                signal.set()
 
 
 def layer_of(frame: CallFrame) -> Layer:

@@ -95,7 +95,7 @@ def _begun(module: Module, frame: CallFrame) -> Layer:
     layer = layer_of(frame)
     if layer.skips is not None:  # `call` is followed once more, on symbols
         layer.drop()
-        layer.stashes_done, layer.pops_done = set(), set()
+        layer.stashes_done = layer.pops_done = frozenset()
     _learn(layer)
     layer.followed = True
     layer.skips = module._record.declaration.skips
@@ -158,7 +158,7 @@ def _find_elsewhere(layer: Layer, skips: DeclaredSkips, lacking: list[Key], argu
         if slot is None:
             raise untyped(layer.label, name, "it has not been stashed before")
         if name in skips.pop:
-            layer.held[key] = slot
+            layer.held = {**layer.held, key: slot}
         else:
             layer.peeked = {**layer.peeked, key: slot}
 

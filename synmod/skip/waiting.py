@@ -44,7 +44,7 @@ def wait_for(layer: Layer, call: Layer, lacking: Sequence[Key]) -> Signal:
             "Let one of the producers run first."
         )
     signal = Signal()
-    call.watchers = [*(call.watchers or ()), signal]
+    call.watchers += (signal,)
     layer.run.waits[layer] = call
     return signal
 
