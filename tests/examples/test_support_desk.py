@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_help_desk_runs_improves_and_reloads(tmp_path):
@@ -19,6 +20,9 @@ def test_the_help_desk_runs_improves_and_reloads(tmp_path):
     shares = [float(x) for x in re.findall(r"category (0\.\d\d) \(\d+ of 80\)", run.stdout)]
     assert len(shares) == 3
     assert shares[0] < shares[1] < shares[2]
+    right = re.findall(r"category 0\.\d\d \((\d+) of 80\)", run.stdout)
+    told = re.search(r"sorts (\d+) of the 80 .*?, (\d+) with .*? and (\d+) with", README, re.DOTALL)
+    assert list(told.groups()) == right
     assert "├─ category" in run.stdout
     assert "category/decision" in run.stdout
     assert re.search(r"category/branches/(billing|shipping|technical|account|feedback)", run.stdout)

@@ -1,0 +1,33 @@
+"""Every page of the docs can be reached, and every link between files leads somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = ROOT / "docs" / "pages"
+TEXTS = [ROOT / "README.md", *sorted(PAGES.rglob("*.md"))]
+_LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
+
+
+def test_the_navigation_names_every_page():
+    """Each once, and none that is not there."""
+    nav = (ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    named = re.findall(r"- (\S+\.md)$", nav, re.MULTILINE)
+    assert sorted(named) == sorted(page.relative_to(PAGES).as_posix() for page in PAGES.rglob("*.md"))
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda text: str(text.relative_to(ROOT)))
+def test_links_lead_to_files(text):
+    """Links to other files, from where they stand; code is not read."""
+    prose = re.sub(r"^```.*?^```|`[^`\n]*`", "", text.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert [link for link in _LINK.findall(prose) if not (text.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("folder", ["tutorial", "recipes", "ideas"])
+def test_the_first_page_leads_to_all_others(folder):
+    """The reference alone is found by the navigation."""
+    first = (PAGES / "index.md").read_text(encoding="utf-8")
+    linked = {link for link in _LINK.findall(first) if link.startswith(folder)}
+    assert linked == {page.relative_to(PAGES).as_posix() for page in (PAGES / folder).glob("*.md")}
