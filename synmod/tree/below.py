@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from synmod.tree.decisions import Decisions
-from synmod.tree.filters import Everything, Filter, Where, to_filter
+from synmod.tree.filters import Everything, Filter, to_filter
 from synmod.tree.record import check_root
 from synmod.tree.walk import walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from synmod.leaves.paths import KeyPath
 
 
 def flattened(
@@ -61,5 +63,16 @@ def _wanted(predicate: Any) -> Filter:
     if predicate is None:
         return Everything()
     if callable(predicate) and not isinstance(predicate, type | Filter):
-        return Where(lambda _, value: predicate(value))
+        return _OfValue(predicate)
     return to_filter(predicate)
+
+
+class _OfValue(Filter):
+    """What a function of the value alone says yes to."""
+
+    __slots__ = ()
+    looks_at_path = False
+
+    def matches(self, path: KeyPath, value: Any, masked: bool) -> bool:  # noqa: ARG002
+        """Ask the function."""
+        return bool(self._content[0](value))

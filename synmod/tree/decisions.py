@@ -20,19 +20,20 @@ class Decisions:
             at the canonical paths.
     """
 
-    __slots__ = ("_known", "_wanted")
+    __slots__ = ("_known", "_looks_at_path", "_wanted")
 
     def __init__(self, wanted: Filter, root: Any = None) -> None:
         self._wanted = wanted
+        self._looks_at_path = wanted.looks_at_path
         self._known: dict[int | None, bool] = {}
-        if root is not None:
+        if root is not None and self._looks_at_path:
             for visit in walk(root):
                 if visit.first:
                     self.takes(visit)
 
     def takes(self, visit: Visit) -> bool:
         """Tell whether the filter takes what is visited."""
-        if visit.index is None:
+        if visit.index is None or not self._looks_at_path:
             return self._asked(visit)
         known = self._known.get(visit.index)
         if known is None:
@@ -40,7 +41,8 @@ class Decisions:
         return known
 
     def _asked(self, visit: Visit) -> bool:
-        return self._wanted.matches(visit.path, visit.value, visit.masked)
+        path = visit.path if self._looks_at_path else ()
+        return self._wanted.matches(path, visit.value, visit.masked)
 
 
 def _first_of(alias: Visit) -> Visit:

@@ -28,6 +28,9 @@ class Filter:
 
     __slots__ = ("_content",)
 
+    looks_at_path: bool = True
+    """Whether `matches` must be given the path; where not, a walk need not make it."""
+
     def __init__(self, *content: Anything) -> None:
         self._content = content
 
@@ -53,6 +56,7 @@ class Everything(Filter):
     """Everything; also written `...` or True."""
 
     __slots__ = ()
+    looks_at_path = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,6 +70,7 @@ class Nothing(Filter):
     """Nothing; also written None or False."""
 
     __slots__ = ()
+    looks_at_path = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -90,6 +95,7 @@ class OfType(Filter):
     """
 
     __slots__ = ()
+    looks_at_path = False
 
     def __init__(self, type: type) -> None:  # noqa: A002  (what it is called everywhere)
         super().__init__(type)
@@ -115,6 +121,7 @@ class WithTag(Filter):
     """
 
     __slots__ = ()
+    looks_at_path = False
 
     def __init__(self, tag: Json) -> None:
         super().__init__(frozen(tag))
@@ -201,6 +208,7 @@ class Trainable(Filter):
     """Variables that count as trainable: own bit set, no frozen module above; in a State the own bit alone."""
 
     __slots__ = ()
+    looks_at_path = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -214,6 +222,7 @@ class Schema(Filter):
     """Variables whose schema has all that a data model or schema requires."""
 
     __slots__ = ()
+    looks_at_path = False
 
     def __init__(self, model: Anything) -> None:
         declared = declare(model, root="any")
@@ -237,7 +246,18 @@ class Where(Filter):
         return bool(self._content[0](path, value))
 
 
-class Any(Filter):
+class _Composed(Filter):
+    """A filter made of filters."""
+
+    __slots__ = ()
+
+    @property
+    def looks_at_path(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]  (read like the attribute)
+        """Whether one of its filters does."""
+        return any(one.looks_at_path for one in self._content)
+
+
+class Any(_Composed):
     """What at least one of the filters says yes to. Also written as a tuple or list."""
 
     __slots__ = ()
@@ -250,7 +270,7 @@ class Any(Filter):
         return any(one.matches(path, value, masked) for one in self._content)
 
 
-class All(Filter):
+class All(_Composed):
     """What all of the filters say yes to."""
 
     __slots__ = ()
@@ -263,7 +283,7 @@ class All(Filter):
         return all(one.matches(path, value, masked) for one in self._content)
 
 
-class Not(Filter):
+class Not(_Composed):
     """What the filter says no to."""
 
     __slots__ = ()

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from synmod.errors import GraphError
 from synmod.leaves.paths import KeyPath
-from synmod.tree.canonical import REMEDY, Canonical, Opaque, Place, describe, path_of
+from synmod.tree.canonical import REMEDY, Canonical, Opaque, Place, describe
 from synmod.tree.codec import codec
 from synmod.tree.def_reader import DefReader
 from synmod.tree.defs import NodeDef, VariableDef
+from synmod.tree.differing import differing
 from synmod.tree.drawing import drawn
 from synmod.tree.walk import walk
 
@@ -152,11 +153,7 @@ class GraphDef(Generic[M]):
 
     def diff(self, other: GraphDef[Any]) -> tuple[KeyPath, ...]:
         """List the paths at which two structures differ, in definition order; of an added or removed part its top."""
-        mine, theirs = _by_path(self._canonical()), _by_path(other._canonical())
-        changed = [path for path in mine if mine[path] != theirs.get(path)]
-        changed += [path for path in theirs if path not in mine]
-        gone = {path for path in changed if (path in mine) != (path in theirs)}
-        return tuple(path for path in changed if path not in gone or path[:-1] not in gone)
+        return differing(self._canonical(), other._canonical())
 
     def to_json(self) -> dict[str, Json]:
         """Give one object of the keys `graph`, `data_models`, `language_models`.
@@ -216,12 +213,3 @@ class GraphDef(Generic[M]):
 
     def __repr__(self) -> str:
         return drawn(self.root, self.definitions)
-
-
-def _by_path(places: list[Place]) -> dict[KeyPath, tuple[Any, ...]]:
-    """Key the places by path; numbers of references become paths, which do not shift when something is added."""
-    numbered = {place.number: path_of(place.link) for place in places if place.number is not None}
-    return {
-        path_of(place.link): tuple(numbered.get(t, t) if type(t) is int else t for t in place.tokens)
-        for place in places
-    }

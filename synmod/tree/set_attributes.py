@@ -9,6 +9,7 @@ from synmod.errors import GraphError
 from synmod.leaves.paths import path_str
 from synmod.leaves.suggest import did_you_mean
 from synmod.tree.containers import class_of
+from synmod.tree.decisions import Decisions
 from synmod.tree.filters import Any as AnyOf
 from synmod.tree.filters import Everything, FilterLike
 from synmod.tree.kinds import KNOWN, NODE, STATIC, VARIABLE, Kinds, holds_node
@@ -48,12 +49,8 @@ def set_attributes(node: Any, *filters: FilterLike, raise_if_not_found: bool = T
     Source: Flax NNX `Module.set_attributes`; differs: atomic, any filter, statics only.
     """
     check_root(node)
-    wanted = AnyOf(*filters) if filters else Everything()
-    nodes = [
-        visit
-        for visit in walk(node)
-        if visit.kind == "node" and visit.first and wanted.matches(visit.path, visit.value, visit.masked)
-    ]
+    wanted = Decisions(AnyOf(*filters) if filters else Everything())
+    nodes = [visit for visit in walk(node) if visit.kind == "node" and visit.first and wanted.takes(visit)]
     found = {name: [visit for visit in nodes if _present(visit, name) is not _ABSENT] for name in attrs}
     _refuse_structure(found, attrs)
     missing = [name for name, visits in found.items() if not visits]

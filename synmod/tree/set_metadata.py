@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from synmod.tree import about
+from synmod.tree.decisions import Decisions
 from synmod.tree.filters import FilterLike, to_filter
 from synmod.tree.record import check_root
 from synmod.tree.walk import walk
@@ -40,10 +41,10 @@ def set_metadata(node: Any, *, only: FilterLike = ..., **metadata: Json) -> tupl
     Source: Flax NNX `set_metadata`.
     """
     check_root(node)
-    wanted = to_filter(only)
+    wanted = Decisions(to_filter(only))
     changes: list[tuple[KeyPath, Variable, FrozenDict]] = []
     for visit in walk(node):
-        if visit.kind == "variable" and visit.first and wanted.matches(visit.path, visit.value, visit.masked):
+        if visit.kind == "variable" and visit.first and wanted.takes(visit):
             says = about.changed(visit.value._about, metadata)
             if says != visit.value._about:
                 changes.append((visit.path, visit.value, says))

@@ -2,13 +2,14 @@
 
 import sys
 
-from tests.benchmarks import calls, data, files, generators, imports, overlays, skips, traces, waits, walks
+from tests.benchmarks import calls, data, files, flax_graphs, generators, imports, overlays, skips, traces, waits, walks
 from tests.benchmarks.measure import table
 
 PARTS = {
     "calls": calls,
     "waits": waits,
     "walks": walks,
+    "flax_graphs": flax_graphs,
     "overlays": overlays,
     "data": data,
     "files": files,
