@@ -59,7 +59,7 @@ COLUMNS: Final[dict[str, Column]] = {
     "tokens": Column(
         "tokens", lambda row: f"~{count_text(estimate_text(row.held.characters))}" if _has_any(row) else "", right=True
     ),
-    "language_model": Column("language model", lambda row: ", ".join(row.member.model_names())),
+    "language_model": Column("language model", lambda row: ", ".join(row.models)),
     "stash": Column("stash", lambda row: ", ".join(row.stash)),
     "pop": Column("pop", lambda row: ", ".join(row.pop)),
     "invocations": Column(

@@ -9,6 +9,7 @@ from synmod.errors import SynmodError
 from synmod.flow.nest import leaves, map_leaves
 from synmod.flow.record import FlowGraph, FlowStep, SymbolRef
 from synmod.module.contract import input_spec_of
+from synmod.module.execution import Child
 from synmod.module.outputs import declared_outputs
 from synmod.view.flow_lines import row_of
 from synmod.view.outline import below_first
@@ -71,7 +72,8 @@ def _around(outline: Outline) -> dict[int, Contract]:
 
 def _of_row(module: Module, known: Contract, contracts: dict[int, Contract]) -> Contract:
     """What goes into the first member of a row, and comes out of the last; in between each takes what the last gave."""
-    row = [getattr(part, "module", None) for part in row_of(module) or ()]  # None for a function, and for alternatives
+    parts = row_of(module) or ()
+    row = [part.module if isinstance(part, Child) else None for part in parts]  # None: a function, or alternatives
     if not row:
         return _UNKNOWN
     given = known.inputs

@@ -30,10 +30,11 @@ class Row:
         latency_s: Mean wall seconds of its own calls; None where it was not called.
         built: Whether the module is built.
         contract: Its schemas.
-        stash, pop: The skips that it declares.
+        models: The language models that it asks, and those that what is folded into it asks.
+        stash, pop: The skips that it declares, likewise.
     """
 
-    __slots__ = ("built", "contract", "held", "latency_s", "member", "pop", "spent", "stash")
+    __slots__ = ("built", "contract", "held", "latency_s", "member", "models", "pop", "spent", "stash")
 
     def __init__(self, member: Member, contract: Contract, *, built: bool) -> None:
         self.member = member
@@ -42,6 +43,7 @@ class Row:
         self.held = _held(member.variables)
         self.spent: Spent | None = None
         self.latency_s: float | None = None
+        self.models = tuple(member.model_names())
         self.stash, self.pop = declared_skips(member.module)
 
     @property
@@ -98,6 +100,10 @@ def _fold(members: list[Member], rows: dict[int, Row], depth: int) -> None:
         if member.level > depth and member.above is not None and member.stands_for is None:
             row, above = rows[id(member.module)], rows[id(member.above.module)]
             above.held += row.held
+            above.models, above.stash, above.pop = (
+                tuple(dict.fromkeys((*ours, *theirs)))
+                for ours, theirs in ((above.models, row.models), (above.stash, row.stash), (above.pop, row.pop))
+            )
             if above.spent is not None and row.spent is not None:
                 above.spent += row.spent
 

@@ -99,6 +99,13 @@ def test_deeper_rows_are_summed_into_their_ancestors(depth):
     assert text.split("\n")[-1] == program.summary().split("\n")[-1]
 
 
+def test_what_is_folded_in_keeps_its_models():
+    """An ancestor names the models that are asked below it."""
+    program = Tied(Agent())
+    found = rows(program.summary(depth=1, columns=["path", "language_model"]))
+    assert [row["language model"] for row in found] == ["", "testing/schema"]
+
+
 def test_depth_counts_levels_of_modules():
     """0 is this module alone, 1 its direct children, whatever containers are between."""
     program = Tied({"a": [Tied(Leaf())]})
