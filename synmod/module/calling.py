@@ -100,9 +100,8 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
             except SynmodError as error:
                 refused = error
         if heard is not None and heard.want("on_call_begin"):
-            from synmod.scope.events import CallBegin
-
-            await begin_call(heard, CallBegin(*heard.place_of(frame, phase), args, MappingProxyType(dict(kwargs))))
+            told = heard.records.CallBegin
+            await begin_call(heard, told(*heard.place_of(frame, phase), args, MappingProxyType(dict(kwargs))))
         if refused is not None:
             raise refused
         if around is not None and around.deadline is not None:

@@ -6,6 +6,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from synmod.leaves.aio import is_cancellation
+from synmod.scope.hooks import Listeners
 from synmod.scope.rewards import hand_up
 
 if TYPE_CHECKING:
@@ -17,13 +18,12 @@ if TYPE_CHECKING:
 
 def call_end(frame: CallFrame, place: Place, outputs: Any, failure: BaseException | None, started: float) -> CallEnd:
     """The record of an ended call; that of an entry call carries usage and rewards of the whole run."""
-    from synmod.scope.events import CallEnd
-
+    ended: type[CallEnd] = Listeners.records.CallEnd
     elapsed = perf_counter() - started
     if frame._parent is None:
         rewards = frame.rewards if failure is None else ()  # those of a failed call are gone
-        return CallEnd(*place, outputs, failure, elapsed, frame.usage, rewards)
-    return CallEnd(*place, outputs, failure, elapsed)
+        return ended(*place, outputs, failure, elapsed, frame.usage, rewards)
+    return ended(*place, outputs, failure, elapsed)
 
 
 def was_cancelled(failure: BaseException) -> bool:

@@ -99,7 +99,8 @@ class CallFrame:
     @property
     def id(self) -> str:
         """A short text, unique among the calls of all processes: the run's id and the number of the call in it."""
-        return f"{self.root.run_id}-{self._number}"
+        root: RootFrame = self._root or self  # pyright: ignore[reportAssignmentType]  # hot: only a root has none
+        return f"{root._run_id or root.run_id}-{self._number}"
 
     @property
     def parent(self) -> CallFrame | None:

@@ -53,10 +53,10 @@ def asked(event: LMBegin, *, content: bool) -> Attributes:
     }
     for param, attribute in _PARAMS.items():
         value = params.get(param)
-        if isinstance(value, (int, float, str)) and param != "stop":
+        if param == "stop" and value:
+            about[f"gen_ai.request.{attribute}"] = [value] if isinstance(value, str) else list(value)
+        elif isinstance(value, (int, float, str)):
             about[f"gen_ai.request.{attribute}"] = value
-        elif param == "stop" and value:
-            about["gen_ai.request.stop_sequences"] = [value] if isinstance(value, str) else list(value)
     if content:
         turns: Any = plain(getattr(event.request, "messages", None)) or []
         told = [_parts(turn) for turn in turns if turn.get("role") == "system"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, ClassVar
 
 from synmod.errors import ArgumentError
 from synmod.scope.ambient import Ambient, Block
@@ -46,9 +47,16 @@ class Listeners:
 
     __slots__ = ("_place", "begun", "hooks")
 
+    records: ClassVar[Any] = None
+    """`synmod.scope.events`, imported for the first who listens; in each call that would cost microseconds."""
+
     def __init__(self, hooks: tuple[Hook, ...]) -> None:
         self.hooks = hooks
         self.begun = len(hooks)
+        if Listeners.records is None:
+            from synmod.scope import events
+
+            Listeners.records = events
         self._place: Place | None = None
 
     def place_of(self, frame: CallFrame, phase: str) -> Place:
