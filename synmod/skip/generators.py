@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any, Final
 
-from synmod.errors import ArgumentError
+from synmod.errors import ArgumentError, SynmodError
 from synmod.skip.commands import Command
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ async def played(call: AsyncGenerator[Any, Any], layer: Layer) -> Any:
                 )
             try:
                 result = item.perform()
-            except Exception as error:  # noqa: BLE001  # it is the generator's to handle
+            except SynmodError as error:  # it is the generator's to handle
                 step = call.athrow(error)
             else:
                 step = call.asend(result)

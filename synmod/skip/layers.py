@@ -146,7 +146,7 @@ class Layer:
 
     def take(self, key: Key, slot: Slot, journal: Journal) -> None:
         """Let a slot be gone."""
-        if self._is_blind:
+        if self.frame._symbolic and not self.followed:
             return
         if self.stashed.get(key) is slot:
             write(self.stashed, key, None, journal)
@@ -158,15 +158,10 @@ class Layer:
 
     def put(self, key: Key, slot: Slot, journal: Journal) -> None:
         """Let a slot be seen."""
-        if self._is_blind:
+        if self.frame._symbolic and not self.followed:  # what goes on below is told by the symbols alone
             self.handed = {**self.handed, key: slot}
         else:
             write(self.stashed, key, slot, journal)
-
-    @property
-    def _is_blind(self) -> bool:
-        """Whether what goes on below is told by the symbols alone."""
-        return self.frame._symbolic and not self.followed
 
     # -- the end ------------------------------------------------------------------------------------------------------
 

@@ -38,7 +38,9 @@ class Skippable:
             ArgumentError: An async generator yields what it must not.
         """
         layer = _begun(module, frame)
-        await _entered(layer, args, kwargs)
+        skips = module._record.declaration.skips
+        if skips is not None and (skips.required or skips.peeks):
+            await _entered(layer, args, kwargs)
         output = module.call(*args, **kwargs)
         if inspect.isasyncgen(output):
             output = await played(output, layer)
@@ -106,14 +108,15 @@ def _begun(module: Module, frame: CallFrame) -> Layer:
 
 def _learn(layer: Layer) -> None:
     """Let a frame that was read from JSON find the Namespaces of the program that runs on it."""
-    if isinstance(layer.below, SkipFrame) and layer.below.is_given:
-        layer.below.adopt(routes_of(layer.frame.root).numbers)
+    below = layer.below
+    if type(below) is SkipFrame and below.is_given:
+        below.adopt(routes_of(layer.frame.root).numbers)
 
 
 async def _entered(layer: Layer, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
     """Reserve every declared pop and look up every peek; wait where a call that stashes one is under way."""
     assert layer.skips is not None
-    while layer.skips.required or layer.skips.peeks:
+    while True:
         with LOCK:
             lacking = _reserved(layer, layer.skips)
             call = None if not lacking or layer.frame._symbolic else producing(layer, lacking)
