@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from synmod.leaves.aio import Signal
     from synmod.module.skips import DeclaredSkips
 
-
 _NONE: Final[Any] = {}  # never written to
 _NO_JOURNAL: Final[Any] = []  # likewise
 
@@ -30,10 +29,9 @@ _NO_JOURNAL: Final[Any] = []  # likewise
 class Run:
     """What the layers of one entry call share."""
 
-    __slots__ = ("root", "running", "waits")
+    __slots__ = ("running", "waits")
 
-    def __init__(self, root: CallFrame) -> None:
-        self.root = root.root
+    def __init__(self) -> None:
         self.running: dict[Layer, None] = {}
         """The calls under way of modules that declare skips, or have such below them, by the time they began."""
         self.waits: dict[Layer, Layer] = {}
@@ -273,8 +271,8 @@ def _new_layer(frame: CallFrame) -> Layer:
     above = nearest_live(frame._parent)
     given = given_store(frame)
     if given is not None:
-        return Layer(frame, given, Run(frame) if above is None else layer_of(above).run)
+        return Layer(frame, given, Run() if above is None else layer_of(above).run)
     if above is None:
-        return Layer(frame, SkipFrame(), Run(frame))
+        return Layer(frame, SkipFrame(), Run())
     below = layer_of(above)
     return Layer(frame, below, below.run)
