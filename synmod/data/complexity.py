@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from synmod.errors import SchemaError, SchemaTooComplex
 from synmod.leaves.frozen import is_array, is_object
 
+from .outline import applies_in_place
 from .patterns import BadPattern, compiled
 from .wellformed import at
 
@@ -38,8 +39,11 @@ def check_complexity(outline: Outline, budget: SchemaBudget) -> None:
         SchemaTooComplex: A limit is passed. Names the pointer and the limit.
     """
     charge(outline, budget)
-    inner_first = _inner_first(outline)
-    _check_expansion(outline, inner_first)
+    if any(applies_in_place(position.schema) for position in outline.positions):
+        inner_first = _inner_first(outline)
+        _check_expansion(outline, inner_first)
+    else:
+        inner_first = [position.schema for position in outline.positions]
     _check_patterns(outline)
     _check_unique_items(outline, inner_first)
 
@@ -113,11 +117,10 @@ def _check_patterns(outline: Outline) -> None:
 
 def _patterns_of(position: Position) -> Iterable[tuple[tuple[Step, ...], str]]:
     steps, schema, _ = position
-    if is_object(schema):
-        if "pattern" in schema:
-            yield (*steps, "pattern"), schema["pattern"]
-        for source in schema.get("patternProperties", ()):
-            yield (*steps, "patternProperties", source), source
+    if not is_object(schema) or ("pattern" not in schema and "patternProperties" not in schema):
+        return ()
+    found = [((*steps, "patternProperties", source), source) for source in schema.get("patternProperties", ())]
+    return [((*steps, "pattern"), schema["pattern"]), *found] if "pattern" in schema else found
 
 
 def _check_unique_items(outline: Outline, inner_first: Iterable[Any]) -> None:

@@ -102,8 +102,13 @@ DEFINITIONS: Final = frozenset({"$defs", "definitions"})
 """Keywords that only hold what references name."""
 
 
+_HOLD_SUBSCHEMAS: Final = frozenset({*ONE_SUBSCHEMA, *SUBSCHEMA_LISTS, *SUBSCHEMA_MAPS})
+
+
 def subschemas(schema: Mapping[str, Any]) -> Iterator[tuple[tuple[Step, ...], Any]]:
     """Give every direct subschema of a well-formed schema, with the steps to it, in document order."""
+    if _HOLD_SUBSCHEMAS.isdisjoint(schema):
+        return
     for keyword, value in schema.items():
         if keyword in ONE_SUBSCHEMA:
             yield (keyword,), value

@@ -21,6 +21,14 @@ MAX_NESTED: Final = 50
 """How many subschemas may stand inside one another."""
 
 
+_APPLIED: Final = frozenset({"$ref", *IN_PLACE})
+
+
+def applies_in_place(schema: Any) -> bool:
+    """Whether a schema applies others to the very value that it is applied to."""
+    return is_object(schema) and not _APPLIED.isdisjoint(schema)
+
+
 class Position(NamedTuple):
     """One place where a schema stands: the steps to it from the root, and how many schemas it stands in."""
 
@@ -54,7 +62,7 @@ class Outline:
 
     def in_place(self, schema: Any) -> Iterator[Any]:
         """Give what is applied to the very value that a schema is applied to, references followed."""
-        if not is_object(schema):
+        if not applies_in_place(schema):
             return
         for steps, part in subschemas(schema):
             if steps[0] in IN_PLACE:

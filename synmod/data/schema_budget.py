@@ -8,17 +8,23 @@ from synmod.errors import SchemaTooComplex
 
 from .patterns import MAX_WEIGHT, weight_of
 
-MAX_TOGETHER: Final = 30_000
+MAX_TOGETHER: Final = 60_000
 """How many schemas and subschemas one file may have: about a second of checking."""
 
 
 class SchemaBudget:
-    """How many subschemas, and patterns of which size, may still come."""
+    """How many subschemas, and patterns of which size, may still come.
 
-    __slots__ = ("_patterns", "_subschemas", "_weight")
+    Args:
+        most: How many subschemas there may be.
+        raised_by: What to say of how to raise that.
+    """
 
-    def __init__(self) -> None:
-        self._subschemas = MAX_TOGETHER
+    __slots__ = ("_most", "_patterns", "_raised_by", "_subschemas", "_weight")
+
+    def __init__(self, most: int = MAX_TOGETHER, raised_by: str = "") -> None:
+        self._most = self._subschemas = most
+        self._raised_by = raised_by
         self._weight = MAX_WEIGHT
         self._patterns: set[str] = set()
 
@@ -31,8 +37,8 @@ class SchemaBudget:
         self._subschemas -= 1 + subschemas
         if self._subschemas < 0:
             raise SchemaTooComplex(
-                f"All schemas together pass the limit of {MAX_TOGETHER:,} subschemas, where each schema counts as one "
-                "more: make them fewer or simpler."
+                f"All schemas together pass the limit of {self._most:,} subschemas, where each schema counts as one "
+                f"more: make them fewer or simpler{self._raised_by}."
             )
 
     def take_pattern(self, source: str) -> bool:

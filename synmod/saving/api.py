@@ -291,7 +291,8 @@ def _checked(document: Document, language_models: LanguageModels, custom_objects
     """Check the sections of a program."""
     names = document.sections["language_models"]
     supplied = supplied_models(language_models, names if is_object(names) else {})
-    return checked(document.sections, document.depth, document.values, Resolver(custom_objects), supplied)
+    _, sections, depth, values, limits = document
+    return checked(sections, depth, values, Resolver(custom_objects), supplied, limits)
 
 
 def _bytes(text: Any) -> bytes:

@@ -9,6 +9,7 @@ from synmod.module import Module
 __all__ = ["AttributeNames"]
 
 _LONGEST_STEP = 10
+_REMEMBERED = 10_000
 _DECLARATIONS = frozenset({"input_spec", "output_spec"})
 """Names that Module answers by a descriptor and that an instance may set."""
 
@@ -17,7 +18,9 @@ class AttributeNames(dict[tuple[type, str], str | None]):
     """The fault of each name in each class, None for a good one; found out once a document."""
 
     def __missing__(self, key: tuple[type, str]) -> str | None:
-        fault = self[key] = _fault(*key)
+        fault = _fault(*key)
+        if len(self) < _REMEMBERED:
+            self[key] = fault
         return fault
 
 

@@ -14,6 +14,7 @@ from synmod.saving.check_state import check_reached, state_places
 from synmod.saving.check_terms import TermChecker, check_array, check_bool, check_object, check_text
 from synmod.saving.document import check_fields
 from synmod.saving.faults import load_fault, malformed
+from synmod.saving.limits import DEFAULT_LIMITS
 from synmod.saving.model_records import check_record
 from synmod.saving.plan import ModelEntry, Plan, VariableEntry
 from synmod.saving.schema_check import SchemaChecker
@@ -25,16 +26,25 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from synmod.saving.doc_walk import DocumentWalk
+    from synmod.saving.limits import FileLimits
     from synmod.saving.resolver import Resolver
 
 __all__ = ["checked"]
 
 Where = tuple[str | int, ...]
 _OWN = ("trainable", "name", "description")
+_LEAST = 3
+_SAYS = {trainable: frozen_dict({"trainable": trainable}) for trainable in (True, False)}
+"""What a Variable says of itself whose record holds only the least; one for all."""
 
 
 def checked(
-    sections: dict[str, Json], depth: int, values: int, resolver: Resolver, supplied: Mapping[str, LanguageModel]
+    sections: dict[str, Json],
+    depth: int,
+    values: int,
+    resolver: Resolver,
+    supplied: Mapping[str, LanguageModel],
+    limits: FileLimits = DEFAULT_LIMITS,
 ) -> Plan:
     """Check the sections of a program.
 
@@ -44,12 +54,13 @@ def checked(
         values: How many JSON values it has.
         resolver: Finds the objects behind ids.
         supplied: The caller's language models by saved name.
+        limits: What the caller allows.
 
     Raises:
         FormatError: A field is unknown or missing, a term or index cannot be.
         LoadError: It names or holds what cannot be loaded here.
     """
-    return _Check(sections, depth, values, resolver, supplied).run()
+    return _Check(sections, ValueChecker(values), SchemaChecker(depth, limits), resolver, supplied).run()
 
 
 class _Check:
@@ -58,16 +69,16 @@ class _Check:
     def __init__(
         self,
         sections: dict[str, Json],
-        depth: int,
-        values: int,
+        values: ValueChecker,
+        schemas: SchemaChecker,
         resolver: Resolver,
         supplied: Mapping[str, LanguageModel],
     ) -> None:
         self.sections = sections
         self.resolver = resolver
-        self.values = ValueChecker(values)
+        self.values = values
         self.names = AttributeNames()
-        self.schemas = SchemaChecker(depth)
+        self.schemas = schemas
         self.supplied = dict(supplied)
 
     def run(self) -> Plan:
@@ -153,7 +164,10 @@ class _Check:
             record["type"], (*where, "type"), lambda found: issubclass(found, Variable), "a Variable type"
         )
         schema = self.schemas.check(record["schema"], (*where, "schema"), "any")
-        says: dict[str, Json] = {"trainable": check_bool(record["trainable"], (*where, "trainable"))}
+        trainable = check_bool(record["trainable"], (*where, "trainable"))
+        if len(record) == _LEAST:
+            return VariableEntry(cls, schema, _SAYS[trainable])
+        says: dict[str, Json] = {"trainable": trainable}
         if "name" in record:
             says["name"] = checked_name(record["name"], (*where, "name"), "variable")
         if "description" in record:

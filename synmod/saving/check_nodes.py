@@ -46,7 +46,8 @@ class NodeChecker:
         """
         where = ("graph", "nodes", index)
         record = check_object(entry, where)
-        known = self._classes.get(record.get("type", 0)) if type(record.get("type")) is str else None
+        public_id = record.get("type")
+        known = self._classes.get(public_id) if type(public_id) is str else None
         if known is None:
             known = self._class(record, where)
         cls, impl, parameters = known
@@ -75,7 +76,7 @@ class NodeChecker:
         )
         needs: list[int] = []
         given: list[int] = []
-        for name, term in check_object(record["config"], (*where, "config")).items():
+        for name, term in _entries(record, "config", where).items():
             here = (*where, "config", name)
             if parameters is not None and name not in parameters:
                 raise load_fault(
@@ -86,8 +87,9 @@ class NodeChecker:
             terms.check(term, here)
             needs += terms.nodes_met
             given += terms.variables_met
-        node.needs, node.given = tuple(needs), tuple(given)
-        for name, term in check_object(record["attributes"], (*where, "attributes")).items():
+        if needs or given:
+            node.needs, node.given = tuple(needs), tuple(given)
+        for name, term in _entries(record, "attributes", where).items():
             here = (*where, "attributes", name)
             fault = self.names[node.cls, name]
             if fault is not None:
@@ -217,6 +219,11 @@ def checked_name(name: Json, where: Where, kind: str) -> str:
         return check_name(check_text(name, where), kind)
     except BadNameError as error:
         raise load_fault(where, str(error)) from error
+
+
+def _entries(record: dict[str, Json], name: str, where: Where) -> dict[str, Json]:
+    """A field that is an object."""
+    return record[name] if type(record[name]) is dict else check_object(record[name], (*where, name))
 
 
 def _is_node(cls: type) -> bool:

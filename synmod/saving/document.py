@@ -78,7 +78,7 @@ def _check_limits(text: Text, sections: Mapping[str, Json], limits: FileLimits) 
         for name, size in found.items()
         if size > getattr(limits, name)
     ]
-    schemas = schema_problem(sections, text.text)
+    schemas = schema_problem(sections, text.text, limits)
     if schemas is not None:
         problems.append(schemas)
     if problems:
@@ -88,12 +88,13 @@ def _check_limits(text: Text, sections: Mapping[str, Json], limits: FileLimits) 
 
 
 class Document(NamedTuple):
-    """A document that was read: its header, its sections, how deep it nests, and how many JSON values it has."""
+    """A document that was read: header, sections, how deep it nests, how many JSON values it has, and its limits."""
 
     header: dict[str, Json]
     sections: dict[str, Json]
     depth: int
     values: int
+    limits: FileLimits
 
     def newest(self) -> Document:
         """The same in the newest format."""
@@ -134,7 +135,7 @@ def read(data: bytes, limits: FileLimits, *kinds: str) -> Document:
         )
     sections = migrated(sections, header["format"])
     check_fields(sections, (), SECTIONS[kind])
-    return Document(header, sections, depth, values)
+    return Document(header, sections, depth, values, limits)
 
 
 def resealed(data: bytes, limits: FileLimits) -> Document:
@@ -144,7 +145,7 @@ def resealed(data: bytes, limits: FileLimits) -> Document:
     header = _checked_header(document)
     sections = {name: content for name, content in document.items() if name != "header"}
     check_fields(migrated(sections, header["format"]), (), SECTIONS[header["kind"]])
-    return Document({**header, "sha256": _digest(sections, depth)}, sections, depth, values)
+    return Document({**header, "sha256": _digest(sections, depth)}, sections, depth, values, limits)
 
 
 def _digest(sections: dict[str, Json], depth: int) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from synmod.saving.limits import USUAL_VALUES
+
 if TYPE_CHECKING:
     from synmod.saving.limits import FileLimits
     from synmod.saving.scan import Measures
@@ -14,12 +16,12 @@ _OBJECT: Final = 224  # with five entries
 _ARRAY: Final = 104
 _EMPTY: Final = 97
 _KEY: Final = 40
+_FURTHER_KEY: Final = 64  # of an object with more than five, where keys differ
 _SCALAR: Final = 40
 _COPIES: Final = 2  # the bytes, and the text
 
 _FREE: Final = 64 * 2**20
 _PER_BYTE: Final = 10
-_USUAL_VALUES: Final = 1_000_000
 
 
 def footprint(measures: Measures, size: int) -> int:
@@ -29,14 +31,15 @@ def footprint(measures: Measures, size: int) -> int:
     """
     containers = _OBJECT * measures.objects + _ARRAY * measures.arrays + _EMPTY * measures.empties
     scalars = measures.values - measures.objects - measures.arrays - measures.empties
-    return containers + _KEY * measures.keys + _SCALAR * scalars + _COPIES * size
+    keys = _KEY * measures.keys + _FURTHER_KEY * max(measures.keys - 5 * measures.objects, 0)
+    return containers + keys + _SCALAR * scalars + _COPIES * size
 
 
 def room(limits: FileLimits, size: int) -> int:
     """The memory that a document of a size may take: more only for a caller who raises `max_values`."""
-    return (_FREE + _PER_BYTE * size) * max(limits.max_values, _USUAL_VALUES) // _USUAL_VALUES
+    return (_FREE + _PER_BYTE * size) * max(limits.max_values, USUAL_VALUES) // USUAL_VALUES
 
 
 def values_for(needed: int, size: int) -> int:
     """The `max_values` that makes room for a footprint."""
-    return -(-needed * _USUAL_VALUES // (_FREE + _PER_BYTE * size))
+    return -(-needed * USUAL_VALUES // (_FREE + _PER_BYTE * size))

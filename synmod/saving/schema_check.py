@@ -14,14 +14,19 @@ from synmod.leaves.frozen import MAX_DEPTH
 from synmod.leaves.frozen_types import is_object
 from synmod.saving.faults import load_fault, malformed
 from synmod.saving.layout import compact_plain
+from synmod.saving.limits import USUAL_VALUES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from synmod.data.schema import Schema
     from synmod.leaves.frozen import Json
+    from synmod.saving.limits import FileLimits
 
 __all__ = ["SchemaChecker", "schema_problem"]
+
+_SHALLOW = 200
+"""How deep Python's own `repr`, which is faster, may recurse."""
 
 
 class SchemaChecker:
@@ -29,11 +34,12 @@ class SchemaChecker:
 
     Args:
         depth: How deep the document nests.
+        limits: What the caller allows.
     """
 
-    def __init__(self, depth: int) -> None:
+    def __init__(self, depth: int, limits: FileLimits) -> None:
         self._depth = depth
-        self._budget = SchemaBudget()
+        self._budget = _budget(limits)
         self._known: dict[tuple[str, str], Schema] = {}
 
     def check(self, json: Json, where: tuple[str | int, ...], root: Any) -> Schema:
@@ -45,7 +51,7 @@ class SchemaChecker:
         """
         if not is_object(json):
             raise malformed(where, "wanted an object: a JSON Schema.")
-        key = root, compact_plain(json, self._depth)
+        key = root, repr(json) if self._depth <= _SHALLOW else compact_plain(json, self._depth)
         known = self._known.get(key)
         if known is None:
             quick = frozen_tree(json, MAX_DEPTH)
@@ -57,13 +63,19 @@ class SchemaChecker:
         return known
 
 
-def schema_problem(sections: Mapping[str, Json], text: str) -> SaveProblem | None:
+def _budget(limits: FileLimits) -> SchemaBudget:
+    """What the schemas of a file may cost: more only for a caller who raises `max_values`."""
+    most = MAX_TOGETHER * max(limits.max_values, USUAL_VALUES) // USUAL_VALUES
+    return SchemaBudget(most, ", or raise it with limits=FileLimits(max_values=...)")
+
+
+def schema_problem(sections: Mapping[str, Json], text: str, limits: FileLimits) -> SaveProblem | None:
     """Tell whether all schemas of a file that is being written would be too complex to be loaded."""
     most = 2 * text.count("{") + text.count("true") + text.count("false")
     if "graph" not in sections or (most <= MAX_TOGETHER and '"pattern' not in text):
         return None
     records: list[Json] = [*sections["data_models"], *sections["graph"]["variables"]]
-    budget = SchemaBudget()
+    budget = _budget(limits)
     try:
         for schema in {id(record["schema"]): record["schema"] for record in records}.values():
             charge(Outline(schema), budget)
