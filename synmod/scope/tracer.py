@@ -54,7 +54,7 @@ class Tracer(Hook):
 
     _in_place = True  # makes no calls, so that it need not be set apart from the call that it is told of
 
-    def __init__(self, *, values: bool = True, sample: float = 1.0, max_calls: int = 100_000) -> None:
+    def __init__(self, values: bool = True, sample: float = 1.0, max_calls: int = 100_000) -> None:
         check(sample, max_calls)
         self._values = values
         self._sample = sample

@@ -1,8 +1,8 @@
-"""Looking at a program: a summary as text, and pictures of its modules, data flow, skips and shared Variables.
+"""Looking at a program: a summary as text, pictures of its modules, data flow, skips and Variables, a page of a trace.
 
-Floor: 8. Purpose: `Module.summary`, `Module.plot`, `format_variables`. State: entries in the module room's table.
-Speed: linear in what is shown; nothing runs on the path of a call, and all but the entries is loaded when somebody
-looks. Must never know: Program, training; how to draw with a program that is not here.
+Floor: 8. Purpose: `Module.summary`, `Module.plot`, `Tracer.to_html`, `format_variables`. State: entries in the tables
+of the module room and of scope. Speed: linear in what is shown; nothing runs on the path of a call, and all but the
+entries is loaded when somebody looks. Must never know: Program, training; how to draw with a program that is not here.
 """
 
 from types import ModuleType

@@ -132,6 +132,15 @@ def test_a_page_is_written_whole(tmp_path):
         t.to_html(3)
 
 
+def test_numbers_are_shown_to_the_last_digit():
+    """A browser would round an integer of twenty digits; it is shown as text, and others stay numbers."""
+    call = module_call(1, 1.0, inputs=[{"id": 12345678901234567890, "few": 7}], outputs={"n": -9007199254740993})
+    (row,) = data_of(trace_page(trace_of(call), None))["rows"]
+    assert row["inputs"] == [{"id": "12345678901234567890", "few": 7}]
+    assert row["outputs"] == {"n": "-9007199254740993"}
+    assert row["start"] == 1.0
+
+
 def test_a_page_of_nothing_says_so(tmp_path):
     """A trace without calls is drawn too."""
     page = tmp_path / "empty.html"

@@ -1,6 +1,6 @@
 // Lanes: what runs at the same time lies side by side, each call somewhere below the one that made it.
 
-const MOST_LANES = 2000;  // what is more than so many at once lies over one another
+const MOST_LANES = 10000;  // what is more than so many at once lies over one another
 
 const ends = (row, last) => (row.elapsed_s === null ? last : row.start + row.elapsed_s);
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from base64 import b64encode
 from hashlib import sha256
 from pathlib import Path
@@ -14,6 +15,8 @@ from synmod.leaves.files import write_atomic
 from synmod.view.timeline.rows import rows_of
 
 _SCRIPTS: Final = ("words.js", "lanes.js", "chart.js", "list.js", "details.js", "page.js")
+
+_LONG_INTEGER: Final = re.compile(r"[:,\[]-?[0-9]{15}")
 
 _PAGE: Final = """<!doctype html>
 <html lang="en">
@@ -57,6 +60,9 @@ def _text(trace: dict[str, Any]) -> str:
 def _as_data(data: dict[str, Any]) -> str:
     """JSON that stands in a script tag: ASCII, and without a character that could end the tag or open another."""
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
+    if _LONG_INTEGER.search(text):  # a browser would round it: it is shown as text instead
+        exact = json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < 16 else digits)
+        text = json.dumps(exact, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
