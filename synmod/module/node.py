@@ -36,7 +36,8 @@ def _flatten(module: Module) -> tuple[Iterable[tuple[str, Any]], Blueprint]:
 
 def _metadata(module: Module) -> Blueprint:
     """Everything but the children, which are looked at for changes behind the back of a sealed module."""
-    check_layout(module)
+    if module._record.sealed:
+        check_layout(module)
     return blueprint(module)
 
 
@@ -79,23 +80,23 @@ _put_record: Any = vars(Module)["_record"].__set__
 
 
 def _follow(module: Module, made: Blueprint) -> None:
-    """Take over everything of a blueprint."""
+    """Take over everything of a blueprint. Hot, so it is taken apart at once."""
+    (
+        _, name, description, trainable, arguments, given, build_config, built, sealed, reassigned, removed,
+        made_in_build, flow, done, isolated, ignored, _,
+    ) = made  # fmt: skip
     record = module._record
-    record.arguments = made.arguments
-    record.name, record.description, record.trainable = made.name, made.description, made.trainable
-    record.given = made.given
-    record.build_config = None if made.build_config is None else dict(made.build_config)
-    record.built = made.built
-    record.sealed, record.reopened = made.sealed, False
-    record.reassigned = set(made.reassigned)
-    record.removed = list(made.removed)
-    record.made_in_build = made.made_in_build
-    record.flow = made.flow
-    record.done = made.done
-    record.isolated = dict(made.isolated)
+    record.arguments, record.given, record.flow = arguments, given, flow
+    record.name, record.description, record.trainable = name, description, trainable
+    record.build_config = None if build_config is None else dict(build_config)
+    record.built, record.sealed, record.reopened = built, sealed, False
+    record.reassigned = set(reassigned)
+    record.removed = list(removed)
+    record.made_in_build, record.done = made_in_build, done
+    record.isolated = dict(isolated) if isolated else _NOTHING
     record.constructed = True
-    for name, value in made.ignored.items():
-        put_attribute(module, name, value)
+    for attribute, value in ignored.items():
+        put_attribute(module, attribute, value)
 
 
 def _init(module: Module, pairs: list[tuple[Any, Any]]) -> None:

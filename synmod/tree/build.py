@@ -49,12 +49,15 @@ def build(
     existing = {each.index: existing[each.index] for each in own if each.index in existing} if existing else {}
     objects.update(existing)
     new = [each for each in own if each.index not in existing] if existing else own
-    for each in new:
-        if isinstance(each, VariableDef):
-            value, metadata = values[each.index]
-            objects[each.index] = each.type._made(value, each.schema, metadata, each.extra)
-    nodes = [each for each in new if isinstance(each, NodeDef)]
     impls = _impls(own)
+    nodes: list[NodeDef] = []
+    for each in new:
+        if isinstance(each, NodeDef):
+            nodes.append(each)
+        else:
+            cls, index, schema, _, extra = each
+            value, metadata = values[index]
+            objects[index] = cls._made(value, schema, metadata, extra)
     _make_empty(nodes, objects, impls)
     for node in reversed(nodes):  # what is below comes later: a node is filled with nodes that are full
         pairs = _pairs(node, objects)
@@ -195,7 +198,7 @@ class _Resolver:
 
 def _impls(definitions: list[Definition]) -> Impls:
     """Look up the rules of all types; a definition from elsewhere may name a type that is not registered here."""
-    for cls in {each.type: each for each in definitions if isinstance(each, NodeDef)}:
+    for cls in {each.type for each in definitions if type(each) is NodeDef}:
         if own_impl(cls) is None:
             raise GraphError(f"Unknown node type {cls.__module__}.{cls.__qualname__}: register it first.")
     return Impls()

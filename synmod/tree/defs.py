@@ -129,6 +129,16 @@ class NodeDef(_Frozen):
         _put_attributes(self, attributes)
         _put_metadata(self, metadata)
 
+    @property
+    def config(self) -> Mapping[str, Any] | None:
+        """The constructor arguments of a module, with references in them; None of another node."""
+        return getattr(self.metadata, "arguments", None)
+
+    @property
+    def build_config(self) -> Mapping[str, Any] | None:
+        """What a module was built on, by parameter; None of one that is unbuilt, and of another node."""
+        return getattr(self.metadata, "build_config", None)
+
 
 class VariableDef(NamedTuple):
     """A Variable without its value; a tuple, because a split makes one for each Variable, and tuples are cheap.

@@ -38,7 +38,7 @@ class NodeImpl:
         clear: Empties a node for an in-place merge.
         init: Fills a new node with all its pairs at once.
         by_reference: In process a copy keeps the very object.
-        children: Gives the pairs alone, cheaper than `flatten`.
+        children: Gives the pairs alone, cheaper than `flatten`; a list is the caller's to keep.
         metadata: Gives the metadata alone, cheaper than `flatten`.
         own_trainable: Tells whether the node's own `trainable` is set; where it is not, all Variables below are masked.
         map_refs: Gives the metadata with `fn(x)` in the place of each x in it that may be a node, a Variable or a
@@ -88,7 +88,10 @@ class NodeImpl:
 
     def pairs(self, node: Any) -> list[tuple[Key, Any]]:
         """List the children with their keys."""
-        return list(self.flatten(node)[0] if self.children is None else self.children(node))
+        if self.children is None:
+            return list(self.flatten(node)[0])
+        found = self.children(node)
+        return found if isinstance(found, list) else list(found)
 
     def metadata_of(self, node: Any) -> Any:
         """Give the metadata; JSON is frozen, so that no later change reaches a graph definition."""

@@ -8,12 +8,14 @@ from synmod.errors import ArgumentError, StateError
 from synmod.leaves.paths import path_str
 from synmod.tree.filters import FilterLike, to_filter
 from synmod.tree.graphdef import GraphDef
+from synmod.tree.overlay import LAYER
 from synmod.tree.partition import partition, single_or_all
 from synmod.tree.path_map import PathMap
 from synmod.tree.record import Recording, check_root, record
 from synmod.tree.sharing import find_duplicates
 from synmod.tree.state import State
 from synmod.tree.variable import Variable
+from synmod.tree.variable_state import snapshot
 from synmod.tree.walk import walk
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from synmod.leaves.paths import KeyPath
     from synmod.tree.filters import Filter
     from synmod.tree.refmap import RefMap
+    from synmod.tree.variable_state import VariableState
     from synmod.tree.walk import Visit
 
 M = TypeVar("M")
@@ -191,13 +194,20 @@ def _snapshots(
 ) -> list[State]:
     """Give a State for each filter; one of everything without any."""
     if not filters:
-        return [State._of({path: visit.value.to_state() for path, visit in zip(paths, leaves, strict=True)})]
+        return [State._of(dict(zip(paths, _taken([visit.value for visit in leaves]), strict=True)))]
     parts = partition(
         [(path, visit.value, visit.masked) for path, visit in zip(paths, leaves, strict=True)],
         filters,
         exhaustive=exhaustive,
     )
     return [State._of({path: variable.to_state() for path, variable in part}) for part in parts]
+
+
+def _taken(variables: list[Variable]) -> list[VariableState]:
+    """Take a snapshot of each Variable. Hot: where no overlay is open the values are read at once."""
+    if LAYER.get() is not None:
+        return [variable.to_state() for variable in variables]
+    return [snapshot(type(v), v._value, v._schema, v._about) for v in variables]
 
 
 def paths_to(visits: list[Visit]) -> list[KeyPath]:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
+_Lock = type(threading.RLock())  # what `RLock` makes, without the function around it
+
+
 class Variable:
     """A piece of JSON state that belongs to a program: saved with it, trained with it.
 
@@ -89,7 +92,7 @@ class Variable:
         new._schema = schema
         new._about = says
         new._version = 0
-        new._lock = threading.RLock()
+        new._lock = _Lock()
         if extra:
             new.__dict__.update(extra)
         return new
