@@ -74,6 +74,7 @@ class _Maker:
             entry = self.plan.variables[index]
             value = empty_value(entry.schema) if entry.value is NO_VALUE else entry.value
             variable = self.variables[index] = entry.cls._made(value, entry.schema, entry.about)
+            self.used.add(id(variable))
         return variable
 
     def _make(self, wanted: NodeEntry) -> None:

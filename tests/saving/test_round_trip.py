@@ -430,3 +430,13 @@ def test_json_out_of_the_ordinary_inside_containers():
     for value in ([shared, shared], {"a": [(1,), shared]}, [[{"k": {1, 2}}]], [{1: [shared]}, [Answer]]):
         assert_saves(Keep(value))
         assert loads(dumps(Keep([shared, shared]))).thing == [shared, shared]
+
+
+def test_a_variable_in_the_place_of_one_that_was_given_stays_another():
+    """The given one is an argument alone, the other the attribute; both keep their values."""
+    for other in (Keep(1, sm.Memory({"a": 1})), Keep([Keep(2)], sm.Memory({"a": 1}))):
+        other.other = sm.Memory("x")
+        assert_saves(other)
+        again = loads(dumps(other))
+        assert again.other.value == "x"
+        assert again.get_config()["other"].value == {"a": 1}
