@@ -23,6 +23,7 @@ from synmod.module.arguments import unknown_keyword
 from synmod.module.inputs import no_call
 from synmod.module.sealing import seal
 from synmod.module.where import where
+from synmod.program.all_built import all_built
 from synmod.program.files import load_as
 from synmod.program.graph_of import check_place, execution_of, take_graph, wiring_of
 from synmod.registry import register_own
@@ -175,8 +176,15 @@ class Program(Module, Generic[M]):
     @property
     def built(self) -> bool:
         """Whether this program, and where it has a graph all its modules, are built."""
-        own = super().built
-        return own and all(step.module.built for step in self.steps if step.module is not None)
+        return all_built(self)
+
+    def _is_built_itself(self) -> bool:
+        """Whether its own build is done."""
+        return super().built
+
+    def _run_modules(self) -> list[Module]:
+        """The modules of its steps."""
+        return [step.module for step in self.steps if step.module is not None]
 
     def get_module(self, path: str | Sequence[str | int]) -> Module:
         """Find a module below by its path.

@@ -15,6 +15,7 @@ from synmod.module import Module, build
 from synmod.module.config import from_config
 from synmod.module.execution import Child, Execution, verify_wiring
 from synmod.module.sealing import refuse_if_sealed, seal
+from synmod.program.all_built import all_built
 from synmod.program.function_member import FunctionMember
 from synmod.program.input import Input
 from synmod.program.program import M, Program
@@ -84,7 +85,13 @@ class Sequential(Program[M]):
     @property
     def built(self) -> bool:
         """Whether it was built: at its first call, by `sm.build`, or by its constructor where an Input stands first."""
-        return self._record.was_sealed and all(member.built for member in self.members if isinstance(member, Module))
+        return all_built(self)
+
+    def _is_built_itself(self) -> bool:
+        return self._record.was_sealed
+
+    def _run_modules(self) -> list[Module]:
+        return [member for member in self.members if isinstance(member, Module)]
 
     def add(self, member: Member) -> None:
         """Append a member; possible until it is built.
