@@ -115,7 +115,8 @@ def _about(node: TraceNode, usage: Usage) -> str:
     parts = [_seconds(node.elapsed_s)]
     if usage.calls:
         tokens = usage.prompt_tokens + usage.completion_tokens
-        parts.append(f"{usage.calls} model calls, {tokens} tokens{_dollars(usage.cost_usd)}")
+        calls = "1 model call" if usage.calls == 1 else f"{usage.calls} model calls"
+        parts.append(f"{calls}, {tokens} tokens{_dollars(usage.cost_usd)}")
     if node.error is not None:
         parts.append(node.error)
     return "  ".join(parts)
