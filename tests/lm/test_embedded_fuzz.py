@@ -3,7 +3,7 @@
 import json
 
 import jsonschema
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from synmod.leaves.frozen import frozen
@@ -64,6 +64,8 @@ def answered(schema, turns, **params):
 
 
 @given(SCHEMAS, st.lists(st.tuples(JSON, JSON), max_size=4), JSON, st.text(max_size=60), st.floats(0, 2))
+@example({"type": "string", "maxLength": 0}, [], None, "0=0", 0.0)
+@example({"type": "string", "maxLength": 1}, [(None, "no"), (1, "no")], None, "", 0.0)
 @settings(deadline=None)
 def test_every_reply_is_valid(schema, examples, inputs, instructions, temperature):
     """Whatever examples, rules and inputs say, the reply satisfies the schema."""

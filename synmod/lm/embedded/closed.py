@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from synmod.leaves.frozen import json_equal
 from synmod.lm.embedded.columns import MISSING, Field
+from synmod.lm.embedded.fitting import meets_text_demands
 from synmod.lm.embedded.noise import hashed
 from synmod.lm.embedded.scene import NEAREST, Scene
 from synmod.lm.prompt.escape import value_text
@@ -18,14 +19,17 @@ if TYPE_CHECKING:
 
 
 def closed_values(target: Mapping[str, Json], field: Field, scene: Scene) -> list[Json] | None:
-    """The values that a field is chosen from; None for a field that is open."""
+    """The values that a field is chosen from, all of which its schema admits; None for a field that is open."""
     declared = declared_values(target)
     if declared is not None or target.get("type") != "string":
         return declared
     seen, distinct = field.texts()
     if seen:
-        return distinct if len(distinct) < seen else None
-    labels: list[Json] = [rule.label for rule in scene.rules.values() if rule.names_a_label]
+        admitted: list[Json] = [text for text in distinct if meets_text_demands(text, target)]
+        return admitted if len(distinct) < seen else None
+    labels: list[Json] = [
+        rule.label for rule in scene.rules.values() if rule.names_a_label and meets_text_demands(rule.label, target)
+    ]
     if labels and not scene.examples.outputs and _only_string(scene.root):
         return labels
     return None
