@@ -75,7 +75,7 @@ class SingleFlight:
         try:
             flight.result = await work()
             flight.landed = True
-        except Exception as error:
+        except Exception as error:  # kept for those who wait, and raised here as itself
             flight.error, flight.traceback = error, error.__traceback__
             raise
         finally:
