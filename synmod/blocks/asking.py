@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from synmod.data import ops
-from synmod.data.symbol import SymbolicDataModel
-from synmod.data.typed import validator_faults
-from synmod.data.value import wrap
+from synmod.data.models.symbol import SymbolicDataModel
+from synmod.data.models.typed import validator_faults
+from synmod.data.models.value import wrap
 from synmod.leaves.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from synmod.data.schema import Schema
-    from synmod.data.value import JsonDataModel
+    from synmod.data.models.value import JsonDataModel
+    from synmod.data.schemas.schema import Schema
     from synmod.leaves.frozen import Json
     from synmod.lm import LMReply
     from synmod.lm.prompt import Layout
@@ -67,6 +67,6 @@ class Asking(NamedTuple):
 
 def _spoken(reply: LMReply) -> JsonDataModel[Any]:
     """The message of a reply in plain text."""
-    from synmod.data.messages import ChatMessage
+    from synmod.data.messages.chat import ChatMessage
 
     return ChatMessage(role="assistant", content=reply.text, reasoning_content=reply.reasoning).to_json_data_model()

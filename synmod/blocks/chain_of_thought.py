@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack, overload
 from synmod.blocks.generator import Generator, M
 from synmod.blocks.options import KEYWORDS
 from synmod.data import ops
-from synmod.data.symbol import declaration, symbol
+from synmod.data.models.symbol import declaration, symbol
 from synmod.registry import register_own
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from synmod.blocks.options import GeneratorOptions
-    from synmod.data.symbol import SymbolicDataModel
-    from synmod.data.value import JsonDataModel
+    from synmod.data.models.symbol import SymbolicDataModel
+    from synmod.data.models.value import JsonDataModel
     from synmod.leaves.frozen import Json
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from synmod.data import ops
-from synmod.data.declare import schema_of
-from synmod.data.parts import parts_of
-from synmod.data.schema import Schema, trusted_schema
-from synmod.data.symbol import symbol
-from synmod.data.value import JsonDataModel, wrap
+from synmod.data.models.declare import schema_of
+from synmod.data.models.symbol import symbol
+from synmod.data.models.value import JsonDataModel, wrap
+from synmod.data.schemas.parts import parts_of
+from synmod.data.schemas.schema import Schema, trusted_schema
 from synmod.flow.pool import Failed
 from synmod.leaves.frozen import frozen
 

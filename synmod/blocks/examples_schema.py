@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from synmod.data.parts import portable
-from synmod.data.schema import trusted_schema
+from synmod.data.schemas.parts import portable
+from synmod.data.schemas.schema import trusted_schema
 
 if TYPE_CHECKING:
-    from synmod.data.schema import Schema
+    from synmod.data.schemas.schema import Schema
 
 
 def examples_schema(output: Schema) -> Schema:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from synmod.blocks.arguments import exceptions, member, members, whole
 from synmod.blocks.collecting import common_schema
-from synmod.data.symbol import symbol
+from synmod.data.models.symbol import symbol
 from synmod.errors import ModelError
 from synmod.lm import current_sample, drawing
 from synmod.module import Module

@@ -11,9 +11,9 @@ from typing_extensions import TypeVar
 from synmod.blocks.asking import Asking
 from synmod.blocks.examples_schema import examples_schema
 from synmod.blocks.options import KEYWORDS, checked_params, sampling_of
-from synmod.data.declare import schema_of
-from synmod.data.symbol import declaration, symbol
-from synmod.data.value import JsonDataModel
+from synmod.data.models.declare import schema_of
+from synmod.data.models.symbol import declaration, symbol
+from synmod.data.models.value import JsonDataModel
 from synmod.errors import CallError, SchemaError
 from synmod.leaves.frozen import frozen
 from synmod.lm import LanguageModel, model_from, resolve_model
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from synmod.blocks.options import GeneratorOptions
-    from synmod.data.messages import ChatMessage
-    from synmod.data.model import DataModel
-    from synmod.data.schema import Schema
-    from synmod.data.symbol import SymbolicDataModel
+    from synmod.data.messages.chat import ChatMessage
+    from synmod.data.models.model import DataModel
+    from synmod.data.models.symbol import SymbolicDataModel
+    from synmod.data.schemas.schema import Schema
     from synmod.leaves.frozen import Json
     from synmod.lm.messages import Message
     from synmod.scope.hooks import Hook
@@ -258,7 +258,7 @@ class Generator(Module, Generic[M]):
             >>> sm.Generator(instructions="Be brief.").render(Query(question="Who?"))[1].content
             '<inputs>{"question":"Who?"}</inputs>'
         """
-        from synmod.data.messages import ChatMessage
+        from synmod.data.messages.chat import ChatMessage
 
         return [ChatMessage(**turn) for turn in self._prompt_for(inputs)]
 
@@ -288,7 +288,7 @@ class Generator(Module, Generic[M]):
 def _output_of(data_model: Any, schema: Json, kind: str) -> tuple[SymbolicDataModel, Schema | None]:
     """The output as a symbol, and the schema that the reply must satisfy; None for a reply in plain text."""
     if data_model is None and schema is None:
-        from synmod.data.messages import ChatMessage
+        from synmod.data.messages.chat import ChatMessage
 
         return symbol(schema_of(ChatMessage), ChatMessage), None
     declared, model = declaration(schema, data_model, kind)

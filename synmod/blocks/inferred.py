@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from synmod.data.schema import trusted_schema
+from synmod.data.schemas.schema import trusted_schema
 
 if TYPE_CHECKING:
-    from synmod.data.schema import Schema
+    from synmod.data.schemas.schema import Schema
     from synmod.leaves.frozen import Json
 
 _TYPES: Final = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}

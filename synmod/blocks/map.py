@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from synmod.blocks.arguments import member, one_of, whole
 from synmod.blocks.collecting import collected, collecting_schema, common_schema
-from synmod.data.declare import schema_of
-from synmod.data.items import items_of, with_items
-from synmod.data.symbol import SymbolicDataModel, symbol
-from synmod.data.value import wrap
+from synmod.data.algebra.items import items_of, with_items
+from synmod.data.models.declare import schema_of
+from synmod.data.models.symbol import SymbolicDataModel, symbol
+from synmod.data.models.value import wrap
 from synmod.errors import ArgumentError, CallError, ConfigError, SchemaError
 from synmod.flow.pool import map_concurrently
 from synmod.leaves.frozen import frozen
@@ -17,7 +17,7 @@ from synmod.module import Module
 from synmod.registry import register_own
 
 if TYPE_CHECKING:
-    from synmod.data.schema import Schema
+    from synmod.data.schemas.schema import Schema
     from synmod.module import ModuleOptions
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from synmod.data import ops
-from synmod.data.symbol import is_symbolic
+from synmod.data.models.symbol import is_symbolic
 from synmod.errors import ConfigError
 from synmod.flow.branches import together
 from synmod.leaves.suggest import did_you_mean

@@ -6,9 +6,9 @@ import inspect
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from synmod.blocks.inferred import inferred_schema
-from synmod.data.declare import model_of, schema_of
-from synmod.data.symbol import symbol
-from synmod.data.value import JsonDataModel, wrap
+from synmod.data.models.declare import model_of, schema_of
+from synmod.data.models.symbol import symbol
+from synmod.data.models.value import JsonDataModel, wrap
 from synmod.errors import ConfigError
 from synmod.leaves.frozen import FrozenDict, frozen
 from synmod.module import Module

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 
 from synmod.blocks.arguments import member, number, whole
 from synmod.data import ops
-from synmod.data.declare import schema_of
-from synmod.data.parts import parts_of
-from synmod.data.schema import trusted_schema
-from synmod.data.symbol import symbol
-from synmod.data.value import wrap
+from synmod.data.models.declare import schema_of
+from synmod.data.models.symbol import symbol
+from synmod.data.models.value import wrap
+from synmod.data.schemas.parts import parts_of
+from synmod.data.schemas.schema import trusted_schema
 from synmod.errors import CallError, SchemaError
 from synmod.leaves.frozen import frozen
 from synmod.module import Module

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from synmod.blocks.algebra_block import AlgebraBlock
 from synmod.data import ops
-from synmod.data.rename import checked_prefix, checked_suffix
+from synmod.data.algebra.rename import checked_prefix, checked_suffix
 from synmod.errors import ConfigError
 from synmod.registry import register_own
 

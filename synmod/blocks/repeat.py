@@ -6,8 +6,8 @@ import inspect
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from synmod.blocks.arguments import function, member, one_of, whole
-from synmod.data.declare import schema_of
-from synmod.data.subtype import is_subschema
+from synmod.data.models.declare import schema_of
+from synmod.data.subtyping.subtype import is_subschema
 from synmod.errors import CallError, ConfigError, SchemaError
 from synmod.module import Module
 from synmod.registry import register_own

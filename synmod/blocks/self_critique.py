@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 from synmod.blocks.generator import Generator
 from synmod.blocks.options import KEYWORDS
 from synmod.data import ops
-from synmod.data.symbol import declaration, symbol
+from synmod.data.models.symbol import declaration, symbol
 from synmod.registry import register_own
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from synmod.blocks.options import GeneratorOptions
-    from synmod.data.model import DataModel
-    from synmod.data.symbol import SymbolicDataModel
-    from synmod.data.value import JsonDataModel
+    from synmod.data.models.model import DataModel
+    from synmod.data.models.symbol import SymbolicDataModel
+    from synmod.data.models.value import JsonDataModel
     from synmod.leaves.frozen import Json
 
 

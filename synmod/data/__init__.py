@@ -10,18 +10,18 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from synmod.data.algebra.contain import contains
+from synmod.data.models.model import DataModel
+from synmod.data.models.symbol import SymbolicDataModel, is_symbolic
+from synmod.data.models.value import JsonDataModel
+from synmod.data.schemas.schema import Schema
+from synmod.data.subtyping.subtype import is_subschema
 from synmod.leaves.frozen import frozen, json_equal, thaw
 from synmod.leaves.late import opened_late
 from synmod.registry import own_later
 
-from . import ops
-from .contain import contains
-from .model import DataModel
-from .schema import Schema
-from .subtype import is_subschema
-from .symbol import SymbolicDataModel, is_symbolic
+from .algebra import ops
 from .text import dump_json, parse_json
-from .value import JsonDataModel
 
 if TYPE_CHECKING:
     from types import ModuleType

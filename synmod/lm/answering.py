@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from synmod.data.declare import declare
-from synmod.data.schema import Schema
+from synmod.data.models.declare import declare
+from synmod.data.schemas.schema import Schema
 from synmod.leaves.frozen import FrozenDict, Json, frozen_dict
 from synmod.lm.call import ModelCall, refuse_while_building
 from synmod.lm.draws import check_sample, current_sample

@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from synmod.data.schema import Schema
+from synmod.data.schemas.schema import Schema
 from synmod.data.text import parse_frozen
-from synmod.data.validate import problems
+from synmod.data.validation.validate import problems
 from synmod.errors import DataError, SchemaTooComplex
 from synmod.leaves.frozen import Json
 from synmod.lm.kinds import kind_of, wanted_kinds

@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from synmod.data.declare import declare, schema_of
-from synmod.data.symbol import SymbolicDataModel, symbol
+from synmod.data.models.declare import declare, schema_of
+from synmod.data.models.symbol import SymbolicDataModel, symbol
 from synmod.errors import BuildError, ConfigError
 from synmod.flow.nest import MAPPING, kind_of
 from synmod.leaves.aio import Suspended, drive

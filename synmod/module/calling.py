@@ -12,7 +12,7 @@ from time import perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from synmod.data.value import JsonDataModel
+from synmod.data.models.value import JsonDataModel
 from synmod.errors import SynmodError
 from synmod.module.building import ensure_built
 from synmod.module.checks import check_inputs

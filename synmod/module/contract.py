@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from synmod.data.contain import contains
-from synmod.data.declare import schema_of
-from synmod.data.subtype import is_subschema
-from synmod.data.symbol import symbol
-from synmod.data.validate import validate
-from synmod.data.value import JsonDataModel
+from synmod.data.algebra.contain import contains
+from synmod.data.models.declare import schema_of
+from synmod.data.models.symbol import symbol
+from synmod.data.models.value import JsonDataModel
+from synmod.data.subtyping.subtype import is_subschema
+from synmod.data.validation.validate import validate
 from synmod.errors import SchemaError
 from synmod.flow.nest import LEAF, MAPPING, SEQUENCE, NestPath, kind_of, leaves, pack
 from synmod.module.build_inputs import inputs_by_parameter

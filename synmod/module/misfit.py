@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from synmod.data.model import DataModel
-from synmod.data.schema import Schema
+from synmod.data.models.model import DataModel
+from synmod.data.schemas.schema import Schema
 from synmod.errors import SchemaError
 from synmod.flow.nest import LEAF, MAPPING, kind_of
 from synmod.module.nests import is_datum, title_of

@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, cast
 
-from synmod.data.model import DataModel
-from synmod.data.subtype import is_subschema
-from synmod.data.symbol import SymbolicDataModel
-from synmod.data.typed import validator_faults
-from synmod.data.validate import validate
-from synmod.data.value import JsonDataModel, to_value, wrap
+from synmod.data.models.model import DataModel
+from synmod.data.models.symbol import SymbolicDataModel
+from synmod.data.models.typed import validator_faults
+from synmod.data.models.value import JsonDataModel, to_value, wrap
+from synmod.data.subtyping.subtype import is_subschema
+from synmod.data.validation.validate import validate
 from synmod.errors import CallError, DataError, SchemaError
 from synmod.flow.nest import MAPPING, aligned, kind_of, leaves, map_leaves, pack
 from synmod.leaves.frozen import frozen

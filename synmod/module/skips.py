@@ -11,7 +11,7 @@ from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from synmod.data.schema import Schema
+from synmod.data.schemas.schema import Schema
 from synmod.leaves.paths import path_str
 from synmod.module.record import ModuleRecord
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from synmod.data.model import DataModel
+from synmod.data.models.model import DataModel
 from synmod.errors import CallError, DataError
 from synmod.flow.nest import LEAF, MAPPING, NestPath, kind_of, leaves_with_path
 from synmod.leaves.frozen import frozen

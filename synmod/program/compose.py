@@ -8,9 +8,9 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, overload
 
-from synmod.data.contain import contains
-from synmod.data.symbol import SymbolicDataModel
-from synmod.data.value import JsonDataModel
+from synmod.data.algebra.contain import contains
+from synmod.data.models.symbol import SymbolicDataModel
+from synmod.data.models.value import JsonDataModel
 from synmod.errors import ArgumentError, BuildError, SchemaError
 from synmod.flow.nest import aligned
 from synmod.leaves.aio import Suspended, drive

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from synmod.data.labels import label_of
-from synmod.data.model import DataModel
-from synmod.data.subtype import is_subschema
-from synmod.data.symbol import SymbolicDataModel
-from synmod.data.value import JsonDataModel, admit
+from synmod.data.models.labels import label_of
+from synmod.data.models.model import DataModel
+from synmod.data.models.symbol import SymbolicDataModel
+from synmod.data.models.value import JsonDataModel, admit
+from synmod.data.subtyping.subtype import is_subschema
 from synmod.errors import CallError, SchemaError
 from synmod.flow.nest import aligned, is_leaf, kind_of, leaves, map_leaves
 from synmod.leaves.suggest import did_you_mean

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from synmod.data.declare import declare, model_of
-from synmod.data.symbol import SymbolicDataModel, symbol
+from synmod.data.models.declare import declare, model_of
+from synmod.data.models.symbol import SymbolicDataModel, symbol
 from synmod.errors import ArgumentError
 from synmod.flow.steps import Origin
 

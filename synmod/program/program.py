@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from typing_extensions import TypeVar
 
 from synmod import saving, train
-from synmod.data.symbol import SymbolicDataModel
+from synmod.data.models.symbol import SymbolicDataModel
 from synmod.errors import GraphError
 from synmod.flow import Step, run_plan
 from synmod.flow.nest import copied, map_leaves
@@ -33,7 +33,7 @@ from synmod.tree import walk
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from synmod.data.value import JsonDataModel
+    from synmod.data.models.value import JsonDataModel
     from synmod.module.execution import Execution
     from synmod.module.typing import AsyncCallee
     from synmod.saving import LoadReport

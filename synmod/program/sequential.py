@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from synmod.data.model import DataModel
-from synmod.data.symbol import SymbolicDataModel
+from synmod.data.models.model import DataModel
+from synmod.data.models.symbol import SymbolicDataModel
 from synmod.errors import ConfigError, GraphError
 from synmod.leaves.aio import Suspended, drive
 from synmod.module import Module, build

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from synmod.data.class_schema import schema_of_class
-from synmod.data.model import DataModel
+from synmod.data.models.class_schema import schema_of_class
+from synmod.data.models.model import DataModel
 from synmod.leaves.frozen import Json, frozen_dict, json_equal
 from synmod.lm import LanguageModel
 from synmod.saving.attribute_names import AttributeNames

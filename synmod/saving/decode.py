@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any
 
-from synmod.data.symbol import symbol
-from synmod.data.typed import typed_instance
-from synmod.data.value import wrap
+from synmod.data.models.symbol import symbol
+from synmod.data.models.typed import typed_instance
+from synmod.data.models.value import wrap
 from synmod.errors import SynmodError
 from synmod.flow.record import SymbolRef
 from synmod.leaves.frozen import Json, frozen, thaw

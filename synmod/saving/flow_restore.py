@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from synmod.data.class_schema import schema_of_class
+from synmod.data.models.class_schema import schema_of_class
 from synmod.flow import Declared, FlowGraph, FlowStep, compile_flow
 from synmod.saving.guarded import guarded
 from synmod.saving.stand_ins import keep_id

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from synmod.data.declare import schema_of
-from synmod.data.described import Described
+from synmod.data.models.declare import schema_of
+from synmod.data.models.described import Described
 from synmod.errors import SynmodError
 from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen, json_equal
 from synmod.lm import LanguageModel

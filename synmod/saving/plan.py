@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from synmod.data.schema import Schema
+    from synmod.data.schemas.schema import Schema
     from synmod.leaves.frozen import FrozenDict, Json
     from synmod.lm import LanguageModel
     from synmod.saving.resolver import Resolver

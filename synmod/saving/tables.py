@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from synmod.data.declare import schema_of
-from synmod.data.described import Described
+from synmod.data.models.declare import schema_of
+from synmod.data.models.described import Described
 from synmod.flow.steps import Declared
 from synmod.registry import id_of
 from synmod.saving.model_records import record_of
@@ -14,7 +14,7 @@ from synmod.saving.stand_ins import kept_id
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from synmod.data.schema import Schema
+    from synmod.data.schemas.schema import Schema
     from synmod.leaves.frozen import Json
     from synmod.lm import LanguageModel
     from synmod.saving.problems import Problems

@@ -6,7 +6,7 @@ import os
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from synmod.data.schema import trusted_schema
+from synmod.data.schemas.schema import trusted_schema
 from synmod.errors import DataError, GraphError, StateError
 from synmod.leaves.files import write_atomic
 from synmod.leaves.frozen import frozen

@@ -13,7 +13,7 @@ from synmod.tree.node_types import get_node_impl, own_impl
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from synmod.data.schema import Schema
+    from synmod.data.schemas.schema import Schema
     from synmod.leaves.frozen import FrozenDict, Json
     from synmod.tree import GraphDef
     from synmod.tree.variable import Variable

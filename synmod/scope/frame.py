@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
-from synmod.data import symbol as symbols
+from synmod.data.models import symbol as symbols
 from synmod.leaves.ids import new_run_id
 from synmod.scope.ledger import Reward, RewardLedger
 from synmod.scope.meter import UsageMeter

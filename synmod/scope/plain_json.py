@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, cast
 
-from synmod.data.symbol import SymbolicDataModel
+from synmod.data.models.symbol import SymbolicDataModel
 
 
 def plain(x: Any) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
-from synmod.data.declare import declare, model_of
-from synmod.data.schema import Schema
+from synmod.data.models.declare import declare, model_of
+from synmod.data.schemas.schema import Schema
 from synmod.errors import ArgumentError, ConfigError, SchemaError
 from synmod.module import Module
 from synmod.module.skips import DeclaredSkips

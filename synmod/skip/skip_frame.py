@@ -6,8 +6,8 @@ from collections.abc import KeysView, Mapping
 from typing import Any
 
 from synmod.data import JsonDataModel
-from synmod.data.model import DataModel
-from synmod.data.value import to_value
+from synmod.data.models.model import DataModel
+from synmod.data.models.value import to_value
 from synmod.errors import DataError
 from synmod.leaves.frozen import Json, frozen, thaw
 from synmod.leaves.frozen_types import is_object

@@ -13,7 +13,7 @@ from synmod.skip.namespace import Key
 from synmod.tree.walk import Visit, walk
 
 if TYPE_CHECKING:
-    from synmod.data.schema import Schema
+    from synmod.data.schemas.schema import Schema
 
 Offers = Mapping[Key, tuple[KeyPath, "Schema | None"]]
 

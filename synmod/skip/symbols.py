@@ -11,16 +11,16 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from synmod.data import JsonDataModel, SymbolicDataModel
-from synmod.data.model import DataModel
-from synmod.data.symbol import symbol
-from synmod.data.value import to_value
+from synmod.data.models.model import DataModel
+from synmod.data.models.symbol import symbol
+from synmod.data.models.value import to_value
 from synmod.errors import SkipError, SymbolicValueError
 from synmod.flow.graph import step_of
 from synmod.skip.namespace import Key, shown
 from synmod.skip.slots import Slot
 
 if TYPE_CHECKING:
-    from synmod.data.schema import Schema
+    from synmod.data.schemas.schema import Schema
     from synmod.flow import Step
     from synmod.skip.commands import Command
     from synmod.skip.layers import Layer

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from synmod.data import JsonDataModel, SymbolicDataModel
-from synmod.data.contain import includes
-from synmod.data.model import DataModel
-from synmod.data.schema import Schema
-from synmod.data.subtype import is_subschema
-from synmod.data.validate import validate
-from synmod.data.value import to_value, wrap
+from synmod.data.algebra.contain import includes
+from synmod.data.models.model import DataModel
+from synmod.data.models.value import to_value, wrap
+from synmod.data.schemas.schema import Schema
+from synmod.data.subtyping.subtype import is_subschema
+from synmod.data.validation.validate import validate
 from synmod.errors import SchemaError
 from synmod.leaves.frozen import FrozenDict, frozen
 from synmod.leaves.frozen_types import is_object

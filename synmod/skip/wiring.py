@@ -15,7 +15,7 @@ from synmod.skip.structure import Structure
 from synmod.skip.typed import misfit_of
 
 if TYPE_CHECKING:
-    from synmod.data.schema import Schema
+    from synmod.data.schemas.schema import Schema
     from synmod.module import Module
     from synmod.module.skips import DeclaredSkips
 

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from synmod.data.model import DataModel
-from synmod.data.symbol import SymbolicDataModel
-from synmod.data.value import JsonDataModel
+from synmod.data.models.model import DataModel
+from synmod.data.models.symbol import SymbolicDataModel
+from synmod.data.models.value import JsonDataModel
 from synmod.errors import ArgumentError
 from synmod.flow.nest import SEQUENCE, kind_of, leaves
 from synmod.leaves.frozen_types import is_object

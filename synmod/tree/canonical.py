@@ -19,7 +19,7 @@ from synmod.tree.node_types import own_impl
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from synmod.data.schema import Schema
+    from synmod.data.schemas.schema import Schema
     from synmod.tree.defs import Definition, Term
 
 Link = tuple[Any, Any] | None

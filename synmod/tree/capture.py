@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self, cast
 
-from synmod.data.schema import trusted_schema
+from synmod.data.schemas.schema import trusted_schema
 from synmod.errors import ArgumentError, DataError
 from synmod.leaves.frozen import Json, frozen
 from synmod.leaves.paths import KeyPath, path_str

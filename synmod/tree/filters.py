@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any as Anything
 from typing import TypeAlias
 
-from synmod.data.contain import contains
-from synmod.data.declare import declare
+from synmod.data.algebra.contain import contains
+from synmod.data.models.declare import declare
 from synmod.errors import ArgumentError
 from synmod.leaves.frozen import Json, frozen, json_equal
 from synmod.leaves.paths import KeyPath, path_str

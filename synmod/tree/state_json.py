@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from synmod.data.validate import problems
+from synmod.data.validation.validate import problems
 from synmod.errors import DataError, Problem, StateError
 from synmod.leaves.frozen import Json, frozen
 from synmod.leaves.paths import KeyPath, escape_step, parse_path, path_str

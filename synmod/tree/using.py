@@ -7,7 +7,7 @@ from operator import eq
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from synmod.data.validate import is_valid
+from synmod.data.validation.validate import is_valid
 from synmod.errors import ArgumentError, DataError, GraphError
 from synmod.leaves.frozen import frozen
 from synmod.leaves.paths import KeyPath

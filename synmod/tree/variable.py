@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from synmod.data.schema import Schema, trusted_schema
-from synmod.data.validate import validate
+from synmod.data.schemas.schema import Schema, trusted_schema
+from synmod.data.validation.validate import validate
 from synmod.errors import DataError, FieldError, SchemaError, StateError
 from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen
 from synmod.leaves.suggest import did_you_mean

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
-from synmod.data.declare import declare
-from synmod.data.validate import validate
+from synmod.data.models.declare import declare
+from synmod.data.validation.validate import validate
 from synmod.errors import ArgumentError
 from synmod.leaves.frozen import FrozenDict, Json, frozen, json_equal
 from synmod.tree import about
@@ -13,7 +13,7 @@ from synmod.tree import about
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from synmod.data.schema import Schema
+    from synmod.data.schemas.schema import Schema
 
 VariableClass: TypeAlias = type[Any]
 """A class derived from Variable, which this file, being below it, does not know."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from synmod.data.value import JsonDataModel
+from synmod.data.models.value import JsonDataModel
 from synmod.flow.nest import leaves
 from synmod.leaves.frozen import FrozenDict, FrozenList
 from synmod.view.recorded import calls_below

@@ -1,8 +1,8 @@
 """Data: values of ten fields made, joined, masked, compared and validated."""
 
 import synmod as sm
-from synmod.data.schema import schema_from
-from synmod.data.validate import validate
+from synmod.data.schemas.schema import schema_from
+from synmod.data.validation.validate import validate
 from tests.benchmarks.measure import alone, paired
 
 

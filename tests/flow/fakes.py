@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 
 from synmod.data import DataModel, JsonDataModel
-from synmod.data.symbol import SymbolicDataModel, symbol
+from synmod.data.models.symbol import SymbolicDataModel, symbol
 from synmod.flow import compile_flow, record_call, record_graph, run_plan, steps_between
 from synmod.flow.nest import leaves, map_leaves
 from synmod.leaves import aio

@@ -4,7 +4,7 @@ import gc
 import weakref
 
 from synmod.data import ops
-from synmod.data.symbol import symbol
+from synmod.data.models.symbol import symbol
 from synmod.flow import Step
 from synmod.leaves.frozen import FrozenDict
 from tests.flow.fakes import Fake, Number, a_symbol, number

@@ -12,7 +12,7 @@ import random
 
 import pytest
 
-from synmod.data.schema import trusted_schema
+from synmod.data.schemas.schema import trusted_schema
 from synmod.leaves.frozen import frozen
 from synmod.lm.embedded import adapter_for
 from synmod.lm.prompt import Layout

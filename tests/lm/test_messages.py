@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from synmod.data.messages import ChatMessage, ChatMessages
+from synmod.data.messages.chat import ChatMessage, ChatMessages
 from synmod.errors import ConfigError, DataError
 from synmod.lm.messages import message, turns
 

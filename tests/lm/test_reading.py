@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synmod.data.declare import declare
+from synmod.data.models.declare import declare
 from synmod.data.text import dump_json
 from synmod.lm.kinds import wanted_kinds
 from synmod.lm.reading import read_reply

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import synmod as sm
-from synmod.data.schema import schema_from
+from synmod.data.schemas.schema import schema_from
 from synmod.leaves.frozen import frozen
 from synmod.saving import FileLimits
 from synmod.saving.layout import compact, compact_plain, layout

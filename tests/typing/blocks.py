@@ -20,10 +20,10 @@ from synmod.blocks import (
     Route,
     SelfCritique,
 )
-from synmod.data.messages import ChatMessage
-from synmod.data.model import DataModel
-from synmod.data.symbol import SymbolicDataModel
-from synmod.data.value import JsonDataModel
+from synmod.data.messages.chat import ChatMessage
+from synmod.data.models.model import DataModel
+from synmod.data.models.symbol import SymbolicDataModel
+from synmod.data.models.value import JsonDataModel
 
 
 class Query(DataModel):

@@ -2,9 +2,9 @@
 
 from typing import Any, assert_type
 
-from synmod.data.model import DataModel
-from synmod.data.symbol import SymbolicDataModel
-from synmod.data.value import JsonDataModel
+from synmod.data.models.model import DataModel
+from synmod.data.models.symbol import SymbolicDataModel
+from synmod.data.models.value import JsonDataModel
 from synmod.program import Input, Program, compose
 
 

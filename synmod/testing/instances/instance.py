@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from synmod.data.schema import Schema
-from synmod.data.validate import problems
+from synmod.data.schemas.schema import Schema
+from synmod.data.validation.validate import problems
 from synmod.leaves.frozen import Json, frozen
 from synmod.leaves.seeds import rng
 from synmod.testing.instances.drawing import Drawing
@@ -30,7 +30,7 @@ def instance_of(schema: Schema, seed: int, purpose: str) -> Json:
         AssertionError: No draw was valid: the schema contradicts itself, or asks for more than can be guessed.
 
     Example:
-        >>> from synmod.data.declare import declare
+        >>> from synmod.data.models.declare import declare
         >>> instance_of(declare({"enum": [3]}, root="any"), 0, "doc")
         3
 

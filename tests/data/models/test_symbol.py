@@ -1,0 +1,134 @@
+"""Symbols: a schema that stands for a value to come."""
+
+import copy
+import pickle
+
+import pytest
+
+from synmod.data import DataModel, SymbolicDataModel, is_symbolic
+from synmod.data.models.symbol import RECORDERS, symbol
+from synmod.errors import ArgumentError, FieldError, SchemaError, SymbolicValueError
+
+
+class Person(DataModel):
+    name: str
+    age: int = 0
+
+
+class Query(DataModel):
+    question: str
+
+
+S = SymbolicDataModel(data_model=Query)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda x: x["question"],
+        lambda x: x["anything"],
+        lambda x: x.question,
+        lambda x: x.get("question"),
+        lambda x: x.get_json(),
+        lambda x: x.prettify_json(),
+        lambda x: x.to(),
+        lambda x: x.to(Query),
+    ],
+)
+def test_reading_a_value(read):
+    """A symbol has no value: the error names the ways out."""
+    with pytest.raises(SymbolicValueError, match="compute_output_spec") as error:
+        read(S)
+    assert "sm.ops" in str(error.value)
+
+
+def test_the_path_being_traced(monkeypatch):
+    """The field and the module path are named."""
+    monkeypatch.setitem(RECORDERS, "path", lambda: "rag/search")
+    with pytest.raises(SymbolicValueError, match=r"^rag/search: the field 'question'"):
+        S.question
+
+
+def test_undeclared_names():
+    """In dot form they are a FieldError, so hasattr and copy work."""
+    with pytest.raises(FieldError, match="Did you mean 'question'"):
+        S.qestion
+    assert not hasattr(S, "nothing")
+
+
+def test_a_declared_name():
+    """A declared field `name` is what was asked, and has no value."""
+    person = Person.to_symbolic_data_model(name="who")
+    with pytest.raises(SymbolicValueError):
+        person.name
+    assert "who" in repr(person)
+    assert S.name == "query"
+
+
+def test_the_schema_answers():
+    """Keys, iteration, `in` and truth work without a value."""
+    assert S.keys() == tuple(S) == ("question",)
+    assert "question" in S
+    assert "other" not in S
+    assert bool(S) is True
+    assert S.get_schema() == Query.get_schema()
+    assert S.prettify_schema() == Query.prettify_schema()
+
+
+def test_identity():
+    """Equality and hash are by identity."""
+    again = SymbolicDataModel(data_model=Query)
+    assert again != S
+    assert len({S, again, S}) == 2
+
+
+def test_copies_have_no_history():
+    """copy, deepcopy and pickle give schema and name."""
+    made = symbol(S._schema, Query, "mine")
+    made._origin = object()
+    for again in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(symbol(S._schema, Query, "mine")))):
+        assert again is not made
+        assert again._schema is made._schema
+        assert again.name == "mine"
+        assert again._origin is None
+        assert again._model is Query
+
+
+def test_how_it_is_made():
+    """A schema or a model that agree."""
+    assert SymbolicDataModel(Query.get_schema())._schema is S._schema
+    assert SymbolicDataModel(data_model=Query(question="q"))._schema is S._schema
+    assert SymbolicDataModel(data_model=S)._schema is S._schema
+    assert SymbolicDataModel(Query.get_schema(), Query).name == "query"
+    with pytest.raises(ArgumentError):
+        SymbolicDataModel()
+    with pytest.raises(ArgumentError, match="differ"):
+        SymbolicDataModel({"type": "object"}, Query)
+    with pytest.raises(SchemaError):
+        SymbolicDataModel({"type": "array"})
+    with pytest.raises(SchemaError):
+        SymbolicDataModel({"type": "object", "properties": {"a": {"$ref": "http://x/y"}}})
+
+
+def test_is_symbolic():
+    """A symbol, or a nest that holds one."""
+    loop = []
+    loop.append(loop)
+    assert is_symbolic(S)
+    assert is_symbolic([1, {"a": (None, S)}])
+    assert not is_symbolic([1, {"a": Query(question="q")}])
+    assert not is_symbolic(loop)
+    assert not is_symbolic(Query)
+
+
+def test_pickles_of_local_classes():
+    """A class that no other process can find is left out; the schema is enough."""
+
+    class Local(DataModel):
+        n: int
+
+    again = pickle.loads(pickle.dumps(Local.to_symbolic_data_model()))
+    assert again._model is None
+    assert again._schema is Local.to_symbolic_data_model()._schema
+    value = pickle.loads(pickle.dumps(Local(n=1).to_json_data_model()))
+    assert value == Local(n=1)
