@@ -1,25 +1,29 @@
 """A help desk: every ticket gets a category, a matter, an urgency, and a reply; the urgent ones are handed over.
 
-    python examples/support_desk.py [--model provider/name] [--save desk.json] [--plot desk.svg]
+    python examples/support_desk.py [--model provider/name] [--save out/desk.json] [--plot desk.svg]
 
-The category says who asks on: each of three teams wants other things known, two need no more than the ticket.
+The category says who asks on: each of three teams wants other things known, two need no more than the ticket. Of three
+drafts of a reply the one is sent that its team has signed, and that takes up most of the customer's own words.
 
 Reads hand-written tickets in three languages, runs the held-out ones at once, and prints how often category and urgency
 are right for three states of the same program: as it comes, with rule lines in its instructions, and with rule lines
-and examples. Then it shows the calls behind one ticket, saves the program, and loads it in a fresh process.
+and examples; then what one draft is worth, and the best of three. It shows the calls behind one ticket, here and as a
+page to open in a browser, saves the program, and loads it in a fresh process.
 """
 
 import argparse
 import json
+import re
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Literal
 
 import synmod as sm
 
 TICKETS = Path(__file__).parent / "data" / "tickets.jsonl"
+REPLIES = Path(__file__).parent / "data" / "replies.jsonl"
+OUT = Path("out", "desk.json")
 CATEGORIES = {
     "billing": "payments, invoices, refunds",
     "shipping": "orders on their way",
@@ -33,6 +37,12 @@ class Ticket(sm.DataModel):
     """What a customer wrote."""
 
     text: str
+
+
+class Assigned(Ticket):
+    """A ticket, and the team that has it."""
+
+    choice: str
 
 
 class Urgency(sm.DataModel):
@@ -57,6 +67,12 @@ class Fault(sm.DataModel):
     """What the technical team must know."""
 
     matter: Literal["crash", "files", "display"]
+
+
+class Draft(sm.DataModel):
+    """What a team would answer."""
+
+    answer: str = sm.Field(description="in the customer's language; ends with a dash and the name of the team")
 
 
 class Escalation(sm.DataModel):
@@ -99,14 +115,26 @@ class Escalate(sm.Module):
 class WriteReply(sm.Module):
     """Puts the reply together from what is known of the ticket."""
 
-    async def call(self, known, escalation: Escalation | None = None) -> Reply:
+    async def call(self, known, draft: Draft, escalation: Escalation | None = None) -> Reply:
         category, matter, urgency = known["choice"], known["matter"], known["urgency"]
         if escalation is None:
-            answer, team = f"Thank you, our {category} team will look at it ({matter}).", None
+            answer, team = draft["answer"], None
         else:
             team = escalation["team"]
             answer = f"Thank you, this cannot wait: our {team} is on it now."
         return Reply(category=category, matter=matter, urgency=urgency, answer=answer, handed_to=team)
+
+
+def is_signed(answer, team):
+    """Whether a reply is one of that team."""
+    return answer.endswith(f"— {team}")
+
+
+@sm.register(package="support_desk")
+def suits(inputs, draft):
+    """How good a draft looks to who has the ticket only: its team signed it, and it takes up the customer's words."""
+    asked, answered = (set(re.findall(r"\w{4,}", text.lower())) for text in (inputs["text"], draft["answer"]))
+    return is_signed(draft["answer"], inputs["choice"]) + len(asked & answered) / max(1, len(asked))
 
 
 MATTER_RULES = {
@@ -135,14 +163,29 @@ def teams():
     return {category: (CATEGORIES[category], team) for category, team in (asking | knowing).items()}
 
 
+def read_tickets(split):
+    """The rows of one split, in order."""
+    rows = [json.loads(line) for line in TICKETS.read_text(encoding="utf-8").splitlines()]
+    return [row for row in rows if row["split"] == split]
+
+
+def drafting():
+    """Writes a reply to a ticket, as in replies to train rows; the temperature makes one draft differ from the next."""
+    tickets = {row["id"]: row["text"] for row in read_tickets("train")}
+    rows = [json.loads(line) for line in REPLIES.read_text(encoding="utf-8").splitlines()]
+    examples = [{"inputs": {"text": tickets[row["ticket"]]}, "outputs": {"answer": row["reply"]}} for row in rows]
+    return sm.Sequential([sm.InMask("text"), sm.Generator(Draft, examples=examples, temperature=0.15)])
+
+
 @sm.compose
 async def desk(ticket: Ticket):
     """A help desk."""
     ask = sm.Branch(teams(), with_thinking=False, return_decision=True, merge=True, name="category")
     category, matter = await ask(ticket)  # one team of five is asked
     urgency = await sm.Generator(Urgency, name="urgency")(ticket)  # runs beside the branch: both wait for the ticket
+    draft = await sm.BestOf(drafting(), 3, reward=suits, name="draft")(ticket + category)  # three drafts at once
     escalation = await Escalate(name="escalate")(urgency)  # None for most tickets, and flows on as None
-    return await WriteReply(name="reply")(category + matter + urgency, escalation)
+    return await WriteReply(name="reply")(category + matter + urgency, draft, escalation)
 
 
 CATEGORY_RULES = """
@@ -173,12 +216,6 @@ low: could, can i, can two, what, is there, is it possible, how can, do you also
 low: would be great, wonderful, beautiful, friendly, stars, why is there no, where do i, next time, cheaper
 low: können sie, wie lange, wie ändere, gibt es, lob, fände, puedo, se puede, quiero, encanta, estaría
 """
-
-
-def read_tickets(split):
-    """The rows of one split, in order."""
-    rows = [json.loads(line) for line in TICKETS.read_text(encoding="utf-8").splitlines()]
-    return [row for row in rows if row["split"] == split]
 
 
 async def answer_all(program, rows, label):
@@ -232,11 +269,28 @@ async def compare(program, rows):
         print(f"  {label:<24} category {category}   urgency {urgency}")
 
 
-async def show_one(program, row):
-    """Print the calls behind one ticket, with the tokens of each."""
+async def compare_drafts(program, rows, replies):
+    """How often a draft is one of the right team: all three of each ticket, and the one that was chosen."""
+
+    def is_right(team, draft):
+        return is_signed(draft["answer"], team)
+
+    best = program.get_module("draft")
+    data = [
+        (Assigned(text=row["text"], choice=reply.category), row["category"])
+        for row, reply in zip(rows, replies, strict=True)
+    ]
+    any_of_them = await sm.evaluate(best.module, data, reward=is_right, samples=best.n)
+    chosen = await sm.evaluate(best, data, reward=is_right)
+    print(f"  drafts by the right team: {any_of_them.score:.2f} of all, {chosen.score:.2f} of the best of {best.n}")
+
+
+async def show_one(program, row, page):
+    """Print the calls behind one ticket, with the tokens of each, and draw them on a page."""
     with sm.trace() as trace:
         reply = await program(Ticket(text=row["text"]))
-    print(f"\n{row['text']}\n  -> {reply.prettify_json()}\n\n{trace}")
+    trace.to_html(page)
+    print(f"\n{row['text']}\n  -> {reply.prettify_json()}\n\n{trace}\n\nas a page: {page}")
 
 
 async def answer_file(path, model):
@@ -255,21 +309,23 @@ async def main(model, path):
     *_, best = states(desk).values()
     sm.update(desk, best)
     replies = await answer_all(desk, heldout, "best")
+    await compare_drafts(desk, heldout, replies)
     handed_over = (row for row, reply in zip(heldout, replies, strict=True) if reply.handed_to)
-    await show_one(desk, next(handed_over, heldout[0]))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    await show_one(desk, next(handed_over, heldout[0]), path.with_name(f"{path.stem}_trace.html"))
 
     desk.save(path)
     here = [reply.model_dump_json() for reply in replies]
     command = [sys.executable, __file__, "--model", model, "--load", str(path)]
     there = subprocess.run(command, check=True, capture_output=True, text=True, encoding="utf-8").stdout.splitlines()
-    print(f"\nsaved {path.stat().st_size:,} bytes; a fresh process gives", end=" ")
+    print(f"saved {path.stat().st_size:,} bytes to {path}; a fresh process gives", end=" ")
     print("equal answers" if here == there else "DIFFERENT answers", f"({len(there)} of {len(heldout)})")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="embedded/nearest", help="provider/name; the default needs no key")
-    parser.add_argument("--save", type=Path, help="where to keep the saved program (default: nowhere)")
+    parser.add_argument("--save", type=Path, default=OUT, help=f"where the program and a trace go (default: {OUT})")
     parser.add_argument("--plot", type=Path, help="draw the program to this file instead, as SVG")
     parser.add_argument("--load", type=Path, help="answer with a saved program instead, as JSON lines")
     arguments = parser.parse_args()
@@ -278,5 +334,4 @@ if __name__ == "__main__":
     elif arguments.load:
         sm.run(answer_file, arguments.load, arguments.model)
     else:
-        with tempfile.TemporaryDirectory() as folder:
-            sm.run(main, arguments.model, arguments.save or Path(folder, "desk.json"))
+        sm.run(main, arguments.model, arguments.save)

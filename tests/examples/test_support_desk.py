@@ -13,8 +13,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 def test_the_help_desk_runs_improves_and_reloads(tmp_path):
     """All held-out tickets are answered in three states; the saved program answers alike in a fresh process."""
-    saved = tmp_path / "desk.json"
-    command = [sys.executable, ROOT / "examples" / "support_desk.py", "--save", saved]
+    saved = tmp_path / "out" / "desk.json"  # where it goes if nothing is said
+    command = [sys.executable, ROOT / "examples" / "support_desk.py"]
     run = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", cwd=tmp_path, timeout=300)
     assert run.returncode == 0, run.stderr
     shares = [float(x) for x in re.findall(r"category (0\.\d\d) \(\d+ of 80\)", run.stdout)]
@@ -26,6 +26,11 @@ def test_the_help_desk_runs_improves_and_reloads(tmp_path):
     assert "├─ category" in run.stdout
     assert "category/decision" in run.stdout
     assert re.search(r"category/branches/(billing|shipping|technical|account|feedback)", run.stdout)
+    drafts = re.search(r"drafts by the right team: (0\.\d\d) of all, (0\.\d\d) of the best of 3", run.stdout).groups()
+    assert float(drafts[1]) > float(drafts[0]) + 0.1
+    assert re.search(r"(0\.\d\d) of all drafts are by the right team, (0\.\d\d) of those", README).groups() == drafts
+    assert run.stdout.count("├─ draft/module") + run.stdout.count("└─ draft/module") == 9
+    assert "draft/module" in saved.with_name("desk_trace.html").read_text(encoding="utf-8")
     assert "equal answers (80 of 80)" in run.stdout
     assert "80 of 80 tickets" in run.stderr
     assert json.loads(saved.read_text(encoding="utf-8"))["header"]["kind"] == "program"
