@@ -81,12 +81,14 @@ def _persist(
     init: Callable[[], Any] | None,
 ) -> None:
     """Append to a Variable on the module, made on demand; a sealed structure is sealed anew."""
+    fold = reduce or appended
+    first, folded = ABSENT, None
     with _MAKING:
         variable = attribute_of(module, name)
         if variable is ABSENT and not hasattr(type(module), name):
             schema = LISTS if reduce is None and init is None else ANYTHING
-            first: Any = [] if init is None else init()
-            variable = VariableState(kind, first, schema, {"name": name}).to_variable()
+            variable = VariableState(kind, [] if init is None else init(), schema, {"name": name}).to_variable()
+            first, folded = variable.value, frozen(fold(variable.value, json))  # what raises here leaves no Variable
             get_node_impl(module).set_key(module, name, variable)
     if type(variable) is not kind:
         found = getattr(type(module), name) if variable is ABSENT else variable
@@ -94,4 +96,4 @@ def _persist(
             f"{where(module)}: sow expected {f'{current_path(module)}/{name}'.lstrip('/')!r} to be a Variable of type "
             f"{kind.__name__}, but it is a {type(found).__name__}: take another name."
         )
-    variable._change(lambda old: (reduce or appended)(old, json), is_admitted=False)
+    variable._change(lambda old: folded if old is first else fold(old, json), is_admitted=False)

@@ -58,33 +58,33 @@ def call(parts: tuple[GraphDef[M], *tuple[StateLike, ...]]) -> PureCall[M]:
 class PureCall(Generic[M]):
     """A place in a program that came apart; what `call` gives."""
 
-    __slots__ = ("_graphdef", "_states", "_steps")
+    __slots__ = ("__graphdef", "__states", "__steps")  # names that hide no attribute of a program
 
     def __init__(
         self, graphdef: GraphDef[M], states: tuple[StateLike, ...], steps: tuple[tuple[str, Any], ...]
     ) -> None:
-        self._graphdef = graphdef
-        self._states = states
-        self._steps = steps
+        self.__graphdef = graphdef
+        self.__states = states
+        self.__steps = steps
 
     def __getattr__(self, name: str) -> PureCall[M]:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
-        return PureCall(self._graphdef, self._states, (*self._steps, ("attribute", name)))
+        return PureCall(self.__graphdef, self.__states, (*self.__steps, ("attribute", name)))
 
     def __getitem__(self, key: Any) -> PureCall[M]:
-        return PureCall(self._graphdef, self._states, (*self._steps, ("item", key)))
+        return PureCall(self.__graphdef, self.__states, (*self.__steps, ("item", key)))
 
     __iter__ = None  # without it Python would iterate by way of __getitem__
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Run what stands here on a private merge."""
-        root = merge(self._graphdef, *self._states)
+        root = merge(self.__graphdef, *self.__states)
         target: Any = root
-        for kind, key in self._steps:
+        for kind, key in self.__steps:
             target = getattr(target, key) if kind == "attribute" else target[key]
         out = target(*args, **kwargs)
-        run = _Run(self._graphdef, root)
+        run = _Run(self.__graphdef, root)
         if isinstance(out, AsyncIterator):
             return PureStream(cast("AsyncGenerator[Any, Any]", out), run)
         if inspect.iscoroutine(out):
@@ -92,7 +92,7 @@ class PureCall(Generic[M]):
         return out, run.parts()
 
     def __repr__(self) -> str:
-        steps = "".join(f".{key}" if kind == "attribute" else f"[{key!r}]" for kind, key in self._steps)
+        steps = "".join(f".{key}" if kind == "attribute" else f"[{key!r}]" for kind, key in self.__steps)
         return f"call((graphdef, state)){steps}"
 
 

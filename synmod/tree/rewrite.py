@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 
 
 class VariableRewrite:
-    """One Variable to come; writing it cannot fail."""
+    """One Variable to come: its class is asked when this is made, writing it cannot fail."""
 
     __slots__ = ("_about", "_definition", "_old", "_told", "_value", "_variable")
 
     def __init__(self, variable: Variable, value: Json, about: FrozenDict, definition: VariableDef) -> None:
         self._variable = variable
         self._old = variable.value
-        self._value = value
+        self._value = self._old
+        if not json_equal(self._old, value):
+            self._value = variable._seen_by_class(self._old, value, definition.schema)
         self._about = about
         self._definition = definition
         self._told: int | None = None
@@ -40,7 +42,7 @@ class VariableRewrite:
             variable._schema = self._definition.schema
             variable._about = self._about
             variable._take_extra(self._definition.extra)
-            if not json_equal(self._old, self._value):
+            if self._value is not self._old:
                 is_told, version = variable._put(self._value)
                 self._told = version if is_told else None
 

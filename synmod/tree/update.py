@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from synmod.errors import Problem, SchemaError
 from synmod.leaves.frozen import FrozenDict, json_equal
+from synmod.leaves.paths import path_str
 from synmod.scope.notify import notify_assign
 from synmod.tree.additions import Additions
 from synmod.tree.faults import Fault, raise_faults
@@ -13,6 +15,8 @@ from synmod.tree.layout import ABSENT, Layout
 from synmod.tree.record import record
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from synmod.leaves.paths import KeyPath
     from synmod.tree.layout import Misfit, StateLike
     from synmod.tree.variable import Variable
@@ -60,7 +64,8 @@ def update(
     lost, faults = _sorted_out(found.misfits, allow_extra=allow_extra, allow_new=allow_new)
     additions = Additions(node, lost, skip=allow_extra)
     raise_faults("update", [*found.faults, *faults, *additions.faults])
-    writes = [Write(path, live.objects[i], found.leaves[i], metadata) for path, i in paths.items() if i in found.leaves]
+    leaves = {path: (live.objects[i], found.leaves[i]) for path, i in paths.items() if i in found.leaves}
+    writes = _asked(leaves, metadata)
     changes = [write for write in writes if write.is_change]
     added = additions.make()
     for write in changes:
@@ -105,6 +110,22 @@ class Write:
         """Tell the hooks, when all is written."""
         if self._told:
             notify_assign(self._variable, self._variable.name or "", self._old, self._new, self._version)
+
+
+def _asked(leaves: Mapping[KeyPath, tuple[Variable, Leaf]], metadata: bool) -> list[Write]:
+    """Let the class of each Variable look at its value; all that miss a schema are named."""
+    writes: list[Write] = []
+    faults: list[Fault] = []
+    for path, (variable, leaf) in leaves.items():
+        try:
+            writes.append(Write(path, variable, leaf, metadata))
+        except SchemaError as error:
+            where = path_str(path)
+            missed = error.errors or (Problem("", "a value that its class takes", str(error)),)
+            problems = tuple(each._replace(pointer=f"{where}#{each.pointer}") for each in missed)
+            faults.append(Fault(len(faults), f"{where!r}: {error}", problems))
+    raise_faults("update", faults)
+    return writes
 
 
 def _sorted_out(

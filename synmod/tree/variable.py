@@ -267,24 +267,24 @@ class Variable:
         """Give a frozen snapshot; its `to_variable()` is the way back."""
         return snapshot(type(self), self.value, self._schema, self._about)
 
-    def _admit(self, json: Json) -> Json:
-        """Freeze and validate a value."""
+    def _admit(self, json: Json, schema: Schema | None = None) -> Json:
+        """Freeze and validate a value; against the schema to come, where there is one."""
         if isinstance(json, Variable):
             raise SchemaError(f"{_where_of(self)}: a Variable is no value: assign `other.value`.")
         try:
             new = frozen(json)
         except DataError as error:
             raise DataError(f"{_where_of(self)}: {error}") from None
-        if new is not self._value or not isinstance(new, FrozenDict | FrozenList):
-            validate(self._schema, new, _where_of(self))
+        if schema is not None or new is not self._value or not isinstance(new, FrozenDict | FrozenList):
+            validate(self._schema if schema is None else schema, new, _where_of(self))
         return new
 
-    def _seen_by_class(self, old: Json, new: Json) -> Json:
+    def _seen_by_class(self, old: Json, new: Json, schema: Schema | None = None) -> Json:
         """Let a subclass change or refuse the value."""
         if type(self).on_assign is Variable.on_assign:
             return new
         other = self.on_assign(old, new)
-        return new if other is None else self._admit(other)
+        return new if other is None else self._admit(other, schema)
 
     def _put(self, new: Json) -> tuple[bool, int]:
         """Swap the value, here or in the layer that takes it; tell whether anybody is to hear of it."""

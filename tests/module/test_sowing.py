@@ -222,6 +222,10 @@ async def test_persisting_refuses_what_is_no_such_variable():
         await team(Q)
     with pytest.raises(sm.DataError):
         thinker.sow(sm.Intermediate, "fresh", object(), persist=True)
+    with pytest.raises(ZeroDivisionError):
+        thinker.sow(sm.Stat, "fresh", 0, persist=True, reduce=lambda old, value: old / value, init=lambda: 1)
+    with pytest.raises(sm.DataError):
+        thinker.sow(sm.Stat, "fresh", 0, persist=True, reduce=lambda old, value: object())
     assert not hasattr(thinker, "fresh")
 
 

@@ -27,6 +27,14 @@ async def test_methods_run_on_a_private_merge(parts):
     assert again is graphdef
 
 
+def test_the_proxy_hides_no_name():
+    """Whatever a module calls its attributes, they are walked to."""
+    for name in ("_states", "_steps", "_graphdef", "states", "merge"):
+        holder = Tree()
+        setattr(holder, name, Leaf("q"))
+        assert getattr(sm.call(sm.split(holder)), name).read()[0] == "q"
+
+
 def test_plain_methods_return_at_once(parts):
     """No coroutine."""
     out, (graphdef, state) = sm.call(parts).b.read(by="!")

@@ -3,7 +3,7 @@
 import pytest
 
 import synmod as sm
-from synmod.errors import StateError, StateSchemaError
+from synmod.errors import SchemaError, StateError, StateSchemaError
 from synmod.tree import Memory, Param, VariableState, register_graph_node_type, state, update, using, variables
 from tests.tree.stores import Part, Store
 
@@ -67,6 +67,22 @@ def test_a_refusing_class_stops_the_whole_update(program):
     with pytest.raises(RuntimeError):
         update(program, {"a": "new", "z": "new"})
     assert program.a.value == "s"
+
+
+def test_what_classes_make_of_values_is_checked_too(program):
+    """`on_assign` may give another value: each that misses its schema is named, and nothing is written."""
+
+    class Odd(Param):
+        def on_assign(self, old, new):
+            if new == "no":
+                raise SchemaError("not that")
+            return 5
+
+    program.entries |= {"y": Odd("y"), "z": Odd("z")}
+    with pytest.raises(StateSchemaError, match=r"(?s)'y': .*wanted string, got 5.*'z': not that") as caught:
+        update(program, {"a": "new", "y": "new", "z": "no"})
+    assert [problem.pointer for problem in caught.value.errors] == ["y#", "z#"]
+    assert (program.a.value, program.y.value) == ("s", "y")
 
 
 def test_extra_paths_may_be_skipped(program):

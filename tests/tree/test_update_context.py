@@ -247,6 +247,28 @@ def test_the_last_step_checks_before_it_writes():
         assert ctx.merge(gd, st) is whole
 
 
+def test_the_last_step_asks_the_classes_of_variables():
+    """`on_assign` sees each new value before anything is written, under the schema that comes; it may refuse."""
+
+    class Picky(Param):
+        def on_assign(self, old, new):
+            if new == "refuse":
+                raise RuntimeError("never")
+            return new.strip()
+
+    live = Store(a=Param("a"), p=Picky("p"), q=Picky("q"))
+    before = split(live)
+    with sm.update_context("t") as ctx:
+        inner = ctx.merge(*ctx.split(live))
+        inner.entries["new"] = Param("new")
+        gd, st = ctx.split(inner)
+        with pytest.raises(RuntimeError):
+            ctx.merge(gd, st.replace({"a": "z", "p": "z", "q": "refuse"}))
+        assert split(live) == before
+        assert ctx.merge(gd, st.replace({"a": "z", "p": " z "})) is live
+    assert (live.a.value, live.p.value, live.q.version, live.new.value) == ("z", "z", 0, "new")
+
+
 def test_filters_part_the_state_on_both_sides():
     """`split` takes them, `merge` takes several states, in any order."""
     whole = Whole()
