@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from synmod.saving.api import aload, aloads, dumps, load, loads, reseal, save
-    from synmod.saving.limits import FileLimits
+    from synmod.saving.text.limits import FileLimits
     from synmod.saving.variables_file import LoadReport, load_variables, save_variables
 
 __all__ = [
@@ -41,7 +41,8 @@ __all__ = [
 
 def _parts() -> tuple[ModuleType, ...]:
     """Load what saves and loads."""
-    from synmod.saving import api, limits, variables_file
+    from synmod.saving import api, variables_file
+    from synmod.saving.text import limits
 
     return api, limits, variables_file
 

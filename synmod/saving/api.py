@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, cast
 from synmod.errors import ArgumentError, SaveError, SaveProblem
 from synmod.leaves.files import write_atomic
 from synmod.leaves.frozen_types import is_object
-from synmod.saving.check import checked
-from synmod.saving.document import read, resealed, rewritten, written
-from synmod.saving.encode import encoded_graph
-from synmod.saving.faults import in_file
-from synmod.saving.known_keys import check_secrets
-from synmod.saving.limits import FileLimits, limits_or_default
-from synmod.saving.make import Made, make
-from synmod.saving.model_makers import supplied_models
-from synmod.saving.module_restore import finish, finish_waiting
-from synmod.saving.parse import encoded
-from synmod.saving.problems import raise_if_any
-from synmod.saving.read_file import file_bytes
-from synmod.saving.resolver import Resolver
+from synmod.saving.checking.check import checked
+from synmod.saving.checking.resolver import Resolver
+from synmod.saving.making.make import Made, make
+from synmod.saving.making.model_makers import supplied_models
+from synmod.saving.making.module_restore import finish, finish_waiting
+from synmod.saving.text.document import read, resealed, rewritten, written
+from synmod.saving.text.faults import in_file
+from synmod.saving.text.known_keys import check_secrets
+from synmod.saving.text.limits import FileLimits, limits_or_default
+from synmod.saving.text.parse import encoded
+from synmod.saving.text.read_file import file_bytes
+from synmod.saving.vocabulary.problems import raise_if_any
+from synmod.saving.writing.encode import encoded_graph
 from synmod.tree.containers import class_of
 from synmod.tree.kinds import DICT, NODE, SEQUENCE, kind_of
 from synmod.tree.walk import walk
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from synmod.lm import LanguageModel
-    from synmod.saving.document import Document
+    from synmod.saving.text.document import Document
 
     LanguageModels = Mapping[str, LanguageModel | str] | LanguageModel | str | None
 

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 from synmod.errors import ArgumentError, GraphError
 from synmod.leaves.frozen_types import is_object
 from synmod.leaves.paths import path_str
-from synmod.saving.check import checked
-from synmod.saving.document import check_fields
-from synmod.saving.encode import encoded_definition
-from synmod.saving.faults import malformed, shown
-from synmod.saving.layout import compact_plain
-from synmod.saving.limits import DEFAULT_LIMITS
-from synmod.saving.make import make
-from synmod.saving.model_makers import supplied_models
-from synmod.saving.module_restore import finish
-from synmod.saving.parse import parse_document
-from synmod.saving.problems import raise_if_any
-from synmod.saving.resolver import Resolver
+from synmod.saving.checking.check import checked
+from synmod.saving.checking.resolver import Resolver
+from synmod.saving.making.make import make
+from synmod.saving.making.model_makers import supplied_models
+from synmod.saving.making.module_restore import finish
+from synmod.saving.text.document import check_fields
+from synmod.saving.text.faults import malformed, shown
+from synmod.saving.text.layout import compact_plain
+from synmod.saving.text.limits import DEFAULT_LIMITS
+from synmod.saving.text.parse import parse_document
+from synmod.saving.vocabulary.problems import raise_if_any
+from synmod.saving.writing.encode import encoded_definition
 from synmod.tree.mark import Mark, defined_at
 from synmod.tree.record import record
 

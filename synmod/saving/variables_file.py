@@ -13,12 +13,12 @@ from synmod.leaves.frozen import frozen
 from synmod.leaves.paths import path_str
 from synmod.leaves.suggest import did_you_mean
 from synmod.lm import LanguageModel
-from synmod.saving.check_terms import check_object
-from synmod.saving.document import read, written
-from synmod.saving.faults import in_file, load_fault
-from synmod.saving.known_keys import check_secrets
-from synmod.saving.limits import limits_or_default
-from synmod.saving.read_file import file_bytes
+from synmod.saving.checking.terms import check_object
+from synmod.saving.text.document import read, written
+from synmod.saving.text.faults import in_file, load_fault
+from synmod.saving.text.known_keys import check_secrets
+from synmod.saving.text.limits import limits_or_default
+from synmod.saving.text.read_file import file_bytes
 from synmod.tree import State, graphdef, iter_graph, state, update
 from synmod.tree.containers import class_of
 from synmod.tree.layout import Layout
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from synmod.leaves.frozen import Json
-    from synmod.saving.limits import FileLimits
+    from synmod.saving.text.limits import FileLimits
     from synmod.tree.record import Recording
 
 __all__ = ["LoadReport", "load_variables", "save_variables"]

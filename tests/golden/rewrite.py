@@ -9,7 +9,7 @@ from pathlib import Path
 
 import synmod as sm
 from synmod.saving import loads, save
-from synmod.saving.document import FORMAT
+from synmod.saving.text.document import FORMAT
 from tests.golden.catalogue import CATALOGUE, plain
 
 FOLDER = Path(__file__).parent

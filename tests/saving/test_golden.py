@@ -7,7 +7,7 @@ import pytest
 import synmod as sm
 from synmod.registry import registered
 from synmod.saving import dumps, load
-from synmod.saving.document import FIRST_READERS, FORMAT
+from synmod.saving.text.document import FIRST_READERS, FORMAT
 from tests.golden.catalogue import CATALOGUE, plain
 from tests.golden.rewrite import FOLDER, made
 

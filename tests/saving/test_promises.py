@@ -11,9 +11,9 @@ import pytest
 
 import synmod as sm
 from synmod.saving import dumps, load, loads
-from synmod.saving.footprint import footprint
-from synmod.saving.layout import layout
-from synmod.saving.scan import measure
+from synmod.saving.text.footprint import footprint
+from synmod.saving.text.layout import layout
+from synmod.saving.text.scan import measure
 from tests.saving.hostile import minimal, places, sealed, sections_of
 from tests.saving.programs import Answer, Explain, Keep
 
@@ -316,9 +316,9 @@ def test_s7_all_patterns_of_a_file_share_one_budget():
 def test_s7_schemas_that_would_not_load_are_not_saved(monkeypatch):
     """What saves loads: the same budget holds for a save."""
     program = Keep([sm.JsonDataModel({"a": 1}, {"type": "object", "title": f"saved{n}"}) for n in range(9)])
-    monkeypatch.setattr("synmod.saving.schema_check.MAX_TOGETHER", 20)
+    monkeypatch.setattr("synmod.saving.text.schema_check.MAX_TOGETHER", 20)
     assert dumps(program)
-    monkeypatch.setattr("synmod.saving.schema_check.MAX_TOGETHER", 17)
+    monkeypatch.setattr("synmod.saving.text.schema_check.MAX_TOGETHER", 17)
     with pytest.raises(sm.SaveError, match="All schemas together pass the limit"):
         dumps(program)
     assert dumps(program, limits=sm.FileLimits(max_values=2_000_000))

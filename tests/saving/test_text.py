@@ -10,9 +10,9 @@ import synmod as sm
 from synmod.data.schemas.schema import schema_from
 from synmod.leaves.frozen import frozen
 from synmod.saving import FileLimits
-from synmod.saving.layout import compact, compact_plain, layout
-from synmod.saving.parse import parse_document
-from synmod.saving.scan import measure
+from synmod.saving.text.layout import compact, compact_plain, layout
+from synmod.saving.text.parse import parse_document
+from synmod.saving.text.scan import measure
 
 texts = st.text(st.sampled_from('ab[]{},:"\\/\n\t\u0085\u2028é\U0001f600 ')) | st.text(
     st.characters(exclude_categories=["Cs"]), max_size=5
