@@ -6,8 +6,7 @@ from synmod.errors import AuthError
 from synmod.lm import LanguageModel
 from synmod.lm.keys import ENVIRONMENT, find_key, known_secrets, missing_key, scrubbed
 from synmod.lm.settings import checked_settings
-
-from .in_module import inside
+from tests.lm.in_module import inside
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,8 @@ from typing import Any, Final
 from synmod.errors import AuthError, ModelError, UnavailableError
 from synmod.leaves import aio
 from synmod.leaves.frozen import thaw
-from synmod.lm.failing import unsent
 from synmod.lm.keys import ENVIRONMENT, find_key, known_secrets, missing_key, scrubbed
+from synmod.lm.layers.failing import unsent
 from synmod.lm.messages import Message
 from synmod.lm.providers.client import Exchange, client_for, exchanging, leave_loop
 from synmod.lm.providers.door import open_door, quiet

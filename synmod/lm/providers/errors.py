@@ -20,7 +20,7 @@ from synmod.errors import (
     RequestError,
     UnavailableError,
 )
-from synmod.lm.failing import shortened, unsent
+from synmod.lm.layers.failing import shortened, unsent
 from synmod.lm.providers.route import Route
 
 __all__ = ["BY_CLASS", "Heard", "as_model_error", "explained"]

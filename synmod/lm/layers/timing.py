@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from synmod.errors import ModelTimeout
 from synmod.leaves import aio
-from synmod.lm.call import Below, ModelCall
-from synmod.lm.failing import ending
+from synmod.lm.layers.call import Below, ModelCall
+from synmod.lm.layers.failing import ending
 from synmod.lm.records import LMReply, LMRequest
 from synmod.scope import check_deadline
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from synmod.errors import ModelError
-from synmod.lm.call import ModelCall
-from synmod.lm.failing import shortened, was_sent
+from synmod.lm.layers.call import ModelCall
+from synmod.lm.layers.failing import shortened, was_sent
+from synmod.lm.layers.timing import bounded, seconds_left
 from synmod.lm.records import Attempt, LMReply, LMRequest
-from synmod.lm.timing import bounded, seconds_left
 
 __all__ = ["send"]
 

@@ -8,8 +8,7 @@ import synmod as sm
 from synmod.errors import BadReplyError, BudgetExceeded, ConfigError, UnavailableError
 from synmod.lm import LMReply
 from synmod.testing import FunctionLM, ScriptedLM
-
-from .in_module import inside
+from tests.lm.in_module import inside
 
 
 async def test_calls_are_exact():

@@ -17,8 +17,8 @@ from synmod.data.text import parse_frozen
 from synmod.data.validation.validate import problems
 from synmod.errors import DataError, SchemaTooComplex
 from synmod.leaves.frozen import Json
-from synmod.lm.kinds import kind_of, wanted_kinds
-from synmod.lm.reasoning import Thought
+from synmod.lm.replies.kinds import kind_of, wanted_kinds
+from synmod.lm.replies.reasoning import Thought
 
 __all__ = ["Fault", "Read", "read_reply"]
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from synmod.data.models.declare import declare
 from synmod.data.text import dump_json
-from synmod.lm.kinds import wanted_kinds
-from synmod.lm.reading import read_reply
+from synmod.lm.replies.kinds import wanted_kinds
+from synmod.lm.replies.reading import read_reply
 
 OBJECT = declare({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
 ANY = {kind: declare({"type": kind}, root="any") for kind in ("array", "string", "integer", "boolean", "null")}

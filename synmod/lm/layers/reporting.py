@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from synmod.errors import ModelError
 from synmod.leaves.aio import is_cancellation
-from synmod.lm.call import Below, ModelCall
-from synmod.lm.failing import complete
+from synmod.lm.layers.call import Below, ModelCall
+from synmod.lm.layers.failing import complete
 from synmod.lm.records import LMReply, LMRequest
 from synmod.scope import (
     Listeners,

@@ -8,7 +8,7 @@ import synmod as sm
 from synmod.errors import AuthError, BadReplyError, ModelTimeout, UnavailableError
 from synmod.leaves.clock import use_clock
 from synmod.lm import LanguageModel, LMReply
-from synmod.lm.failing import unsent
+from synmod.lm.layers.failing import unsent
 from synmod.testing import FunctionLM
 
 

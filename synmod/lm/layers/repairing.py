@@ -7,11 +7,11 @@ from typing import Final
 
 from synmod.data.schemas.schema import Schema
 from synmod.errors import BadReplyError
-from synmod.lm.call import Below, ModelCall
+from synmod.lm.layers.call import Below, ModelCall
 from synmod.lm.messages import Message, message
-from synmod.lm.reading import Fault, read_reply
-from synmod.lm.reasoning import Thought, thought_of, without_asking
 from synmod.lm.records import LMReply, LMRequest
+from synmod.lm.replies.reading import Fault, read_reply
+from synmod.lm.replies.reasoning import Thought, thought_of, without_asking
 
 __all__ = ["REPAIR_OPENING", "readable"]
 

@@ -8,8 +8,7 @@ import pytest
 import synmod as sm
 from synmod.errors import DeadlineExceeded, ModelTimeout, UnavailableError
 from synmod.testing import FunctionLM, ScriptedLM
-
-from .in_module import inside
+from tests.lm.in_module import inside
 
 LATE_S = 1.0  # far above the 50 ms of a quiet machine: a busy one must not fail the suite
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from synmod.errors import ConfigError
-from synmod.lm.call import Below, ModelCall
-from synmod.lm.failing import was_sent
+from synmod.lm.layers.call import Below, ModelCall
+from synmod.lm.layers.failing import was_sent
 from synmod.lm.prices import Price
 from synmod.lm.records import LMReply, LMRequest
 from synmod.lm.tokens import estimate_tokens

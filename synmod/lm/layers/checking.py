@@ -6,9 +6,9 @@ prepare(request)`, for what it must load first.
 
 from __future__ import annotations
 
-from synmod.lm.call import Below, ModelCall
+from synmod.lm.layers.call import Below, ModelCall
+from synmod.lm.layers.timing import bounded, seconds_left
 from synmod.lm.records import LMReply, LMRequest
-from synmod.lm.timing import bounded, seconds_left
 
 __all__ = ["checked"]
 

@@ -7,10 +7,10 @@ from typing import Final
 
 from synmod.errors import ModelError
 from synmod.leaves import aio
-from synmod.lm.call import Below, ModelCall
-from synmod.lm.failing import may_pass, say_more
+from synmod.lm.layers.call import Below, ModelCall
+from synmod.lm.layers.failing import may_pass, say_more
+from synmod.lm.layers.timing import seconds_left
 from synmod.lm.records import LMReply, LMRequest
-from synmod.lm.timing import seconds_left
 
 __all__ = ["retried"]
 

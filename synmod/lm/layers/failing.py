@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, TypeVar
 
 from synmod.errors import BadReplyError, ModelError
-from synmod.lm.call import ModelCall
+from synmod.lm.layers.call import ModelCall
 
 __all__ = ["complete", "ending", "may_pass", "say_more", "shortened", "unsent", "was_sent"]
 

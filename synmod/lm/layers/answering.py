@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 from synmod.data.models.declare import declare
 from synmod.data.schemas.schema import Schema
 from synmod.leaves.frozen import FrozenDict, Json, frozen_dict
-from synmod.lm.call import ModelCall, refuse_while_building
 from synmod.lm.draws import check_sample, current_sample
+from synmod.lm.layers.call import ModelCall, refuse_while_building
+from synmod.lm.layers.stack import send_through
 from synmod.lm.messages import turns
-from synmod.lm.reasoning import check_reasoning_field
 from synmod.lm.records import LMReply, LMRequest
+from synmod.lm.replies.reasoning import check_reasoning_field
 from synmod.lm.sampling import sampling_params
 from synmod.lm.settings import check_seconds, check_structured
-from synmod.lm.stack import send_through
 
 if TYPE_CHECKING:
     from synmod.lm.model import LanguageModel

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from synmod.lm.call import Below, Layer
-from synmod.lm.checking import checked
-from synmod.lm.repairing import readable
-from synmod.lm.reporting import reported
-from synmod.lm.retrying import retried
-from synmod.lm.sending import send
-from synmod.lm.spending import within_budget
-from synmod.lm.timing import in_time
+from synmod.lm.layers.call import Below, Layer
+from synmod.lm.layers.checking import checked
+from synmod.lm.layers.repairing import readable
+from synmod.lm.layers.reporting import reported
+from synmod.lm.layers.retrying import retried
+from synmod.lm.layers.sending import send
+from synmod.lm.layers.spending import within_budget
+from synmod.lm.layers.timing import in_time
 
 __all__ = ["send_through"]
 

@@ -7,8 +7,7 @@ import pytest
 import synmod as sm
 from synmod.errors import AuthError, ModelError, RateLimitError, UnavailableError
 from synmod.testing import FunctionLM, ScriptedLM
-
-from .in_module import inside
+from tests.lm.in_module import inside
 
 
 class Listener(sm.Hook):
