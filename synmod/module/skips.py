@@ -7,7 +7,7 @@ else has none, and pays nothing.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 class Runner(Protocol):
     """Runs `call` of a module that takes part in skips, or that has such modules below it."""
 
-    def run(
-        self, module: Module, frame: CallFrame, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Coroutine[Any, Any, Any]:
-        """Run `call` in the frame of its call, with what must happen before and after it."""
+    def run(self, module: Module, frame: CallFrame, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run `call` in the frame of its call, with what must happen before and after it; to be awaited as it is."""
         ...
 
     def assume(self, module: Module, frame: CallFrame) -> None:
@@ -51,10 +49,13 @@ class DeclaredSkips:
     """What must be there before `call` runs, sorted: the pops that are not optional."""
     peeks: tuple[str, ...] = ()
     """`peek`, sorted."""
+    asks: bool = False
+    """Whether there is anything to look up before `call` runs."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "required", tuple(sorted(self.pop - self.optional)))
         object.__setattr__(self, "peeks", tuple(sorted(self.peek)))
+        object.__setattr__(self, "asks", bool(self.required or self.peeks))
 
     @property
     def names(self) -> list[str]:

@@ -120,7 +120,8 @@ class CallFrame:
     @property
     def path(self) -> str:
         """Where the module stands below the entry module; where it stands nowhere, the caller's path and its name."""
-        known = self.root.paths.get(id(self._owner))
+        root: RootFrame = self._root or self  # pyright: ignore[reportAssignmentType]  # as in `id`
+        known = root.paths.get(id(self._owner))
         if known is not None or self._parent is None:
             return known or ""
         above = self._parent.path

@@ -7,7 +7,8 @@ from typing import Self
 from synmod.module.attempts import ATTEMPTS
 from synmod.scope.frame import current_call
 from synmod.skip.given import Given, close_given, open_given
-from synmod.skip.layers import Layer, layer_of
+from synmod.skip.layers import Layer
+from synmod.skip.opening import layer_of
 
 
 class SkipAttempt:
@@ -23,7 +24,7 @@ class SkipAttempt:
         frame = current_call()
         if frame is not None and not frame._symbolic:
             below = layer_of(frame)
-            self._layer = Layer(frame, below, below.run)
+            self._layer = Layer(frame, below, below.base, below.run)
             self._given = open_given(self._layer)
         return self
 

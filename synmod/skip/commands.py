@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from synmod.errors import SkipError
 from synmod.scope.frame import FRAME, nearest_live
@@ -26,17 +26,12 @@ class Command:
 
     __slots__ = ("__weakref__", "_name", "_used")
     word = ""
-
-    def __init__(self, name: str) -> None:
-        self._used = False
-        self._name = name
+    _name: str
+    _used: bool
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        self._used = True
-        return self._performed().__await__()
-
-    async def _performed(self) -> Any:
         return self.perform()
+        yield  # never reached: it makes this a generator, which never suspends
 
     def perform(self) -> Any:
         """Do it in the running call.
@@ -48,7 +43,7 @@ class Command:
         frame = FRAME.get()
         if frame is not None and not frame._live:
             frame = nearest_live(frame)
-        layer = None if frame is None else cast("Layer | None", frame._layer)
+        layer: Any = None if frame is None else frame._layer
         if layer is None or layer.skips is None:
             raise _outside(self, frame)
         return self._do(layer, layer.skips)
@@ -103,7 +98,8 @@ class stash(Command):  # noqa: N801  # read as a verb: `await stash("doc", doc)`
     word = "stash"
 
     def __init__(self, name: str, value: Any, replace: bool = False) -> None:
-        super().__init__(name)
+        self._used = False
+        self._name = name
         self._value = value
         self._replace = replace
 
@@ -111,20 +107,23 @@ class stash(Command):  # noqa: N801  # read as a verb: `await stash("doc", doc)`
         if self._name not in skips.stash:
             raise self.undeclared(layer, skips)
         key = layer.isolated.get(self._name), self._name
-        known = layer.find(key)
-        if not self._replace and (known is not None or self._name in layer.stashes_done):
-            by = f" by {known.producer!r}" if known is not None else " in this call"
-            raise self.fault(
-                layer,
-                f"has already been stashed{by}",
-                "Pop it first, isolate the pair in a Namespace, or stash(..., replace=True) in a loop.",
-            )
+        if not self._replace:
+            known = layer.find(key)
+            if known is not None or self._name in layer.stashes_done:
+                raise self._doubled(layer, known)
         value = admitted(self, layer, skips, self._value) if skips.schemas else self._value
         if layer.frame._symbolic:
             value = as_stashed(value, skips.schemas.get(self._name), skips.models.get(self._name))
-        producer = layer.frame.path or layer.frame.name
-        layer.stashed[key] = Slot(value, producer, replaces=self._replace)
-        layer.stashes_done |= {self._name}
+        layer.stash(key, Slot(value, layer.frame.path or layer.frame.name, replaces=self._replace))
+
+    def _doubled(self, layer: Layer, known: Slot | None) -> SkipError:
+        """The error of a slot that still holds a value, or of a second stash in one call."""
+        by = f" by {known.producer!r}" if known is not None else " in this call"
+        return self.fault(
+            layer,
+            f"has already been stashed{by}",
+            "Pop it first, isolate the pair in a Namespace, or stash(..., replace=True) in a loop.",
+        )
 
 
 class pop(Command):  # noqa: N801  # read as a verb: `doc = await pop("doc")`
@@ -151,7 +150,8 @@ class pop(Command):  # noqa: N801  # read as a verb: `doc = await pop("doc")`
     word = "pop"
 
     def __init__(self, name: str, default: Any = _ABSENT) -> None:
-        super().__init__(name)
+        self._used = False
+        self._name = name
         self._default = default
 
     def _do(self, layer: Layer, skips: DeclaredSkips) -> Any:
@@ -160,15 +160,12 @@ class pop(Command):  # noqa: N801  # read as a verb: `doc = await pop("doc")`
         if self._name in layer.pops_done:
             raise self.fault(layer, "has already been popped", "Keep the value of the first pop in a variable.")
         key = layer.isolated.get(self._name), self._name
-        layer.pops_done |= {self._name}
-        if key not in layer.held:
+        slot = layer.held.get(key)
+        if slot is None:
             with LOCK:
-                if not layer.reserve(key):
-                    return _default(self, layer, self._default)
-        slot = layer.held[key]
-        slot.consumer = id(layer.frame._owner)
-        layer.take(key, slot, [])
-        return _given(self, layer, skips, slot)
+                slot = layer.held[key] if layer.reserve(key) else None
+        layer.pop(key, slot)
+        return _default(self, layer, self._default) if slot is None else _given(self, layer, skips, slot)
 
 
 class peek(Command):  # noqa: N801  # read as a verb: `doc = await peek("doc")`
@@ -195,7 +192,8 @@ class peek(Command):  # noqa: N801  # read as a verb: `doc = await peek("doc")`
     word = "peek"
 
     def __init__(self, name: str, default: Any = _ABSENT) -> None:
-        super().__init__(name)
+        self._used = False
+        self._name = name
         self._default = default
 
     def _do(self, layer: Layer, skips: DeclaredSkips) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synmod.skip.layers import layer_of
+from synmod.skip.opening import layer_of
 from synmod.skip.routes import routes_of
 from synmod.skip.skip_frame import SkipFrame, here
 

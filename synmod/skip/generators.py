@@ -24,35 +24,41 @@ async def played(call: AsyncGenerator[Any, Any], layer: Layer) -> Any:
         BaseException: Whatever the generator raises.
     """
     output = _NONE_YET
+    step = anext(call)
     try:
-        step = anext(call)
         while True:
-            try:
-                item = await step
-            except StopAsyncIteration:
-                break
-            if not isinstance(item, Command):
+            item = await step
+            if isinstance(item, Command):
                 if output is not _NONE_YET:
-                    raise ArgumentError(
-                        f"{layer.label}: call yielded {item!r:.100}, which is not a command, after its output. Yield "
-                        "commands, and the output once, at the end."
-                    )
+                    raise _comes_late(layer, item)
+                try:
+                    result = item.perform()
+                except SynmodError as error:  # it is the generator's to handle
+                    step = call.athrow(error)
+                else:
+                    step = call.asend(result)
+            elif output is _NONE_YET:
                 output = item
                 step = anext(call)
-                continue
-            if output is not _NONE_YET:
-                item._used = True
-                raise ArgumentError(
-                    f"{layer.label}: call yielded the command {item!r} after its output: the output comes last."
-                )
-            try:
-                result = item.perform()
-            except SynmodError as error:  # it is the generator's to handle
-                step = call.athrow(error)
             else:
-                step = call.asend(result)
-    finally:
+                raise ArgumentError(
+                    f"{layer.label}: call yielded {item!r:.100}, which is not a command, after its output. Yield "
+                    "commands, and the output once, at the end."
+                )
+    except StopAsyncIteration:  # it has ended by itself
+        if output is _NONE_YET:
+            raise ArgumentError(
+                f"{layer.label}: call ended without yielding an output: `yield out` at its end."
+            ) from None
+        return output
+    except BaseException:
         await call.aclose()
-    if output is _NONE_YET:
-        raise ArgumentError(f"{layer.label}: call ended without yielding an output: `yield out` at its end.")
-    return output
+        raise
+
+
+def _comes_late(layer: Layer, command: Command) -> ArgumentError:
+    """The error of a command after the output."""
+    command._used = True
+    return ArgumentError(
+        f"{layer.label}: call yielded the command {command!r} after its output: the output comes last."
+    )

@@ -27,7 +27,8 @@ class Given:
         self.token: Token[Given | None] | None = None
 
 
-_GIVEN: ContextVar[Given | None] = ContextVar("synmod_given_skip_frame", default=None)
+GIVEN: ContextVar[Given | None] = ContextVar("synmod_given_skip_frame", default=None)
+"""The innermost block entered in this context; None, which is hot, where there never was one."""
 
 
 class use_skip_frame:  # noqa: N801  # read as a word: `with use_skip_frame(frame):`
@@ -66,15 +67,15 @@ class use_skip_frame:  # noqa: N801  # read as a word: `with use_skip_frame(fram
         return self._frame
 
     def __exit__(self, *_: object) -> None:
-        current = _GIVEN.get()
+        current = GIVEN.get()
         index = next((i for i, given in enumerate(self._entries) if given is current), len(self._entries) - 1)
         close_given(self._entries.pop(index))
 
 
 def open_given(store: Store) -> Given:
     """Let the calls that are begun here run on `store`."""
-    given = Given(store, current_call(), _open(_GIVEN.get()))
-    given.token = _GIVEN.set(given)
+    given = Given(store, current_call(), _open(GIVEN.get()))
+    given.token = GIVEN.set(given)
     return given
 
 
@@ -82,17 +83,12 @@ def close_given(given: Given) -> None:
     """End that."""
     given.is_open = False
     if given.token is not None:
-        reset(_GIVEN, given.token)
-
-
-def is_given() -> bool:
-    """Tell whether any block was opened around this place. Hot."""
-    return _GIVEN.get() is not None
+        reset(GIVEN, given.token)
 
 
 def given_store(frame: CallFrame) -> Store | None:
     """What a call runs on by itself, since its caller has opened a block; None for the layer of its caller."""
-    given = _open(_GIVEN.get())
+    given = _open(GIVEN.get())
     if given is None or frame._symbolic:
         return None
     above = nearest_live(frame._parent)

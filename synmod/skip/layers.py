@@ -7,23 +7,23 @@ it. So what is tried again finds the lane as it was.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from synmod.errors import SkipError
-from synmod.scope.frame import CallFrame, nearest_live
 from synmod.scope.notify import notify_skip_dropped
-from synmod.skip.given import given_store, is_given
 from synmod.skip.namespace import Key, order_of, shown
-from synmod.skip.skip_frame import SkipFrame
 from synmod.skip.slots import LOCK, Journal, Slot, Store, undo, write
 
 if TYPE_CHECKING:
     from synmod.leaves.aio import Signal
     from synmod.module.skips import DeclaredSkips
+    from synmod.scope.frame import CallFrame
+    from synmod.skip.skip_frame import SkipFrame
 
 _NONE: Final[Any] = {}  # never written to
 _NO_JOURNAL: Final[Any] = []  # likewise
+_NOTHING: Final = frozenset[Any]()
 
 
 class Run:
@@ -39,36 +39,46 @@ class Run:
 
 
 class Layer:
-    """What one call has done to the lane and not committed yet."""
+    """What one call has done to the lane and not committed yet.
 
-    # what most layers leave as it is stands on the class: a layer is made for each call that takes part
-    followed = False
-    """Whether `call` runs under it; where a spec of one's own calls children on symbols they stand side by side."""
-    skips: DeclaredSkips | None = None
-    """What the module of this call declares; None for one that only stands around such modules."""
-    isolated: Mapping[str, Any] = _NONE
-    spent: dict[Key, Slot] = _NONE
-    """What was popped and is retained for the same consumer."""
-    held: dict[Key, Slot] = _NONE
-    """What is reserved for this call."""
-    peeked: dict[Key, Slot] = _NONE
-    reused: frozenset[Key] = frozenset()
-    stashes_done: frozenset[str] = frozenset()
-    pops_done: frozenset[str] = frozenset()
-    handed: Mapping[Key, Slot] = _NONE
-    """What was committed as stashed."""
-    watchers: tuple[Signal, ...] = ()
-    _journal: Journal = _NO_JOURNAL
+    Args:
+        frame: The frame of the call.
+        below: The layer that this one lies on, that of the calling module; None where it lies on the skip frame.
+        base: The skip frame at the bottom.
+        run: What it shares with the other layers of the entry call.
+    """
 
-    def __init__(self, frame: CallFrame, below: Store, run: Run) -> None:
+    __slots__ = (
+        "_journal", "base", "below", "followed", "frame", "handed", "held", "isolated", "peeked", "popped",
+        "pops_done", "reused", "run", "skips", "spent", "stashed", "stashes_done", "watchers",
+    )  # fmt: skip
+
+    def __init__(self, frame: CallFrame, below: Layer | None, base: SkipFrame, run: Run) -> None:
         self.frame = frame
         self.below = below
+        self.base = base
         self.run = run
-        self.base: SkipFrame = below.base
-        """The skip frame at the bottom."""
-        self.stashed: dict[Key, Slot] = {}
-        self.popped: dict[Key, Slot] = {}
+        self.followed = False
+        """Whether `call` runs under it; where a spec of one's own calls children on symbols they stand side by side."""
+        self.skips: DeclaredSkips | None = None
+        """What the module of this call declares; None for one that only stands around such modules."""
+        self.isolated: Mapping[str, Any] = _NONE
+        # One is made for each call that takes part, and most of what follows stays empty: it is made when written to.
+        self.stashed: dict[Key, Slot] = _NONE
+        self.popped: dict[Key, Slot] = _NONE
         """What is gone from what lies below."""
+        self.spent: dict[Key, Slot] = _NONE
+        """What was popped and is retained for the same consumer."""
+        self.held: dict[Key, Slot] = _NONE
+        """What is reserved for this call."""
+        self.peeked: dict[Key, Slot] = _NONE
+        self.handed: Mapping[Key, Slot] = _NONE
+        """What was committed as stashed."""
+        self.reused: frozenset[Key] = _NOTHING
+        self.stashes_done: frozenset[str] = _NOTHING
+        self.pops_done: frozenset[str] = _NOTHING
+        self.watchers: tuple[Signal, ...] = ()
+        self._journal: Journal = _NO_JOURNAL
 
     @property
     def label(self) -> str:
@@ -78,35 +88,37 @@ class Layer:
     @property
     def is_apart(self) -> bool:
         """Whether this is the outermost call on symbols: what it does is seen inside, and goes nowhere."""
-        return self.frame._symbolic and not (isinstance(self.below, Layer) and self.below.frame._symbolic)
+        return self.frame._symbolic and not (self.below is not None and self.below.frame._symbolic)
 
     # -- what is seen -------------------------------------------------------------------------------------------------
 
     def find(self, key: Key) -> Slot | None:
         """The slot that this call sees."""
-        layer: Store = self
-        while isinstance(layer, Layer):
+        layer: Layer | None = self
+        while layer is not None:
             slot = layer.stashed.get(key)
             if slot is not None:
                 return slot
             if key in layer.popped:
                 return None
             layer = layer.below
-        return layer.find(key)
+        return self.base.slots.get(key)
 
     def contents(self) -> dict[Key, Slot]:
         """Everything that this call sees."""
-        layers: list[Layer] = []
-        store: Store = self
-        while isinstance(store, Layer):
-            layers.append(store)
-            store = store.below
-        seen = dict(cast("SkipFrame", store).slots)
-        for layer in reversed(layers):
+        seen = dict(self.base.slots)
+        for layer in reversed(list(self._downwards())):
             for key in layer.popped:
                 seen.pop(key, None)
             seen |= layer.stashed
         return seen
+
+    def _downwards(self) -> Iterator[Layer]:
+        """This layer, and those that it lies on."""
+        layer: Layer | None = self
+        while layer is not None:
+            yield layer
+            layer = layer.below
 
     def reserve(self, key: Key) -> bool:
         """Hold the slot of a key for this call; False where there is none, or another call has it."""
@@ -115,8 +127,14 @@ class Layer:
             return False
         if not self.frame._symbolic:
             slot.taker = self
-        self.held = {**self.held, key: slot}
+        self.hold(key, slot)
         return True
+
+    def hold(self, key: Key, slot: Slot) -> None:
+        """Keep a slot for this call."""
+        if self.held is _NONE:
+            self.held = {}
+        self.held[key] = slot
 
     def _is_refused(self, slot: Slot) -> bool:
         """Tell whether another module has reserved a slot; runs of one module at the same time may all read it."""
@@ -127,18 +145,28 @@ class Layer:
         base = self.base
         if not base.retain:
             return None
-        store: Store = self
-        while isinstance(store, Layer):
-            slot = store.spent.get(key)
-            if slot is not None:
-                break
-            store = store.below
-        else:
-            slot = base.spent.get(key)
+        found = (layer.spent[key] for layer in self._downwards() if key in layer.spent)
+        slot = next(found, None) or base.spent.get(key)
         if slot is None or slot.consumer != id(self.frame._owner) or slot.reuses >= base.retain:
             return None
         self.reused |= {key}
         return slot
+
+    # -- commands ------------------------------------------------------------------------------------------------------
+
+    def stash(self, key: Key, slot: Slot) -> None:
+        """Let a slot be seen, by a command of this call."""
+        if self.stashed is _NONE:
+            self.stashed = {}
+        self.stashed[key] = slot
+        self.stashes_done |= {key[1]}
+
+    def pop(self, key: Key, slot: Slot | None) -> None:
+        """Let a slot be gone, by a command of this call; None for one that was absent."""
+        self.pops_done |= {key[1]}
+        if slot is not None:
+            slot.consumer = id(self.frame._owner)
+            self.take(key, slot, [])
 
     # -- changes ------------------------------------------------------------------------------------------------------
 
@@ -149,9 +177,12 @@ class Layer:
         if self.stashed.get(key) is slot:
             write(self.stashed, key, None, journal)
         else:
+            if self.popped is _NONE:
+                self.popped = {}
             write(self.popped, key, slot, journal)
         if slot.consumer is not None and self.base.retain:
-            self.spent = self.spent or {}
+            if self.spent is _NONE:
+                self.spent = {}
             write(self.spent, key, slot, journal)
 
     def put(self, key: Key, slot: Slot, journal: Journal) -> None:
@@ -159,6 +190,8 @@ class Layer:
         if self.frame._symbolic and not self.followed:  # what goes on below is told by the symbols alone
             self.handed = {**self.handed, key: slot}
         else:
+            if self.stashed is _NONE:
+                self.stashed = {}
             write(self.stashed, key, slot, journal)
 
     # -- the end ------------------------------------------------------------------------------------------------------
@@ -174,18 +207,23 @@ class Layer:
                 if not (self.frame._symbolic and self.is_apart):
                     self._journal = []
                     self._hand_on(self._open_below())
-                self.handed, self.stashed, self.popped, self.spent = self.stashed, {}, {}, _NONE
+                self.handed, self.stashed, self.popped, self.spent = self.stashed, _NONE, _NONE, _NONE
                 self._release()
-        self._wake()
+        self._ended()
 
     def drop(self) -> None:
         """Leave the lane as it was before this call."""
         with LOCK:
             if self._journal:
                 undo(self._journal)
-            self.stashed, self.popped, self.spent = {}, {}, _NONE
+            self.stashed = self.popped = self.spent = _NONE
             self._release()
-        self._wake()
+        self._ended()
+
+    def restart(self) -> None:
+        """Begin anew."""
+        self.drop()
+        self.stashes_done = self.pops_done = _NOTHING
 
     def close(self) -> None:
         """Drop what nobody popped, at the end of an entry call, and tell of it; a frame given by hand keeps it."""
@@ -205,14 +243,15 @@ class Layer:
 
     def _open_below(self) -> Store:
         """The layer of the nearest calling module that still runs, else the frame."""
-        store = self.below
-        while isinstance(store, Layer) and not store.frame._live:
-            store = store.below
-        return store
+        layer = self.below
+        while layer is not None and not layer.frame._live:
+            layer = layer.below
+        return self.base if layer is None else layer
 
     def _hand_on(self, below: Store) -> None:
+        journal = self._journal
         for key, slot in self.popped.items():
-            below.take(key, slot, self._journal)
+            below.take(key, slot, journal)
             slot.reuses += key in self.reused
         for key, slot in self.stashed.items():
             old = below.find(key)
@@ -221,11 +260,12 @@ class Layer:
                     f"{self.label}: {shown(key)} has already been stashed by {old.producer!r}, which ran at the same "
                     "time. Put the two into different Namespaces: `module.isolate(Namespace())`."
                 )
-            below.put(key, slot, self._journal)
+            below.put(key, slot, journal)
         for key, slot in self.spent.items():
             if isinstance(below, Layer):
-                below.spent = below.spent or {}
-                write(below.spent, key, slot, self._journal)
+                if below.spent is _NONE:
+                    below.spent = {}
+                write(below.spent, key, slot, journal)
 
     def _release(self) -> None:
         """Let go of what is reserved."""
@@ -233,46 +273,12 @@ class Layer:
             for slot in self.held.values():
                 if slot.taker is self:
                     slot.taker = None
-            self.held = _NONE
-        self.peeked = _NONE
+        self.held = self.peeked = _NONE
 
-    def _wake(self) -> None:
-        """Tell those who wait for the end of this call."""
+    def _ended(self) -> None:
+        """Be under way no longer, and tell those who wait for that."""
         self.run.running.pop(self, None)
         if self.watchers:
             watchers, self.watchers = self.watchers, ()
             for signal in watchers:
                 signal.set()
-
-
-def layer_of(frame: CallFrame) -> Layer:
-    """The layer of a running call; a call that has none yet gets one, with all calls above it."""
-    layer = frame._layer
-    if layer is not None:
-        return cast("Layer", layer)
-    above = frame._parent
-    if above is not None and above._live and above._layer is not None and not is_given():
-        below = cast("Layer", above._layer)
-        layer = frame._layer = Layer(frame, below, below.run)
-        return layer
-    with LOCK:
-        missing: list[CallFrame] = []
-        one: CallFrame | None = frame
-        while one is not None and one._layer is None:
-            missing.append(one)
-            one = None if given_store(one) is not None else nearest_live(one._parent)
-        for each in reversed(missing):
-            each._layer = _new_layer(each)
-    return cast("Layer", frame._layer)
-
-
-def _new_layer(frame: CallFrame) -> Layer:
-    """A layer on that of the calling module, which is there already, or on the skip frame."""
-    above = nearest_live(frame._parent)
-    given = given_store(frame)
-    if given is not None:
-        return Layer(frame, given, Run() if above is None else layer_of(above).run)
-    if above is None:
-        return Layer(frame, SkipFrame(), Run())
-    below = layer_of(above)
-    return Layer(frame, below, below.run)

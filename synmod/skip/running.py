@@ -11,10 +11,10 @@ from synmod.errors import SkipError
 from synmod.flow.nest import leaves
 from synmod.module.paths import paths_below
 from synmod.skip.generators import played
-from synmod.skip.layers import Layer, layer_of
+from synmod.skip.layers import Layer
 from synmod.skip.namespace import Key
+from synmod.skip.opening import layer_of
 from synmod.skip.routes import routes_of
-from synmod.skip.skip_frame import SkipFrame
 from synmod.skip.slots import LOCK, Slot
 from synmod.skip.symbols import UNKNOWN, as_stashed, assumed, from_history, untyped
 from synmod.skip.waiting import never_stashed, producing, wait_for
@@ -38,15 +38,19 @@ class Skippable:
             ArgumentError: An async generator yields what it must not.
         """
         layer = _begun(module, frame)
-        skips = module._record.declaration.skips
-        if skips is not None and (skips.required or skips.peeks):
-            await _entered(layer, args, kwargs)
+        skips = layer.skips
+        assert skips is not None
+        if skips.asks and (lacking := _reserved(layer, skips)):
+            await _entered(layer, skips, lacking, args, kwargs)
         output = module.call(*args, **kwargs)
-        if inspect.isasyncgen(output):
+        if inspect.iscoroutine(output):  # nearly always, and asked at less cost than the rest
+            output = await output
+        elif inspect.isasyncgen(output):
             output = await played(output, layer)
         elif inspect.isawaitable(output):
             output = await output
-        _check_complete(layer)
+        if len(layer.stashes_done) < len(skips.stash) or not layer.pops_done.issuperset(skips.required):
+            raise _incomplete(layer, skips)
         return output
 
     def assume(self, module: Module, frame: CallFrame) -> None:
@@ -63,14 +67,10 @@ class Carrier:
 
     __slots__ = ()
 
-    async def run(self, module: Module, frame: CallFrame, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def run(self, module: Module, frame: CallFrame, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run `call`, known as under way to those who wait for what is stashed in it."""
-        layer = layer_of(frame)
-        layer.followed = True
-        _learn(layer)
-        layer.run.running[layer] = None
-        output = module.call(*args, **kwargs)
-        return await output if inspect.isawaitable(output) else output
+        _is_under_way(layer_of(frame))
+        return module.call(*args, **kwargs)
 
     def assume(self, module: Module, frame: CallFrame) -> None:
         """Stash what is stashed below and not popped there; pop what is popped below and not stashed there."""
@@ -93,62 +93,66 @@ CARRIER = Carrier()
 
 
 def _begun(module: Module, frame: CallFrame) -> Layer:
-    """The layer of a call that begins."""
+    """The layer of a call that begins, of a module that declares skips."""
     layer = layer_of(frame)
     if layer.skips is not None:  # `call` is followed once more, on symbols
-        layer.drop()
-        layer.stashes_done = layer.pops_done = frozenset()
-    _learn(layer)
-    layer.followed = True
-    layer.skips = module._record.declaration.skips
-    layer.isolated = module._record.isolated
-    layer.run.running[layer] = None
+        layer.restart()
+    _is_under_way(layer)
+    record = module._record
+    layer.skips = record.declaration.skips
+    layer.isolated = record.isolated
     return layer
 
 
-def _learn(layer: Layer) -> None:
-    """Let a frame that was read from JSON find the Namespaces of the program that runs on it."""
-    below = layer.below
-    if type(below) is SkipFrame and below.is_given:
-        below.adopt(routes_of(layer.frame.root).numbers)
+def _is_under_way(layer: Layer) -> None:
+    """Let a call be known to those who wait for what is stashed in it."""
+    layer.followed = True
+    layer.run.running[layer] = None
+    if layer.below is None and layer.base.is_given:  # it may have been read from JSON
+        layer.base.adopt(routes_of(layer.frame.root).numbers)
 
 
-async def _entered(layer: Layer, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Reserve every declared pop and look up every peek; wait where a call that stashes one is under way."""
-    assert layer.skips is not None
-    while True:
+async def _entered(
+    layer: Layer, skips: DeclaredSkips, lacking: list[Key], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> None:
+    """Find what is not there yet: on symbols elsewhere, else once a call that stashes it, and is under way, has ended.
+
+    Raises:
+        SkipError: It has not been stashed.
+    """
+    if layer.frame._symbolic:
+        _find_elsewhere(layer, skips, lacking, (args, dict(kwargs)))
+        return
+    while lacking:
         with LOCK:
-            lacking = _reserved(layer, layer.skips)
-            call = None if not lacking or layer.frame._symbolic else producing(layer, lacking)
+            lacking = _reserved(layer, skips)  # once more: what is awaited may have ended just now
+            call = producing(layer, lacking) if lacking else None
             signal = None if call is None else wait_for(layer, call, lacking)
-        if not lacking:
-            return
-        if layer.frame._symbolic:
-            _find_elsewhere(layer, layer.skips, lacking, (args, dict(kwargs)))
-            return
-        if signal is None:
+        if signal is not None:
+            try:
+                await signal.wait()
+            finally:
+                layer.run.waits.pop(layer, None)
+        elif lacking:
             raise never_stashed(layer, lacking)
-        try:
-            await signal.wait()
-        finally:
-            layer.run.waits.pop(layer, None)
 
 
 def _reserved(layer: Layer, skips: DeclaredSkips) -> list[Key]:
     """Reserve what is there; give what is not, and may not be absent."""
     isolated = layer.isolated
     lacking: list[Key] = []
-    for name in skips.required:
-        key = isolated.get(name), name
-        if key not in layer.held and not layer.reserve(key):
-            lacking.append(key)
-    for name in skips.peeks:
-        key = isolated.get(name), name
-        slot = layer.find(key)
-        if slot is not None:
-            layer.peeked = {**layer.peeked, key: slot}
-        elif key[1] not in skips.optional:
-            lacking.append(key)
+    with LOCK:
+        for name in skips.required:
+            key = isolated.get(name), name
+            if key not in layer.held and not layer.reserve(key):
+                lacking.append(key)
+        for name in skips.peeks:
+            key = isolated.get(name), name
+            slot = layer.find(key)
+            if slot is not None:
+                layer.peeked = {**layer.peeked, key: slot}
+            elif name not in skips.optional:
+                lacking.append(key)
     return lacking
 
 
@@ -161,32 +165,22 @@ def _find_elsewhere(layer: Layer, skips: DeclaredSkips, lacking: list[Key], argu
         if slot is None:
             raise untyped(layer.label, name, "it has not been stashed before")
         if name in skips.pop:
-            layer.held = {**layer.held, key: slot}
+            layer.hold(key, slot)
         else:
             layer.peeked = {**layer.peeked, key: slot}
 
 
-def _check_complete(layer: Layer) -> None:
-    """Hold a call to its declaration.
-
-    Raises:
-        SkipError: Something was not stashed, or not popped.
-    """
-    assert layer.skips is not None
-    skips = layer.skips
-    if len(layer.stashes_done) == len(skips.stash) and layer.pops_done.issuperset(skips.required):
-        return
-    for names, done, word in (
-        (skips.stash, layer.stashes_done, "stashed"),
-        (skips.required, layer.pops_done, "popped"),
-    ):
-        left = sorted(set(names) - done)
-        if left:
-            raise SkipError(
-                f"{layer.label}: {', '.join(map(repr, left))} must be {word} but have not been, in this call. "
-                f"Each call must await, or yield, every declared command: `{word[:-3]}({left[0]!r}"
-                f"{', ...' if word == 'stashed' else ''})`."
-            )
+def _incomplete(layer: Layer, skips: DeclaredSkips) -> SkipError:
+    """The error of a call that has not done all that it declares: first of what is not stashed."""
+    word, left = "stash", sorted(skips.stash - layer.stashes_done)
+    if not left:
+        word, left = "pop", [name for name in skips.required if name not in layer.pops_done]
+    done = "stashed" if word == "stash" else "popped"
+    value = ", ..." if word == "stash" else ""
+    return SkipError(
+        f"{layer.label}: {', '.join(map(repr, left))} must be {done} but have not been, in this call. "
+        f"Each call must await, or yield, every declared command: `{word}({left[0]!r}{value})`."
+    )
 
 
 def _assume(layer: Layer, pops: list[Key], stashes: Mapping[Key, Any]) -> None:
@@ -196,7 +190,7 @@ def _assume(layer: Layer, pops: list[Key], stashes: Mapping[Key, Any]) -> None:
         if slot is not None:
             layer.take(key, slot, [])
     for key, value in stashes.items():
-        layer.stashed[key] = Slot(value, layer.frame.path or layer.frame.name, replaces=True)
+        layer.put(key, Slot(value, layer.frame.path or layer.frame.name, replaces=True), [])
 
 
 def _declared_value(skips: DeclaredSkips, key: Key) -> Any:

@@ -290,11 +290,12 @@ async def test_a_call_must_keep_its_declaration(declared):
     async def forgets(self, inputs):
         return inputs
 
-    word = "stashed" if "stash" in declared else "popped"
+    (command,) = declared
+    word = {"stash": "stashed", "pop": "popped"}[command]
     program = sm.Sequential([stasher("a", "b"), calling(forgets, **declared)])
     if word == "stashed":
         program = calling(forgets, **declared)
-    with pytest.raises(SkipError, match=f"'a', 'b' must be {word} but have not"):
+    with pytest.raises(SkipError, match=rf"'a', 'b' must be {word} but have not.*`{command}\('a'"):
         await program(QUERY)
 
 

@@ -1,0 +1,46 @@
+"""Where a call finds its layer: made when it first takes part, on that of its caller or on a skip frame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from synmod.scope.frame import CallFrame, nearest_live
+from synmod.skip.given import GIVEN, given_store
+from synmod.skip.layers import Layer, Run
+from synmod.skip.skip_frame import SkipFrame
+from synmod.skip.slots import LOCK
+
+
+def layer_of(frame: CallFrame) -> Layer:
+    """The layer of a running call; a call that has none yet gets one, with all calls above it."""
+    layer: Any = frame._layer
+    if layer is not None:
+        return layer
+    above = frame._parent
+    if above is not None and above._live and above._layer is not None and GIVEN.get() is None:
+        below: Any = above._layer
+        layer = frame._layer = Layer(frame, below, below.base, below.run)
+        return layer
+    with LOCK:
+        missing: list[CallFrame] = []
+        one: CallFrame | None = frame
+        while one is not None and one._layer is None:
+            missing.append(one)
+            one = None if given_store(one) is not None else nearest_live(one._parent)
+        for each in reversed(missing):
+            each._layer = _new_layer(each)
+    made: Any = frame._layer
+    return made  # the frame knows no more than that it is a layer
+
+
+def _new_layer(frame: CallFrame) -> Layer:
+    """A layer on that of the calling module, which is there already, or on the skip frame."""
+    above = nearest_live(frame._parent)
+    given = given_store(frame)
+    if given is not None:
+        below = given if isinstance(given, Layer) else None
+        return Layer(frame, below, given.base, Run() if above is None else layer_of(above).run)
+    if above is None:
+        return Layer(frame, None, SkipFrame(), Run())
+    below = layer_of(above)
+    return Layer(frame, below, below.base, below.run)
