@@ -9,6 +9,7 @@ from time import perf_counter
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from synmod.errors import SkipError
 from synmod.module.endings import call_end
 from synmod.module.paths import paths_below
 from synmod.scope.ambient import ambient, reset
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class MethodRun:
-    """One run of a method: a block in which its frame is the current one, and who is told of it."""
+    """One run of a method: a block, plain or async, in which its frame is the current one, and who is told of it."""
 
     __slots__ = ("_arguments", "_frame", "_heard", "_method", "_module", "_started", "_token", "outputs")
 
@@ -52,54 +53,84 @@ class MethodRun:
         self.outputs: Any = None
         record.counters.count_method(method)
 
-    def enter(self) -> None:
-        """Make its frame the current one."""
-        self._token = FRAME.set(self._frame)
-
-    def leave(self) -> None:
-        """Restore what was the current frame."""
-        token, self._token = self._token, None
-        if token is not None:
-            reset(FRAME, token)
-
-    def close(self, failure: BaseException | None) -> None:
-        """Note that it is over: rewards are handed up, or dropped."""
-        frame = self._frame
-        frame._live = False
-        ledger = frame.root.ledger
-        if ledger is None:
-            return
-        if failure is not None:
-            ledger.discard(frame)
-        elif frame.parent is None:
-            hand_up(frame)
-
     def __enter__(self) -> Self:
-        self.enter()
+        """For plain code: hooks that wait are not told."""
+        self._token = FRAME.set(self._frame)
+        if self._heard is not None:
+            try:
+                begin_call_plain(self._heard, self._begun())
+            except BaseException as error:
+                self.__exit__(type(error), error, None)
+                raise
         return self
 
     def __exit__(self, _: type[BaseException] | None, failure: BaseException | None, __: TracebackType | None) -> None:
+        refused = self._handed_on() if failure is None else None
+        failure = failure or refused
         try:
             if self._heard is not None:
                 end_call_plain(self._heard, self._ended(failure))
+            if refused is not None:
+                raise refused
+        except BaseException as error:
+            failure = error
+            raise
         finally:
-            self.leave()
-            self.close(failure)
+            self._close(failure)
+            failure = refused = None  # no circle of an exception and the frame that holds it
 
-    def begin_plain(self) -> None:
-        """Tell of the begin, from plain code."""
+    async def __aenter__(self) -> Self:
+        self._token = FRAME.set(self._frame)
         if self._heard is not None:
-            begin_call_plain(self._heard, self._begun())
+            try:
+                await begin_call(self._heard, self._begun())
+            except BaseException as error:
+                await self.__aexit__(type(error), error, None)
+                raise
+        return self
 
-    async def begin(self) -> None:
-        """Tell of the begin."""
-        if self._heard is not None:
-            await begin_call(self._heard, self._begun())
+    async def __aexit__(
+        self, _: type[BaseException] | None, failure: BaseException | None, __: TracebackType | None
+    ) -> None:
+        refused = self._handed_on() if failure is None else None
+        failure = failure or refused
+        try:
+            if self._heard is not None:
+                await end_call(self._heard, self._ended(failure))
+            if refused is not None:
+                raise refused
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            self._close(failure)
+            failure = refused = None  # no circle of an exception and the frame that holds it
 
-    async def end(self, failure: BaseException | None) -> None:
-        """Tell of the end."""
-        if self._heard is not None:
-            await end_call(self._heard, self._ended(failure))
+    def _handed_on(self) -> BaseException | None:
+        """Hand to the calling module what calls inside left beside their values; give what is against that."""
+        layer = self._frame._layer
+        try:
+            if layer is not None:
+                layer.commit()
+        except SkipError as error:
+            return error
+        return None
+
+    def _close(self, failure: BaseException | None) -> None:
+        """Note that it is over: what was handed up is told of, or dropped."""
+        frame, layer, ledger = self._frame, self._frame._layer, self._frame.root.ledger
+        if failure is not None and layer is not None:
+            layer.drop()
+        frame._live = False
+        if self._token is not None:
+            reset(FRAME, self._token)
+        if failure is None and layer is not None and frame.parent is None:
+            layer.close()
+        frame._layer = None  # no circle of a frame and its layer
+        if ledger is not None and failure is not None:
+            ledger.discard(frame)
+        elif ledger is not None and frame.parent is None:
+            hand_up(frame)
 
     def _begun(self) -> CallBegin:
         from synmod.scope.events import CallBegin
@@ -125,19 +156,6 @@ async def run_waiting(run: MethodRun, start: Callable[[], Any]) -> Any:
 
 
 async def _told(run: MethodRun, start: Callable[[], Any]) -> Any:
-    failure: BaseException | None = None
-    run.enter()
-    try:
-        await run.begin()
+    async with run:
         run.outputs = await start()
-    except BaseException as error:
-        failure = error
-        await run.end(error)
-        raise
-    else:
-        await run.end(None)
-    finally:
-        run.leave()
-        run.close(failure)
-        failure = None  # no circle of an exception and the frame that holds it
     return run.outputs

@@ -101,6 +101,12 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
         context.end()
         block.__exit__()
 
+    async def __aenter__(self) -> UpdateContext:
+        return self.__enter__()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.__exit__()
+
     def __call__(self, function: F) -> F:
         """Decorate a function: each call of it has a context of its own."""
         if not callable(function):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
@@ -140,21 +146,6 @@ def current_update_context(tag: str) -> UpdateContext:
     )
 
 
-class _Run:
-    """One run of a decorated generator function: a context that is entered at each step."""
-
-    __slots__ = ("_context",)
-
-    def __init__(self, tag: str) -> None:
-        self._context = UpdateContext(tag)
-
-    def __enter__(self) -> Callable[[], _active]:
-        return lambda: _active(self._context)
-
-    def __exit__(self, *_: object) -> None:
-        self._context.end()
-
-
 def _plain(tag: str, function: Callable[..., Any]) -> Any:
     @functools.wraps(function)
     def within(*args: Any, **kwargs: Any) -> Any:
@@ -174,7 +165,7 @@ def _async(tag: str, function: Callable[..., Any]) -> Any:
 
 
 _KINDS: tuple[tuple[Callable[[Any], bool], Callable[[str, Any], Any]], ...] = (
-    (inspect.isasyncgenfunction, lambda tag, function: stepwise_async(function, lambda *_, **__: _Run(tag))),
+    (inspect.isasyncgenfunction, lambda tag, function: stepwise_async(function, lambda *_, **__: update_context(tag))),
     (inspect.iscoroutinefunction, _async),
-    (inspect.isgeneratorfunction, lambda tag, function: stepwise(function, lambda *_, **__: _Run(tag))),
+    (inspect.isgeneratorfunction, lambda tag, function: stepwise(function, lambda *_, **__: update_context(tag))),
 )

@@ -1,7 +1,8 @@
-"""Generators driven step by step: a block around each step, nothing held across a yield, everything passed on."""
+"""Generators driven step by step: a block around each run, nothing held across a yield, everything passed on."""
 
+import asyncio
+import gc
 import inspect
-from contextlib import contextmanager
 from contextvars import ContextVar
 
 import pytest
@@ -10,29 +11,44 @@ from synmod.leaves import aio
 from synmod.leaves.stepping import stepwise, stepwise_async
 
 INSIDE = ContextVar("inside", default=False)
+BARE = ContextVar("bare")
 
 
 class Runs:
-    """Counts runs and their ends; each step is inside."""
+    """Makes the blocks of runs: notes what they were given and how they ended; inside is inside."""
 
     def __init__(self):
-        self.begun, self.ended, self.arguments = 0, 0, None
+        self.begun, self.failures, self.arguments = 0, [], None
 
-    @contextmanager
     def __call__(self, *args, **kwargs):
-        self.begun, self.arguments = self.begun + 1, (args, kwargs)
-        try:
-            yield self.around
-        finally:
-            self.ended += 1
+        self.arguments = args, kwargs
+        return Block(self)
 
-    @contextmanager
-    def around(self):
-        token = INSIDE.set(True)
+
+class Block:
+    """One run, plain or async."""
+
+    def __init__(self, runs):
+        self.runs, self.token = runs, None
+
+    def __enter__(self):
+        self.runs.begun += 1
+        self.token = INSIDE.set(True)
+
+    def __exit__(self, _, failure, __):
+        assert INSIDE.get()
+        self.runs.failures.append(type(failure).__name__)
         try:
-            yield
-        finally:
-            INSIDE.reset(token)
+            INSIDE.reset(self.token)
+        except ValueError:
+            INSIDE.set(False)
+
+    async def __aenter__(self):
+        await aio.checkpoint()
+        self.__enter__()
+
+    async def __aexit__(self, *failure):
+        self.__exit__(*failure)
 
 
 async def counted(count, log):
@@ -46,7 +62,6 @@ async def counted(count, log):
             except KeyError:
                 yield "caught"
     finally:
-        await aio.checkpoint()
         log.append(f"end, inside: {INSIDE.get()}")
 
 
@@ -74,10 +89,79 @@ def test_async_steps_run_inside(any_loop):
             await failing.athrow(ValueError("mine"))
         with pytest.raises(StopAsyncIteration):
             await failing.asend(None)
+        assert not INSIDE.get()
 
     any_loop(consume)
-    assert (runs.begun, runs.ended) == (3, 3)
+    assert runs.begun == 3
+    assert runs.failures == ["NoneType", "GeneratorExit", "ValueError"]
     assert runs.arguments == ((9, log), {})
+
+
+async def test_what_a_body_sets_is_its_own():
+    """A block open at a yield, and a variable that had no value, hold at each step and nowhere between."""
+
+    async def sets(value):
+        token, bare = INSIDE.set(value), BARE.set(value)
+        try:
+            while True:
+                yield INSIDE.get(), BARE.get()
+        finally:
+            INSIDE.reset(token)
+            BARE.reset(bare)
+
+    wrapped = stepwise_async(sets, Runs())
+    one, other = wrapped("one"), wrapped("other")
+    for _ in range(3):
+        assert await anext(one) == ("one", "one")
+        assert INSIDE.get() is False
+        assert await anext(other) == ("other", "other")
+        assert INSIDE.get() is False
+    await one.aclose()
+    assert await anext(other) == ("other", "other")
+    await other.aclose()
+    assert INSIDE.get() is False
+
+
+async def test_steps_may_be_taken_and_ended_anywhere():
+    """By tasks of their own, closed by another, or forgotten: the run ends inside, and nobody else sees it."""
+    runs, log = Runs(), []
+    wrapped = stepwise_async(counted, runs)
+    generator = wrapped(9, log)
+    for number in range(3):
+        assert await asyncio.create_task(generator.asend(None)) == number
+    await asyncio.create_task(generator.aclose())
+    forgotten = wrapped(9, log)
+    await anext(forgotten)
+    del forgotten
+    gc.collect()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert runs.failures == ["GeneratorExit"] * 2
+    assert log[-1] == "end, inside: True"
+    assert INSIDE.get() is False
+
+
+async def test_a_cancelled_step_ends_the_run():
+    """The error reaches the body, its ends run inside, the block is told."""
+    runs, log = Runs(), []
+
+    async def waits():
+        try:
+            yield 1
+            await asyncio.Event().wait()
+        finally:
+            log.append(INSIDE.get())
+
+    generator = stepwise_async(waits, runs)()
+    await anext(generator)
+    step = asyncio.create_task(generator.asend(None))
+    await asyncio.sleep(0)
+    step.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await step
+    assert (log, runs.failures) == ([True], ["CancelledError"])
+    with pytest.raises(StopAsyncIteration):
+        await anext(generator)
 
 
 def test_an_unstarted_generator_runs_nothing():
@@ -111,4 +195,4 @@ def test_plain_steps_run_inside():
     with pytest.raises(StopIteration) as stop:
         next(generator)
     assert stop.value.value == "end"
-    assert (runs.begun, runs.ended) == (1, 1)
+    assert (runs.begun, runs.failures) == (1, ["NoneType"])

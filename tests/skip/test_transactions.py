@@ -335,3 +335,51 @@ def test_it_runs_on_every_loop(any_loop):
     """asyncio, uvloop and trio."""
     program = sm.Sequential([Retrieve(), Cite()])
     assert any_loop(program, QUERY)["cited_question"] == "why"
+
+
+class Librarian(sm.Module):
+    """Reaches its parts by methods that are entry points of their own."""
+
+    def __init__(self):
+        super().__init__()
+        self.retrieve, self.cite = Retrieve(), Cite()
+
+    @sm.Module.with_name_scope
+    async def fetch(self, inputs, fail=False):
+        """Stash."""
+        inputs = await self.retrieve(inputs)
+        if fail:
+            raise ValueError("after the stash")
+        return inputs
+
+    @sm.Module.with_name_scope
+    async def steps(self, inputs):
+        """Stash and pop, seen from outside in between."""
+        yield await self.retrieve(inputs)
+        yield await self.cite(inputs)
+
+    async def call(self, inputs, *, by="fetch"):
+        if by == "steps":
+            return [each async for each in self.steps(inputs)][-1]
+        with pytest.raises(ValueError, match="after"):
+            await self.fetch(inputs, fail=True)
+        return await self.cite(await self.fetch(inputs))
+
+
+@pytest.mark.parametrize("by", ["fetch", "steps"])
+async def test_methods_that_are_entry_points_are_transactions_too(by):
+    """What they stash reaches their caller when they return, and is dropped when they fail."""
+    out = await Librarian()(QUERY, by=by)
+    assert "cited_question" in out.keys()
+
+
+async def test_a_method_called_by_itself_has_a_frame_of_its_own():
+    """What nobody popped is dropped at its end, with one event."""
+    seen, librarian = Dropped(), Librarian()
+    with sm.hooks(seen):
+        await librarian.fetch(QUERY)
+        assert len([each async for each in librarian.steps(QUERY)]) == 2
+        stopped = librarian.steps(QUERY)
+        await anext(stopped)
+        await stopped.aclose()
+    assert [event.names for event in seen.events] == [("doc",)]
