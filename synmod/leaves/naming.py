@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import keyword
-import re
 from collections.abc import Container
 
 from synmod.errors import BadNameError
 
-# A capital starts a word when it follows a lower-case letter or digit, or when a lower-case letter follows it.
-_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])")
-
 
 def snake_case(name: str) -> str:
     """Turn a class name into the name of an instance: `HTTPServer` gives `http_server`."""
-    words = _WORD_START.sub("_", name.lstrip("_")).lower()
-    return f"{words}_" if keyword.iskeyword(words) else words
+    name = name.lstrip("_")
+    words = "".join(f"_{char}" if _starts_word(name, at) else char for at, char in enumerate(name)).lower()
+    if keyword.iskeyword(words):
+        return f"{words}_"
+    return words if words.isidentifier() else f"_{words}"  # of `_` and `_1` nothing is left that could be a name
+
+
+def _starts_word(name: str, at: int) -> bool:
+    """Tell whether a capital follows a lower-case letter or digit, or a lower-case letter follows it."""
+    if at == 0 or not name[at].isupper() or name[at - 1] == "_":
+        return False
+    before, after = name[at - 1], name[at + 1 : at + 2]
+    return before.islower() or before.isdigit() or after.islower()
 
 
 def check_name(name: object, kind: str = "module") -> str:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound="Module")
 
+_ABSENT = object()
+
 
 def clone(module: M, name: str | None) -> M:
     """Copy a module and rename the copy.
@@ -63,16 +65,17 @@ def set_mode(module: M, *, training: bool) -> M:
     """Set `training` and `deterministic` wherever a node below has such an attribute, and `training` on the module."""
     for visit in walk(module):
         if visit.kind == "node" and visit.first:
-            if visit.value is module or _has(visit.value, "training"):
+            if visit.value is module or _can_set(visit.value, "training"):
                 visit.value.training = training
-            if _has(visit.value, "deterministic"):
+            if _can_set(visit.value, "deterministic"):
                 visit.value.deterministic = not training
     return module
 
 
-def _has(node: object, name: str) -> bool:
-    """Tell whether a node has an attribute, of its own or by its class, without running a property."""
-    return inspect.getattr_static(node, name, None) is not None
+def _can_set(node: object, name: str) -> bool:
+    """Tell whether a node has an attribute that can be set, of its own or by its class, without running a property."""
+    found = inspect.getattr_static(node, name, _ABSENT)
+    return found is not _ABSENT and not (isinstance(found, property) and found.fset is None)
 
 
 def set_hooks(module: Module, hooks: tuple[Hook, ...]) -> None:

@@ -11,7 +11,8 @@ from synmod.errors import ConfigError
 from synmod.module.arguments import capture
 from synmod.module.build_method import BuildMethod
 from synmod.module.declaration import ClassDeclaration, definer, is_base
-from synmod.tree import Variable
+from synmod.tree.containers import class_of
+from synmod.tree.kinds import KNOWN, NODE, STATIC, VARIABLE, Kinds, holds_node
 
 _SPECS = {"input_spec": "_class_input_spec", "output_spec": "_class_output_spec"}
 _METHODS = ("call", "build", "compute_output_spec")
@@ -108,18 +109,14 @@ def _check_hidden(cls: type) -> None:
 
 
 def _check_variables(cls: type) -> None:
-    """Refuse a Variable on the class, also in a list or dict there: all instances would share it unseen."""
+    """Refuse a Variable on the class, also in containers there: all instances would share it unseen."""
+    kinds = Kinds(KNOWN)
     for base in cls.__mro__:
         namespace: Mapping[str, Any] = {} if isinstance(base, ModuleMeta) and base is not cls else vars(base)
         for name, value in namespace.items():
-            if isinstance(value, Variable) or _holds_variable(value):
+            kind = kinds[class_of(value)]
+            if kind == VARIABLE or (kind not in (STATIC, NODE) and holds_node(value, kinds, (VARIABLE,))):
                 raise ConfigError(
                     f"class {cls.__name__}: {name!r} is a Variable on the class, shared by all instances; "
                     f"make it in __init__: self.{name} = self.add_variable(...)."
                 )
-
-
-def _holds_variable(value: Any) -> bool:
-    if isinstance(value, dict):
-        value = list(cast("dict[Any, Any]", value).values())
-    return isinstance(value, list | tuple) and any(isinstance(x, Variable) for x in cast("list[Any]", value))

@@ -15,6 +15,7 @@ from synmod.tree.defs import ContainerDef, NodeDef, NodeRef, StaticDef, Variable
 from synmod.tree.encoding import canonical_json, class_text, static_text
 from synmod.tree.kinds import NODE, VARIABLE, kind_of
 from synmod.tree.node_types import own_impl
+from synmod.tree.static import Static
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -114,7 +115,7 @@ class Canonical:
         if isinstance(definition, VariableDef):
             texts = self._text(definition.schema), canonical_json(definition.metadata)
             return Place(link, ("variable", *head, *texts), (), number), []
-        below = _by_key(definition.attributes)
+        below = _by_key(pair for pair in definition.attributes if not _is_left_out(pair[1]))
         return Place(link, ("node", *head, *self._metadata(definition, link)), _keys(below), number), below
 
     def _metadata(self, definition: NodeDef, link: Link) -> list[Token]:
@@ -179,6 +180,11 @@ def _unfrozen(json: FrozenDict | FrozenList) -> ContainerDef:
     if isinstance(json, FrozenDict):
         return ContainerDef(dict, tuple(json), tuple(map(StaticDef, json.values())))
     return ContainerDef(list, tuple(range(len(json))), tuple(map(StaticDef, json)))
+
+
+def _is_left_out(term: Term) -> bool:
+    """Tell whether an attribute is a `static(x)`, which is in no fingerprint and no JSON."""
+    return type(term) is StaticDef and type(term.value) is Static
 
 
 def _keys(below: list[tuple[Any, Term]]) -> tuple[str, ...]:

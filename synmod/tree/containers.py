@@ -22,6 +22,8 @@ SEQUENCES: Final = (list, tuple)
 Flatten = Callable[[Any], tuple[Any, ...]]
 Unflatten = Callable[[Any, list[Any]], Any]
 _UNSET: Final = object()
+_items: Final[Any] = vars(tuple)["__iter__"]
+"""The items of a tuple, also where its class iterates in another way."""
 
 TREE_TYPES: Final[dict[type[Any], tuple[Flatten, Unflatten]]] = {}
 """The registry of users' container types."""
@@ -51,7 +53,7 @@ def take_apart(x: Any) -> tuple[list[tuple[Any, Any]], Any]:
     if cls is deque:
         return numbered(x), x.maxlen
     if is_namedtuple(cls):
-        return list(zip(x._fields, x, strict=True)), None
+        return list(zip(x._fields, _items(x), strict=True)), None
     return _fields_of(x)
 
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from synmod.data.algebra.contain import contains
 from synmod.data.models.declare import declare
 from synmod.errors import ArgumentError
-from synmod.leaves.frozen import Json, frozen, json_equal
+from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen, json_equal
 from synmod.leaves.paths import KeyPath, path_str
 from synmod.tree.glob import glob_matches
 from synmod.tree.variable import Variable
@@ -42,7 +42,9 @@ class Filter:
         return self.matches(path, value, False)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Filter) and type(self) is type(other) and self._content == other._content
+        if not isinstance(other, Filter) or type(self) is not type(other) or len(self._content) != len(other._content):
+            return False
+        return all(map(_is_same, self._content, other._content))
 
     def __hash__(self) -> int:
         return hash((type(self), self._content))
@@ -50,6 +52,17 @@ class Filter:
     def __repr__(self) -> str:
         inside = ", ".join(part.__qualname__ if isinstance(part, type) else repr(part) for part in self._content)
         return f"{type(self).__name__}({inside})"
+
+
+def _is_same(a: Anything, b: Anything) -> bool:
+    """Compare what filters are made of as they compare it: a step or tag `1` is not `True`."""
+    if type(a) is not type(b):
+        return False
+    return json_equal(a, b) if isinstance(a, FrozenDict | FrozenList) else bool(a == b)
+
+
+def _invalid(x: Anything, wanted: str) -> ArgumentError:
+    return ArgumentError(f"Invalid filter {x!r:.200}: {wanted}.")
 
 
 class Everything(Filter):
@@ -86,6 +99,9 @@ class OfType(Filter):
     Args:
         type: The class; subclasses count.
 
+    Raises:
+        ArgumentError: It is no class (contains 'Invalid filter').
+
     Example:
         >>> import synmod as sm
         >>> len(sm.state({"a": sm.Param("x"), "b": sm.Stat(1)}, sm.OfType(sm.Param)))
@@ -98,6 +114,10 @@ class OfType(Filter):
     looks_at_path = False
 
     def __init__(self, type: type) -> None:  # noqa: A002  (what it is called everywhere)
+        try:
+            isinstance(None, type)
+        except TypeError:
+            raise _invalid(type, "OfType takes a class") from None
         super().__init__(type)
 
     def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
@@ -141,6 +161,9 @@ class PathContains(Filter):
         key: The step, str or int.
         exact: Whether the whole step must equal it.
 
+    Raises:
+        ArgumentError: The key is neither (contains 'Invalid filter').
+
     Example:
         >>> import synmod as sm
         >>> list(sm.state({"prompt_1": sm.Param("x"), "b": sm.Param("y")}, sm.PathContains("prompt", exact=False)))
@@ -152,6 +175,8 @@ class PathContains(Filter):
     __slots__ = ()
 
     def __init__(self, key: str | int, exact: bool = True) -> None:
+        if not isinstance(key, str | int):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
+            raise _invalid(key, "PathContains takes one step, a str or an int")
         super().__init__(key, exact)
 
     def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
@@ -172,6 +197,9 @@ class PathIn(Filter):
     Args:
         *paths: The paths.
 
+    Raises:
+        ArgumentError: Something is neither (contains 'Invalid filter').
+
     Example:
         >>> import synmod as sm
         >>> list(sm.state({"a": sm.Param("x"), "b": sm.Param("y")}, sm.PathIn("b")))
@@ -183,6 +211,9 @@ class PathIn(Filter):
     __slots__ = ("_texts",)
 
     def __init__(self, *paths: KeyPath | str) -> None:
+        for path in paths:
+            if not isinstance(path, str | tuple):  # pyright: ignore[reportUnnecessaryIsInstance]  (likewise)
+                raise _invalid(path, "PathIn takes paths, each a text or a tuple of steps")
         self._texts = frozenset(path if isinstance(path, str) else path_str(path) for path in paths)
         super().__init__(*sorted(self._texts))
 
@@ -192,11 +223,20 @@ class PathIn(Filter):
 
 
 class Path(Filter):
-    """Paths that match a glob as a whole: `*` within one step, `**` any number of steps; case counts."""
+    """Paths that match a glob as a whole: `*` within one step, `**` any number of steps; case counts.
+
+    Args:
+        glob: The pattern, with steps escaped as in any path text.
+
+    Raises:
+        ArgumentError: It is no text (contains 'Invalid filter').
+    """
 
     __slots__ = ()
 
     def __init__(self, glob: str) -> None:
+        if not isinstance(glob, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (likewise)
+            raise _invalid(glob, 'Path takes a glob, such as "encoder/**/prompt"')
         super().__init__(glob)
 
     def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
@@ -316,7 +356,6 @@ def to_filter(x: FilterLike) -> Filter:
         return Any(*x)
     if callable(x):
         return Where(x)
-    raise ArgumentError(
-        f"Invalid filter {x!r:.200}: write a type, a tag, `...`, a function of (path, value), a tuple of filters, or "
-        "one of sm.filters."
+    raise _invalid(
+        x, "write a type, a tag, `...`, a function of (path, value), a tuple of filters, or one of sm.filters"
     )

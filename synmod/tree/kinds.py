@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from synmod.errors import GraphError
-from synmod.leaves.paths import path_str
 from synmod.tree.containers import DICTS, SEQUENCES, is_tree_type, numbered, take_apart
 from synmod.tree.node_types import is_node_type
+from synmod.tree.steps import bad_key, refuse_key, where
 from synmod.tree.variable import Variable
 
 if TYPE_CHECKING:
@@ -78,66 +78,52 @@ def open_container(x: Any, kind: int, kinds: Kinds, visit: Located) -> tuple[lis
         steps, of plain values.
 
     Raises:
-        GraphError: A Node or Variable is in a set, or below a dict key that cannot be a step. Names the path.
+        GraphError: A Node or Variable is in a set, or below a key that cannot be a step. Names the path.
     """
     if kind == SEQUENCE:
         return numbered(x), None
     if kind == SET:
         if holds_node(x, kinds):
             raise GraphError(
-                f"{_at(visit)}: a {type(x).__name__} holds a node or Variable, and a set has no order and no keys: "
-                "use a list or a dict."
+                f"{where(visit.path)}: a {type(x).__name__} holds a node or Variable, and a set has no order and no "
+                "keys: use a list or a dict."
             )
         return None
     if kind == DICT:
         pairs, aux = list(x.items()), getattr(x, "default_factory", None)
     else:
         pairs, aux = take_apart(x)
-    bad = _bad_key(pairs)
+    bad = bad_key(pairs, may_repeat=kind == TREE)
     if bad is not None:
-        key, why, is_step = bad
         if holds_node(x, kinds):
-            raise GraphError(
-                f"{_at(visit)}: the key {key!r:.200} {why}, and a node or Variable is below: "
-                "keys on the way to one must be str (not empty) or int, and differ as text."
-            )
-        if not is_step:
+            refuse_key(bad, visit.path)
+        if not bad.is_step:
             return None
     return pairs, aux
 
 
-def _bad_key(pairs: list[Pair]) -> tuple[Any, str, bool] | None:
-    """Find a key that cannot be a step of a path; the last item tells whether plain values may stand there."""
-    has_int = False
-    doubtful: tuple[Any, str, bool] | None = None
-    for key, _ in pairs:
-        if type(key) is str:
-            if not key:
-                doubtful = key, "is empty", True
-        elif type(key) is int:
-            has_int = True
-        else:
-            return key, f"is of type {type(key).__name__}", False
-    if has_int and doubtful is None:
-        texts: set[str] = set()
-        for key, _ in pairs:
-            if str(key) in texts:
-                return key, "looks like another key when written as text", True
-            texts.add(str(key))
-    return doubtful
+def check_keys(pairs: list[Pair], kinds: Kinds, visit: Located) -> None:
+    """Check the keys of a node of a user's own type, which may be anything.
+
+    Raises:
+        GraphError: A Node or Variable is among the children, and a key cannot be a step. Names the path.
+    """
+    bad = bad_key(pairs, may_repeat=True)
+    if bad is not None and holds_node([child for _, child in pairs], kinds):
+        refuse_key(bad, visit.path)
 
 
-def holds_node(x: Any, kinds: Kinds) -> bool:
-    """Tell whether a Node or Variable is in a container, at any depth of containers."""
-    pending, seen = [x], {id(x)}
+def holds_node(x: Any, kinds: Kinds, wanted: tuple[int, ...] = (NODE, VARIABLE)) -> bool:
+    """Tell whether a Node or Variable, or what else is wanted, is in a container, at any depth of containers."""
+    pending, seen = [x], {id(x): x}  # which are held: a tree type may make its parts when it is taken apart
     while pending:
         container = pending.pop()
         for part in _parts(container, kinds[type(container)]):
             kind = kinds[type(part)]
-            if kind in (NODE, VARIABLE):
+            if kind in wanted:
                 return True
-            if kind != STATIC and id(part) not in seen:
-                seen.add(id(part))
+            if kind not in (STATIC, NODE, VARIABLE) and id(part) not in seen:
+                seen[id(part)] = part
                 pending.append(part)
     return False
 
@@ -146,7 +132,3 @@ def _parts(container: Any, kind: int) -> list[Any]:
     if kind == DICT:
         return [*container.keys(), *container.values()]
     return [part for _, part in take_apart(container)[0]] if kind == TREE else list(container)
-
-
-def _at(visit: Located) -> str:
-    return f"At {path_str(visit.path)!r}" if visit.path else "At the root"

@@ -85,8 +85,9 @@ class Layout:
                 yield Given(path, self.find(path) if index is None else index, leaf)
         elif () in self._leaf_paths and not _is_by_path(state):
             yield Given((), self._leaf_paths[()], state)
-        elif isinstance(state, Mapping):
-            yield from self._raw(state)  # pyright: ignore[reportUnknownArgumentType]
+        elif isinstance(state, Mapping | list):
+            raw = state if isinstance(state, Mapping) else enumerate(state)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            yield from self._raw(dict(raw))  # pyright: ignore[reportUnknownArgumentType]
         else:
             raise ArgumentError(f"{what} takes a State, or its JSON by nested keys or path texts; got {state!r:.200}.")
 

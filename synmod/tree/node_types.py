@@ -6,6 +6,7 @@ registration with it.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,7 +14,7 @@ from typing import Any, Final
 from synmod import registry
 from synmod.errors import GraphError
 from synmod.leaves.frozen import FrozenDict, FrozenList, frozen, thaw
-from synmod.tree.containers import DICTS, SEQUENCES
+from synmod.tree.containers import DICTS, SEQUENCES, TREE_TYPES
 from synmod.tree.variable import Variable
 
 Key = str | int
@@ -21,7 +22,7 @@ Pairs = Iterable[tuple[Key, Any]]
 OwnHandles = Callable[[Any, Any, list[tuple[Key, Any]], Container[int]], tuple[Any, list[tuple[Key, Any]]]]
 
 _RULES: Final = "__synmod_node__"
-_BUILT_IN: Final = (*DICTS, *SEQUENCES, str, int, float, bool, type(None))
+_BUILT_IN: Final = (*DICTS, *SEQUENCES, deque, str, int, float, bool, type(None))
 _FIXED: Final[dict[type[Any], NodeImpl]] = {}  # classes written in C take no attributes
 
 
@@ -135,7 +136,7 @@ def register_graph_node_type(
         by_reference: In process, `merge` and `clone` keep the very object; only a load makes a new one.
 
     Raises:
-        GraphError: The class is registered, or is a container or a Variable.
+        GraphError: The class is registered, here or as a tree type, or is a container or a Variable.
 
     Example:
         >>> class Store:
@@ -161,7 +162,7 @@ def register_impl(impl: NodeImpl) -> None:
         GraphError: The class is registered, or is a container or a Variable.
     """
     cls: type[Any] = impl.type
-    if own_impl(cls) is not None:
+    if own_impl(cls) is not None or cls in TREE_TYPES:
         raise GraphError(f"Node type {cls.__module__}.{cls.__qualname__} is already registered.")
     if cls in _BUILT_IN or issubclass(cls, Variable | set | frozenset):
         raise GraphError(f"{cls.__qualname__} cannot be a node type: it is a container or a Variable already.")

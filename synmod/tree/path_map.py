@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from typing import Any, Generic, Self, TypeVar
 
-from synmod.errors import FieldError
+from synmod.errors import FieldError, StateError
 from synmod.leaves.paths import KeyPath, parse_path, path_str
 from synmod.leaves.suggest import did_you_mean
 
 T = TypeVar("T")
+
+
+def check_apart(paths: Iterable[KeyPath]) -> None:
+    """Refuse leaves that no program can have at once.
+
+    Raises:
+        StateError: Paths are written alike, or lie below the path of another leaf; lists all of them.
+    """
+    faults: list[str] = []
+    above: KeyPath | None = None
+    above_texts: tuple[str, ...] = ()
+    for path in sorted(paths, key=_texts):
+        texts = _texts(path)
+        if above is None or texts[: len(above_texts)] != above_texts:
+            above, above_texts = path, texts
+        elif texts == above_texts:
+            faults.append(f"{above!r} and {path!r} are both written {path_str(path)!r}")
+        else:
+            faults.append(f"{path_str(path)!r} lies below the leaf {path_str(above)!r}")
+    if faults:
+        raise StateError(f"{'; '.join(faults)}.")
+
+
+def _texts(path: KeyPath) -> tuple[str, ...]:
+    return tuple(map(str, path))
 
 
 class PathMap(Generic[T]):
@@ -54,8 +79,8 @@ class PathMap(Generic[T]):
         found = self._find(path)
         if found is None:
             known = [path_str(each) for each in self._leaves]
-            text = path if isinstance(path, str) else path_str(path) if isinstance(path, tuple) else str(path)
-            raise FieldError(f"There is nothing at {text!r}.{did_you_mean(text, known)}")
+            text = path_str(path) if isinstance(path, tuple) else str(path)
+            raise FieldError(f"There is nothing at {path!r:.200}.{did_you_mean(text, known)}")
         return found
 
     def __contains__(self, path: object) -> bool:
@@ -97,7 +122,7 @@ class PathMap(Generic[T]):
             object.__setattr__(self, "_by_text", {path_str(path): leaf for path, leaf in self._leaves.items()})
         assert self._by_text is not None
         leaf = self._by_text.get(text)
-        return leaf if leaf is not None else self._below(len(steps), lambda path: tuple(map(str, path)) == steps)
+        return leaf if leaf is not None else self._below(len(steps), lambda path: _texts(path) == steps)
 
     def _below(self, depth: int, fits: Callable[[KeyPath], bool]) -> Self | None:
         """Give the leaves whose first steps fit, with the rest of their paths."""

@@ -11,7 +11,7 @@ from synmod.tree.encoding import canonical_json, class_text
 from synmod.tree.faults import Fault, raise_faults
 from synmod.tree.filters import FilterLike, to_filter
 from synmod.tree.partition import partition, single_or_all
-from synmod.tree.path_map import PathMap
+from synmod.tree.path_map import PathMap, check_apart
 from synmod.tree.state_diff import StateDiff, applied, difference
 from synmod.tree.state_json import checked_leaf, checked_leaves, nested_json, read_state, replaced
 from synmod.tree.variable_state import VariableState
@@ -122,11 +122,11 @@ class State(PathMap[VariableState]):
         """Give `{path: (old, new)}` for what differs; None where a path is absent."""
         return difference(self._leaves, other._leaves)
 
-    def apply(self, diff: Mapping[KeyPath, tuple[VariableState | None, VariableState | None]]) -> State:
+    def apply(self, diff: Mapping[KeyPath | str, tuple[VariableState | None, VariableState | None]]) -> State:
         """Make the changes of a diff.
 
         Raises:
-            StateError: A path no longer has the old value; names every such path.
+            StateError: A path no longer has the old value; names every such path. Or an added path is below a leaf.
         """
         return State._of(applied(self._leaves, diff))
 
@@ -152,7 +152,10 @@ class State(PathMap[VariableState]):
     def __or__(self, other: State) -> State:
         if not isinstance(other, State):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
             return NotImplemented
-        return State._of({**self._leaves, **other._leaves})
+        leaves = {**self._leaves, **other._leaves}
+        if len(leaves) > max(len(self), len(other)):  # each has paths of its own
+            check_apart(leaves)
+        return State._of(leaves)
 
     def __sub__(self, other: State) -> State:
         if not isinstance(other, State):  # pyright: ignore[reportUnnecessaryIsInstance]  (likewise)

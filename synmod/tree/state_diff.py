@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from synmod.leaves.frozen import FrozenDict, FrozenList, Json, json_equal
-from synmod.leaves.paths import KeyPath, path_str, pointer
+from synmod.leaves.paths import KeyPath, parse_path, path_str, pointer
 from synmod.tree.faults import Fault, raise_faults
+from synmod.tree.path_map import check_apart
 
 if TYPE_CHECKING:
     from synmod.tree.variable_state import VariableState
@@ -69,15 +70,17 @@ def difference(a: Mapping[KeyPath, VariableState], b: Mapping[KeyPath, VariableS
     return StateDiff(changes)
 
 
-def applied(leaves: Mapping[KeyPath, VariableState], diff: Mapping[KeyPath, Change]) -> dict[KeyPath, VariableState]:
+def applied(
+    leaves: Mapping[KeyPath, VariableState], diff: Mapping[KeyPath | str, Change]
+) -> dict[KeyPath, VariableState]:
     """Make the changes of a diff.
 
     Raises:
-        StateError: A path no longer has the old value; names every such path.
+        StateError: A path no longer has the old value; names every such path. Or an added path is below a leaf.
     """
     changed = dict(leaves)
     faults: list[Fault] = []
-    for path, (old, new) in diff.items():
+    for path, (old, new) in _by_steps(leaves, diff).items():
         now = leaves.get(path)
         if now != old:
             faults.append(Fault(len(faults), f"{path_str(path)!r}: expected the old value {old!r}, it has {now!r}"))
@@ -86,7 +89,19 @@ def applied(leaves: Mapping[KeyPath, VariableState], diff: Mapping[KeyPath, Chan
         elif old is not None:
             del changed[path]
     raise_faults("apply", faults)
+    if changed.keys() - leaves.keys():
+        check_apart(changed)
     return changed
+
+
+def _by_steps(leaves: Mapping[KeyPath, VariableState], diff: Mapping[KeyPath | str, Change]) -> dict[KeyPath, Change]:
+    """Give the changes by steps; a path text means the path that is written like it."""
+    if isinstance(diff, StateDiff):
+        return diff._changes
+    known = {path_str(path): path for path in leaves}
+    return {
+        known.get(path, parse_path(path)) if isinstance(path, str) else path: change for path, change in diff.items()
+    }
 
 
 def _patch_value(patch: Patch, at: list[Any], old: Json, new: Json) -> None:

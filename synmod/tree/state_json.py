@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from synmod.data.validation.validate import problems
@@ -13,6 +12,7 @@ from synmod.tree.defs import ContainerDef, VariableRef
 from synmod.tree.faults import Fault, raise_faults
 from synmod.tree.gather import Gathered, gather, leaves_by_path, misfit_fault, unknown_fault
 from synmod.tree.layout import ABSENT, Layout
+from synmod.tree.path_map import check_apart
 from synmod.tree.variable_state import VariableState, snapshot
 
 if TYPE_CHECKING:
@@ -89,20 +89,24 @@ def checked_leaves(leaves: Mapping[KeyPath | str, VariableState]) -> dict[KeyPat
     """Check paths and leaves that somebody put together by hand.
 
     Raises:
-        StateError: A path is none, or lies below another leaf; a leaf is no VariableState.
+        StateError: A path is none, is written like another, or lies below a leaf; a leaf is no VariableState.
     """
     checked: dict[KeyPath, VariableState] = {}
     for path, leaf in leaves.items():
-        steps = parse_path(path) if isinstance(path, str) else tuple(path)
-        if any(type(step) not in (str, int) for step in steps):
-            raise StateError(f"{path!r} is no path: steps are str or int.")
+        steps = parse_path(path) if isinstance(path, str) else path
+        if not isinstance(steps, tuple) or not all(_is_step(step) for step in steps):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
+            raise StateError(f"{path!r:.200} is no path: write a tuple of steps, each a str (not empty) or an int.")
         if not isinstance(leaf, VariableState):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
             raise StateError(f"At {path_str(steps)!r}: a leaf must be a VariableState, not {type(leaf).__name__}.")
+        if steps in checked:
+            raise StateError(f"{path_str(steps)!r} is given twice.")
         checked[steps] = leaf
-    for above, below in pairwise(sorted(checked, key=lambda path: tuple(map(str, path)))):
-        if below[: len(above)] == above:
-            raise StateError(f"{path_str(below)!r} lies below the leaf {path_str(above)!r}.")
+    check_apart(checked)
     return checked
+
+
+def _is_step(step: object) -> bool:
+    return type(step) is int or (type(step) is str and step != "")
 
 
 def _refuse(what: str, found: Gathered) -> None:

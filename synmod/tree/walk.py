@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from synmod.errors import GraphError
 from synmod.leaves.paths import path_str
 from synmod.tree.containers import class_of
-from synmod.tree.kinds import KNOWN, NODE, STATIC, VARIABLE, Kinds, open_container
+from synmod.tree.kinds import KNOWN, NODE, STATIC, VARIABLE, Kinds, check_keys, open_container
 from synmod.tree.node_types import Impls
 from synmod.tree.refmap import RefMap
 from synmod.tree.visit import NO_CHILDREN, OpenVisit, Pairs, Step, Visit
@@ -54,7 +54,10 @@ class LiveReader:
     def enter(self, node: Any, visit: Visit) -> tuple[Pairs, bool]:
         """Give the children of a node, and whether it masks the Variables below."""
         impl = visit.impl = self.impls[class_of(node)]
-        return impl.pairs(node), impl.own_trainable is not None and not impl.own_trainable(node)
+        pairs = impl.pairs(node)
+        if not impl.is_module:  # of which the keys are attribute names
+            check_keys(pairs, self.kinds, visit)
+        return pairs, impl.own_trainable is not None and not impl.own_trainable(node)
 
     def open(self, value: Any, kind: int, visit: Visit) -> tuple[Pairs, Any] | None:
         """Take a container apart; None where it is a static."""

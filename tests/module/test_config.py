@@ -98,6 +98,9 @@ def test_super_init_may_be_forgotten():
         ("And", "and_"),
         ("_Private", "private"),
         ("検索", "検索"),
+        ("ÉtudeDeCas", "étude_de_cas"),
+        ("_", "_"),
+        ("_1", "_1"),
     ],
 )
 def test_default_names(name, expected):

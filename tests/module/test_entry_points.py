@@ -298,12 +298,18 @@ def test_train_and_eval_set_modes():
             super().__init__()
             self.training, self.deterministic = False, True
 
+    class ReadOnly(Inner):
+        deterministic = property(lambda self: 1 / 0)
+
     root = sm.Sequential([Mode(), Inner()])
     assert root.train() is root
     assert (root.members[0].training, root.members[0].deterministic) == (True, False)
     assert not hasattr(root.members[1], "training")
     root.eval()
     assert (root.members[0].training, root.members[0].deterministic) == (False, True)
+    root.members[0].deterministic = None
+    sm.Sequential([root.members[0], ReadOnly()]).train()
+    assert root.members[0].deterministic is False
 
 
 def test_once_on_every_loop(any_loop):

@@ -1,5 +1,6 @@
 """What mistakes say: where, what was got, what was wanted, the next step."""
 
+import dataclasses
 import re
 
 import pytest
@@ -18,6 +19,7 @@ from synmod.errors import (
 from synmod.flow import run
 from synmod.module import Module
 from synmod.program import Input, Program
+from synmod.tree import Param
 from tests.module.models import Answer, Built, Echo, Notes, Query, Reply
 
 q = Query(question="x")
@@ -292,3 +294,17 @@ async def test_an_optional_field_that_may_be_missing_is_no_misfit():
     await TakesWide()(Wide(a="x", b=1))
     with pytest.raises(SchemaError):
         await TakesWide()(Notes())
+
+
+@dataclasses.dataclass
+class Held:
+    """A container of its own kind."""
+
+    inside: object
+
+
+@pytest.mark.parametrize("wrap", [lambda v: v, lambda v: [v], lambda v: {"k": (v,)}, Held, lambda v: {v}])
+def test_a_variable_on_a_class_is_refused_in_any_container(wrap):
+    """All instances would share it without anybody seeing it; the error names class and attribute."""
+    with pytest.raises(ConfigError, match=r"class Shared: 'rules' is a Variable on the class"):
+        type("Shared", (Module,), {"rules": wrap(Param("x"))})

@@ -154,3 +154,32 @@ def test_filters_are_callables_of_path_and_value():
     assert filters.PathContains("a")(("a", 0), None)
     assert filters.OfType(Param)((), Param(1))
     assert not filters.Trainable()((), Param(1, trainable=False))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (filters.WithTag(1), filters.WithTag(True)),
+        (filters.WithTag([1]), filters.WithTag([1.0])),
+        (filters.PathContains(1), filters.PathContains(True)),
+    ],
+)
+def test_filters_that_take_different_leaves_are_not_equal(one, other):
+    """They compare as they match: `1` is not `True`."""
+    assert one != other
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: filters.OfType(5),
+        lambda: filters.Path(5),
+        lambda: filters.PathIn({"a"}),
+        lambda: filters.PathContains(1.5),
+        lambda: filters.Not(5),
+    ],
+)
+def test_filters_of_the_wrong_things_are_refused_when_made(make):
+    """Not at the first leaf that they meet."""
+    with pytest.raises(ArgumentError, match=r"Invalid filter .*"):
+        make()

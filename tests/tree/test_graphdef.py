@@ -219,3 +219,18 @@ def test_registered_containers_compare_by_class_parts_and_metadata():
     register_tree_type(Bag, lambda x: (x.items, x.kind), lambda kind, items: Bag(kind, *items))
     assert graphdef(Store(x=Bag("a", 1))) == graphdef(Store(x=Bag("a", 1)))
     assert graphdef(Store(x=Bag("a", 1))) != graphdef(Store(x=Bag("b", 1)))
+
+
+def test_an_attribute_kept_out_by_static_is_in_no_fingerprint():
+    """So a graph equals what its JSON gives back, which cannot have it."""
+
+    @sm.register(package="tests_tree")
+    class Client(sm.Module):
+        pass
+
+    client = Client()
+    before = graphdef(client)
+    client.connection = static(object())
+    after = graphdef(client)
+    assert (after == before, after.fingerprint == before.fingerprint, after.diff(before)) == (True, True, ())
+    assert GraphDef.from_json(after.to_json()) == after

@@ -188,3 +188,14 @@ def test_refmap_goes_by_identity():
     assert seen.pop(two) == 2
     with pytest.raises(TypeError):
         hash(seen)
+
+
+def test_a_tree_type_cannot_become_a_node_type():
+    """Its instances are containers already."""
+
+    class Tray:
+        pass
+
+    register_tree_type(Tray, lambda x: ((), None), lambda metadata, children: Tray())
+    with pytest.raises(GraphError, match=r"Tray is already registered"):
+        register_graph_node_type(Tray, **rules(Tray))

@@ -222,3 +222,53 @@ def test_a_graph_lists_as_the_program(program):
         "a", "memory", "d/1", "d/x~1y", "layers/0/prompt", "layers/1/prompt",
     ]  # fmt: skip
     assert graphdef(program) == graphdef(program)
+
+
+LEAF = VariableState(Param, 1)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "message"),
+    [
+        ({("a",): LEAF}, {("a", "b"): LEAF}, "'a/b' lies below the leaf 'a'"),
+        ({("a", 0): LEAF}, {("a", "0"): LEAF}, "are both written 'a/0'"),
+        ({("1",): LEAF}, {(1, "x"): LEAF, (1, "y"): LEAF}, "'1/x' lies below the leaf '1'; '1/y' lies"),
+    ],
+)
+def test_no_state_has_leaves_that_no_program_can_have(one, other, message):
+    """However it comes about: put together by hand, by `|`, by `apply`, the error lists the paths."""
+    a, b = State.from_flat(one), State.from_flat(other)
+    for make in (
+        lambda: State.from_flat({**one, **other}),
+        lambda: a | b,
+        lambda: a.apply({path: (None, leaf) for path, leaf in other.items()}),
+    ):
+        with pytest.raises(StateError, match=message):
+            make()
+
+
+@pytest.mark.parametrize("path", [5, ("",), (True,), "a//b", None, ["a"]])
+def test_what_is_no_path_is_refused(path):
+    """A path is a tuple of str and int, or its text."""
+    with pytest.raises((StateError, TypeError), match=r"no path|unhashable"):
+        State.from_flat({path: LEAF})
+
+
+def test_changes_may_be_given_by_path_text():
+    """`apply` takes both forms of a path, and a text means the path that is written like it."""
+    values = State.from_flat({("d", 1): LEAF})
+    changed = values.apply({"d/1": (LEAF, LEAF.with_value(2)), "e": (None, LEAF)})
+    assert changed.to_json() == {"d/1": 2, "e": 1}
+    assert list(changed) == [("d", 1), ("e",)]
+
+
+def test_a_missing_path_is_shown_as_it_was_asked_for(program):
+    """So that `("d", "1")` is not told to mean itself."""
+    with pytest.raises(FieldError, match=r"nothing at \('d', '1'\).*'d/1'"):
+        state(program)["d", "1"]
+
+
+def test_json_of_a_list_may_be_a_list():
+    """As it may for a list further down."""
+    shape, values = split([Param("x"), [Param("y")]])
+    assert State.from_json(shape, ["x", ["y"]]) == values

@@ -267,3 +267,46 @@ def test_by_reference_nodes_are_walked():
     """They are found by type like any node."""
     handle = Handle()
     assert [value for _, value in iter_graph(Store(a=handle, b=[handle]), Handle)] == [handle]
+
+
+@pytest.mark.parametrize(
+    "entries", [{"": Param(1)}, {True: Param(1)}, {None: [Param(1)]}, {1: Param(1), "1": 2}, {10**2000: Param(1)}]
+)
+@pytest.mark.parametrize("wrap", [lambda entries: entries, lambda entries: _stored(entries)])
+def test_keys_of_dicts_and_of_nodes_are_steps(entries, wrap):
+    """Another key is an error that names the path of its holder, be that a dict or a node of a user's own type."""
+    with pytest.raises(GraphError, match=r"At 'a/0': the key .*: keys on the way to one must be str"):
+        list(walk({"a": [wrap(entries)]}))
+
+
+def _stored(entries):
+    store = Store()
+    store.entries.update(entries)
+    return store
+
+
+def test_a_node_may_hold_plain_values_under_any_key():
+    """Its keys count only on the way to a node or Variable."""
+    assert paths(_stored({"": 1, None: [2]}), statics=True)[0] == ()
+
+
+def test_a_key_that_comes_twice_loses_nothing():
+    """A container whose flatten gives one key for two Variables is refused."""
+
+    class Twice:
+        def __init__(self, *held):
+            self.held = held
+
+    register_tree_type(Twice, lambda x: (x.held, None, ("k",) * len(x.held)), lambda _, held: Twice(*held))
+    with pytest.raises(GraphError, match=r"At 'a': the key 'k' looks like another"):
+        list(walk({"a": Twice(Param(1), Param(2))}))
+
+
+def test_a_namedtuple_is_read_without_its_own_iter():
+    """No method of the user runs."""
+
+    class Loud(Pair):
+        def __iter__(self):
+            raise RuntimeError
+
+    assert paths(Loud(Param(1), 2)) == [(), ("left",)]
