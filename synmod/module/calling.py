@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import inspect
 from time import perf_counter
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from synmod.data.models.value import JsonDataModel
 from synmod.errors import SynmodError
 from synmod.module.building import ensure_built
 from synmod.module.checks import check_inputs
-from synmod.module.endings import call_end, end_entry, end_failed
+from synmod.module.endings import end_entry, end_failed
 from synmod.module.inputs import convert_arguments, holds_symbol, is_not_taken
 from synmod.module.known import ANY_CLASS, MISS
 from synmod.module.notes import note_failure
@@ -27,7 +26,7 @@ from synmod.scope.ambient import AMBIENT, effective
 from synmod.scope.frame import FRAME, CallFrame, RootFrame, nearest_live
 from synmod.scope.hooks import hooks_for
 from synmod.scope.limits import check_deadline, plain_limit
-from synmod.scope.notify import begin_call, end_call
+from synmod.scope.notify_calls import begin_call, end_call
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
@@ -99,9 +98,8 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
                 args, kwargs = convert_arguments(module, args, kwargs)
             except SynmodError as error:
                 refused = error
-        if heard is not None and heard.want("on_call_begin"):
-            told = heard.records.CallBegin
-            await begin_call(heard, told(*heard.place_of(frame, phase), args, MappingProxyType(dict(kwargs))))
+        if heard is not None:
+            await begin_call(heard, frame, args, kwargs, started)
         if refused is not None:
             raise refused
         if around is not None and around.deadline is not None:
@@ -133,7 +131,7 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
             frame._layer.commit()
         if heard is not None:
             listening, heard = heard, None
-            await end_call(listening, call_end(frame, listening.place_of(frame, phase), output, None, started))
+            await end_call(listening, frame, output, None, started)
         return output
     except BaseException as error:
         failure = error
@@ -142,7 +140,7 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
         note_failure(error, frame, module, args)
         if heard is not None:
             try:
-                await end_call(heard, call_end(frame, heard.place_of(frame, phase), None, error, started))
+                await end_call(heard, frame, None, error, started)
             except BaseException as interruption:
                 failure = interruption
                 raise

@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from synmod.leaves.aio import is_cancellation
-from synmod.scope.hooks import Listeners
 from synmod.scope.rewards import hand_up
 
 if TYPE_CHECKING:
     from synmod.module.record import ModuleRecord
-    from synmod.scope.events import CallEnd
     from synmod.scope.frame import CallFrame
-    from synmod.scope.place import Place
-
-
-def call_end(frame: CallFrame, place: Place, outputs: Any, failure: BaseException | None, started: float) -> CallEnd:
-    """The record of an ended call; that of an entry call carries usage and rewards of the whole run."""
-    ended: type[CallEnd] = Listeners.records.CallEnd
-    elapsed = perf_counter() - started
-    if frame._parent is None:
-        rewards = frame.rewards if failure is None else ()  # those of a failed call are gone
-        return ended(*place, outputs, failure, elapsed, frame.usage, rewards)
-    return ended(*place, outputs, failure, elapsed)
 
 
 def was_cancelled(failure: BaseException) -> bool:

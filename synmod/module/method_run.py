@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextvars import Token
-from dataclasses import replace
 from time import perf_counter
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from synmod.errors import SkipError
-from synmod.module.endings import call_end
 from synmod.module.paths import paths_below
 from synmod.scope.ambient import ambient, reset
 from synmod.scope.frame import FRAME, CallFrame, RootFrame, nearest_live
 from synmod.scope.hooks import hooks_for
 from synmod.scope.limits import plain_limit
-from synmod.scope.notify import begin_call, begin_call_plain, end_call, end_call_plain
+from synmod.scope.notify_calls import begin_call, begin_call_plain, end_call, end_call_plain
 from synmod.scope.phase import phase_in
-from synmod.scope.place import place_of
 from synmod.scope.rewards import hand_up
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
-    from synmod.scope.events import CallBegin, CallEnd
 
 
 class MethodRun:
@@ -58,7 +54,7 @@ class MethodRun:
         self._token = FRAME.set(self._frame)
         if self._heard is not None:
             try:
-                begin_call_plain(self._heard, self._begun())
+                begin_call_plain(self._heard, self._frame, *self._arguments, self._started, self._method)
             except BaseException as error:
                 self.__exit__(type(error), error, None)
                 raise
@@ -69,7 +65,7 @@ class MethodRun:
         failure = failure or refused
         try:
             if self._heard is not None:
-                end_call_plain(self._heard, self._ended(failure))
+                end_call_plain(self._heard, self._frame, self.outputs, failure, self._started, self._method)
             if refused is not None:
                 raise refused
         except BaseException as error:
@@ -83,7 +79,7 @@ class MethodRun:
         self._token = FRAME.set(self._frame)
         if self._heard is not None:
             try:
-                await begin_call(self._heard, self._begun())
+                await begin_call(self._heard, self._frame, *self._arguments, self._started, self._method)
             except BaseException as error:
                 await self.__aexit__(type(error), error, None)
                 raise
@@ -96,7 +92,7 @@ class MethodRun:
         failure = failure or refused
         try:
             if self._heard is not None:
-                await end_call(self._heard, self._ended(failure))
+                await end_call(self._heard, self._frame, self.outputs, failure, self._started, self._method)
             if refused is not None:
                 raise refused
         except BaseException as error:
@@ -131,18 +127,6 @@ class MethodRun:
             ledger.discard(frame)
         elif ledger is not None and frame.parent is None:
             hand_up(frame)
-
-    def _begun(self) -> CallBegin:
-        from synmod.scope.events import CallBegin
-
-        args, kwargs = self._arguments
-        where = place_of(self._frame, self._frame.phase)
-        told = CallBegin(*where, args, MappingProxyType(dict(kwargs)), self._method)
-        return replace(told, name=self._method)
-
-    def _ended(self, failure: BaseException | None) -> CallEnd:
-        told = call_end(self._frame, place_of(self._frame, self._frame.phase), self.outputs, failure, self._started)
-        return replace(told, name=self._method)
 
 
 async def run_waiting(run: MethodRun, start: Callable[[], Any]) -> Any:

@@ -18,9 +18,12 @@ from .counters import CallCounters, PhaseCounters
 from .frame import FRAME, CallFrame, Owner, RootFrame, current_call, nearest_live
 from .hook import Hook, check_hook
 from .hooks import Listeners, hooks, hooks_for, hooks_inside
+from .in_place import LMOutcome
 from .ledger import Reward
 from .limits import check_deadline, deadline, note_waiting, plain_limit, time_left
-from .notify import begin_build, begin_call, begin_lm, end_build, end_call, end_lm, lm_listeners, notify_assign
+from .notify import begin_build, end_build, notify_assign
+from .notify_calls import begin_call, end_call
+from .notify_lm import begin_lm, end_lm, lm_listeners
 from .phase import current_phase, phase, phase_in
 from .phase_names import PHASES, check_phase
 from .place import place_of
@@ -55,6 +58,7 @@ __all__ = [
     "LMBegin",
     "LMCallNode",
     "LMEnd",
+    "LMOutcome",
     "Listeners",
     "NameScope",
     "Owner",

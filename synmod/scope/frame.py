@@ -11,19 +11,20 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from synmod.data.models import symbol as symbols
 from synmod.leaves.ids import new_run_id
 from synmod.scope.ledger import Reward, RewardLedger
 from synmod.scope.meter import UsageMeter
+from synmod.scope.usage_record import Usage
 
 if TYPE_CHECKING:
     from synmod.scope.hook import Hook
     from synmod.scope.trace_nodes import TraceNode
-    from synmod.scope.usage_record import Usage
 
 _NO_PATHS: Mapping[int, str] = {}
+_NO_USAGE: Final = Usage()
 _FIRST_USE = threading.Lock()  # taken where a run gets its id, its meter or its ledger: once each
 
 
@@ -158,7 +159,8 @@ class CallFrame:
     @property
     def usage(self) -> Usage:
         """What the model calls of the whole run used so far."""
-        return self.root.meter.total()
+        meter = self.root._meter
+        return _NO_USAGE if meter is None else meter.total()
 
     @property
     def rewards(self) -> tuple[Reward, ...]:

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
         VariableAssign,
     )
 
-if TYPE_CHECKING:
-    from synmod.scope.trace_nodes import TraceNode
-
 EVENTS = (
     "on_call_begin", "on_call_end", "on_build_begin", "on_build_end", "on_lm_begin", "on_lm_end", "on_lm_chunk",
     "on_variable_assign", "on_skip_dropped",
@@ -54,7 +51,7 @@ class Hook:
     """Those of them that must be awaited."""
 
     _in_place: ClassVar[bool] = False
-    """Whether it is told in the call itself: for hooks of our own, which wait for nothing and call nothing."""
+    """Whether it is told in the call itself; see `InPlace`."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -96,10 +93,6 @@ class Hook:
 
     def on_skip_dropped(self, event: SkipDropped) -> None:
         """Values that were stashed for skip connections were never popped."""
-
-    def _call_under_way(self, call_id: str | None) -> TraceNode | None:  # noqa: ARG002  # for a tracer
-        """What is recorded of a call that runs; None for a hook that records nothing."""
-        return None
 
 
 def check_hook(hook: object) -> Hook:

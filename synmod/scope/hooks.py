@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from synmod.errors import ArgumentError
 from synmod.scope.ambient import Ambient, Block
 from synmod.scope.frame import CallFrame
 from synmod.scope.hook import Hook, check_hook
 from synmod.scope.place import Place, place_of
+
+if TYPE_CHECKING:
+    from synmod.scope.in_place import InPlace
 
 __all__ = ["Hook", "Listeners", "check_hook", "hooks", "hooks_for", "hooks_inside"]
 
@@ -43,9 +46,13 @@ class hooks(Block):  # noqa: N801  # read as a word: `with sm.hooks(h):`
 
 
 class Listeners:
-    """The hooks that one begin and its end go to, in order; `begun` counts those whose begin was reached."""
+    """The hooks that one begin and its end go to, in order.
 
-    __slots__ = ("_place", "begun", "hooks")
+    `begun` counts those whose begin was reached. `in_place` are all of them where they are traces and nothing else:
+    these take a call as it is, and no record need be made.
+    """
+
+    __slots__ = ("_place", "begun", "hooks", "in_place")
 
     records: ClassVar[Any] = None
     """`synmod.scope.events`, imported for the first who listens; in each call that would cost microseconds."""
@@ -53,13 +60,14 @@ class Listeners:
     def __init__(self, hooks: tuple[Hook, ...]) -> None:
         self.hooks = hooks
         self.begun = len(hooks)
+        self.in_place = cast("tuple[InPlace, ...]", hooks) if _are_in_place(hooks) else ()
         if Listeners.records is None:
             from synmod.scope import events
 
             Listeners.records = events
         self._place: Place | None = None
 
-    def place_of(self, frame: CallFrame, phase: str) -> Place:
+    def place_of(self, frame: CallFrame | None, phase: str) -> Place:
         """Tell where the call is, alike at its begin and its end."""
         if self._place is None:
             self._place = place_of(frame, phase)
@@ -98,6 +106,14 @@ def hooks_inside(record: Ambient | None, frame: CallFrame | None) -> Listeners |
             own = _united((), (*frame._owner.hooks, *own))
         frame = frame._parent
     return hooks_for(record, own)
+
+
+def _are_in_place(hooks: tuple[Hook, ...]) -> bool:
+    """Tell whether all of them are of the kind that takes calls as they are."""
+    for hook in hooks:  # noqa: SIM110  # a generator would cost every call that is watched
+        if not hook._in_place:
+            return False
+    return True
 
 
 def _united(found: tuple[Hook, ...], more: Iterable[Hook]) -> tuple[Hook, ...]:

@@ -6,12 +6,12 @@ import asyncio
 import inspect
 import logging
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from contextvars import Token
 from typing import TYPE_CHECKING, Any, Final
 
 from synmod.leaves.aio import backend, being_driven, is_cancellation, shield
-from synmod.scope.ambient import AMBIENT, Ambient, Flag, ambient, effective, reset
+from synmod.scope.ambient import AMBIENT, Ambient, Flag, ambient, reset
 from synmod.scope.frame import FRAME, TOLD, CallFrame, current_call
 from synmod.scope.hook import Hook
 from synmod.scope.hooks import Listeners, hooks_inside
@@ -19,7 +19,8 @@ from synmod.scope.phase import phase_in
 from synmod.scope.place import place_of
 
 if TYPE_CHECKING:
-    from synmod.scope.events import BuildBegin, BuildEnd, CallBegin, CallEnd, Event, LMBegin, LMEnd
+    from synmod.scope.events import BuildBegin, BuildEnd, Event
+    from synmod.scope.in_place import InPlace
 
 _LOG: Final = logging.getLogger("synmod.hooks")
 _CLEAN_UP_S: Final = 1.0  # how long async hooks may take after a cancellation
@@ -33,10 +34,7 @@ async def begin(listeners: Listeners, method: str, event: Event) -> None:
     for reached, hook in enumerate(listeners.hooks, 1):
         listeners.begun = reached
         if method in hook.told:
-            if hook._in_place:
-                _tell_in_place(hook, method, event)
-            else:
-                await _tell(hook, method, event)
+            await _tell(hook, method, event)
 
 
 async def end(listeners: Listeners, method: str, event: Event, exception: BaseException | None) -> None:
@@ -45,10 +43,6 @@ async def end(listeners: Listeners, method: str, event: Event, exception: BaseEx
     After a cancellation async hooks are shielded, at most a second together; while a coroutine is being closed only
     plain ones are called. What interrupts a hook is raised when all have been told.
     """
-    if listeners.begun == 1 and (only := listeners.hooks[0])._in_place:  # a trace and nothing else
-        if method in only.told:
-            _tell_in_place(only, method, event)
-        return
     waiting = [hook for hook in reversed(listeners.hooks[: listeners.begun]) if method in hook.told]
     if not is_cancellation(exception) and not isinstance(exception, GeneratorExit):
         try:
@@ -75,11 +69,20 @@ async def _tell_the_rest(waiting: list[Hook], method: str, event: Event, why: Ba
                 await _tell(waiting.pop(0), method, event)
 
 
+def tell_in_place(hooks: Iterable[InPlace], method: str, *call: Any) -> None:
+    """Give a call to those who take it as it is; their failure is logged."""
+    for hook in hooks:
+        try:
+            getattr(hook, method)(*call)
+        except Exception as error:  # noqa: BLE001  # a hook never breaks a call
+            complain(hook, method, error)
+
+
 async def _tell(hook: Hook, method: str, event: Event) -> None:
     """Tell one hook; its failure is logged, a cancellation of the call passes."""
     call = getattr(hook, method)
     if method in hook.told_async and being_driven():
-        _complain(hook, method, None, "is async, but plain code drives this build and cannot wait: not called")
+        complain(hook, method, None, "is async, but plain code drives this build and cannot wait: not called")
         return
     tokens = _set_apart(hook)
     try:
@@ -87,21 +90,13 @@ async def _tell(hook: Hook, method: str, event: Event) -> None:
         if answer is not None and isinstance(answer, Awaitable):
             await answer
     except Exception as error:  # noqa: BLE001  # a hook never breaks a call
-        _complain(hook, method, error)
+        complain(hook, method, error)
     except BaseException as interruption:
         if not _is_its_own(interruption):
             raise
-        _complain(hook, method, interruption)
+        complain(hook, method, interruption)
     finally:
         _set_back(tokens)
-
-
-def _tell_in_place(hook: Hook, method: str, event: Event) -> None:
-    """Tell a hook that neither waits nor calls; its failure is logged."""
-    try:
-        getattr(hook, method)(event)
-    except Exception as error:  # noqa: BLE001  # a hook never breaks a call
-        _complain(hook, method, error)
 
 
 def tell_plain(hook: Hook, method: str, event: Event, *, silent: bool = False) -> None:
@@ -109,20 +104,20 @@ def tell_plain(hook: Hook, method: str, event: Event, *, silent: bool = False) -
     call = getattr(hook, method)
     if method in hook.told_async:
         if not silent:
-            _complain(hook, method, None, "is async, but comes from plain code, which cannot wait: not called")
+            complain(hook, method, None, "is async, but comes from plain code, which cannot wait: not called")
         return
     tokens = _set_apart(hook)
     try:
         answer = call(event)
         if inspect.iscoroutine(answer):
             answer.close()
-            _complain(hook, method, None, "gave a coroutine to plain code, which cannot wait")
+            complain(hook, method, None, "gave a coroutine to plain code, which cannot wait")
     except Exception as error:  # noqa: BLE001  # a hook never breaks a call
-        _complain(hook, method, error)
+        complain(hook, method, error)
     except BaseException as interruption:
         if not _is_its_own(interruption):
             raise
-        _complain(hook, method, interruption)
+        complain(hook, method, interruption)
     finally:
         _set_back(tokens)
 
@@ -149,7 +144,7 @@ def _set_back(tokens: tuple[Token[Any], Token[Any], Token[Any]]) -> None:
         reset(variable, token)
 
 
-def _complain(hook: Hook, method: str, error: BaseException | None, what: str = "failed") -> None:
+def complain(hook: Hook, method: str, error: BaseException | None, what: str = "failed") -> None:
     """Log a failure of a hook: the first of each method as an error, then for debugging."""
     this = object()
     first = hook._complaints.setdefault(method, this) is this
@@ -157,41 +152,6 @@ def _complain(hook: Hook, method: str, error: BaseException | None, what: str = 
         logging.ERROR if first else logging.DEBUG, "hook %s.%s %s", type(hook).__qualname__, method, what,
         exc_info=error,
     )  # fmt: skip
-
-
-async def begin_call(listeners: Listeners, event: CallBegin) -> None:
-    """Tell that a call begins; the caller has asked `listeners.want("on_call_begin")`."""
-    await begin(listeners, "on_call_begin", event)
-
-
-async def end_call(listeners: Listeners, event: CallEnd) -> None:
-    """Tell that a call ended; a module keeps the last entry call that was recorded of it, to be shown with it."""
-    if event.parent_call_id is None:
-        _leave_with_module(listeners, event)
-    await end(listeners, "on_call_end", event, event.exception)
-
-
-def _leave_with_module(listeners: Listeners, event: CallEnd) -> None:
-    """Let the module of an entry call keep what a trace has recorded of the call."""
-    frame = current_call()
-    for hook in listeners.hooks if frame is not None else ():
-        node = hook._call_under_way(event.call_id)
-        if node is not None and frame is not None:
-            frame._owner.recorded = node
-
-
-def begin_call_plain(listeners: Listeners, event: CallBegin) -> None:
-    """Tell plain hooks that a plain method begins, which cannot wait for async ones."""
-    for hook in listeners.hooks:
-        if "on_call_begin" in hook.told:
-            tell_plain(hook, "on_call_begin", event)
-
-
-def end_call_plain(listeners: Listeners, event: CallEnd) -> None:
-    """Tell plain hooks that a plain method ended."""
-    for hook in reversed(listeners.hooks):
-        if "on_call_end" in hook.told:
-            tell_plain(hook, "on_call_end", event)
 
 
 async def begin_build(listeners: Listeners, event: BuildBegin) -> None:
@@ -202,21 +162,6 @@ async def begin_build(listeners: Listeners, event: BuildBegin) -> None:
 async def end_build(listeners: Listeners, event: BuildEnd) -> None:
     """Tell that a build ended."""
     await end(listeners, "on_build_end", event, event.exception)
-
-
-async def begin_lm(listeners: Listeners, event: LMBegin) -> None:
-    """Tell that a model call begins; `listeners` come from `lm_listeners`."""
-    await begin(listeners, "on_lm_begin", event)
-
-
-async def end_lm(listeners: Listeners, event: LMEnd) -> None:
-    """Tell that a model call ended."""
-    await end(listeners, "on_lm_end", event, event.exception)
-
-
-def lm_listeners() -> Listeners | None:
-    """Give those who listen to a model call begun here, None if nobody does."""
-    return hooks_inside(effective(AMBIENT.get()), current_call())
 
 
 def notify_skip_dropped(

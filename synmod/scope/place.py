@@ -32,18 +32,13 @@ class Located(Protocol):
         ...
 
     @property
-    def phase(self) -> str:
-        """Phase of the call."""
-        ...
-
-    @property
     def training(self) -> bool:
         """Training mode."""
         ...
 
 
 def place_of(frame: Located | None, phase: str) -> Place:
-    """Give the first six fields of an event that happens in `frame`; `phase` counts where there is none."""
+    """Give the first six fields of an event that happens in `frame`, and in `phase`: a block may have set another."""
     if frame is None:
         return (None, None, "", "", phase, False)
-    return (frame.id, frame.parent_id, frame.path, frame.name, frame.phase, frame.training)
+    return (frame.id, frame.parent_id, frame.path, frame.name, phase, frame.training)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, MutableSequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from synmod.scope.ledger import Reward
 from synmod.scope.usage_record import Usage
 
 if TYPE_CHECKING:
-    from synmod.scope.events import CallBegin, LMBegin, LMEnd
+    from synmod.scope.ledger import Reward
+
+_NOTHING: Final = Usage()
 
 
 class LMCallNode:
@@ -25,33 +26,32 @@ class LMCallNode:
         usage: Tokens and cost.
         attempts: Requests that were sent.
         cached: Whether none was needed.
+        secrets: Gives the texts that the model hides.
     """
 
     __slots__ = (
-        "attempts", "cached", "elapsed_s", "error", "model", "phase", "reply", "request", "start", "usage",
+        "attempts", "cached", "elapsed_s", "error", "model", "phase", "reply", "request", "secrets", "start", "usage",
     )  # fmt: skip
 
-    def __init__(self, model: str, phase: str, start: float, request: Any) -> None:
+    def __init__(
+        self,
+        model: str,
+        phase: str,
+        start: float,
+        request: Any = None,
+        secrets: Callable[[], frozenset[str]] | None = None,
+    ) -> None:
         self.model = model
         self.phase = phase
         self.start = start
         self.request = request
+        self.secrets = secrets
         self.reply: Any = None
-        self.usage = Usage()
+        self.usage = _NOTHING
         self.attempts = 0
         self.cached = False
         self.elapsed_s: float | None = None
         self.error: str | None = None
-
-    def close(self, event: LMEnd, error: str | None, *, values: bool) -> None:
-        """Write down how it ended."""
-        self.usage = event.usage
-        self.attempts = event.attempts
-        self.cached = event.cached
-        self.elapsed_s = event.elapsed_s
-        self.error = error
-        if values:
-            self.reply = event.reply
 
     @property
     def tokens(self) -> int:
@@ -67,56 +67,123 @@ class LMCallNode:
         return f"<LMCallNode {self.model}, {self.tokens} tokens>"
 
 
+class Run:
+    """What the calls of one tree share: how many they are, and whether they went because the trace was full."""
+
+    __slots__ = ("calls", "is_dropped", "model_calls")
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.model_calls = 0
+        self.is_dropped = False
+
+
 class TraceNode:
-    """One module call.
+    """One module call. Its lists are made when something comes below it: most calls have nothing there.
 
     Attributes:
         call_id, parent_id, path, name, phase, method: As in the events.
         start, end: When it began and ended, in seconds since the epoch, by one clock; no end while it runs.
         elapsed_s: Wall seconds, None while it runs.
-        inputs, kwargs, outputs: The values, None in a trace without values.
+        inputs, outputs: The values, None in a trace without values.
         error: Class and text of the exception, None if it returned.
         rewards: (path, name, value) of the run, on an entry call.
         parent: The node of the calling module, None for an entry call.
-        children: The calls below, by their start.
-        lm_calls: Its own model calls, by their start.
+        run: What it shares with the other calls of its tree.
     """
 
     __slots__ = (
-        "call_id", "children", "elapsed_s", "end", "error", "inputs", "is_dropped", "kwargs", "lm_calls", "method",
-        "name", "outputs", "parent", "parent_id", "path", "phase", "rewards", "root", "run_usage", "size", "start",
+        "_children", "_kwargs", "_lm_calls", "call_id", "elapsed_s", "end", "error", "inputs", "method", "name",
+        "outputs", "parent", "parent_id", "path", "phase", "rewards", "run", "start",
     )  # fmt: skip
 
-    def __init__(self, parent: TraceNode | None, event: CallBegin, start: float, *, values: bool) -> None:
+    def __init__(
+        self,
+        parent: TraceNode | None,
+        call_id: str,
+        parent_id: str | None,
+        path: str,
+        name: str,
+        phase: str,
+        method: str | None,
+        start: float,
+    ) -> None:
         self.parent = parent
-        self.root: TraceNode = self if parent is None else parent.root
-        self.size = 0  # calls of this tree; counted on its root
-        self.is_dropped = False  # likewise: the trace was full
-        self.call_id = event.call_id or ""
-        self.parent_id = event.parent_call_id
-        self.path = event.path
-        self.name = event.name
-        self.phase = event.phase
-        self.method = event.method
+        self.run = Run() if parent is None else parent.run
+        self.call_id = call_id
+        self.parent_id = parent_id
+        self.path = path
+        self.name = name
+        self.phase = phase
+        self.method = method
         self.start = start
-        self.inputs: tuple[Any, ...] | None = event.inputs if values else None
-        self.kwargs: dict[str, Any] | None = dict(event.kwargs) if values else None
+        self.inputs: tuple[Any, ...] | None = None
+        self._kwargs: Mapping[str, Any] | None = None
         self.end: float | None = None
         self.elapsed_s: float | None = None
         self.outputs: Any = None
         self.error: str | None = None
-        self.run_usage: Usage | None = None  # of an entry call that has ended: what its run says
         self.rewards: tuple[Reward, ...] = ()
-        self.children: list[TraceNode] = []
-        self.lm_calls: list[LMCallNode] = []
+        self._children: list[TraceNode] | None = None
+        self._lm_calls: list[LMCallNode] | None = None
+
+    @property
+    def kwargs(self) -> dict[str, Any] | None:
+        """The keywords, None in a trace without values."""
+        return None if self._kwargs is None else dict(self._kwargs)
+
+    @property
+    def children(self) -> list[TraceNode]:
+        """The calls below, by their start."""
+        return [] if self._children is None else self._children
+
+    @property
+    def lm_calls(self) -> list[LMCallNode]:
+        """Its own model calls, by their start."""
+        return [] if self._lm_calls is None else self._lm_calls
 
     @property
     def usage(self) -> Usage:
         """What the model calls in it and below it have used so far."""
         return usages((self,))[id(self)]
 
+    def add(self, child: TraceNode) -> None:
+        """Put a call below this one."""
+        if self._children is None:
+            self._children = [child]
+        else:
+            add_by_start(self._children, child)
+
+    def add_lm(self, call: LMCallNode) -> None:
+        """Put a model call below this one."""
+        if self._lm_calls is None:
+            self._lm_calls = [call]
+        else:
+            add_by_start(self._lm_calls, call)
+
     def __repr__(self) -> str:
         return f"<TraceNode {self.call_id} {self.path or self.name!r}, {len(self.children)} children>"
+
+
+Timed = TypeVar("Timed", TraceNode, LMCallNode)
+
+
+def add_by_start(calls: MutableSequence[Timed], call: Timed) -> None:
+    """Put a call at its place among others, which is nearly always the last."""
+    place = len(calls)
+    while place and calls[place - 1].start > call.start:
+        place -= 1
+    calls.insert(place, call)
+
+
+def forget_below(root: TraceNode) -> None:
+    """Let the calls of a tree that still run let go of those below them."""
+    nodes = [root]
+    for node in nodes:  # grows while it is walked
+        nodes += node.children
+    for node in nodes:
+        if node.elapsed_s is None:
+            node._children = node._lm_calls = None
 
 
 def usages(roots: Iterable[TraceNode]) -> dict[int, Usage]:
@@ -126,12 +193,7 @@ def usages(roots: Iterable[TraceNode]) -> dict[int, Usage]:
         nodes += node.children
     sums: dict[int, Usage] = {}
     for node in reversed(nodes):  # those below come first
-        used = (call.usage for call in node.lm_calls)
-        below = (sums[id(child)] for child in node.children)
-        sums[id(node)] = sum((*used, *below), Usage()) if node.run_usage is None else node.run_usage
+        used = [call.usage for call in node.lm_calls]
+        used += [below for child in node.children if (below := sums[id(child)]) is not _NOTHING]
+        sums[id(node)] = sum(used, _NOTHING) if used else _NOTHING
     return sums
-
-
-def start_of(begin: LMBegin, start: float, *, values: bool) -> LMCallNode:
-    """The node of a model call that begins."""
-    return LMCallNode(begin.model, begin.phase, start, begin.request if values else None)

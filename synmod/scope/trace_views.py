@@ -21,10 +21,10 @@ def total_usage(roots: Iterable[TraceNode], lm_calls: Iterable[LMCallNode]) -> U
     return sum((*(root.usage for root in roots), *(call.usage for call in lm_calls)), Usage())
 
 
-def tree_json(
-    roots: Iterable[TraceNode], lm_calls: Iterable[LMCallNode], dropped: int, secrets: Secrets
-) -> dict[str, Any]:
+def tree_json(roots: Iterable[TraceNode], lm_calls: Iterable[LMCallNode], dropped: int) -> dict[str, Any]:
     """Write a trace as JSON, `version` first."""
+    roots, lm_calls = list(roots), list(lm_calls)
+    secrets = _secrets_of(roots, lm_calls)
     used = usages(roots)
     total = sum((*(used[id(root)] for root in roots), *(call.usage for call in lm_calls)), Usage())
     calls: list[Any] = []
@@ -40,6 +40,16 @@ def tree_json(
         "calls": calls,
         "lm_calls": [secrets.removed(_lm_json(call)) for call in lm_calls],
     }
+
+
+def _secrets_of(roots: Iterable[TraceNode], lm_calls: Iterable[LMCallNode]) -> Secrets:
+    """What the models hide that were called: any call may hold a secret of any of them."""
+    asked = list(lm_calls)
+    nodes = list(roots)
+    for node in nodes:  # grows while it is walked
+        asked += node.lm_calls
+        nodes += node.children
+    return Secrets({call.secrets for call in asked if call.secrets is not None})
 
 
 def _node_json(node: TraceNode, usage: Usage) -> dict[str, Any]:
@@ -89,7 +99,8 @@ def _some(record: Any, names: tuple[str, ...]) -> dict[str, Any] | None:
 
 def tree_text(roots: Iterable[TraceNode]) -> str:
     """Draw a trace: a line a call or model call, indented under its caller."""
-    return "\n".join(_lines(roots))
+    roots = list(roots)
+    return _secrets_of(roots, ()).removed("\n".join(_lines(roots)))
 
 
 def _lines(roots: Iterable[TraceNode]) -> Iterator[str]:

@@ -7,26 +7,32 @@ import time
 import zlib
 from collections import deque
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 from synmod.errors import ArgumentError
 from synmod.scope.frame import FRAME, TOLD
-from synmod.scope.hook import Hook
+from synmod.scope.in_place import InPlace, LMOutcome
 from synmod.scope.plain_json import error_text
-from synmod.scope.trace_nodes import LMCallNode, TraceNode, start_of
+from synmod.scope.trace_nodes import LMCallNode, TraceNode, add_by_start, forget_below
 from synmod.scope.trace_page import page
-from synmod.scope.trace_secrets import Secrets
 from synmod.scope.trace_views import total_usage, tree_json, tree_text
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Mapping
 
     from synmod.scope.events import CallBegin, CallEnd, LMBegin, LMEnd
+    from synmod.scope.frame import CallFrame, Owner
+    from synmod.scope.ledger import Reward
     from synmod.scope.usage_record import Usage
 
+_NO_KWARGS: Final[Mapping[str, Any]] = MappingProxyType({})
+_MODEL_CALLS_A_CALL: Final = 10
+"""So many model calls a call are kept, on the average: what makes more would fill the memory."""
 
-class Tracer(Hook):
+
+class Tracer(InPlace):
     """Records every call it is told of; `sm.trace` makes one and installs it.
 
     Args:
@@ -52,7 +58,7 @@ class Tracer(Hook):
     Source: OpenTelemetry span processors.
     """
 
-    _in_place = True  # makes no calls, so that it need not be set apart from the call that it is told of
+    _in_place = True
 
     def __init__(self, values: bool = True, sample: float = 1.0, max_calls: int = 100_000) -> None:
         check(sample, max_calls)
@@ -65,9 +71,9 @@ class Tracer(Hook):
         self._asked: dict[int, tuple[Any, LMCallNode]] = {}  # by request, which is kept so that its id stays its own
         self._epoch = time.time() - time.perf_counter()  # one clock for all starts, which never goes back
         self._calls = 0
+        self._model_calls = 0
         self._roots: deque[TraceNode] = deque()
         self._lm_calls: deque[LMCallNode] = deque()
-        self._secrets: set[Callable[[], Iterable[str]]] = set()  # one of each model that was called
         self.dropped = 0
 
     @property
@@ -90,93 +96,183 @@ class Tracer(Hook):
 
     def on_call_begin(self, event: CallBegin) -> None:
         """Open a node under that of the calling module."""
-        call_id = event.call_id or ""
-        if self._sample < 1 and not self._keeps(call_id.partition("-")[0]):
-            return
-        with self._lock:
-            parent = None if event.parent_call_id is None else self._nearest(event.parent_call_id)
-            node = TraceNode(parent, event, self._now(), values=self._values)
-            self._running[call_id] = node
-            if node.root.is_dropped:
-                return
-            (self._roots if parent is None else parent.children).append(node)
-            node.root.size += 1
-            self._calls += 1
-            while self._calls > self._max_calls:
-                self._drop_oldest()
+        self._open(
+            event.call_id or "", event.parent_call_id, event.path, event.name, event.phase, event.method, self._now(),
+            event.inputs, event.kwargs,
+        )  # fmt: skip
 
     def on_call_end(self, event: CallEnd) -> None:
         """Close the node of the call."""
-        with self._lock:
-            node = self._running.pop(event.call_id or "", None)
-        if node is None:
-            return
-        node.end = self._now()
-        node.elapsed_s = event.elapsed_s
-        if event.exception is not None:
-            node.error = error_text(event.exception)
-        if self._values:
-            node.outputs = event.outputs
-        node.run_usage = event.usage
-        node.rewards = event.rewards
+        frame = TOLD.get()
+        owner = frame._owner if frame is not None and event.parent_call_id is None else None
+        self._close(event.call_id or "", event.outputs, event.exception, event.elapsed_s, event.rewards, owner)
 
     def on_lm_begin(self, event: LMBegin) -> None:
         """Open a model call under the node of the module that makes it."""
-        with self._lock:
-            node = None if event.call_id is None else self._nearest(event.call_id)
-            if event.call_id is not None and (node is None or node.root.is_dropped):
-                return  # of a run that is not kept
-            call = start_of(event, self._now(), values=self._values)
-            if event.secrets is not None:
-                self._secrets.add(event.secrets)
-            self._asked[id(event.request)] = (event.request, call)
-            if node is not None:
-                node.lm_calls.append(call)
-                return
-            self._lm_calls.append(call)
-            if len(self._lm_calls) > self._max_calls:
-                self._lm_calls.popleft()
-                self.dropped += 1
+        self._ask(event.call_id, event.model, event.phase, event.request, event.secrets)
 
     def on_lm_end(self, event: LMEnd) -> None:
         """Close a model call."""
+        self.close_lm(
+            event.request,
+            LMOutcome(event.reply, event.exception, event.attempts, event.usage, event.elapsed_s, event.cached),
+        )
+
+    def open_call(
+        self, frame: CallFrame, inputs: tuple[Any, ...], kwargs: Mapping[str, Any], started: float, method: str | None
+    ) -> None:
+        """The same, of the call itself; this and the next are hot."""
+        above = frame._parent
+        self._open(
+            frame.id, None if above is None else above.id, frame.path, method or frame._owner.name, frame._phase,
+            method, self._epoch + started, inputs, kwargs,
+        )  # fmt: skip
+
+    def close_call(self, frame: CallFrame, outputs: Any, failure: BaseException | None, elapsed_s: float) -> None:
+        """The same, of the call itself."""
+        if frame._parent is not None:
+            self._close(frame.id, outputs, failure, elapsed_s, (), None)
+        else:
+            rewards = frame.rewards if failure is None else ()
+            self._close(frame.id, outputs, failure, elapsed_s, rewards, frame._owner)
+
+    def open_lm(
+        self, frame: CallFrame | None, phase: str, request: Any, secrets: Callable[[], frozenset[str]] | None
+    ) -> None:
+        """The same, of the model call itself."""
+        self._ask(None if frame is None else frame.id, request.model, phase, request, secrets)
+
+    def close_lm(self, request: Any, outcome: LMOutcome) -> None:
+        """The same, of the model call itself."""
+        _, call = self._asked.pop(id(request), (None, None))
+        if call is None:
+            return
+        call.usage = outcome.usage
+        call.attempts = outcome.attempts
+        call.cached = outcome.cached
+        if self._values:
+            call.reply = outcome.reply
+        call.elapsed_s = outcome.elapsed_s
+        if outcome.exception is not None:
+            call.error = type(outcome.exception).__name__  # should its text be one that fails
+            call.error = error_text(outcome.exception)
+
+    def _open(
+        self,
+        call_id: str,
+        parent_id: str | None,
+        path: str,
+        name: str,
+        phase: str,
+        method: str | None,
+        start: float,
+        inputs: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> None:
+        """Put a node into the tree."""
+        if self._sample < 1 and not self._keeps(call_id):
+            return
         with self._lock:
-            _, call = self._asked.pop(id(event.request), (None, None))
-        if call is not None:
-            call.close(event, error_text(event.exception), values=self._values)
+            parent = None if parent_id is None else self._running.get(parent_id) or self._around()
+            node = TraceNode(parent, call_id, parent_id, path, name, phase, method, start)
+            if self._values:
+                node.inputs, node._kwargs = inputs, kwargs or _NO_KWARGS
+            self._running[call_id] = node
+            run = node.run
+            if run.is_dropped:
+                return
+            if parent is None:
+                add_by_start(self._roots, node)
+            else:
+                parent.add(node)
+            run.calls += 1
+            self._calls += 1
+            if self._calls > self._max_calls:
+                self._drop_oldest()
 
-    def _call_under_way(self, call_id: str | None) -> TraceNode | None:
-        """The node of a call that runs, for its module to keep; a subclass may have left out our constructor."""
-        running: dict[str, TraceNode] = vars(self).get("_running", {})
-        node = running.get(call_id or "")
-        return None if node is None or node.root.is_dropped else node
+    def _close(
+        self,
+        call_id: str,
+        outputs: Any,
+        failure: BaseException | None,
+        elapsed_s: float,
+        rewards: tuple[Reward, ...],
+        owner: Owner | None,
+    ) -> None:
+        """Note how a call ended; the module of an entry call keeps it, to be shown with it."""
+        node = self._running.pop(call_id, None)
+        if node is None:
+            return
+        if self._values:
+            node.outputs = outputs
+        if rewards:
+            node.rewards = rewards
+        node.end = self._epoch + time.perf_counter()
+        node.elapsed_s = elapsed_s
+        if owner is not None and not node.run.is_dropped:
+            owner.recorded = node
+        if failure is not None:
+            node.error = type(failure).__name__  # should its text be one that fails
+            node.error = error_text(failure)
 
-    def _keeps(self, run: str) -> bool:
+    def _ask(
+        self,
+        call_id: str | None,
+        model: str,
+        phase: str,
+        request: Any,
+        secrets: Callable[[], frozenset[str]] | None,
+    ) -> None:
+        """Put a model call into the tree."""
+        with self._lock:
+            node = None if call_id is None else self._running.get(call_id) or self._around()
+            if node is not None and node.run.is_dropped:
+                return
+            if node is None and call_id is not None and not self._keeps(call_id):
+                return
+            call = LMCallNode(model, phase, self._now(), request if self._values else None, secrets)
+            self._asked[id(request)] = (request, call)
+            if node is None:
+                add_by_start(self._lm_calls, call)
+                if len(self._lm_calls) > self._max_calls:
+                    self._lm_calls.popleft()
+                    self.dropped += 1
+                return
+            node.add_lm(call)
+            node.run.model_calls += 1
+            self._model_calls += 1
+            if self._model_calls > self._max_calls * _MODEL_CALLS_A_CALL:
+                self._drop_oldest()
+
+    def _keeps(self, call_id: str) -> bool:
         """Tell whether a run is in the sample: decided by its id, so that all calls of a run are treated alike."""
-        return zlib.crc32(run.encode()) < self._sample * 2**32
+        return zlib.crc32(call_id.partition("-")[0].encode()) < self._sample * 2**32
 
     def _now(self) -> float:
         """Seconds since the epoch."""
         return self._epoch + time.perf_counter()
 
-    def _nearest(self, call_id: str) -> TraceNode | None:
-        """The node of a call, else of the nearest above it: the tracer of one module is not told of all calls."""
-        node = self._running.get(call_id)
-        if node is not None:
-            return node
-        frame = FRAME.get() or TOLD.get()
+    def _around(self) -> TraceNode | None:
+        """The node of the nearest call around that is recorded: the tracer of one module is not told of all calls."""
+        node, frame = None, FRAME.get() or TOLD.get()
         while frame is not None and node is None:
             node, frame = self._running.get(frame.id), frame.parent
         return node
 
     def _drop_oldest(self) -> None:
-        """Leave out the oldest entry call, whole; what of it still runs is known, and no more shown."""
-        oldest = self._roots.popleft()
-        oldest.is_dropped = True
-        self._calls -= oldest.size
-        self.dropped += 1
-        if oldest.elapsed_s is None:  # calls that run hold on to it, and nobody to those that have ended
-            oldest.children, oldest.lm_calls = [], []
+        """Leave out oldest entry calls, whole, until the rest is within the bound.
+
+        What of them still runs is known, and no more shown; it holds on to nothing that has ended.
+        """
+        while self._calls > self._max_calls or self._model_calls > self._max_calls * _MODEL_CALLS_A_CALL:
+            oldest = self._roots.popleft()
+            run = oldest.run
+            run.is_dropped = True
+            self._calls -= run.calls
+            self._model_calls -= run.model_calls
+            self.dropped += 1
+            if oldest.elapsed_s is None:
+                forget_below(oldest)
 
     def to_json(self) -> dict[str, Any]:
         """Give the trace as JSON: `version`, `dropped`, `usage`, `calls` (nested under `children`), `lm_calls`.
@@ -184,7 +280,7 @@ class Tracer(Hook):
         `docs/pages/ideas/tracing.md` tells every field.
         """
         with self._lock:
-            return tree_json(self._roots, self._lm_calls, self.dropped, Secrets(self._secrets))
+            return tree_json(self._roots, self._lm_calls, self.dropped)
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """Draw the trace as one page that needs nothing else: timeline, tree, search, and all of each call.
@@ -206,7 +302,7 @@ class Tracer(Hook):
 
     def __str__(self) -> str:
         with self._lock:
-            return Secrets(self._secrets).removed(tree_text(self._roots))
+            return tree_text(self._roots)
 
     def __repr__(self) -> str:
         return f"<Tracer of {self._calls} calls in {len(self._roots)} entry calls>"

@@ -5,9 +5,7 @@ from time import perf_counter
 from synmod.leaves.aio import is_cancellation
 from synmod.scope import (
     FRAME,
-    CallBegin,
     CallCounters,
-    CallEnd,
     CallFrame,
     RootFrame,
     ambient,
@@ -19,7 +17,6 @@ from synmod.scope import (
     hooks_for,
     note_waiting,
     phase_in,
-    place_of,
     plain_limit,
 )
 from synmod.scope.ambient import reset
@@ -56,31 +53,25 @@ class Part:
         started = perf_counter()
         failure = None
         try:
-            if heard is not None and heard.want("on_call_begin"):
-                await begin_call(heard, CallBegin(*place_of(frame, phase), (x,), {}))
+            if heard is not None:
+                await begin_call(heard, frame, (x,), {}, started)
             check_deadline(frame, record)
             output = None if self.body is None else await self.body(x)
             if heard is not None:
                 heard, listening = None, heard
-                await end_call(listening, self._end(frame, phase, output, None, started))
+                await end_call(listening, frame, output, None, started)
             return output
         except BaseException as error:
             failure = error
             if is_cancellation(error):
                 note_waiting(frame)
             if heard is not None:
-                await end_call(heard, self._end(frame, phase, None, error, started))
+                await end_call(heard, frame, None, error, started)
             raise
         finally:
             frame._live = False
             reset(FRAME, token)
             self._count(frame, phase, failure, perf_counter() - started)
-
-    def _end(self, frame, phase, output, failure, started):
-        place = place_of(frame, phase)
-        if frame.parent is not None:
-            return CallEnd(*place, output, failure, perf_counter() - started)
-        return CallEnd(*place, output, failure, perf_counter() - started, frame.usage, frame.rewards)
 
     def _count(self, frame, phase, failure, elapsed_s):
         cancelled = is_cancellation(failure) or isinstance(failure, GeneratorExit)

@@ -239,3 +239,130 @@ class Limited(sm.Module):
 
     async def call(self, inputs: Query, *, limit) -> Query:
         return inputs
+
+
+async def test_a_trace_beside_other_hooks_is_the_trace_alone():
+    """Alone a trace takes calls as they are, beside a hook by events, and in a class of one's own too: one result."""
+
+    class Own(sm.hooks_lib.Tracer):
+        pass
+
+    program = Both(sm.LanguageModel("priced/one", adapter=Priced()))
+    await sm.build(program, sm.Input(data_model=Query))
+    with sm.trace() as outer:
+        with sm.hooks(sm.Hook(), own := Own()), sm.trace() as beside:
+            await program(Query(question="Why?"))
+        with sm.trace() as alone:
+            await program(Query(question="Why?"))
+    for t in (own, beside):
+        assert told(t) == told(alone)
+        assert [node.call_id for node in below(t.roots)] == [node.call_id for node in below(outer.roots[:1])]
+    assert program._record.recorded in (outer.roots[1], alone.roots[0])
+
+
+def told(t):
+    """What the calls of a trace tell, but for ids, times and figures, which no two runs share."""
+    waiting, found = t.to_json()["calls"], []
+    for call in waiting:  # grows while it is walked
+        waiting += call["children"]
+        found.append([call[key] for key in ("path", "name", "method", "phase", "inputs", "kwargs", "outputs", "error")])
+        found += [(each["model"], each["request"], each["reply"]["text"]) for each in call["lm_calls"]]
+    assert len(found) == 8
+    return found
+
+
+async def test_a_trace_opened_inside_a_call_has_its_model_calls():
+    """The call itself is not in it, so they stand beside the calls; the sums are those of the model."""
+    lm = sm.LanguageModel("priced/one", adapter=Priced())
+    found = []
+
+    class Asks(sm.Module):
+        async def call(self, inputs: Query) -> Query:
+            with sm.trace() as t, sm.trace(sample=0.0) as none:
+                await lm("Why?")
+                await sm.Generator(Answer, language_model=lm)(inputs)
+            found.extend([t, none])
+            return inputs
+
+    await Asks()(Query(question="Why?"))
+    t, none = found
+    assert (len(t.lm_calls), len(t.roots)) == (1, 1)
+    assert t.usage.cost_usd == lm.cumulated_cost_usd
+    assert (none.lm_calls, none.roots, none.usage.calls) == ([], [], 0)
+
+
+async def test_a_model_call_that_outlives_its_call_still_counts():
+    """A task that goes on after its module has returned: the sums are those of the model, not of the moment."""
+    lm = sm.LanguageModel("priced/one", adapter=Priced())
+    later = []
+
+    class Leaves(sm.Module):
+        async def call(self, inputs: Query) -> Query:
+            later.append(asyncio.ensure_future(lm("Why?")))
+            await asyncio.sleep(0)
+            return inputs
+
+    with sm.trace() as t:
+        for _ in range(5):
+            await Leaves()(Query(question="Why?"))
+        await asyncio.gather(*later)
+    assert [len(root.lm_calls) for root in t.roots] == [1] * 5
+    assert t.usage.calls == lm.cumulated_calls == 5
+    assert t.usage.cost_usd == lm.cumulated_cost_usd
+
+
+async def test_a_model_call_has_the_phase_that_it_is_counted_in():
+    """A block inside a call sets another phase than that of the call."""
+    lm = sm.LanguageModel("priced/one", adapter=Priced())
+    rows = []
+
+    class Judges(sm.Module):
+        async def call(self, inputs: Query) -> Query:
+            with sm.phase("reward"):
+                await lm("Good?")
+            return inputs
+
+    with sm.trace() as t:
+        await Judges()(Query(question="Why?"))
+    with sm.hooks(sm.hooks_lib.Recorder(rows)):
+        await Judges()(Query(question="Why?"))
+    assert t.roots[0].phase == "inference"
+    assert t.roots[0].lm_calls[0].phase == "reward"
+    assert [row["phase"] for row in rows] == ["inference", "reward", "reward", "inference"]
+    assert lm.counters["reward"].calls == 2
+
+
+async def test_model_calls_of_one_call_are_bounded_too():
+    """A call that asks without end does not fill the memory: ten model calls a call are kept, on the average."""
+    lm = sm.LanguageModel("priced/one", adapter=Priced())
+
+    class Asks(sm.Module):
+        async def call(self, inputs: Query, *, times) -> Query:
+            for _ in range(times):
+                await lm("Why?")
+            return inputs
+
+    asks = Asks()
+    with sm.trace(max_calls=2) as t:
+        await asks(Query(question="few"), times=20)
+        assert (len(t.roots), t.dropped) == (1, 0)
+        await asks(Query(question="many"), times=25)
+        assert (t.roots, t.dropped, t._asked) == ([], 2, {})
+        await asks(Query(question="few"), times=1)
+    assert [len(root.lm_calls) for root in t.roots] == [1]
+
+
+async def test_an_error_whose_text_fails_is_told_by_its_class():
+    """A trace is never left with a call that seems to run."""
+
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError("no text")
+
+    class Fails(sm.Module):
+        async def call(self, inputs: Query) -> Query:
+            raise Mute
+
+    with sm.trace() as t, pytest.raises(Mute):
+        await Fails()(Query(question="Why?"))
+    assert (t.roots[0].error, t.roots[0].elapsed_s is None) == ("Mute", False)

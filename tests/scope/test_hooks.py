@@ -5,6 +5,7 @@ import contextvars
 import dataclasses
 import logging
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,8 +15,7 @@ from synmod.scope import (
     BuildBegin,
     BuildEnd,
     Hook,
-    LMBegin,
-    LMEnd,
+    LMOutcome,
     Usage,
     ambient,
     begin_build,
@@ -355,9 +355,9 @@ def test_model_events_reach_the_hooks_of_every_part_above(any_loop):
     async def leaf(_):
         frame = current_call()
         listeners = lm_listeners()
-        await begin_lm(listeners, LMBegin(*place_of(frame, "inference"), "request", "a/b"))
-        ended = LMEnd(*place_of(frame, "inference"), "request", "a/b", "reply", None, 1, Usage(calls=1), 0.1, False)
-        await end_lm(listeners, ended)
+        request = SimpleNamespace(model="a/b")
+        await begin_lm(listeners, frame, "inference", request)
+        await end_lm(listeners, frame, "inference", request, LMOutcome("reply", None, 1, Usage(calls=1), 0.1))
 
     shared = Models("shared")
     top = Part("top", lambda _: Part("leaf", leaf, hooks=[shared, Models("leaf")])(), hooks=[Models("top"), shared])

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,8 +10,7 @@ import synmod as sm
 from synmod.errors import ArgumentError
 from synmod.leaves.aio import task_group
 from synmod.scope import (
-    LMBegin,
-    LMEnd,
+    LMOutcome,
     Usage,
     add_reward,
     begin_lm,
@@ -19,7 +19,6 @@ from synmod.scope import (
     end_lm,
     lm_listeners,
     phase,
-    place_of,
     trace,
 )
 from synmod.scope.trace import Tracer
@@ -28,15 +27,14 @@ from tests.scope.part import Part
 
 async def ask(model, error=None):
     """One model call, as the room of models would tell it."""
-    frame, listeners, request = current_call(), lm_listeners(), object()
+    frame, listeners, request = current_call(), lm_listeners(), SimpleNamespace(model=model)
     usage = Usage(calls=1, requests=2, prompt_tokens=10, completion_tokens=5, cost_usd=0.25)
-    place = place_of(frame, "inference")
     if listeners is not None:
-        await begin_lm(listeners, LMBegin(*place, request, model))
+        await begin_lm(listeners, frame, "inference", request)
     await asyncio.sleep(0)
     count_usage(frame, usage, "inference")
     if listeners is not None:
-        await end_lm(listeners, LMEnd(*place, request, model, None, error, 2, usage, 0.5, cached=False))
+        await end_lm(listeners, frame, "inference", request, LMOutcome(None, error, 2, usage, 0.5))
 
 
 class Value:

@@ -9,14 +9,13 @@ from synmod.lm.layers.failing import complete
 from synmod.lm.records import LMReply, LMRequest
 from synmod.scope import (
     Listeners,
-    Usage,
+    LMOutcome,
     add_usage,
     begin_lm,
     end_lm,
     hooks_inside,
     note_waiting,
     open_meters,
-    place_of,
 )
 
 __all__ = ["reported"]
@@ -27,11 +26,8 @@ async def reported(below: Below, call: ModelCall, request: LMRequest) -> LMReply
     listeners = hooks_inside(call.ambient, call.frame)
     meters = open_meters(call.frame)
     try:
-        if listeners is not None and listeners.want("on_lm_begin"):
-            from synmod.scope import LMBegin
-
-            place, secrets = place_of(call.frame, call.phase), call.model.known_secrets
-            await begin_lm(listeners, LMBegin(*place, request, request.model, secrets))
+        if listeners is not None:
+            await begin_lm(listeners, call.frame, call.phase, request, call.model.known_secrets)
         reply = await below(call, request)
     except BaseException as error:
         if isinstance(error, ModelError):
@@ -44,28 +40,15 @@ async def reported(below: Below, call: ModelCall, request: LMRequest) -> LMReply
             call.model.counters.count_cancelled(call.phase, call.requests)
         else:
             call.model.counters.count(call.phase, usage, failed=True)
-        await _tell_end(listeners, call, request, None, error, usage)
+        await _tell_end(listeners, call, request, LMOutcome(None, error, call.requests, usage, call.elapsed_s))
         raise
     add_usage(meters, reply.usage, call.phase)
     call.model.counters.count(call.phase, reply.usage, failed=False)
-    await _tell_end(listeners, call, request, reply, None, reply.usage)
+    await _tell_end(listeners, call, request, LMOutcome(reply, None, call.requests, reply.usage, reply.elapsed_s))
     return reply
 
 
-async def _tell_end(
-    listeners: Listeners | None,
-    call: ModelCall,
-    request: LMRequest,
-    reply: LMReply | None,
-    error: BaseException | None,
-    usage: Usage,
-) -> None:
-    """Tell hooks how a call ended; no record is made that nobody reads."""
-    if listeners is None or not listeners.want("on_lm_end"):
-        return
-    from synmod.scope import LMEnd
-
-    elapsed = call.elapsed_s if reply is None else reply.elapsed_s
-    place = place_of(call.frame, call.phase)
-    ended = LMEnd(*place, request, request.model, reply, error, call.requests, usage, elapsed, cached=False)
-    await end_lm(listeners, ended)
+async def _tell_end(listeners: Listeners | None, call: ModelCall, request: LMRequest, outcome: LMOutcome) -> None:
+    """Tell hooks how a call ended."""
+    if listeners is not None:
+        await end_lm(listeners, call.frame, call.phase, request, outcome)
