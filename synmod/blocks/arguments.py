@@ -57,6 +57,17 @@ def number(kind: str, name: str, value: Any) -> float | None:
     return value
 
 
+def field_name(kind: str, name: str, value: Any) -> str:
+    """Give the name of a field back.
+
+    Raises:
+        ConfigError: It is no str.
+    """
+    if not isinstance(value, str):
+        raise ConfigError(f"{kind}: {name} is {value!r:.100}; give the name of a field.")
+    return value
+
+
 def one_of(kind: str, name: str, value: C, words: tuple[C, ...]) -> C:
     """Give a word back.
 

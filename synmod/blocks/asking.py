@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from synmod.data import ops
-from synmod.data.models.symbol import SymbolicDataModel
+from synmod.data import SymbolicDataModel, ops
+from synmod.data.models.declare import model_of, schema_of
 from synmod.data.models.typed import validator_faults
 from synmod.data.models.value import wrap
 from synmod.leaves.frozen import frozen
@@ -13,8 +13,7 @@ from synmod.leaves.frozen import frozen
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from synmod.data.models.value import JsonDataModel
-    from synmod.data.schemas.schema import Schema
+    from synmod.data import JsonDataModel, Schema
     from synmod.leaves.frozen import Json
     from synmod.lm import LMReply
     from synmod.lm.prompt import Layout
@@ -59,10 +58,10 @@ class Asking(NamedTuple):
         json: Any = reply.json
         if self.hidden is not None:
             json = frozen({name: value for name, value in json.items() if name != self.hidden})
-        model = self.output._model
+        model = model_of(self.output)
         if model is not None:
             validator_faults(model, json, "the reply")
-        return wrap(json, self.output._schema, model, self.output._label)
+        return wrap(json, schema_of(self.output), model)
 
 
 def _spoken(reply: LMReply) -> JsonDataModel[Any]:

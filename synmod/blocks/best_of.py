@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from itertools import takewhile
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from synmod.blocks.arguments import function, member, number, whole
 from synmod.blocks.draws import draws
 from synmod.errors import CallError
-from synmod.flow.pool import Failed
+from synmod.flow import Failed
 from synmod.module import Module
 from synmod.registry import register_own
 from synmod.scope import phase
@@ -16,6 +18,7 @@ from synmod.scope import phase
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from synmod.flow import ConcurrentMap
     from synmod.module import ModuleOptions
     from synmod.module.attempts import Attempt
 
@@ -87,29 +90,52 @@ class BestOf(Module):
 
     async def call(self, inputs: Any) -> Any:
         """Draw, reward, keep the best."""
+        good_enough = False
 
         async def judged(output: Any, one: Attempt) -> _Draw | None:
-            return None if output is None else _Draw(output, await self._rewarded(inputs, output), one)
+            nonlocal good_enough
+            if output is None:
+                return None
+            reward = await self._rewarded(inputs, output)
+            good_enough = good_enough or self._suffices(reward)
+            return _Draw(output, reward, one)
 
-        threshold, best = self.threshold, None
-        on_error = "raise" if threshold is None else "collect"
-        async with draws(
-            self.module, inputs, self.n, judged, concurrency=self.concurrency, on_error=on_error
-        ) as samples:
-            async for draw in samples:
-                if isinstance(draw, Failed):
-                    raise draw.error
-                if draw is None:
-                    continue
-                if threshold is not None and draw.reward >= threshold:
-                    draw.attempt.keep()
-                    return draw.output
-                if best is None or draw.reward > best.reward:
-                    best = draw
+        samples = draws(
+            self.module,
+            inputs,
+            self.n,
+            judged,
+            numbers=takewhile(lambda _: not good_enough, range(self.n)),  # a later one could not be the result
+            concurrency=self.concurrency,
+            on_error="raise" if self.threshold is None else "collect",
+        )
+        async with samples:
+            best = await self._best(samples)
         if best is None:
             return None
         best.attempt.keep()
         return best.output
+
+    async def _best(self, samples: ConcurrentMap[Any]) -> _Draw | None:
+        """The first draw that suffices, else that of the highest reward; None where no sample gave anything."""
+        best: _Draw | None = None
+        async for draw in samples:
+            if isinstance(draw, Failed):
+                try:
+                    raise draw.error
+                finally:
+                    del draw  # no circle of an exception and the frame that holds it
+            if draw is None:
+                continue
+            if self._suffices(draw.reward):
+                return draw
+            if best is None or draw.reward > best.reward:
+                best = draw
+        return best
+
+    def _suffices(self, reward: float) -> bool:
+        """Whether a reward is good enough to look no further."""
+        return self.threshold is not None and reward >= self.threshold
 
     async def compute_output_spec(self, inputs: Any) -> Any:
         """What the module gives."""
@@ -121,6 +147,11 @@ class BestOf(Module):
             reward = self.reward(inputs, output)
             if inspect.isawaitable(reward):
                 reward = await reward
-        if not isinstance(reward, (int, float)) or reward != reward:
+        if not _is_number(reward):
             raise CallError(f"BestOf: the reward is {reward!r:.100}; it must be a number.")
         return reward
+
+
+def _is_number(reward: Any) -> bool:
+    """Whether a reward can be compared; NaN cannot."""
+    return isinstance(reward, Real) and reward == reward

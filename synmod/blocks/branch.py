@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack, cast
 
 from synmod.blocks.arguments import member
 from synmod.blocks.decision import Decision
 from synmod.blocks.options import KEYWORDS
 from synmod.blocks.routes import alternatives, checked_routes, merged, symbols_of, take
+from synmod.blocks.said import must_say, said
 from synmod.data import ops
 from synmod.errors import CallError, ConfigError
 from synmod.leaves.frozen_types import is_array, is_object
+from synmod.lm import sampling_params
 from synmod.module import Module
 from synmod.module.execution import Child, Execution
 from synmod.registry import register_own
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from synmod.blocks.options import GeneratorOptions
+
+_OF_MODULES: Final = ("name", "description", "trainable", "hooks")
 
 
 @register_own()
@@ -81,18 +85,17 @@ class Branch(Module):
         with_thinking: bool = True,
         **options: Unpack[GeneratorOptions],
     ) -> None:
-        own: Any = {key: options.pop(key) for key in ("name", "description", "trainable", "hooks") if key in options}
+        own: Any = {key: options.pop(key) for key in _OF_MODULES if key in options}
         super().__init__(**own)
+        sampling_params({key: options[key] for key in options if key not in self._keywords}, "Branch", self._keywords)
         modules, meanings = _apart(branches)
         self.inject, self.return_decision, self.multiple, self.merge = inject, return_decision, multiple, merge
         if decision is None:
             self.decision: Module = Decision(
                 meanings, question=question, multiple=multiple, with_thinking=with_thinking, **options
             )
-        elif question is not None or options:
-            unused = "question" if question is not None else next(iter(options))
-            raise ConfigError(f"Branch: {unused!r} says how to decide, and so does `decision`; leave one of them out.")
         else:
+            _refuse_second({"question": question, "with_thinking": None if with_thinking else False, **options})
             self.decision = member("Branch", "decision", decision)
         self.branches = modules
 
@@ -106,6 +109,7 @@ class Branch(Module):
     async def compute_output_spec(self, inputs: Any) -> Any:
         """One symbol a branch, or their merge."""
         decision = await self.decision(inputs)
+        must_say("Branch", "decision", decision, self._field)
         given = ops.concat(inputs, decision) if self.inject else inputs
         return self._result(decision, await symbols_of(self.branches, given))
 
@@ -116,15 +120,20 @@ class Branch(Module):
 
     def _chosen(self, decision: Any) -> tuple[str, ...]:
         """The labels that a decision names."""
-        field = "choices" if self.multiple else "choice"
-        said: Any = decision.get(field)
-        labels: tuple[Any, ...] = tuple(said) if self.multiple and is_array(said) else (said,)
+        chosen = said(decision, self._field)
+        labels: tuple[Any, ...] = tuple(chosen) if self.multiple and is_array(chosen) else (chosen,)
         for label in labels:
             if not isinstance(label, str) or label not in self.branches:
                 raise CallError(
-                    f"Branch: the decision's {field} is {said!r:.100}; the branches are {', '.join(self.branches)}."
+                    f"Branch: the decision's {self._field} is {chosen!r:.100}; the branches are "
+                    f"{', '.join(self.branches)}."
                 )
         return labels
+
+    @property
+    def _field(self) -> str:
+        """The field in which the decision names labels."""
+        return "choices" if self.multiple else "choice"
 
     def _result(self, decision: Any, outputs: tuple[Any, ...]) -> Any:
         """The outputs as they are returned."""
@@ -132,6 +141,13 @@ class Branch(Module):
             one = merged(outputs, several=self.multiple)
             return (decision, one) if self.return_decision else one
         return (decision, *outputs) if self.return_decision else outputs
+
+
+def _refuse_second(options: Mapping[str, Any]) -> None:
+    """Raise ConfigError for an option of a decision beside a decision."""
+    for name, value in options.items():
+        if value is not None:
+            raise ConfigError(f"Branch: {name!r} says how to decide, and so does `decision`; leave one of them out.")
 
 
 def _apart(branches: Any) -> tuple[dict[str, Module], dict[str, str]]:

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from synmod.blocks.options import GeneratorOptions
-    from synmod.data.models.symbol import SymbolicDataModel
-    from synmod.data.models.value import JsonDataModel
+    from synmod.data import JsonDataModel, SymbolicDataModel
     from synmod.leaves.frozen import Json
 
 

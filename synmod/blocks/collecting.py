@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Final
 
-from synmod.data import ops
-from synmod.data.models.declare import schema_of
-from synmod.data.models.symbol import symbol
-from synmod.data.models.value import JsonDataModel, wrap
+from synmod.blocks.uniting import common_schema
+from synmod.data import JsonDataModel, Schema
+from synmod.data.models.value import wrap
 from synmod.data.schemas.parts import parts_of
-from synmod.data.schemas.schema import Schema, trusted_schema
-from synmod.flow.pool import Failed
+from synmod.data.schemas.schema import trusted_schema
+from synmod.flow import Failed
 from synmod.leaves.frozen import frozen
 
 _ERROR: Final = {
@@ -25,14 +23,6 @@ _ERROR: Final = {
         {"type": "null"},
     ]
 }
-
-
-def common_schema(values: Iterable[Any]) -> Schema | None:
-    """Give the one schema of several values: theirs if they agree, else `U` of them; None without any."""
-    schemas = list({id(schema): schema for schema in map(schema_of, values)}.values())
-    if len(schemas) > 1:
-        return schema_of(ops.logical_xor(*map(symbol, schemas)))
-    return schemas[0] if schemas else None
 
 
 def collecting_schema(item: Schema | None) -> Schema:

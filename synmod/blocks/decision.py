@@ -63,6 +63,8 @@ class Decision(Generator[Any]):
         for name in ("data_model", "schema"):
             if name in options:
                 raise ConfigError(f"{type(self).__name__}: unknown keyword {name!r}: the output is made of the labels.")
+        if question is not None and not isinstance(question, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+            raise ConfigError(f"{type(self).__name__}: question is a {type(question).__name__}; it must be a string.")
         meanings = _meanings(labels, type(self).__name__)
         if options.get("instructions") is None:
             options["instructions"] = _instructions(meanings, question, multiple)

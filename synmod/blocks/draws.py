@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
-from synmod.flow.pool import ConcurrentMap, map_concurrently
+from synmod.flow import ConcurrentMap, map_concurrently
 from synmod.lm import current_sample, drawing
 from synmod.module.attempts import Attempt, attempt
 
@@ -19,6 +19,7 @@ def draws(
     n: int,
     read: Callable[[Any, Attempt], Awaitable[Any]],
     *,
+    numbers: Iterable[int] | None = None,
     concurrency: int | None = None,
     on_error: Literal["raise", "collect"] = "raise",
 ) -> ConcurrentMap[Any]:
@@ -31,6 +32,7 @@ def draws(
         inputs: Its inputs.
         n: Number of draws.
         read: What is made of each output and its attempt, still beside the other draws; the caller keeps one.
+        numbers: The numbers of the samples, asked for one by one when there is room for another; None for all n.
         concurrency: How many run at once; None for all.
         on_error: As `sm.map_concurrently` takes it.
 
@@ -43,4 +45,5 @@ def draws(
         with drawing(first + number), attempt() as one:
             return await read(await module(inputs), one)
 
-    return map_concurrently(draw, range(n), concurrency=concurrency or n, on_error=on_error)
+    items = range(n) if numbers is None else numbers
+    return map_concurrently(draw, items, concurrency=concurrency or n, on_error=on_error, progress=False)

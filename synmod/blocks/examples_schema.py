@@ -8,7 +8,7 @@ from synmod.data.schemas.parts import portable
 from synmod.data.schemas.schema import trusted_schema
 
 if TYPE_CHECKING:
-    from synmod.data.schemas.schema import Schema
+    from synmod.data import Schema
 
 
 def examples_schema(output: Schema) -> Schema:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Unpack
 
 from synmod.blocks.arguments import exceptions, member, members, whole
-from synmod.blocks.collecting import common_schema
-from synmod.data.models.symbol import symbol
+from synmod.blocks.uniting import any_of
 from synmod.errors import ModelError
 from synmod.lm import current_sample, drawing
 from synmod.module import Module
@@ -32,6 +31,7 @@ class Fallback(Module):
 
     Raises:
         ConfigError: No members, one that is no module, `on` that has no classes of exceptions.
+        SchemaError: When composed: the members give nests of different structure.
         Exception: When called: all members failed: the first failure, the others as notes on it.
 
     Example:
@@ -80,9 +80,7 @@ class Fallback(Module):
 
     async def compute_output_spec(self, inputs: Any) -> Any:
         """What the members give."""
-        outputs = [await module(inputs) for module in self.modules]
-        schema = common_schema(outputs)
-        return outputs[0] if len(outputs) == 1 or schema is None else symbol(schema)
+        return any_of("Fallback", [await module(inputs) for module in self.modules])
 
 
 @register_own()

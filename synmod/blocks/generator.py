@@ -10,13 +10,13 @@ from typing_extensions import TypeVar
 
 from synmod.blocks.asking import Asking
 from synmod.blocks.examples_schema import examples_schema
-from synmod.blocks.options import KEYWORDS, checked_params, sampling_of
+from synmod.blocks.options import KEYWORDS, sampling_of
+from synmod.data import DataModel, JsonDataModel
 from synmod.data.models.declare import schema_of
 from synmod.data.models.symbol import declaration, symbol
-from synmod.data.models.value import JsonDataModel
-from synmod.errors import CallError, SchemaError
+from synmod.errors import ArgumentError, CallError, SchemaError
 from synmod.leaves.frozen import frozen
-from synmod.lm import LanguageModel, model_from, resolve_model
+from synmod.lm import LanguageModel, model_from, resolve_model, sampling_params
 from synmod.lm.draws import check_sample
 from synmod.lm.prompt import Layout, default_instructions
 from synmod.lm.settings import check_structured
@@ -27,10 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from synmod.blocks.options import GeneratorOptions
+    from synmod.data import Schema, SymbolicDataModel
     from synmod.data.messages.chat import ChatMessage
-    from synmod.data.models.model import DataModel
-    from synmod.data.models.symbol import SymbolicDataModel
-    from synmod.data.schemas.schema import Schema
     from synmod.leaves.frozen import Json
     from synmod.lm.messages import Message
     from synmod.scope.hooks import Hook
@@ -175,7 +173,7 @@ class Generator(Module, Generic[M]):
     ) -> None:
         super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
         kind = type(self).__name__
-        sampling = checked_params(params, kind, self._keywords)
+        sampling = sampling_params(params, kind, self._keywords)
         settings: dict[str, Json] = {}
         if sample is not None:
             settings["sample"] = check_sample(sample)
@@ -195,7 +193,7 @@ class Generator(Module, Generic[M]):
         )
         self.examples = self.add_variable(
             [] if examples is None else examples,
-            schema=examples_schema(output._schema),
+            schema=examples_schema(schema_of(output)),
             name="examples",
             description="Inputs, each with the outputs that it should have.",
         )
@@ -260,14 +258,15 @@ class Generator(Module, Generic[M]):
         """
         from synmod.data.messages.chat import ChatMessage
 
+        self._refuse_nest(inputs)
+        if not isinstance(inputs, (DataModel, JsonDataModel)):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+            raise ArgumentError(f"{self._where}: render takes a data model with its values, got {inputs!r:.100}.")
         return [ChatMessage(**turn) for turn in self._prompt_for(inputs)]
 
     def _prompt_for(self, inputs: Any) -> list[Message]:
         """Render the prompt with the Params as they are now."""
-        layout, instructions, examples = self._asking.layout, self.instructions.value, self.examples.value
-        if type(inputs) is JsonDataModel:  # as in every call of a program
-            return layout.render(instructions, examples, inputs._json, inputs._schema)
         self._refuse_nest(inputs)
+        layout, instructions, examples = self._asking.layout, self.instructions.value, self.examples.value
         return layout.render(instructions, examples, frozen(inputs), schema_of(inputs))
 
     def _refuse_nest(self, inputs: Any) -> None:

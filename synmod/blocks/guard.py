@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from synmod.blocks.arguments import member, one_of
-from synmod.errors import CallError, GuardError, SchemaError
+from synmod.blocks.said import must_say, said
+from synmod.errors import CallError, GuardError
 from synmod.module import Module
 from synmod.registry import register_own
 
@@ -57,18 +58,16 @@ class Guard(Module):
         verdict = await self.check(inputs)
         if verdict is None:
             raise CallError("Guard: the check gave None; it must say whether the inputs are allowed.")
-        allowed = verdict.get("allowed")
+        allowed = said(verdict, "allowed")
         if not isinstance(allowed, bool):
             raise CallError(f"Guard: the check's `allowed` is {allowed!r:.100}; it must be true or false.")
         if allowed:
             return inputs
         if self.on_block == "error":
-            raise GuardError(f"Guard: the inputs are blocked: {verdict.get('reason') or 'the check gave no reason'}")
+            raise GuardError(f"Guard: the inputs are blocked: {said(verdict, 'reason') or 'the check gave no reason'}")
         return None
 
     async def compute_output_spec(self, inputs: Any) -> Any:
         """The inputs, once the check was shown to say whether they are allowed."""
-        verdict = await self.check(inputs)
-        if "allowed" not in verdict:
-            raise SchemaError(f"Guard: the check gives no 'allowed'; it gives {', '.join(verdict.keys())}.")
+        must_say("Guard", "check", await self.check(inputs), "allowed")
         return inputs

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from synmod.data.schemas.schema import trusted_schema
 
 if TYPE_CHECKING:
-    from synmod.data.schemas.schema import Schema
+    from synmod.data import Schema
     from synmod.leaves.frozen import Json
 
 _TYPES: Final = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
-from synmod.blocks.arguments import member, whole
+from synmod.blocks.arguments import field_name, member, whole
 from synmod.blocks.draws import draws
-from synmod.errors import ConfigError, SchemaError
-from synmod.leaves.frozen import json_equal
-from synmod.leaves.suggest import did_you_mean
+from synmod.blocks.said import must_have
+from synmod.data import JsonDataModel
+from synmod.flow.nest import leaves
 from synmod.module import Module
 from synmod.registry import register_own
 
 if TYPE_CHECKING:
     from synmod.module import ModuleOptions
     from synmod.module.attempts import Attempt
+
+_ANY: Final = {"type": "object"}
 
 
 @register_own()
@@ -35,7 +37,7 @@ class Majority(Module):
 
     Raises:
         ConfigError: `module` is no module, `n` no count, `field` no name.
-        SchemaError: When composed: the module's output has no such field ('Did you mean').
+        SchemaError: When composed, or called: the module's output has no such field ('Did you mean').
         Exception: When called: the first failure of a sample.
 
     Example:
@@ -55,11 +57,9 @@ class Majority(Module):
 
     def __init__(self, module: Module, n: int, *, field: str | None = None, **options: Unpack[ModuleOptions]) -> None:
         super().__init__(**options)
-        if field is not None and not isinstance(field, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-            raise ConfigError(f"Majority: field is {field!r:.100}; give the name of a field, or None.")
         self.module = member("Majority", "module", module)
         self.n = whole("Majority", "n", n)
-        self.field = field
+        self.field = None if field is None else field_name("Majority", "field", field)
 
     async def call(self, inputs: Any) -> Any:
         """Draw, count, keep the most frequent."""
@@ -67,28 +67,30 @@ class Majority(Module):
         async def as_it_is(output: Any, one: Attempt) -> tuple[Any, Attempt] | None:
             return None if output is None else (output, one)
 
+        agreeing: dict[JsonDataModel[Any], list[tuple[Any, Attempt]]] = {}
         async with draws(self.module, inputs, self.n, as_it_is) as samples:
-            drawn = [sample async for sample in samples if sample is not None]
-        counted: list[tuple[Any, list[tuple[Any, Attempt]]]] = []
-        for output, one in drawn:
-            answer = output.get_json() if self.field is None else output.get(self.field)
-            same = next((group for seen, group in counted if json_equal(seen, answer)), None)
-            if same is None:
-                counted.append((answer, [(output, one)]))
-            else:
-                same.append((output, one))
-        if not counted:
+            async for sample in samples:
+                if sample is not None:
+                    agreeing.setdefault(self._answer(sample[0]), []).append(sample)
+        if not agreeing:
             return None
-        output, one = max((group for _, group in counted), key=len)[0]
+        output, one = max(agreeing.values(), key=len)[0]
         one.keep()
         return output
 
     async def compute_output_spec(self, inputs: Any) -> Any:
         """What the module gives."""
         outputs = await self.module(inputs)
-        if self.field is not None and self.field not in outputs:
-            raise SchemaError(
-                f"Majority: the output of its module has no field {self.field!r}; there are "
-                f"{', '.join(outputs.keys())}.{did_you_mean(self.field, outputs.keys())}"
-            )
+        self._check_field(outputs)
         return outputs
+
+    def _answer(self, output: Any) -> JsonDataModel[Any]:
+        """What is counted: a value, since those are equal where their JSON is."""
+        self._check_field(output)
+        answer = leaves(output) if self.field is None else output.get(self.field)
+        return JsonDataModel({"answer": answer}, schema=_ANY)
+
+    def _check_field(self, outputs: Any) -> None:
+        """Refuse a misspelt field."""
+        if self.field is not None:
+            must_have("Majority", "the output of its module", outputs, self.field)

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from synmod.blocks.arguments import member, one_of, whole
-from synmod.blocks.collecting import collected, collecting_schema, common_schema
+from synmod.blocks.arguments import field_name, member, one_of, whole
+from synmod.blocks.collecting import collected, collecting_schema
+from synmod.blocks.uniting import common_schema
+from synmod.data import SymbolicDataModel
 from synmod.data.algebra.items import items_of, with_items
 from synmod.data.models.declare import schema_of
-from synmod.data.models.symbol import SymbolicDataModel, symbol
+from synmod.data.models.symbol import symbol
 from synmod.data.models.value import wrap
-from synmod.errors import ArgumentError, CallError, ConfigError, SchemaError
-from synmod.flow.pool import map_concurrently
+from synmod.errors import ArgumentError, CallError, SchemaError
+from synmod.flow import map_concurrently
 from synmod.leaves.frozen import frozen
 from synmod.module import Module
 from synmod.registry import register_own
 
 if TYPE_CHECKING:
-    from synmod.data.schemas.schema import Schema
+    from synmod.data import Schema
     from synmod.module import ModuleOptions
 
 
@@ -67,10 +69,8 @@ class Map(Module):
         **options: Unpack[ModuleOptions],
     ) -> None:
         super().__init__(**options)
-        if field is not None and not isinstance(field, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-            raise ConfigError(f"Map: field is {field!r:.100}; give the name of a list field, or None.")
         self.module = member("Map", "module", module)
-        self.field = field
+        self.field = None if field is None else field_name("Map", "field", field)
         self.concurrency = whole("Map", "concurrency", concurrency)
         self.on_error: Literal["raise", "collect"] = one_of("Map", "on_error", on_error, ("raise", "collect"))
 
@@ -81,9 +81,9 @@ class Map(Module):
         schema = self._items(inputs)
         items = inputs.get(self.field)
         if items is None:  # an optional list that is not there
-            return inputs
+            return wrap(frozen(inputs), with_items(schema_of(inputs), self.field, None))
         results = await self._mapped([wrap(item, schema) for item in items])
-        return self._replaced(inputs, results, common_schema(self._all_there(results)) or schema)
+        return self._replaced(inputs, self._all_there(results))
 
     async def compute_output_spec(self, inputs: Any) -> Any:
         """The inputs with other items; of a list of symbols, what the module gives for each."""
@@ -94,7 +94,9 @@ class Map(Module):
 
     async def _mapped(self, items: list[Any]) -> list[Any]:
         """The result for each item."""
-        pool = map_concurrently(self.module, items, concurrency=self.concurrency, on_error=self.on_error)
+        pool = map_concurrently(
+            self.module, items, concurrency=self.concurrency, on_error=self.on_error, progress=False
+        )
         async with pool as results:
             found = [result async for result in results]
         return collected(found) if self.on_error == "collect" else found
@@ -128,10 +130,10 @@ class Map(Module):
                 )
         return results
 
-    def _replaced(self, inputs: Any, results: list[Any], item: Schema) -> Any:
+    def _replaced(self, inputs: Any, results: list[Any]) -> Any:
         """The inputs with the results in place of the items."""
         json = frozen({key: results if key == self.field else inputs[key] for key in inputs.keys()})  # noqa: SIM118
-        return wrap(json, with_items(schema_of(inputs), str(self.field), item))
+        return wrap(json, with_items(schema_of(inputs), str(self.field), common_schema(results)))
 
     def _result_symbol(self, output: Any) -> Any:
         """The symbol of one result."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from synmod.errors import ConfigError
-from synmod.leaves.suggest import did_you_mean
-from synmod.lm import SAMPLING, sampling_params
+from synmod.lm import SAMPLING
 from synmod.module import ModuleOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from synmod.leaves.frozen import Json
     from synmod.lm import LanguageModel
@@ -22,22 +20,6 @@ KEYWORDS: Final = (
 """The keywords of `Generator` that are no sampling parameters."""
 
 _SAMPLING: Final = frozenset(SAMPLING)
-
-
-def checked_params(params: Mapping[str, Any], kind: str, keywords: Iterable[str]) -> dict[str, Json]:
-    """Return the sampling parameters among what a block was given beyond its own keywords.
-
-    Raises:
-        ConfigError: Something in it is no sampling parameter ('Did you mean').
-        DataError: A value is no JSON.
-    """
-    for name in params:
-        if name not in SAMPLING:
-            raise ConfigError(
-                f"{kind}: unknown keyword {name!r}.{did_you_mean(name, (*keywords, *SAMPLING))} "
-                f"It takes {', '.join(keywords)}, and the sampling parameters {', '.join(SAMPLING)}."
-            )
-    return dict(sampling_params(params, kind))
 
 
 def sampling_of(block: object) -> dict[str, Json]:

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
-from synmod.data import ops
-from synmod.data.models.symbol import is_symbolic
-from synmod.errors import ConfigError
-from synmod.flow.branches import together
-from synmod.leaves.suggest import did_you_mean
+from synmod.blocks.arguments import members, one_of
+from synmod.data import is_symbolic, ops
+from synmod.flow import together
 from synmod.module import Module
 from synmod.registry import register_own
 
@@ -60,20 +58,8 @@ class Parallel(Module):
 
     def __init__(self, *modules: Module, merge: str | None = None, **options: Unpack[ModuleOptions]) -> None:
         super().__init__(**options)
-        if not modules:
-            raise ConfigError("Parallel: no members; give the modules to run, Parallel(a, b).")
-        for place, module in enumerate(modules):
-            if not isinstance(module, Module):  # pyright: ignore[reportUnnecessaryIsInstance]  (users may pass anything)
-                raise ConfigError(
-                    f"Parallel: member {place} is a {type(module).__name__}; members are modules. "
-                    "Wrap a function: sm.Lambda(fn)."
-                )
-        if merge is not None and merge not in _MERGES:
-            raise ConfigError(
-                f"Parallel: merge={merge!r} is unknown; it is None, 'concat', 'and' or 'or'."
-                f"{did_you_mean(merge, _MERGES)}"
-            )
-        self.modules = list(modules)
+        self.modules = members("Parallel", modules)
+        one_of("Parallel", "merge", merge, (None, *_MERGES))
         if merge is not None:
             self.merge = merge
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
+from synmod.blocks.arguments import function
 from synmod.blocks.inferred import inferred_schema
+from synmod.data import JsonDataModel
 from synmod.data.models.declare import model_of, schema_of
 from synmod.data.models.symbol import symbol
-from synmod.data.models.value import JsonDataModel, wrap
+from synmod.data.models.value import wrap
 from synmod.errors import ConfigError
 from synmod.leaves.frozen import FrozenDict, frozen
 from synmod.module import Module
@@ -133,9 +135,7 @@ class Lambda(Module):
         super().__init__(**options)
         if isinstance(fn, Module):
             raise ConfigError("Lambda: fn is a module, which is a step by itself; use it without Lambda.")
-        if not callable(fn):
-            raise ConfigError(f"Lambda: fn is a {type(fn).__name__}; give a function that takes and returns data.")
-        self.fn = fn
+        self.fn = function("Lambda", "fn", fn)
         declared = _returned(fn) if output is None else output
         if declared is not None:
             self.output_spec = declared

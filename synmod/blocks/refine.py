@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 
 from synmod.blocks.arguments import member, number, whole
+from synmod.blocks.said import must_say, said
 from synmod.data import ops
 from synmod.data.models.declare import schema_of
 from synmod.data.models.symbol import symbol
 from synmod.data.models.value import wrap
 from synmod.data.schemas.parts import parts_of
 from synmod.data.schemas.schema import trusted_schema
-from synmod.errors import CallError, SchemaError
+from synmod.errors import CallError
 from synmod.leaves.frozen import frozen
 from synmod.module import Module
 from synmod.module.attempts import attempt
 from synmod.registry import register_own
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from synmod.module import ModuleOptions
     from synmod.module.attempts import Attempt
 
@@ -122,8 +120,7 @@ class Refine(Module):
             return outputs
         verdict = await self.critic(ops.concat(inputs, outputs))
         for name in ("critique", "score"):
-            if _last(name, verdict.keys()) is None:
-                raise SchemaError(f"Refine: the critic gives no {name!r}; it gives {', '.join(verdict.keys())}.")
+            must_say("Refine", "critic", verdict, name)
         again = await self.module(_asked_again(inputs, symbol(trusted_schema(_CRITIQUE))))
         return outputs if again.get_schema() == outputs.get_schema() else ops.logical_xor(outputs, again)
 
@@ -135,16 +132,10 @@ def _asked_again(inputs: Any, critique: Any) -> Any:
 
 
 def _read(verdict: Any) -> tuple[str, float]:
-    """What the critic says itself: it may hand on inputs that have a critique of their own."""
-    keys = verdict.keys()
-    critique, score = (verdict.get(_last(name, keys) or name) for name in ("critique", "score"))
+    """What the critic says itself."""
+    critique, score = said(verdict, "critique"), said(verdict, "score")
     if not isinstance(critique, str):
         raise CallError(f"Refine: the critic's critique is {critique!r:.100}; it must be a string.")
     if isinstance(score, bool) or not isinstance(score, (int, float)):
         raise CallError(f"Refine: the critic's score is {score!r:.100}; it must be a number.")
     return critique, score
-
-
-def _last(name: str, keys: Iterable[str]) -> str | None:
-    """The last field of that name, or of that name with the number that merging gave it."""
-    return next((key for key in reversed([*keys]) if re.fullmatch(rf"{name}(_\d+)?", key)), None)

@@ -6,9 +6,10 @@ import inspect
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from synmod.blocks.arguments import function, member, one_of, whole
+from synmod.data import is_subschema
 from synmod.data.models.declare import schema_of
-from synmod.data.subtyping.subtype import is_subschema
 from synmod.errors import CallError, ConfigError, SchemaError
+from synmod.flow.nest import aligned
 from synmod.module import Module
 from synmod.registry import register_own
 
@@ -91,10 +92,10 @@ class Repeat(Module):
         if self.times == 1:
             return outputs
         again = await self.module(outputs)
-        if not is_subschema(schema_of(again), schema_of(outputs)):
+        if not _fits(again, outputs):
             raise SchemaError(
-                f"Repeat: the output of the second round, with {', '.join(again.keys())}, is not of the schema of the "
-                f"first, with {', '.join(outputs.keys())}; a module that is repeated gives what it takes."
+                f"Repeat: the output of the second round, {again!r:.200}, is not of the schema of the first, "
+                f"{outputs!r:.200}; a module that is repeated gives what it takes."
             )
         return outputs
 
@@ -104,3 +105,11 @@ class Repeat(Module):
             return False
         enough = self.until(value)
         return bool(await enough if inspect.isawaitable(enough) else enough)
+
+
+def _fits(again: Any, outputs: Any) -> bool:
+    """Whether symbols, or nests of them, are what others promise."""
+    pairs = aligned(outputs, again)
+    return pairs is not None and all(
+        new is None or (old is not None and is_subschema(schema_of(new), schema_of(old))) for _, old, new in pairs
+    )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
-from synmod.blocks.arguments import member
+from synmod.blocks.arguments import field_name, member, one_of
 from synmod.blocks.routes import alternatives, checked_routes, merged, symbols_of, take
-from synmod.errors import CallError, ConfigError
-from synmod.leaves.suggest import did_you_mean
+from synmod.blocks.said import must_have
+from synmod.errors import CallError
 from synmod.module import Module
 from synmod.module.execution import Child, Execution
 from synmod.registry import register_own
@@ -36,7 +36,9 @@ class Route(Module):
             schema `U` of the routes' outputs
 
     Raises:
-        ConfigError: No routes, a member that is no module, a `default` that is no route ('Did you mean').
+        ConfigError: No routes, a member that is no module, a `default` that is no route ('Did you mean'), a `key` that
+            is no name.
+        SchemaError: When composed: the value has no such field ('Did you mean').
         CallError: When called: the value names no route, and there is no default.
 
     Example:
@@ -64,13 +66,8 @@ class Route(Module):
         super().__init__(**options)
         self.module = member("Route", "module", module)
         self.routes = checked_routes("Route", "routes", routes)
-        if default is not None and default not in self.routes:
-            raise ConfigError(
-                f"Route: default={default!r:.100} is no route; there are {', '.join(self.routes)}."
-                f"{did_you_mean(default, self.routes)}"
-            )
-        self.key = key
-        self.default = default
+        self.key = field_name("Route", "key", key)
+        self.default = None if default is None else one_of("Route", "default", default, tuple(self.routes))
         self.merge = merge
 
     async def call(self, inputs: Any) -> Any:
@@ -85,7 +82,7 @@ class Route(Module):
 
     async def compute_output_spec(self, inputs: Any) -> Any:
         """One symbol a route, or their merge."""
-        await self.module(inputs)
+        must_have("Route", "the value of its module", await self.module(inputs), self.key)
         outputs = await symbols_of(self.routes, inputs)
         return merged(outputs) if self.merge else outputs
 

@@ -9,7 +9,7 @@ from typing import Any
 from synmod.blocks.arguments import member
 from synmod.data import ops
 from synmod.errors import ConfigError
-from synmod.flow.branches import together
+from synmod.flow import together
 from synmod.module import Module
 from synmod.module.execution import Child, Execution
 

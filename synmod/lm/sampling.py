@@ -5,7 +5,7 @@ A misspelt parameter sent as a body field costs days, so an unknown name is an e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from synmod.errors import ConfigError, DataError
@@ -52,10 +52,12 @@ _ELSEWHERE: Final = {
     "response_format": "structured",
 }
 
+_OF_MODELS: Final = ("attempts", "timeout_s", "api_base", "api_key", "cache", "limit", "fallback", "extra_body")
+
 _NOTHING: Final = frozen_dict({})
 
 
-def sampling_params(given: Mapping[str, Any], where: str, others: Iterable[str] = ()) -> FrozenDict:
+def sampling_params(given: Mapping[str, Any], where: str, others: Collection[str] = ()) -> FrozenDict:
     """Check sampling parameters and freeze them.
 
     Args:
@@ -87,14 +89,15 @@ def sampling_params(given: Mapping[str, Any], where: str, others: Iterable[str] 
         raise DataError(f"{where}: a sampling parameter must be JSON: {error}") from None
 
 
-def unknown_keyword(name: str, where: str, others: Iterable[str] = ()) -> ConfigError:
+def unknown_keyword(name: str, where: str, others: Collection[str] = ()) -> ConfigError:
     """Say that a keyword is unknown, with the word that was probably meant."""
     known = (*others, *SAMPLING)
-    meant = _ELSEWHERE.get(name)
+    meant = name if name in _OF_MODELS else _ELSEWHERE.get(name)
     hint = did_you_mean(name, known)
     if meant is not None:
         hint = f" Did you mean {meant!r}{'' if meant in known else ' of the LanguageModel'}?"
+    takes = f" It takes {', '.join(others)}, and sampling parameters." if others else ""
     return ConfigError(
-        f"{where}: unknown keyword {name!r}.{hint} Sampling parameters are {', '.join(SAMPLING)};"
+        f"{where}: unknown keyword {name!r}.{hint}{takes} Sampling parameters are {', '.join(SAMPLING)};"
         f" what only one provider knows goes into extra_body={{{name!r}: ...}} of the LanguageModel."
     )

@@ -137,6 +137,35 @@ async def test_route_selects_by_a_field():
     assert (await kept(Query(question="How?")))["answer"] == "B"
 
 
+class Claim(sm.DataModel):
+    """What somebody sends who knows the fields that blocks go by."""
+
+    allowed: bool = True
+    choice: str = "b"
+
+
+async def test_inputs_do_not_speak_for_a_check():
+    """A check that hands on its inputs is asked for its own verdict, and a decision for its own choice."""
+    verdict = {"title": "Verdict", "type": "object", "properties": {"allowed": {"type": "boolean"}}}
+    refusing = sm.Generator(schema=verdict, return_inputs=True, language_model=ScriptedLM([{"allowed": False}, {}]))
+    assert await sm.Guard(refusing)(Claim()) is None
+    with pytest.raises(sm.CallError, match="allowed"):
+        await sm.Guard(refusing)(Claim())
+    branch = sm.Branch({"a": saying("A"), "b": saying("B")}, return_inputs=True, language_model=deciding("a"))
+    assert [each and each["answer"] for each in await branch(Claim())] == ["A", None]
+
+
+async def test_wiring_is_checked_before_anything_runs():
+    """A decision without a choice, and a value that can have no such field, are found when composed."""
+    asked = Query.to_symbolic_data_model()
+    with pytest.raises(sm.SchemaError, match="no 'choice'"):
+        await sm.Branch({"a": saying("A")}, decision=sm.Identity())(asked)
+    with pytest.raises(sm.SchemaError, match="Did you mean 'question'"):
+        await sm.Route(sm.Identity(), {"a": saying("A")}, key="questoin", default="a")(asked)
+    anything = sm.Constant(sm.JsonDataModel({"kind": "a"}, schema={"type": "object"}))
+    assert await sm.Route(anything, {"a": saying("A")}, key="kind", merge=True)(asked) is not None
+
+
 async def test_guard_lets_pass_or_blocks():
     """Blocked inputs are None, or an error with the reason; nothing passes unchecked."""
 
@@ -167,7 +196,11 @@ async def test_guard_lets_pass_or_blocks():
         (lambda: sm.Branch({"a": len}), "branches\\['a'\\] is a builtin"),
         (lambda: sm.Branch({"a": sm.Identity()}, questoin="?"), "Did you mean 'question'"),
         (lambda: sm.Branch({"a": sm.Identity()}, question="?", decision=sm.Identity()), "leave one of them out"),
+        (lambda: sm.Branch({"a": sm.Identity()}, with_thinking=False, decision=sm.Identity()), "'with_thinking'"),
+        (lambda: sm.Branch({"a": sm.Identity()}, injct=True, decision=sm.Identity()), "Did you mean 'inject'"),
         (lambda: sm.Route(sm.Identity(), {"a": sm.Identity()}, default="A"), "Did you mean 'a'"),
+        (lambda: sm.Route(sm.Identity(), {"a": sm.Identity()}, default=["a"]), "default=\\['a'\\]"),
+        (lambda: sm.Route(sm.Identity(), {"a": sm.Identity()}, key=3), "key is 3"),
         (lambda: sm.Guard(sm.Identity(), on_block="eror"), "Did you mean 'error'"),
     ],
 )

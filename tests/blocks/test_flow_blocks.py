@@ -130,6 +130,7 @@ async def test_parallel_builds_its_members():
         ((), {}, "no members"),
         ((len,), {}, "sm.Lambda"),
         ((Identity(),), {"merge": "adn"}, "Did you mean 'and'"),
+        ((Identity(),), {"merge": ["and"]}, "merge=['and']"),
         ((Identity(),), {"marge": "and"}, "Did you mean 'merge'"),
     ],
 )

@@ -188,6 +188,13 @@ async def test_render_shows_what_is_sent():
     assert generator.render(Query(question="a").to_json_data_model()) == shown
 
 
+def test_render_needs_a_value():
+    """A class or a symbol has no inputs to show."""
+    for asked in (Query, Query.to_symbolic_data_model(), None):
+        with pytest.raises(ArgumentError, match="render takes a data model with its values"):
+            Generator(Answer).render(asked)
+
+
 async def test_a_conversation_becomes_turns():
     """Messages among the inputs stand after the system turn; a system turn among them is refused."""
     lm = ScriptedLM(["fine"], cycle=True)
@@ -255,6 +262,9 @@ async def test_settings_reach_the_request():
         ({"structured": "tool"}, "structured"),
         ({"sample": -1}, "sample"),
         ({"template": {"user": "{input}"}}, "Did you mean 'inputs'"),
+        ({"template": "{inputs}"}, "template is a str"),
+        ({"retries": 3}, "Did you mean 'attempts' of the LanguageModel"),
+        ({"timeout_s": 3}, "Did you mean 'timeout_s' of the LanguageModel"),
     ],
 )
 def test_keywords_are_checked_at_construction(keywords, says):

@@ -1,6 +1,9 @@
 """BestOf, Majority, Refine, SelfCritique, Retry: several tries at one answer."""
 
 import asyncio
+import gc
+import weakref
+from fractions import Fraction
 
 import pytest
 
@@ -129,6 +132,43 @@ async def test_without_a_sufficing_sample_the_best_is_kept():
     assert (await best(ASKED))["answer"] == "8"
 
 
+async def test_with_a_threshold_no_sample_begins_in_vain():
+    """Once a sample suffices no later one can be the result, so none is begun."""
+    seen = []
+    best = sm.BestOf(by_sample(lambda n: seen.append(n) or n), 50, reward=value_of, threshold=3, concurrency=1)
+    assert (await best(ASKED))["answer"] == "3"
+    assert seen == [0, 1, 2, 3]
+
+
+async def test_rewards_may_be_numbers_of_any_kind():
+    """Fractions, as numpy's numbers, compare as floats do."""
+    best = sm.BestOf(by_sample(lambda n: n), 4, reward=lambda _, outputs: Fraction(int(outputs["answer"]) % 3, 7))
+    assert (await best(ASKED))["answer"] == "2"
+
+
+class Lost(Exception):
+    """An exception that a weak reference can watch."""
+
+
+async def test_a_failed_sample_is_let_go():
+    """A failure collected beside a threshold is in no circle with a frame that holds it."""
+
+    def lose(_):
+        raise Lost
+
+    best = sm.BestOf(sm.Lambda(lose, output=Answer), 2, reward=value_of, threshold=1.0)
+    gc.collect()
+    gc.disable()
+    try:
+        with pytest.raises(Lost) as caught:
+            await best(ASKED)
+        watched = weakref.ref(caught.value)
+        del caught
+        assert watched() is None
+    finally:
+        gc.enable()
+
+
 async def test_majority_takes_the_most_frequent_answer():
     """By the whole output or by one field; ties go to the first seen."""
     replies = ["b", "a", "c", "a", "b"]
@@ -145,9 +185,18 @@ async def test_majority_tells_numbers_apart_as_json_does():
 
 
 async def test_majority_needs_the_field():
-    """A misspelt field is found when the program is composed."""
-    with pytest.raises(sm.SchemaError, match="Did you mean 'answer'"):
-        await sm.Majority(by_sample(lambda n: n), 2, field="anwser")(Query.to_symbolic_data_model())
+    """A misspelt field is found when the program is composed, or called."""
+    vote = sm.Majority(by_sample(lambda n: n), 2, field="anwser")
+    for asked in (ASKED, Query.to_symbolic_data_model()):
+        with pytest.raises(sm.SchemaError, match="Did you mean 'answer'"):
+            await vote(asked)
+
+
+async def test_majority_of_several_outputs():
+    """A module may give a tuple: all of it is the answer."""
+    pair = sm.Parallel(by_sample(lambda n: n > 0), sm.Identity())
+    first, second = await sm.Majority(pair, 3)(ASKED)
+    assert (first["answer"], second) == ("True", ASKED)
 
 
 async def test_draws_that_give_nothing_do_not_count():

@@ -1,6 +1,7 @@
 """Map, Repeat, Fallback, Cached: lists, loops, spares and memories."""
 
 import asyncio
+import io
 
 import pytest
 
@@ -40,6 +41,36 @@ async def test_map_replaces_the_list_at_its_place():
     assert symbol.keys() == ("name", "docs", "n")
     assert value.get_schema() == symbol.get_schema()
     assert SHELF.docs[0].title == "a"
+
+
+class Drawer(sm.DataModel):
+    """A shelf whose list may be missing, null or empty."""
+
+    docs: list[Doc] | None = None
+
+
+@pytest.mark.parametrize("json", [{}, {"docs": None}, {"docs": []}, {"docs": [{"title": "abc"}]}])
+@pytest.mark.parametrize("on_error", ["raise", "collect"])
+async def test_map_takes_a_list_that_may_be_missing(json, on_error):
+    """Null, nothing and an empty list stay what they are; the value is of the schema that its symbol has."""
+    mapped = sm.Map(sm.Lambda(counted, output=Count), "docs", on_error=on_error)
+    value = await mapped(sm.JsonDataModel(json, data_model=Drawer))
+    symbol = await mapped(Drawer.to_symbolic_data_model())
+    counts = [{"n": 3}] if on_error == "raise" else [{"value": {"n": 3}, "error": None}]
+    assert value.get_json() == ({"docs": counts} if json.get("docs") else json)
+    assert sm.is_subschema(value.get_schema(), symbol.get_schema())
+    assert value.docs == json.get("docs") or value.docs == counts
+
+
+async def test_blocks_show_no_bar(monkeypatch):
+    """A pool inside a block is no work of the user's own: on a terminal nothing is drawn for it."""
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stderr", terminal)
+    await sm.Map(sm.Identity(), "docs")(SHELF)
+    await sm.BestOf(sm.Identity(), 2, reward=lambda inputs, outputs: 1.0)(SHELF)
+    await sm.Majority(sm.Identity(), 2)(SHELF)
+    assert terminal.getvalue() == ""
 
 
 async def test_map_of_a_list():
@@ -305,6 +336,21 @@ async def test_copies_of_cached_remember_by_themselves():
     await cached(Count(n=1))
     await cached.clone()(Count(n=1))
     assert len(asked) == 2
+
+
+async def test_nests_go_round_and_have_spares():
+    """What gives several outputs is repeated and replaced like what gives one; other structures are told apart."""
+    both = sm.Parallel(sm.Identity(), sm.Identity())
+    asked = Count.to_symbolic_data_model()
+    twice = await sm.Repeat(sm.Identity(), 2)([asked, asked])
+    assert [each.keys() for each in twice] == [("n",), ("n",)]
+    with pytest.raises(sm.SchemaError, match="second round"):
+        await sm.Repeat(both, 2)(asked)
+    spare = sm.Parallel(sm.Identity(), sm.Constant({"m": 1}))
+    one, other = await sm.Fallback(both, spare, on=KeyError)(asked)
+    assert (one.keys(), other.keys()) == (("n",), ("n", "m"))
+    with pytest.raises(sm.SchemaError, match="structure"):
+        await sm.Fallback(both, sm.Identity())(asked)
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,9 @@ def test_labels_are_checked(labels, says):
 
 
 def test_a_decision_has_no_other_output():
-    """Its output is made of its labels."""
+    """Its output is made of its labels; its question is a text."""
+    with pytest.raises(ConfigError, match="question is a int"):
+        Decision(["a"], question=3)
     with pytest.raises(ConfigError, match="data_model"):
         Decision(["a"], data_model=Answer)
     with pytest.raises(ConfigError, match="Did you mean 'temperature'"):

@@ -8,7 +8,7 @@ from synmod.data.schemas.parts import Parts, parts_of, used_definitions
 from synmod.data.schemas.schema import Schema, trusted_schema
 from synmod.data.schemas.subschemas import definition_of
 from synmod.errors import SchemaError
-from synmod.leaves.frozen import FrozenDict, frozen_dict, is_object
+from synmod.leaves.frozen import FrozenDict, frozen_dict, frozen_list, is_object
 from synmod.leaves.suggest import did_you_mean
 
 from .definitions import beside
@@ -22,17 +22,18 @@ def items_of(schema: Schema, field: str) -> Schema:
         field: Its list field.
 
     Raises:
-        SchemaError: There is no such field ('Did you mean'), or it is no list of objects.
+        SchemaError: There is no such field ('Did you mean'), or it is no list of objects (nor null).
     """
     parts = parts_of(schema)
     if field not in parts.fields:
         raise SchemaError(
             f"no field {field!r}; there are {', '.join(parts.fields)}.{did_you_mean(field, parts.fields)}"
         )
-    wanted = _followed(parts.fields[field], parts)
-    given: Any = wanted.get("items")
+    _, array = _list_of(field, parts)
+    given: Any = array.get("items")
     item = _followed(given, parts)
-    if wanted.get("type") != "array" or not (item.get("type") == "object" or "properties" in item):
+    if array.get("type") != "array" or not (item.get("type") == "object" or "properties" in item):
+        wanted = _followed(parts.fields[field], parts)
         raise SchemaError(f"the field {field!r} is no list of objects: its schema is {dict(wanted)!r:.200}.")
     definitions = used_definitions([item], parts.definitions)
     if item is not given and definition_of(given["$ref"]) in definitions:
@@ -40,25 +41,53 @@ def items_of(schema: Schema, field: str) -> Schema:
     return trusted_schema({"$defs": frozen_dict(definitions), **item} if definitions else item)
 
 
-def with_items(schema: Schema, field: str, item: Schema) -> Schema:
+def with_items(schema: Schema, field: str, item: Schema | None) -> Schema:
     """Give a data model's schema with other items in a list field, at the same place.
+
+    A field that may be null stays one that may be null.
 
     Args:
         schema: Schema of a data model.
         field: Its list field.
-        item: Schema of the new items.
+        item: Schema of the new items; None for a list that has none.
     """
     parts = parts_of(schema)
-    held = beside(parts.definitions, parts_of(item))
-    inside = frozen_dict({keyword: value for keyword, value in held.schema.items() if keyword != "$defs"})
-    array = {keyword: value for keyword, value in _followed(parts.fields[field], parts).items() if keyword in _KEPT}
-    fields = {**parts.fields, field: frozen_dict({**array, "items": inside, "type": "array"})}
-    definitions = used_definitions([*fields.values(), parts.extra], {**parts.definitions, **held.definitions})
+    written, array = _list_of(field, parts)
+    new: dict[str, Any] = {keyword: value for keyword, value in array.items() if keyword in _KEPT}
+    definitions = parts.definitions
+    if item is None:
+        new["maxItems"] = 0
+    else:
+        held = beside(definitions, parts_of(item))
+        definitions = {**definitions, **held.definitions}
+        new["items"] = frozen_dict(_without(held.schema, "$defs"))
+    new["type"] = "array"
+    if array is not written:
+        new = {**_without(written, "anyOf", "default"), "anyOf": frozen_list([frozen_dict(new), _NULL])}
+    if "default" in written and not written["default"]:  # null and the empty list hold whatever the items are
+        new["default"] = written["default"]
+    fields = {**parts.fields, field: frozen_dict(new)}
+    definitions = used_definitions([*fields.values(), parts.extra], definitions)
     return Parts(fields, parts.required, parts.extra, definitions, parts.title, parts.description).schema
 
 
 _KEPT = ("title", "description", "minItems", "maxItems")
 """What stays true of a list whose items change one by one."""
+
+_NULL = frozen_dict({"type": "null"})
+
+
+def _list_of(field: str, parts: Parts) -> tuple[FrozenDict, FrozenDict]:
+    """The schema of a field, and that of the list in it: itself, or what stands beside null."""
+    written = _followed(parts.fields[field], parts)
+    arms: Any = written.get("anyOf", ())
+    others = [arm for arm in arms if not (is_object(arm) and arm.get("type") == "null")]
+    return written, _followed(others[0], parts) if len(arms) == 2 and len(others) == 1 else written
+
+
+def _without(schema: FrozenDict, *keywords: str) -> dict[str, Any]:
+    """A schema without some of its keywords."""
+    return {keyword: value for keyword, value in schema.items() if keyword not in keywords}
 
 
 def _followed(schema: Any, parts: Parts) -> FrozenDict:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from synmod.errors import ConfigError
 from synmod.leaves.suggest import did_you_mean
 from synmod.lm.prompt.slots import SLOTS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _ROLES: Final = ("system", "user")
 _SLOT: Final = re.compile(r"\{(" + "|".join(SLOTS) + r")\}")
@@ -26,8 +24,8 @@ class Template:
         texts: `{"system": ..., "user": ...}`; a turn may be left out, `{inputs}` in the user turn may not.
 
     Raises:
-        ConfigError: Another key, a text that is no str, a near miss of a slot (`{input}`), no `{inputs}` in the
-            user turn, or `{inputs}` in the system turn.
+        ConfigError: No mapping, another key, a text that is no str, a near miss of a slot (`{input}`), no `{inputs}` in
+            the user turn, or `{inputs}` in the system turn.
 
     Example:
         >>> template = Template({"system": "{instructions}", "user": "{inputs}\n{examples}"})
@@ -40,6 +38,11 @@ class Template:
     __slots__ = ("_pieces",)
 
     def __init__(self, texts: Mapping[str, str]) -> None:
+        if not isinstance(texts, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (a file may hold anything)
+            raise ConfigError(
+                f"template is a {type(texts).__name__}; it must be a mapping "
+                "such as {'system': '{instructions}', 'user': '{inputs}'}."
+            )
         for role, text in texts.items():
             if role not in _ROLES:
                 raise ConfigError(
