@@ -232,9 +232,11 @@ class BudgetExceeded(SynmodError, RuntimeError):
 
     Attributes:
         partial: What an evaluation inside the block had finished; None elsewhere.
+        account: The budget that had no room; what its `with` block gave.
     """
 
     partial: Any = None
+    account: Any = None
 
 
 class EvaluationError(SynmodError, RuntimeError):

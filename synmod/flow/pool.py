@@ -48,7 +48,8 @@ def map_concurrently(
 
     Args:
         fn: Takes an item, returns its result; runs in a copy of the caller's context. A plain function runs in line.
-        items: An iterable or async iterable, also an endless one; read on demand.
+        items: An iterable or async iterable, also an endless one; read on demand. An async generator that is left
+            before its end is closed.
         concurrency: Number of workers; fewer items than workers start fewer.
         buffer: How many items may be finished and not yet taken, beside those at work; default four per worker.
         ordered: Results in input order; False gives `(index, result)` in order of completion.
@@ -134,7 +135,7 @@ class ConcurrentMap(Generic[R]):
                     return await self._finish()
                 await workers.news.wait()
         except BaseException:
-            await self.aclose()
+            await self._close()
             raise
         return workers.take()
 
@@ -153,7 +154,18 @@ class ConcurrentMap(Generic[R]):
             del failure
 
     async def aclose(self) -> None:
-        """End the workers at once and wait until they have ended. A second call does nothing."""
+        """End the workers at once and wait until they have ended. A second call does nothing.
+
+        Raises:
+            BaseException: What an async generator that is the source raised when it was closed.
+        """
+        await self._close()
+        error, self._workers.unclosed = self._workers.unclosed, None
+        if error is not None:
+            aio.reraise(error)
+
+    async def _close(self) -> None:
+        """End the workers at once and wait until they have ended."""
         self._workers.close("stopped")
         if self._task is not None:
             self._task.cancel()
@@ -165,7 +177,7 @@ class ConcurrentMap(Generic[R]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.aclose()
+        await (self.aclose() if kind is None else self._close())
 
     def __del__(self) -> None:
         """End workers that nobody can reach any more, and say that this was left to the collector."""

@@ -6,7 +6,9 @@ import logging
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Final, Literal, Protocol, TextIO
+from typing import Any, Final, Protocol, TextIO
+
+from synmod.errors import ArgumentError
 
 _LOG: Final = logging.getLogger("synmod.progress")
 _BAR_S: Final = 0.1
@@ -59,15 +61,20 @@ class Shown:
             self._progress = None
 
 
-def shown(progress: Progress | Literal[False] | None) -> Shown:
+def shown(progress: Progress | bool | None) -> Shown:
     """Give what is told: the object given, nothing for False, and for None a bar where a person looks.
 
     Args:
         progress: As `sm.map_concurrently` and `sm.evaluate` take it.
+
+    Raises:
+        ArgumentError: It is True.
     """
     if progress is None:
         return Shown(_on_terminal(sys.stderr) if _is_watched(sys.stderr) else None)
-    return Shown(progress or None)
+    if progress is True:
+        raise ArgumentError("progress is True; leave it out for a bar on a terminal, or give an object that is told.")
+    return Shown(None if progress is False else progress)
 
 
 def _is_watched(stream: TextIO | None) -> bool:

@@ -26,6 +26,7 @@ class Workers:
         failure: What ended the pool, if it was not the end of the stream.
         ended: Whether all workers have ended.
         over: Whether the consumer has had everything, or has closed the pool.
+        unclosed: What the source raised when it was closed before its end.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class Workers:
         self._to_start: deque[Any] = deque()
         self._starting = False
         self._group: Any = None
-        self._started = self._read = self._taken = self._failures = 0
+        self._started = self._read = self._done = self._taken = self._failures = 0
         self._exhausted = self._reading = False
         self._results: dict[int, Any] = {}
         self._finished: deque[int] = deque()
@@ -62,6 +63,7 @@ class Workers:
         self.failure: BaseException | None = None
         self.ended = False
         self.over = False
+        self.unclosed: BaseException | None = None
 
     def announce(self, total: int | None) -> None:
         """Tell the progress object that work begins."""
@@ -79,8 +81,16 @@ class Workers:
             if self.failure is None:  # closed from outside: trio's group of cancellations
                 raise
         finally:
+            await self._close_source()
             self.ended = True
             self.news.wake_all()
+
+    async def _close_source(self) -> None:
+        """Let an async generator clean up that was not read to its end; what that raises is kept for `aclose`."""
+        try:
+            await aio.close_generator(self._source)
+        except BaseException as error:  # noqa: BLE001  # whoever ends the pool raises it
+            self.unclosed = error
 
     def has_next(self) -> bool:
         """Tell whether the consumer can take a result; after a failure it takes none."""
@@ -142,7 +152,8 @@ class Workers:
             self._results[index] = await self._result(index, item)
             if not self._ordered:
                 self._finished.append(index)
-            self._progress.advance(1, failed=self._failures)
+            self._done += 1
+            self._progress.advance(1, failed=self._failures, in_flight=self._read - self._done)
         except BaseException as error:
             self._fail(error, index)
             raise

@@ -124,7 +124,9 @@ def reserve_in(accounts: Sequence[Account], wanted: Spent, where: str) -> Reserv
         for account in reversed(accounts):
             refusal = account.refusal(wanted)
             if refusal is not None:
-                raise BudgetExceeded(f"{where or 'outside module calls'}: {refusal}. Raise it in sm.budget(...).")
+                error = BudgetExceeded(f"{where or 'outside module calls'}: {refusal}. Raise it in sm.budget(...).")
+                error.account = account  # who stands around several budgets asks whose it was
+                raise error
         for account in ordered:
             account.hold(wanted)
     return Reservation(ordered, wanted)

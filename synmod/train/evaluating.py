@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sized
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
-from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded, EvaluationError
+from synmod.errors import ArgumentError, EvaluationError
 from synmod.flow.pool import map_concurrently
 from synmod.flow.progress import Progress, shown
-from synmod.leaves.aio import is_cancellation
+from synmod.leaves.aio import close_generator, is_cancellation
 from synmod.leaves.clock import current_clock
+from synmod.leaves.notes import attributes_of
 from synmod.module import Module
 from synmod.scope.limits import keep_partial
 from synmod.train.examples import Example, ExampleReader, is_data
@@ -47,8 +49,8 @@ async def evaluate(
             models, or JSON that the program's Input or contract says how to read.
         reward: Function or module of `(y_true, y_pred)`, plain or async; may also name `inputs`, `extra`, `example_id`.
             Gives a number, a bool or a `sm.Feedback`. None for no score.
-        metrics: Functions `(y_true, y_pred) -> number`, or objects with `update_state`, `result` and `reset_state`; fed
-            in input order.
+        metrics: Functions `(y_true, y_pred) -> number`, plain or async, or objects with `update_state`, `result` and
+            `reset_state`; fed in input order. A run that one of them cannot count is a failed run; its score stands.
         concurrency: How many runs are under way at once.
         max_errors: How many runs may fail: a number, or a float as share of what has finished (looked at from the 20th
             on); None for any.
@@ -56,7 +58,8 @@ async def evaluate(
             out. A transient failure of a model and a failure of the reward itself are always left out.
         samples: Runs an example, as samples 0 to `samples` - 1; examples count equally.
         keep_results: Whether the Evaluation keeps the results, or means and errors only.
-        seed: Seed of the run, for rewards and programs that ask; evaluating itself draws nothing.
+        seed: Seed of the run, a whole number. An evaluation draws nothing, so no result depends on it; the draws of a
+            model are seeded by its own `seed` and by the sample.
         progress: An object that is told how far it is; None for a bar on a terminal, False for nothing.
 
     Returns:
@@ -64,6 +67,7 @@ async def evaluate(
 
     Raises:
         ArgumentError: No rows, an id that is there twice, plain JSON without a schema, a keyword of the wrong kind.
+        Exception: What the data raised, as itself; has the Evaluation so far as `partial`.
         EvaluationError: Too many failures, nothing but failures, or one that is not about its example; has the
             Evaluation so far as `partial`.
         BudgetExceeded, DeadlineExceeded: That of an enclosing block; has the Evaluation so far as `partial`.
@@ -83,17 +87,19 @@ async def evaluate(
     _check(program, data, max_errors, failure_score, samples, seed)
     clock = current_clock()
     started = clock.now()
-    tally = Tally(Metrics(metrics), max_errors, samples, keep_results=keep_results)
+    measures = Metrics(metrics)
+    tally = Tally(measures, max_errors, samples, keep_results=keep_results)
     try:
         scorer = None if reward is None else Scorer(reward)
     except ArgumentError as error:
         raise _stopped(str(error), tally.evaluation(0.0)) from error
-    run = OneRun(program, scorer, failure_score, tally, samples)
+    run = OneRun(program, scorer, measures, failure_score, tally, samples)
     bar = shown(progress)
     bar.begin("evaluate", len(data) * samples if isinstance(data, Sized) else None)
     outcome = "stopped"
 
     async def one(job: _Job) -> int:
+        tally.begun += 1
         index = await run(*job)
         bar.advance(1, **tally.numbers())
         return index
@@ -111,12 +117,12 @@ async def evaluate(
         outcome = "failed"
         failure = _stopped(tally.reason or "", tally.evaluation(clock.now() - started))
         raise failure from tally.cause
-    except (BudgetExceeded, DeadlineExceeded) as error:
-        error.partial = tally.evaluation(clock.now() - started)
-        raise
     except BaseException as error:
+        partial = tally.evaluation(clock.now() - started)
         if is_cancellation(error):
-            keep_partial(tally.evaluation(clock.now() - started))
+            keep_partial(partial)
+        else:
+            attributes_of(error)["partial"] = partial  # what the data raised is anybody's class
         raise
     finally:
         bar.end(outcome)
@@ -131,9 +137,12 @@ def _jobs(data: Any, samples: int) -> Iterator[_Job] | AsyncIterator[_Job]:
         return ((next(numbers), example, sample) for sample in range(samples))
 
     async def later() -> AsyncIterator[_Job]:
-        async for row in data:
-            for job in runs(row):
-                yield job
+        try:
+            async for row in data:
+                for job in runs(row):
+                    yield job
+        finally:
+            await close_generator(data)
 
     return later() if isinstance(data, AsyncIterable) else (job for row in data for job in runs(row))
 
@@ -154,6 +163,7 @@ def _check(program: Any, data: Any, max_errors: Any, failure_score: Any, samples
     if not _is_count(seed, None):
         raise ArgumentError(f"evaluate: seed is {seed!r:.100}; give a whole number.")
     is_number = isinstance(failure_score, (int, float)) and not isinstance(failure_score, bool)
+    is_number = is_number and math.isfinite(failure_score)
     if failure_score is not None and failure_score != "lowest" and not is_number:
         raise ArgumentError(f"evaluate: failure_score is {failure_score!r:.100}; give 'lowest', a number or None.")
     right = max_errors is None or _is_count(max_errors, 0) or (isinstance(max_errors, float) and 0 <= max_errors <= 1)

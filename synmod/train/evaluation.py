@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from synmod.data.text import dump_json
+from synmod.errors import DataError
 from synmod.leaves.files import write_atomic
-from synmod.leaves.frozen import frozen
+from synmod.leaves.frozen import thaw
 from synmod.scope import Usage
 from synmod.train.example_result import ExampleResult
 
@@ -31,7 +32,7 @@ class Evaluation(list[tuple[str, float]]):
         usage: What all model calls used.
         elapsed_s: Seconds from beginning to end.
         total: How many runs were made: examples times samples.
-        scored: How many of them the score is of.
+        scored: How many of them gave what was scored; one that failed stands in the score by `failure_score` alone.
 
     Example:
         >>> Evaluation([("accuracy", 0.9)], score=0.9, total=10, scored=10)
@@ -64,29 +65,33 @@ class Evaluation(list[tuple[str, float]]):
     def __repr__(self) -> str:
         worth = "no score" if self.score is None else f"score {self.score:.4g}"
         metrics = "".join(f", {name} {value:.4g}" for name, value in self)
-        return f"Evaluation({worth} over {self.scored} of {self.total} ({len(self.errors)} failed){metrics})"
+        failed = len(self.errors)
+        well = self.total - failed if self.score is None else self.scored
+        return f"Evaluation({worth} over {well} of {self.total} ({failed} failed){metrics})"
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain JSON.
 
         Raises:
-            DataError: A target or output is no JSON.
+            DataError: A target, an output or the result of a metric is no JSON; names its place.
         """
-        json: dict[str, Any] = {
-            "score": self.score,
-            "metrics": dict(self),
-            "total": self.total,
-            "scored": self.scored,
-            "usage": asdict(self.usage),
-            "elapsed_s": self.elapsed_s,
-            "results": [result.to_json() for result in self.results],
-            "errors": [result.to_json() for result in self.errors],
-        }
-        frozen(json)  # what is no JSON is found here, with its place
-        return json
+        return thaw(
+            {
+                "score": self.score,
+                "metrics": dict(self),
+                "total": self.total,
+                "scored": self.scored,
+                "usage": asdict(self.usage),
+                "elapsed_s": self.elapsed_s,
+                "results": [result.record() for result in self.results],
+                "errors": [result.record() for result in self.errors],
+            }
+        )
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
-        """Write one line a run, JSON in the cells that hold data.
+        """Write one line a run; cells with data hold JSON, or the repr of what is none.
+
+        Without results, the lines are those of the runs that failed.
 
         Args:
             path: Where to; replaced atomically.
@@ -101,9 +106,17 @@ class Evaluation(list[tuple[str, float]]):
         writer = csv.writer(text)
         writer.writerow(_COLUMNS)
         for result in self.results or self.errors:
-            json = result.to_json()
+            record = result.record()
             error = "" if result.error is None else f"{result.error.type}: {result.error.message}"
-            cells = [dump_json(json[name]) if json[name] is not None else "" for name in _COLUMNS[6:]]
+            cells = ["" if record[name] is None else _cell(record[name]) for name in _COLUMNS[6:]]
             plain = (result.id, result.sample, "" if result.score is None else result.score, error)
             writer.writerow([*plain, f"{result.elapsed_s:.6f}", result.call_id or "", *cells])
-        return write_atomic(path, text.getvalue().encode())
+        return write_atomic(path, text.getvalue().encode("utf-8", "backslashreplace"))
+
+
+def _cell(value: Any) -> str:
+    """A value as JSON; a row whose target is a set or a function is a row as well."""
+    try:
+        return dump_json(thaw(value))
+    except DataError:
+        return repr(value)

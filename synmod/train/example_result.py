@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
-from synmod.flow.nest import map_leaves
+from synmod.leaves.frozen import thaw
+from synmod.leaves.frozen_types import is_object
 from synmod.leaves.notes import notes_of
 from synmod.scope import Usage
 from synmod.train.feedback import Feedback
+
+_DEEPEST = 50  # what is deeper, or holds itself, is no JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +32,12 @@ class ExampleError:
 
     @classmethod
     def of(cls, error: BaseException, path: str) -> Self:
-        """Take down an exception."""
-        return cls(type(error).__name__, str(error), path, tuple(notes_of(error)))
+        """Take down an exception, also one that cannot be told."""
+        try:
+            text = str(error)
+        except Exception:  # noqa: BLE001  # one example under collection: its failure is its result, whatever it is
+            text = "(its text cannot be read)"
+        return cls(type(error).__name__, _whole(text), path, tuple(map(_whole, notes_of(error))))
 
     def to_json(self) -> dict[str, Any]:
         """The error as plain JSON."""
@@ -78,15 +85,23 @@ class ExampleResult:
     sample: int
 
     def to_json(self) -> dict[str, Any]:
-        """The result as plain JSON."""
+        """The result as plain JSON.
+
+        Raises:
+            DataError: Inputs, target or outputs are no JSON.
+        """
+        return thaw(self.record())
+
+    def record(self) -> dict[str, Any]:
+        """The result by name of its fields, data models as they are."""
         return {
             "id": self.id,
             "sample": self.sample,
-            "inputs": _plain(self.inputs),
-            "target": _plain(self.target),
-            "outputs": _plain(self.outputs),
+            "inputs": _listed(self.inputs),
+            "target": _listed(self.target),
+            "outputs": _listed(self.outputs),
             "score": self.score,
-            "feedback": None if self.feedback is None else self.feedback.to_json(),
+            "feedback": None if self.feedback is None else self.feedback.record(),
             "error": None if self.error is None else self.error.to_json(),
             "usage": asdict(self.usage),
             "elapsed_s": self.elapsed_s,
@@ -94,6 +109,17 @@ class ExampleResult:
         }
 
 
-def _plain(nest: Any) -> Any:
-    """A nest of data as plain JSON."""
-    return map_leaves(lambda leaf: leaf.get_json() if hasattr(leaf, "get_json") else leaf, nest)
+def _listed(nest: Any, depth: int = 0) -> Any:
+    """A nest with lists in place of tuples, which are no JSON."""
+    if depth > _DEEPEST:
+        return nest
+    if is_object(nest):
+        return {key: _listed(value, depth + 1) for key, value in nest.items()}
+    if isinstance(nest, list | tuple):
+        return [_listed(value, depth + 1) for value in cast("list[Any]", nest)]
+    return nest
+
+
+def _whole(text: str) -> str:
+    """A text of whole characters, which any file can hold."""
+    return text.encode("utf-8", "backslashreplace").decode()

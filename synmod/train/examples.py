@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from synmod.data.models.model import DataModel
@@ -27,7 +27,7 @@ class Example:
     """One row: what goes into a program, and what should come out.
 
     Attributes:
-        id: Names the row; the position as text where none is given.
+        id: Names the row; None for the position, as text.
         inputs: What the program is called with: data models, or JSON of its Input.
         target: What should come out; None where nobody knows.
         extra: Further columns, which a reward may ask for.
@@ -40,7 +40,7 @@ class Example:
     Source: DSPy's `Example`; differs: inputs and target are told apart by place.
     """
 
-    id: str
+    id: str | None
     inputs: Any
     target: Any = None
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -61,10 +61,14 @@ class ExampleReader:
             row: `(inputs, target)`, inputs alone, or an `Example`.
 
         Raises:
-            ArgumentError: A tuple of another length, or an explicit id that came before.
+            ArgumentError: A tuple of another length, an explicit id that is no text or came before.
         """
         self._position += 1
         if isinstance(row, Example):
+            if row.id is None:
+                return replace(row, id=str(self._position))
+            if not isinstance(row.id, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # rows come from anywhere
+                raise ArgumentError(f"row {self._position}: the id is {row.id!r:.100}; write it as text, or None.")
             if row.id in self._explicit:
                 raise ArgumentError(f"row {self._position}: the id {row.id!r} is there twice; ids name one row each.")
             self._explicit.add(row.id)

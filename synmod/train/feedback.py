@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from synmod.leaves.frozen import thaw
-from synmod.leaves.frozen_types import is_array, is_object
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +34,19 @@ class Feedback:
     parts: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def to_json(self) -> dict[str, Any]:
-        """The feedback as plain JSON."""
+        """The feedback as plain JSON.
+
+        Raises:
+            DataError: The target is no JSON.
+        """
+        return thaw(self.record())
+
+    def record(self) -> dict[str, Any]:
+        """The feedback by name of its fields, its target as it is."""
         return {
             "score": self.score,
             "critique": self.critique,
-            "target": thaw(self.target) if is_object(self.target) or is_array(self.target) else self.target,
+            "target": self.target,
             "objectives": dict(self.objectives),
             "parts": dict(self.parts),
         }

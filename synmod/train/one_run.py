@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from synmod.errors import (
     BudgetExceeded,
@@ -20,6 +20,7 @@ from synmod.scope.ambient import ambient
 from synmod.train.example_result import ExampleError, ExampleResult
 from synmod.train.examples import Example, UnreadableRow, inputs_for
 from synmod.train.feedback import Feedback
+from synmod.train.measuring import Metrics
 from synmod.train.scoring import Scorer
 from synmod.train.tally import Tally
 
@@ -27,12 +28,12 @@ _TRANSIENT: Final = (RateLimitError, UnavailableError, ModelTimeout)
 
 
 class _Watch(Hook):
-    """Takes down the entry call of one run, where it failed first, and whether a build did."""
+    """Takes down the entry call of one run, and where each failure arose: one that was handled is not the run's."""
 
     def __init__(self) -> None:
         self.call_id: str | None = None
-        self.path: str | None = None
-        self.in_build = False
+        self._paths: dict[int, tuple[BaseException, str]] = {}
+        self._of_builds: list[BaseException] = []
 
     def on_call_begin(self, event: Any) -> None:
         """Note the entry call."""
@@ -40,13 +41,22 @@ class _Watch(Hook):
             self.call_id = event.call_id
 
     def on_call_end(self, event: Any) -> None:
-        """Note the innermost call that failed."""
-        if event.exception is not None and self.path is None:
-            self.path = event.path
+        """Note the innermost call that failed; it ends first."""
+        if event.exception is not None:
+            self._paths.setdefault(id(event.exception), (event.exception, event.path))
 
     def on_build_end(self, event: Any) -> None:
         """Note that a build failed."""
-        self.in_build = self.in_build or event.exception is not None
+        if event.exception is not None:
+            self._of_builds.append(event.exception)
+
+    def path_of(self, failure: BaseException) -> str:
+        """The path of the call in which a failure arose; "" where no call saw it."""
+        return self._paths.get(id(failure), (failure, ""))[1]
+
+    def is_of_build(self, failure: BaseException) -> bool:
+        """Whether a failure is that of a build."""
+        return any(failure is one for one in self._of_builds)
 
 
 class OneRun:
@@ -56,12 +66,14 @@ class OneRun:
         self,
         program: Module,
         scorer: Scorer | None,
+        metrics: Metrics,
         failure_score: float | Literal["lowest"] | None,
         tally: Tally,
         samples: int,
     ) -> None:
         self._program = program
         self._scorer = scorer
+        self._metrics = metrics
         lowest = None if scorer is None else scorer.lowest
         self._leaves_failures_out = failure_score is None
         self._failure_score = lowest if failure_score == "lowest" else failure_score
@@ -69,7 +81,7 @@ class OneRun:
         self._samples = samples
         self._first = current_sample() * samples
         record = ambient()
-        self._has_budget = record is not None and bool(record.budgets)
+        self._budgets = () if record is None else record.budgets
 
     async def __call__(self, index: int, example: Example, sample: int) -> int:
         """Run, score, tell; give the number of the run back.
@@ -85,6 +97,7 @@ class OneRun:
         outputs: Any = None
         feedback: Feedback | None = None
         failure: Exception | None = None
+        measured: dict[str, float] = {}
         ran = False
         with track_usage() as usage:
             try:
@@ -94,6 +107,7 @@ class OneRun:
                     ran = True
                     if self._scorer is not None:
                         feedback = _with_objectives(await self._scorer.score(example, outputs), given)
+                    measured = await self._metrics.measure(example.target, outputs)
             except UnreadableRow:
                 raise
             except Exception as error:  # one example under collection: its failure is its result
@@ -101,13 +115,13 @@ class OneRun:
                     raise
                 failure = error
         result = ExampleResult(
-            id=example.id,
+            id=cast("str", example.id),  # whoever read the row has named it
             inputs=example.inputs,
             target=example.target,
             outputs=outputs if ran else None,
             score=self._score(feedback, failure, ran=ran),
             feedback=feedback,
-            error=None if failure is None else ExampleError.of(failure, watch.path or ""),
+            error=None if failure is None else ExampleError.of(failure, watch.path_of(failure)),
             usage=usage.total(),
             elapsed_s=clock.now() - started,
             call_id=watch.call_id,
@@ -117,8 +131,8 @@ class OneRun:
             index,
             result,
             failure,
-            counts=failure is None or self._counts(failure, ran=ran),
-            in_build=watch.in_build and isinstance(failure, SchemaError),
+            measured=measured if failure is None or self._counts(failure, ran=ran) else None,
+            in_build=isinstance(failure, SchemaError) and watch.is_of_build(failure),
         )
         return index
 
@@ -137,7 +151,7 @@ class OneRun:
     def _is_of_a_block_around(self, error: Exception) -> bool:
         """Whether an error is that of a budget or deadline around the evaluation."""
         if isinstance(error, BudgetExceeded):
-            return self._has_budget
+            return any(error.account is account for account in self._budgets)
         return isinstance(error, DeadlineExceeded) and time_left() == 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from numbers import Real
 from typing import Any, Final
 
@@ -46,7 +47,7 @@ class Scorer:
         """Ask the reward for one output.
 
         Raises:
-            CallError: It said what is no finite number, bool or Feedback.
+            CallError: It said what is no finite number, bool or Feedback of such numbers.
             Exception: What it raised.
         """
         named = {name: _EXTRAS[name](example) for name in self._extras}
@@ -54,16 +55,17 @@ class Scorer:
             said = self._reward(example.target, outputs, **named)
             if inspect.isawaitable(said):
                 said = await said
-        if isinstance(said, Feedback):
-            _finite(said.score)
-            return said
-        return Feedback(_finite(said))
+        if not isinstance(said, Feedback):
+            return Feedback(_finite(said))
+        objectives = {name: _finite(value) for name, value in said.objectives.items()}
+        score = None if said.score is None else _finite(said.score)  # None: there was nothing to score
+        return replace(said, score=score, objectives=objectives)
 
 
-def _finite(said: Any) -> float | None:
+def _finite(said: Any) -> float:
     """A score as a float."""
-    if said is None or not isinstance(said, Real) or not math.isfinite(said):
-        raise CallError(f"the reward is {said!r:.100}; a reward is a finite number, a bool or a Feedback with a score.")
+    if not isinstance(said, Real) or not math.isfinite(said):
+        raise CallError(f"the reward is {said!r:.100}; a reward is a finite number, a bool or a Feedback of such.")
     return float(said)
 
 

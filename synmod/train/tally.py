@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 from synmod.errors import AuthError, BuildError, ConfigError, UnboundModelError
 from synmod.scope import Usage
 from synmod.train.evaluation import Evaluation
-from synmod.train.example_result import ExampleResult
+from synmod.train.example_result import ExampleError, ExampleResult
 from synmod.train.measuring import Metrics
 
 _LOOKED_AT_FROM = 20
 """How many runs must have finished before a share of failures, or that all of them failed, says something."""
 
 _NOT_ABOUT_THE_EXAMPLE = (AuthError, ConfigError, BuildError, UnboundModelError)
+
+
+Measured: TypeAlias = Mapping[str, float] | None
+"""What the functions among the metrics said of a run; None where metrics are not told of it."""
 
 
 class Stop(Exception):  # not an error: how a run tells its pool that enough is enough
@@ -35,7 +41,7 @@ class Tally:
         self._max_errors = max_errors
         self._samples = samples
         self._keep_results = keep_results
-        self._waiting: dict[int, tuple[ExampleResult, bool]] = {}  # finished, while one before it has not
+        self._waiting: dict[int, tuple[ExampleResult, Measured]] = {}  # finished, while one before it has not
         self._results: list[ExampleResult] = []
         self._errors: list[ExampleResult] = []
         self._usage = Usage()
@@ -43,17 +49,17 @@ class Tally:
         self._sum = 0.0
         self._shown, self._shown_sum, self._shown_cost = 0, 0.0, 0.0
         self._examples = self._folded = self._scored = 0
-        self.done = self.failed = 0
+        self.begun = self.done = self.failed = 0
         self.cause: Exception | None = None
         self.reason: str | None = None
 
     def numbers(self) -> dict[str, float]:
         """What a progress object is told beside the count: of what has finished, in whatever order."""
-        told = {"failed": float(self.failed), "cost_usd": self._shown_cost}
+        told = {"failed": self.failed, "in_flight": self.begun - self.done, "cost_usd": self._shown_cost}
         return {**told, "score": self._shown_sum / self._shown} if self._shown else told
 
     def finish(
-        self, index: int, result: ExampleResult, error: Exception | None, *, counts: bool, in_build: bool
+        self, index: int, result: ExampleResult, error: Exception | None, *, measured: Measured, in_build: bool
     ) -> None:
         """Count a run that has finished.
 
@@ -61,13 +67,13 @@ class Tally:
             index: Its number.
             result: What became of it.
             error: Why it failed.
-            counts: Whether metrics are told of it.
+            measured: What the functions among the metrics said; None where metrics are not told of it.
             in_build: Whether it failed while the program was being built.
 
         Raises:
             Stop: There is a reason to stop; `reason` and `cause` tell.
         """
-        self._waiting[index] = (result, counts)
+        self._waiting[index] = (result, measured)
         self.done += 1
         self._shown_cost += result.usage.cost_usd or 0.0
         if result.score is not None:
@@ -75,14 +81,26 @@ class Tally:
             self._shown_sum += result.score
         if error is None:
             return
+        self._count_failure(error)
+        if self.reason is None and (in_build or isinstance(error, _NOT_ABOUT_THE_EXAMPLE)):
+            self.cause = error
+            self.reason = f"example {result.id!r} failed for a reason that is not its own: {_told(result.error)}"
+        self._stop_where_it_is_enough()
+
+    def _count_failure(self, error: Exception) -> None:
+        """Count a run that failed; the first failure is what a stop is chained to."""
         self.failed += 1
         self.cause = self.cause or error
-        if in_build or isinstance(error, _NOT_ABOUT_THE_EXAMPLE):
-            self.cause = error
-            self.reason = (
-                f"example {result.id!r} failed for a reason that is not its own: {type(error).__name__}: {error}"
-            )
-        elif self.done == self.failed == _LOOKED_AT_FROM:
+
+    def _stop_where_it_is_enough(self) -> None:
+        """Look at what has failed so far.
+
+        Raises:
+            Stop: It is too much, or there was a reason before.
+        """
+        if self.reason is not None:
+            raise Stop
+        if self.done == self.failed == _LOOKED_AT_FROM:
             self.reason = f"the first {_LOOKED_AT_FROM} runs to finish have all failed"
         elif self._are_too_many():
             self.reason = (
@@ -95,15 +113,41 @@ class Tally:
         """Look at the whole set once it has ended.
 
         Raises:
-            Stop: All of a set shorter than what `finish` looks at have failed.
+            Stop: All of a set shorter than what `finish` looks at have failed, or a metric has no result.
         """
-        if self.done and self.done == self.failed:
+        if not self.done:
+            return
+        if self.done == self.failed:
             self.reason = f"all {self.done} runs have failed" if self.done > 1 else "the only run has failed"
             raise Stop
+        try:
+            self._metrics.check()
+        except Exception as error:  # the stop is chained to it
+            self.cause = error
+            self.reason = f"a metric has no result: {_told(ExampleError.of(error, ''))}"
+            raise Stop from error
 
     def take(self, index: int) -> None:
-        """Fold the next run in input order."""
-        result, counts = self._waiting.pop(index)
+        """Fold the next run in input order.
+
+        Raises:
+            Stop: A metric cannot count it, and that is one failure too many.
+        """
+        failed = self.failed
+        self._fold(index)
+        if self.failed > failed:
+            self._stop_where_it_is_enough()
+
+    def _fold(self, index: int) -> None:
+        """Add one run to the sums, and tell the metrics; what one of these cannot count is a failure of that run."""
+        result, measured = self._waiting.pop(index)
+        if measured is not None:
+            try:
+                self._metrics.update(result, measured)
+            except Exception as error:  # noqa: BLE001  # one example under collection: its failure is its result
+                if result.error is None:
+                    self._count_failure(error)
+                result = replace(result, error=result.error or ExampleError.of(error, ""))
         self._folded += 1
         self._usage = self._usage + result.usage
         if result.error is not None:
@@ -112,18 +156,16 @@ class Tally:
             self._results.append(result)
         if result.score is not None:
             self._of_example.append(result.score)
-            self._scored += 1
+            self._scored += result.error is None
         if result.sample == self._samples - 1 and self._of_example:
             self._sum += _mean(self._of_example)
             self._examples += 1
             self._of_example = []
-        if counts:
-            self._metrics.update(result)
 
     def evaluation(self, elapsed_s: float) -> Evaluation:
         """Give what there is, also of runs that finished while one before them had not."""
         for index in sorted(self._waiting):
-            self.take(index)
+            self._fold(index)
         return Evaluation(
             self._metrics.results(),
             score=self._mean_score(),
@@ -148,6 +190,10 @@ class Tally:
         if isinstance(limit, float):
             return self.done >= _LOOKED_AT_FROM and self.failed > limit * self.done
         return limit is not None and self.failed > limit
+
+
+def _told(error: ExampleError | None) -> str:
+    return "" if error is None else f"{error.type}: {error.message}"
 
 
 def _mean(scores: list[float]) -> float:

@@ -498,6 +498,39 @@ async def test_an_item_cannot_end_the_iteration():
     assert (await collect(map_concurrently(stop, [0], on_error="collect")))[0].index == 0
 
 
+def test_an_async_generator_that_is_left_has_cleaned_up(any_loop):
+    """By the end of the block, also where it waits to do so; what it raises then leaves the block, unless more does."""
+    closed = []
+
+    async def endless(error=None):
+        try:
+            for x in itertools.count():
+                yield x
+        finally:
+            await aio.sleep(0)
+            closed.append(True)
+            if error is not None:
+                raise error
+
+    async def leave(source, reason=None):
+        async with map_concurrently(double, source) as results:
+            async for _ in results:
+                if reason is not None:
+                    raise reason
+                break
+        return len(closed)
+
+    async def main():
+        assert await leave(endless()) == 1
+        with pytest.raises(OSError, match="unclean"):
+            await leave(endless(OSError("unclean")))
+        with pytest.raises(KeyError):
+            await leave(endless(OSError("unclean")), KeyError())
+
+    any_loop(main)
+    assert closed == [True] * 3
+
+
 async def test_errors_that_refuse_attributes_are_raised_as_themselves():
     """A frozen exception gets its index as a note like any other."""
 

@@ -1,6 +1,8 @@
 """evaluate: examples, scores, failures, stops."""
 
 import asyncio
+import contextlib
+import csv
 import json
 
 import pytest
@@ -90,6 +92,8 @@ async def test_rows_that_cannot_be_read():
         await sm.evaluate(Echo(), {"question": "a"})
     with pytest.raises(sm.ArgumentError, match="row 0 is a tuple of 3"):
         await sm.evaluate(Echo(), [(1, 2, 3)])
+    with pytest.raises(sm.ArgumentError, match="row 1: the id is 5"):
+        await sm.evaluate(Echo(), [sm.Example(None, Query(question="a")), sm.Example(5, Query(question="b"))])
 
 
 async def test_rewards_may_be_async_and_ask_for_more():
@@ -151,7 +155,7 @@ async def test_one_failure_is_that_examples():
     assert (failed.error.type, failed.error.path, failed.score, failed.outputs) == ("KeyError", "inner", 0.0, None)
     assert "fail" in failed.error.message
     assert any("inner" in note for note in failed.error.notes)
-    assert "(1 failed)" in repr(evaluation)
+    assert repr(evaluation) == "Evaluation(score 0.6667 over 2 of 3 (1 failed))"
 
 
 @pytest.mark.parametrize(("failure_score", "mean"), [("lowest", 0.5), (-1, 0.0), (None, 1.0)])
@@ -299,6 +303,99 @@ async def test_a_deadline_around_it_ends_it_with_what_was_finished():
     assert evaluation.results[1].error.type == "DeadlineExceeded"
 
 
+async def test_a_budget_inside_an_example_is_that_examples():
+    """Also where another one stands around the evaluation: that one has room."""
+    writer = sm.Generator(Answer, language_model=FunctionLM(lambda request: {"answer": "x"}))
+
+    class Thrifty(sm.Module):
+        def __init__(self):
+            super().__init__()
+            self.writer = writer
+
+        async def call(self, inputs: Query) -> Answer:
+            with sm.budget(calls=1):
+                if inputs.question == "twice":
+                    await self.writer(inputs)
+                return await self.writer(inputs)
+
+    with sm.budget(calls=10):
+        evaluation = await sm.evaluate(Thrifty(), rows(("once", "x"), ("twice", "x")), reward=same)
+    assert [result.error and result.error.type for result in evaluation.results] == [None, "BudgetExceeded"]
+
+
+async def test_the_path_of_a_failure_is_where_it_arose():
+    """Not where one arose before that was handled; a failure of the reward arose in no module."""
+
+    class Handles(sm.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = Echo(), Echo()
+
+        async def call(self, inputs: Query) -> Answer:
+            with contextlib.suppress(KeyError):
+                await self.first(Query(question="fail first"))
+            return await self.second(inputs)
+
+    def broken(y_true, y_pred):
+        raise ZeroDivisionError
+
+    evaluation = await sm.evaluate(Handles(), rows(("a", "a"), ("fail", "b")))
+    assert evaluation.errors[0].error.path == "second"
+    with pytest.raises(sm.EvaluationError) as caught:
+        await sm.evaluate(Handles(), rows(("a", "a")), reward=broken)
+    assert caught.value.errors[0].error.path == ""
+
+
+async def test_what_the_data_raises_comes_with_what_was_finished():
+    """As itself, from an iterable or an async generator, which has cleaned up by then."""
+    closed = []
+
+    async def later():
+        try:
+            for n in range(3):
+                yield Query(question=str(n)), "0"
+                await asyncio.sleep(0.01)
+            raise OSError("gone")
+        finally:
+            closed.append(True)
+
+    with pytest.raises(OSError, match="gone") as caught:
+        await sm.evaluate(Echo(), later(), reward=same)
+    assert caught.value.partial.total == 3
+    assert closed == [True]
+
+    async def endless():
+        try:
+            while True:
+                yield Query(question="fail")
+        finally:
+            await asyncio.sleep(0)
+            closed.append(True)
+
+    with pytest.raises(sm.EvaluationError):
+        await sm.evaluate(Echo(), endless())
+    assert closed == [True, True]
+
+
+async def test_a_failure_that_cannot_be_told_is_told_as_far_as_it_can():
+    """An exception without a text, a text that no file can hold: rows like any other, also in the files."""
+
+    class Mute(Exception):
+        def __str__(self):
+            raise ValueError
+
+    class Fails(sm.Module):
+        async def call(self, inputs: Query) -> Answer:
+            raise Mute if inputs.question == "mute" else ValueError("half a pair: \ud800")
+
+    with pytest.raises(sm.EvaluationError) as caught:
+        await sm.evaluate(Fails(), rows(("mute", "a"), ("half", "b")))
+    mute, half = caught.value.errors
+    assert (mute.error.type, mute.error.message) == ("Mute", "(its text cannot be read)")
+    assert half.error.message == "half a pair: \\ud800"
+    json.dumps(caught.value.partial.to_json()).encode()
+
+
 async def test_samples_count_as_one_example():
     """Each example runs `samples` times, as samples 0 to n - 1; examples count equally."""
     seen = []
@@ -349,6 +446,91 @@ async def test_metrics_are_fed_in_input_order():
     assert list(evaluation) == [("exact", 0.5), ("last/n", 4), ("last/last", 4.0)]
     with pytest.raises(sm.ArgumentError, match="'exact'"):
         await sm.evaluate(Echo(), data, metrics=[exact, exact])
+
+
+async def test_a_run_that_a_metric_cannot_count_has_failed():
+    """Its score stands, the metric leaves it out; with every run it is the metric that is wrong."""
+
+    def picky(y_true, y_pred):
+        return {"1": 1, "2": True}[y_true]
+
+    class Picky:
+        def reset_state(self):
+            self.rows = 0
+
+        def update_state(self, y_true, y_pred):
+            self.rows += {"1": 1, "2": 1}[y_true]
+
+        def result(self):
+            return self.rows
+
+    data = rows(("1", "1"), ("2", "2"), ("3", "3"))
+    for metric, name in ((picky, "picky"), (Picky(), "Picky")):
+        evaluation = await sm.evaluate(Echo(), data, reward=same, metrics=[metric])
+        assert evaluation.score == 1.0
+        assert [(r.id, r.error.type, r.score) for r in evaluation.errors] == [("2", "KeyError", 1.0)]
+        assert dict(evaluation)[name] == (1.0 if metric is picky else 2)
+        with pytest.raises(sm.EvaluationError, match="max_errors=0") as caught:
+            await sm.evaluate(Echo(), data, reward=same, metrics=[metric], max_errors=0)
+        assert isinstance(caught.value.__cause__, KeyError)
+    with pytest.raises(sm.EvaluationError, match="all 3 runs have failed") as caught:
+        await sm.evaluate(Echo(), data, metrics=[lambda y_true, y_pred: float("nan")])
+    assert "finite" in str(caught.value.__cause__)
+
+
+async def test_a_metric_without_a_result_costs_only_itself():
+    """What finished is in `partial`, with the other metrics."""
+
+    class Ratio:
+        def reset_state(self):
+            self.rows = 0
+
+        def update_state(self, y_true, y_pred):
+            pass
+
+        def result(self):
+            return 1 / self.rows
+
+    def ones(y_true, y_pred):
+        return 1
+
+    with pytest.raises(sm.EvaluationError, match="a metric has no result: ZeroDivisionError") as caught:
+        await sm.evaluate(Echo(), rows(("a", "a")), reward=same, metrics=[Ratio(), ones])
+    assert (caught.value.partial.score, list(caught.value.partial)) == (1.0, [("ones", 1.0)])
+    with pytest.raises(sm.EvaluationError, match="the reward takes"):
+        await sm.evaluate(Echo(), rows(("a", "a")), reward=lambda: 1, metrics=[Ratio()])
+
+
+async def test_functions_among_the_metrics_may_wait():
+    """Async ones, and plain ones in a thread; they run beside other examples, in phase `reward`."""
+    phases = set()
+
+    async def slow(y_true, y_pred):
+        phases.add(sm.current_phase())
+        await asyncio.sleep(0)
+        return 0.5
+
+    @sm.in_thread
+    def threaded(y_true, y_pred):
+        return y_pred["answer"] == y_true
+
+    evaluation = await sm.evaluate(Echo(), rows(("1", "1"), ("2", "3")), reward=threaded, metrics=[slow, threaded])
+    assert list(evaluation) == [("slow", 0.5), ("threaded", 0.5)]
+    assert evaluation.score == 0.5
+    assert phases == {"reward"}
+
+
+async def test_a_feedback_may_have_nothing_to_score():
+    """Then the example is in no mean, and no failure either; its target may be a data model."""
+
+    def reward(y_true, y_pred):
+        return sm.Feedback(None if y_true == "?" else 1, target=Answer(answer="right"))
+
+    evaluation = await sm.evaluate(Echo(), rows(("a", "a"), ("b", "?")), reward=reward)
+    assert repr(evaluation) == "Evaluation(score 1 over 1 of 2 (0 failed))"
+    assert evaluation.to_json()["results"][1]["feedback"]["target"] == {"answer": "right"}
+    with pytest.raises(sm.EvaluationError):
+        await sm.evaluate(Echo(), rows(("a", "a")), reward=lambda t, p: sm.Feedback(1, objectives={"x": float("nan")}))
 
 
 async def test_candidates_are_evaluated_side_by_side():
@@ -411,6 +593,13 @@ async def test_results_as_json_and_csv(tmp_path):
     lines = path.read_text().splitlines()
     assert lines[0].startswith("id,sample,score,error")
     assert len(lines) == 3
+    hostile = 'a\r\n,"\u2028\x00=1+1'
+    evaluation = await sm.evaluate(Echo(), [sm.Example(hostile, Query(question=hostile), {1}), rows(("b", (1, 2)))[0]])
+    with evaluation.to_csv(tmp_path / "out.csv").open(encoding="utf-8", newline="") as file:
+        _, first, second = csv.reader(file)
+    assert (first[0], json.loads(first[6])["question"], first[7], second[7]) == (hostile, hostile, "{1}", "[1, 2]")
+    with pytest.raises(sm.DataError, match="/results/0/target"):
+        evaluation.to_json()
 
 
 class Watcher:
@@ -430,12 +619,17 @@ class Watcher:
 
 
 async def test_progress_is_told():
-    """Begin with the total, one step a run with the numbers, the outcome."""
-    watcher = Watcher()
+    """Begin with the total, one step a run with the numbers, the outcome; also an object that is empty so far."""
+
+    class Empty(Watcher):
+        def __bool__(self):
+            return False
+
+    watcher = Empty()
     await sm.evaluate(Echo(), rows(("a", "a"), ("b", "b")), reward=same, samples=2, progress=watcher)
     assert watcher.told[0] == ("evaluate", 4)
     assert watcher.told[-1] == "done"
-    assert watcher.told[-2][1] == ["cost_usd", "failed", "score"]
+    assert watcher.told[-2][1] == ["cost_usd", "failed", "in_flight", "score"]
     failing = Watcher()
     with pytest.raises(sm.EvaluationError):
         await sm.evaluate(Echo(), rows(("fail", "a")), progress=failing)
@@ -463,6 +657,8 @@ async def test_cancelling_leaves_nothing():
         {"max_errors": 1.5},
         {"seed": "x"},
         {"failure_score": "worst"},
+        {"failure_score": float("nan")},
+        {"progress": True},
         {"concurrency": 0},
     ],
 )

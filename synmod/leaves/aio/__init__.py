@@ -11,6 +11,7 @@ from .background import Background, background
 from .contexts import InContext
 from .drive import Suspended, being_driven, drive
 from .gate import Gate
+from .generators import close_generator
 from .groups import TaskGroup, first_failure, reraise, task_group, unwrap_single
 from .kind import backend, cancelled_type, checkpoint, is_cancellation, sleep
 from .scopes import DeadlineScope, deadline_scope, in_task, shield
@@ -32,6 +33,7 @@ __all__ = [
     "being_driven",
     "cancelled_type",
     "checkpoint",
+    "close_generator",
     "deadline_scope",
     "drive",
     "first_failure",
