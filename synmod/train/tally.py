@@ -80,6 +80,8 @@ class Tally:
             self._shown += 1
             self._shown_sum += result.score
         if error is None:
+            if isinstance(self._max_errors, float):  # of the first twenty the last may be one that did not fail
+                self._stop_where_it_is_enough()
             return
         self._count_failure(error)
         if self.reason is None and (in_build or isinstance(error, _NOT_ABOUT_THE_EXAMPLE)):
