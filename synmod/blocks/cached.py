@@ -16,6 +16,8 @@ from synmod.leaves.clock import current_clock
 from synmod.leaves.frozen import frozen
 from synmod.lm import current_sample
 from synmod.module import Module
+from synmod.module.paths import paths_below
+from synmod.module.skips import has_open_ends
 from synmod.registry import register_own
 from synmod.scope import current_call
 from synmod.tree import state
@@ -68,7 +70,8 @@ class Cached(Module):
 
     Equal calls at the same time run the module once. Another state of the module (a Variable assigned, an overlay),
     another sample and another training mode have entries of their own; failures are never remembered. The memory holds
-    the last 1,024 outputs, in this process, and is neither saved nor shared with copies.
+    the last 1,024 outputs, in this process, and is neither saved nor shared with copies. What takes a skip from outside
+    the block, or leaves one, is no matter of inputs and outputs alone: it runs each time.
 
     Args:
         module: What is remembered.
@@ -120,6 +123,8 @@ class Cached(Module):
 
     async def call(self, *inputs: Any) -> Any:
         """Give what is remembered, else call the module and remember it."""
+        if self._is_bypassed():
+            return await self.module(*inputs)
         memory = self._own_memory()
         key = self._key(inputs)
         entry = memory.find(key, self.ttl_s)
@@ -129,7 +134,8 @@ class Cached(Module):
 
         async def work() -> Any:
             outputs = await self.module(*inputs)
-            memory.keep(key, outputs)
+            if not self._is_bypassed():  # a first call may have built what has skips
+                memory.keep(key, outputs)
             return outputs
 
         return await memory.flights.run(key, work)
@@ -137,6 +143,10 @@ class Cached(Module):
     async def compute_output_spec(self, *inputs: Any) -> Any:
         """What the module gives."""
         return await self.module(*inputs)
+
+    def _is_bypassed(self) -> bool:
+        """Tell whether values go into the module, or come out, past its inputs and outputs."""
+        return self.module._record.runner is not None and has_open_ends(paths_below(self.module).carried.values())
 
     def _own_memory(self) -> _Memory:
         """The memory of this block; a copy came with that of its original and gets one of its own."""

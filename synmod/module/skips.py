@@ -98,6 +98,16 @@ class Carried(NamedTuple):
         return [(self.isolated.get(name), name) for name in sorted(names)]
 
 
+def has_open_ends(carried: Iterable[Carried]) -> bool:
+    """Tell whether a value goes in or out past the module that these stand below: has one of its ends elsewhere."""
+    stashed: set[Any] = set()
+    taken: set[Any] = set()
+    for each in carried:
+        stashed.update(each.keys(each.skips.stash))
+        taken.update(each.keys(each.skips.pop | each.skips.peek))
+    return stashed != taken
+
+
 def note_carried(visits: list[Visit], prefix: str = "") -> tuple[Carried, ...]:
     """Find the modules that declare skips among the visits of a walk, and give all modules around them a runner."""
     declaring = [visit for visit in visits if visit.kind == "node" and visit.first and _skips(visit.value) is not None]

@@ -99,6 +99,12 @@ def given_store(frame: CallFrame) -> Store | None:
     return None
 
 
+def open_store() -> Store | None:
+    """What the innermost open block around this place gives."""
+    given = _open(GIVEN.get())
+    return None if given is None else given.store
+
+
 def _open(given: Given | None) -> Given | None:
     """The innermost block that is still open; a task may outlive one."""
     while given is not None and not given.is_open:

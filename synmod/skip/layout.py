@@ -96,7 +96,7 @@ def skip_layout(module: Module, partitions: Sequence[Sequence[Any]] | None = Non
         A mapping from `(namespace, name)` to `(producer path, consumer path)`.
 
     Raises:
-        ArgumentError: A partition holds something that is no part of the program.
+        ArgumentError: It is no module, or a partition holds something that is no part of the program.
 
     Example:
         >>> from synmod.skip import skippable

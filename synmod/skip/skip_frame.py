@@ -12,7 +12,6 @@ from synmod.errors import DataError
 from synmod.leaves.frozen import Json, frozen, thaw
 from synmod.leaves.frozen_types import is_object
 from synmod.leaves.paths import parse_path, path_str
-from synmod.leaves.suggest import did_you_mean
 from synmod.scope.frame import TOLD, CallFrame, current_call, nearest_live
 from synmod.skip.namespace import Key, Namespace, shown
 from synmod.skip.slots import Journal, Slot, write
@@ -42,7 +41,7 @@ class SkipFrame:
         self.spent: dict[Key, Slot] = {}
         self.is_given = False
         """Whether somebody has it in hand: then what nobody pops stays."""
-        self._numbers: Mapping[Namespace, int] = {}
+        self._numbers: dict[Namespace, int] = {}
 
     def keys(self) -> KeysView[Key]:
         """The `(namespace, name)` pairs in the lane; the default namespace is None."""
@@ -62,7 +61,9 @@ class SkipFrame:
         Raises:
             DataError: A slot holds neither JSON nor a data model; names the slot.
         """
-        return {self._text(key): _slot_json(key, slot.value) for key, slot in self._seen().items()}
+        seen = self._seen()
+        self._learn({namespace: 0 for namespace, _ in seen if isinstance(namespace, Namespace)})
+        return {self._text(key): _slot_json(key, slot.value) for key, slot in seen.items()}
 
     @classmethod
     def from_json(cls, json: Mapping[str, Json]) -> SkipFrame:
@@ -74,8 +75,12 @@ class SkipFrame:
             DataError: It is not of that form, or a value is no JSON.
             SchemaError: A value does not satisfy its schema.
         """
+        if not isinstance(json, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
+            raise DataError(f"SkipFrame.from_json takes what to_json wrote, an object, got {json!r:.100}.")
         frame = cls()
         for text, entry in json.items():
+            if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise DataError(f"slot {text!r:.100}: its name is no text.")
             if not is_object(entry) or set(entry) != {"json", "schema"}:
                 raise DataError(f"slot {text!r}: wanted an object of the keys 'json' and 'schema', got {entry!r:.100}.")
             steps = parse_path(text)
@@ -86,10 +91,25 @@ class SkipFrame:
         return frame
 
     def adopt(self, numbers: Mapping[Namespace, int]) -> None:
-        """Learn the Namespaces of the program that runs on this frame."""
-        self._numbers = {**self._numbers, **numbers}
+        """Learn the Namespaces of a program that runs on this frame; those of other stages keep their text."""
+        self._learn(numbers)
         if any(isinstance(namespace, _Named) for namespace, _ in self.slots):
             self.slots = {(_found(namespace, numbers), name): slot for (namespace, name), slot in self.slots.items()}
+
+    def _learn(self, numbers: Mapping[Namespace, int]) -> None:
+        """Number Namespaces as their program does, but so that no two have one text."""
+        taken = {_numbered(namespace, number) for namespace, number in self._numbers.items()}
+        for namespace, wanted in numbers.items():
+            if namespace not in self._numbers:
+                number = wanted
+                while _numbered(namespace, number) in taken:
+                    number += 1
+                self._numbers[namespace] = number
+                taken.add(_numbered(namespace, number))
+
+    def unplaced(self, name: str) -> list[str]:
+        """The slots of a name whose Namespace the programs that ran on this frame have not."""
+        return [shown(key) for key in self.slots if isinstance(key[0], _Named) and key[1] == name]
 
     @property
     def base(self) -> SkipFrame:
@@ -128,7 +148,7 @@ class SkipFrame:
             return path_str((name,))
         if isinstance(namespace, _Named):
             return path_str((namespace.text, name))
-        return path_str((_numbered(namespace, self._numbers.get(namespace, 0)), name))
+        return path_str((_numbered(namespace, self._numbers[namespace]), name))
 
     def __repr__(self) -> str:
         return f"SkipFrame({', '.join(map(shown, self._seen()))})"
@@ -153,7 +173,7 @@ class _Named:
 
 
 def _found(namespace: Any, numbers: Mapping[Namespace, int]) -> Any:
-    """The Namespace of a program that a text names: by name and number, else by a name that is there once."""
+    """The Namespace of a program that a text names: by name and number, else by a name that is there once; else it."""
     if not isinstance(namespace, _Named):
         return namespace
     by_text = {_numbered(one, number): one for one, number in numbers.items()}
@@ -161,12 +181,7 @@ def _found(namespace: Any, numbers: Mapping[Namespace, int]) -> Any:
         return by_text[namespace.text]
     word = namespace.text.rpartition("-")[0]
     alike = [one for one in numbers if word and one.name == word]
-    if len(alike) == 1:
-        return alike[0]
-    raise DataError(
-        f"The frame has slots in the namespace {namespace.text!r}, which the program has not; it has "
-        f"{', '.join(by_text) or 'none'}.{did_you_mean(namespace.text, by_text)}"
-    )
+    return alike[0] if len(alike) == 1 else namespace
 
 
 def _numbered(namespace: Namespace, number: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from synmod.errors import ArgumentError
 from synmod.leaves.paths import KeyPath
 from synmod.module import Module
 from synmod.module.execution import Child, Execution
@@ -23,9 +24,14 @@ class Structure:
 
     Attributes:
         carriers: The ids of the records of all modules that declare skips, or have such below them.
+
+    Raises:
+        ArgumentError: The root is no module.
     """
 
     def __init__(self, root: Module) -> None:
+        if not isinstance(root, Module):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
+            raise ArgumentError(f"The skips of {root!r:.100} are asked for, which is no module.")
         visits = list(walk(root))
         carried = note_carried(visits)
         self.carriers = {record for each in carried for record in (each.key, *each.above)}

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final
 from synmod.errors import SkipVerifyError
 from synmod.module.execution import SCHEDULERS, VERIFIERS
 from synmod.module.where import where
+from synmod.skip.given import open_store
 from synmod.skip.ordering import skips_before
+from synmod.skip.skip_frame import SkipFrame
 from synmod.skip.structure import Structure
 from synmod.skip.wiring import Wiring
 from synmod.tree.walk import walk
@@ -28,6 +30,7 @@ def verify_skippables(module: Module) -> None:
 
     Raises:
         SkipVerifyError: The pairs do not match; its `problems` list everything, in execution order.
+        ArgumentError: It is no module.
 
     Example:
         >>> from synmod.skip import skippable
@@ -46,11 +49,16 @@ def verify_skippables(module: Module) -> None:
 def verify_root(root: Module, is_whole: bool) -> None:
     """Check a program by itself, unless it is a piece of another: a root that declares skips itself.
 
-    While builds are to come, which may make the partners of what is there, only what none can mend is a fault.
+    While builds are to come, which may make the partners of what is there, only what none can mend is a fault. On a
+    frame in hand the program is one stage of several: it may pop what is there, and stash what the next one pops.
     """
     if root._record.declaration.skips is not None:
         return
     problems = Wiring(root).problems
+    frame = open_store() if problems else None
+    if isinstance(frame, SkipFrame):
+        names = {name for _, name in frame.slots}
+        problems = [p for p in problems if p.kind != "unpopped" and (p.kind != "unstashed" or p.name not in names)]
     if problems and not is_whole and _is_unfinished(root):
         problems = [problem for problem in problems if problem.kind not in _CURABLE]
     _raise_if_any(root, problems)

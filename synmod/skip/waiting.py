@@ -56,10 +56,13 @@ def never_stashed(layer: Layer, lacking: Sequence[Key]) -> SkipError:
     for key in lacking:
         slot = layer.find(key)
         known = [path for path in producers.get(key, ()) if path != layer.frame.path]
+        elsewhere = layer.base.unplaced(key[1])
         if slot is not None and slot.taker is not None:
             said.append(f"{shown(key)} is being popped by {slot.taker.label}.")
         elif known:
             said.append(f"{', '.join(map(repr, known))} stashes {shown(key)}: it must have run before.")
+        elif elsewhere:
+            said.append(f"The frame has {', '.join(elsewhere)}, and this program no Namespace of that name and number.")
         else:
             said.append(f"No module of this program stashes {shown(key)}: declare one with @skippable(stash=...).")
     return SkipError(f"{layer.label}: {', '.join(map(shown, lacking))} has not been stashed. {' '.join(said)}")

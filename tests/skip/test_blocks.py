@@ -173,3 +173,16 @@ async def test_rows_of_a_map_have_lanes_of_their_own():
     mapped = sm.Map(sm.Sequential([Keep(), Tell(waits=2), Back()]), "docs")
     out = await mapped(Shelf(docs=[Document(text=str(number)) for number in range(50)]))
     assert [doc["text"] for doc in out["docs"]] == [str(number) for number in range(50)]
+
+
+async def test_what_has_open_skips_is_not_remembered():
+    """A hit would leave out the stash, and give one call what another has popped; a closed pair is remembered."""
+    for row in ([sm.Cached(Retrieve()), Cite()], [Retrieve(), sm.Lambda(lambda _: QUERY), sm.Cached(Cite())]):
+        program = sm.Sequential(row)
+        for question in ("one", "other", "one"):
+            assert (await program(Query(question=question)))["cited_question"] == question
+    middle = Tell()
+    closed = sm.Sequential([sm.Cached(sm.Sequential([Retrieve(), middle, Cite()]))])
+    for _ in range(2):
+        assert (await closed(QUERY))["cited_question"] == "why"
+    assert len(middle.seen) == 1

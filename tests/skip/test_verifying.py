@@ -4,7 +4,7 @@ import pytest
 
 import synmod as sm
 from synmod.module.execution import Child, Execution
-from synmod.skip import Namespace, SkipVerifyError, pop, skippable, verify_skippables
+from synmod.skip import Namespace, SkipVerifyError, pop, skip_layout, skippable, verify_skippables
 from tests.skip.parts import QUERY, Cite, Document, Query, Retrieve, Tell, calling, popper, stasher
 
 
@@ -261,3 +261,11 @@ async def test_partners_that_a_build_makes_are_waited_for():
     await sm.build(sm.Sequential([Makes(), Cite()]), Query)
     with pytest.raises(SkipVerifyError, match="redeclared"):
         await sm.Sequential([Makes(), Retrieve(), stasher("doc"), popper("doc")])(QUERY)
+
+
+@pytest.mark.parametrize("root", [None, [stasher("a")], Query])
+def test_only_modules_are_verified(root):
+    """Anything else is an ArgumentError, as for layouts."""
+    for ask in (verify_skippables, skip_layout):
+        with pytest.raises(sm.ArgumentError, match="no module"):
+            ask(root)
