@@ -19,6 +19,7 @@ from synmod.saving.text.limits import DEFAULT_LIMITS
 from synmod.saving.text.parse import parse_document
 from synmod.saving.vocabulary.problems import raise_if_any
 from synmod.saving.writing.encode import encoded_definition
+from synmod.tree.kept import without_stateful
 from synmod.tree.mark import Mark, defined_at
 from synmod.tree.record import record
 
@@ -68,7 +69,7 @@ def definition_from(
     supplied = supplied_models(language_models, names if is_object(names) else {})
     made = make(checked(sections, depth, values, Resolver(custom_objects), supplied))
     finish(made.builds)
-    graphdef = record(made.root).graphdef
+    graphdef = without_stateful(record(made.root).graphdef)
     return graphdef if context is None else graphdef.marked(_mark_from(graphdef, context))
 
 

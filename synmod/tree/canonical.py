@@ -11,8 +11,8 @@ from synmod.leaves.frozen import FrozenDict, FrozenList
 from synmod.leaves.paths import KeyPath, path_str
 from synmod.tree.codec import codec
 from synmod.tree.containers import DICTS, TREE_TYPES, class_of, is_namedtuple, take_apart
-from synmod.tree.defs import ContainerDef, NodeDef, NodeRef, StaticDef, VariableDef, VariableRef
-from synmod.tree.encoding import canonical_json, class_text, static_text
+from synmod.tree.defs import ContainerDef, DataDef, NodeDef, NodeRef, StaticDef, VariableDef, VariableRef
+from synmod.tree.encoding import canonical_json, class_text, data_text, static_text
 from synmod.tree.kinds import NODE, VARIABLE, kind_of
 from synmod.tree.node_types import own_impl
 from synmod.tree.static import Static
@@ -97,6 +97,9 @@ class Canonical:
 
     def _place(self, link: Link, term: Term) -> tuple[Place, list[tuple[Any, Term]]]:
         """Describe one place and list what is below it, in order."""
+        if isinstance(term, DataDef):
+            text = data_text(term.value, term.json)
+            return Place(link, ("static", Opaque(term.value, link) if text is None else text)), []
         if isinstance(term, StaticDef):
             if not isinstance(term.value, FrozenDict | FrozenList):
                 return Place(link, ("static", _leaf(term.value, link))), []

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from synmod.data.schemas.schema import Schema
-    from synmod.leaves.frozen import FrozenDict
+    from synmod.leaves.frozen import FrozenDict, Json
     from synmod.tree.variable import Variable
 
 
@@ -81,6 +81,17 @@ class StaticDef(_Frozen):
 
     def __init__(self, value: Any) -> None:
         _put_value(self, value)
+
+
+class DataDef(StaticDef):
+    """A data model, which may be changed in place: `json` is what it was when it was recorded."""
+
+    __slots__ = ("json",)
+    json: Json
+
+    def __init__(self, value: Any, json: Json) -> None:
+        super().__init__(value)
+        _put_json(self, json)
 
 
 class ContainerDef(_Frozen):
@@ -164,7 +175,7 @@ def _setter(cls: type[_Frozen], field: str) -> Any:
 
 
 _put_ref_type, _put_ref_index = _setter(Reference, "type"), _setter(Reference, "index")
-_put_value = _setter(StaticDef, "value")
+_put_value, _put_json = _setter(StaticDef, "value"), _setter(DataDef, "json")
 _put_container_type, _put_steps = _setter(ContainerDef, "type"), _setter(ContainerDef, "steps")
 _put_children, _put_aux = _setter(ContainerDef, "children"), _setter(ContainerDef, "aux")
 _put_node_type, _put_node_index = _setter(NodeDef, "type"), _setter(NodeDef, "index")

@@ -66,7 +66,7 @@ def static_text(value: Any) -> str | None:
     if isinstance(value, SymbolicDataModel):
         return f"data_model {canonical_json(schema_of(value))}"
     if isinstance(value, Described | BaseModel):
-        return _data_text(value)
+        return data_text(value, value)
     if isinstance(value, types.FunctionType):
         public_id = id_of(value)
         return None if public_id is None else f"function {public_id}"
@@ -96,8 +96,9 @@ def _class_value_text(cls: type[Any]) -> str:
     return f"class {class_text(cls)}"
 
 
-def _data_text(value: Any) -> str | None:
+def data_text(model: Any, json: Json) -> str | None:
+    """Describe a data model of this content; None where its schema cannot be used."""
     try:
-        return f"data {canonical_json(schema_of(value))} {canonical_json(frozen(value))}"
+        return f"data {canonical_json(schema_of(model))} {canonical_json(frozen(json))}"
     except SynmodError:
         return None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from synmod import registry
-from synmod.errors import GraphError
+from synmod.errors import DataError, GraphError
 from synmod.leaves.frozen import FrozenDict, FrozenList, frozen, thaw
 from synmod.tree.containers import DICTS, SEQUENCES, TREE_TYPES
 from synmod.tree.variable import Variable
@@ -97,7 +97,12 @@ class NodeImpl:
     def metadata_of(self, node: Any) -> Any:
         """Give the metadata; JSON is frozen, so that no later change reaches a graph definition."""
         metadata = self.flatten(node)[1] if self.metadata is None else self.metadata(node)
-        return frozen(metadata) if type(metadata) in (dict, list) else metadata
+        if type(metadata) not in (dict, list):
+            return metadata
+        try:
+            return frozen(metadata)
+        except DataError:  # like every static without a text it is refused where a text is asked for
+            return metadata
 
     def make(self, metadata: Any) -> Any:
         """Make a node without children from its metadata, thawed if it is JSON."""

@@ -6,11 +6,15 @@ from contextvars import ContextVar
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from synmod.errors import ArgumentError, GraphError
+from pydantic import BaseModel
+
+from synmod.errors import ArgumentError, DataError, GraphError
+from synmod.leaves.frozen import frozen
 from synmod.tree.codec import CODEC
 from synmod.tree.containers import class_of
-from synmod.tree.defs import ContainerDef, NodeDef, NodeRef, StaticDef, VariableDef, VariableRef
+from synmod.tree.defs import ContainerDef, DataDef, NodeDef, NodeRef, StaticDef, VariableDef, VariableRef
 from synmod.tree.graphdef import GraphDef
+from synmod.tree.kept import kept_below
 from synmod.tree.kinds import KNOWN, NODE, SET, STATIC, Kinds, holds_node
 from synmod.tree.node_types import Impls
 from synmod.tree.refmap import RefMap
@@ -81,7 +85,7 @@ def record(root: M, seen: RefMap[int] | None = None) -> Recording[M]:
     definitions, term, pending = _written(visits, root, seen, objects)
     leaves = [visit for visit in visits if visit.kind == "variable" and visit.first]
     foreign = {v.index: v.path for v in visits if not (v.first or v.index is None or v.index in definitions)}
-    graphdef: GraphDef[M] = GraphDef(term, definitions, _kept(pending, definitions, objects), foreign)
+    graphdef: GraphDef[M] = GraphDef(term, definitions, kept_below(pending, definitions, objects), foreign)
     return Recording(graphdef, leaves, objects)
 
 
@@ -96,12 +100,13 @@ def _written(
     written: list[tuple[int, Definition]] = []
     by_reference: list[int] = []
     reference = _reference_to(seen, written, objects)
+    statics = _StaticDefs()
     term: Term = StaticDef(root)
     for visit in reversed(visits):
         value, index, kind = visit.value, visit.index, visit.kind
         cls = class_of(value)
         if kind == "container":
-            term = _container(cls, visit)
+            term = _container(cls, visit, statics)
         elif kind == "variable":
             term = VariableRef(cls, index or 0)
             if visit.first:
@@ -115,9 +120,9 @@ def _written(
                 metadata = impl.metadata_of(value)
                 if impl.map_refs is not None:
                     metadata = impl.map_refs(metadata, reference)
-                below = visit.parts
-                pairs = tuple([(step, below.get(step) or StaticDef(child)) for step, child in visit.children])
-                written.append((index or 0, NodeDef(cls, index or 0, pairs, metadata)))
+                below, pairs = visit.parts, visit.children
+                children = tuple([(step, below.get(step) or statics[type(child)](child)) for step, child in pairs])
+                written.append((index or 0, NodeDef(cls, index or 0, children, metadata)))
                 if impl.by_reference:
                     by_reference.append(index or 0)
         above = visit.above
@@ -134,11 +139,29 @@ _new_tuple: Any = tuple.__dict__["__new__"]
 _index_of: Any = itemgetter(0)
 
 
-def _container(cls: type[Any], visit: Visit) -> ContainerDef:
+class _StaticDefs(dict[type[Any], "Callable[[Any], StaticDef]"]):
+    """What writes statics down, by type: data models with what they are now, as they may be changed in place."""
+
+    __slots__ = ()
+
+    def __missing__(self, cls: type[Any]) -> Callable[[Any], StaticDef]:
+        write = self[cls] = _data_def if issubclass(cls, BaseModel) else StaticDef
+        return write
+
+
+def _data_def(value: Any) -> StaticDef:
+    try:
+        return DataDef(value, frozen(value))
+    except DataError:  # it has no text either, then
+        return StaticDef(value)
+
+
+def _container(cls: type[Any], visit: Visit, statics: _StaticDefs) -> ContainerDef:
     """Write a container down."""
     below, pairs = visit.parts, visit.children
     steps = tuple([step for step, _ in pairs])
-    return ContainerDef(cls, steps, tuple([below.get(step) or StaticDef(child) for step, child in pairs]), visit.aux)
+    children = tuple([below.get(step) or statics[type(child)](child) for step, child in pairs])
+    return ContainerDef(cls, steps, children, visit.aux)
 
 
 def _reference_to(
@@ -159,33 +182,6 @@ def _reference_to(
         return (VariableRef if isinstance(x, Variable) else NodeRef)(class_of(x), entry[1])
 
     return reference
-
-
-def _kept(pending: list[int], definitions: dict[int, Definition], objects: dict[int, Any]) -> dict[int, Any]:
-    """Find everything that can be reached from the nodes that copies keep as they are."""
-    kept: dict[int, Any] = {}
-    while pending:
-        index = pending.pop()
-        if index in kept or index not in definitions:
-            continue
-        kept[index] = objects[index]
-        definition = definitions[index]
-        if isinstance(definition, NodeDef):
-            pending.extend(references_in([child for _, child in definition.attributes]))
-    return kept
-
-
-def references_in(terms: list[Term]) -> list[int]:
-    """List the indices that terms refer to, through containers."""
-    found: list[int] = []
-    pending = list(terms)
-    while pending:
-        term = pending.pop()
-        if isinstance(term, ContainerDef):
-            pending.extend(term.children)
-        elif not isinstance(term, StaticDef):
-            found.append(term.index)
-    return found
 
 
 _WITHIN: ContextVar[tuple[int, ...]] = ContextVar("synmod_unreached_nodes", default=())

@@ -12,7 +12,7 @@ import pytest
 
 import synmod as sm
 from synmod.errors import GraphError
-from synmod.tree import GraphDef, Param, graphdef, register_tree_type, split, static
+from synmod.tree import GraphDef, Param, clone, graphdef, register_tree_type, split, static
 from synmod.tree.codec import CODEC
 from tests.tree.stores import Handle, Pair, Part, Spot, Store
 
@@ -234,3 +234,15 @@ def test_an_attribute_kept_out_by_static_is_in_no_fingerprint():
     after = graphdef(client)
     assert (after == before, after.fingerprint == before.fingerprint, after.diff(before)) == (True, True, ())
     assert GraphDef.from_json(after.to_json()) == after
+
+
+def test_a_data_model_is_recorded_by_its_json():
+    """Changing one in place shows as a difference at its path, as for a plain dict; copies hold the very object."""
+    program = Store(answer=Answer(text="a"), plain={"text": "a"}, rows=[Answer(text="a")])
+    before = graphdef(program)
+    for answer in (program.answer, program.rows[0]):
+        answer.text = "b"
+    assert before.diff(graphdef(program)) == (("answer",), ("rows", 0))
+    program.plain["text"] = "b"
+    assert before.diff(graphdef(program)) == (("answer",), ("plain", "text"), ("rows", 0))
+    assert clone(program).answer is program.answer

@@ -6,8 +6,10 @@ import weakref
 
 import pytest
 
+import synmod as sm
 from synmod.errors import GraphError
 from synmod.tree import (
+    GraphDef,
     NodeImpl,
     Param,
     RefMap,
@@ -199,3 +201,36 @@ def test_a_tree_type_cannot_become_a_node_type():
     register_tree_type(Tray, lambda x: ((), None), lambda metadata, children: Tray())
     with pytest.raises(GraphError, match=r"Tray is already registered"):
         register_graph_node_type(Tray, **rules(Tray))
+
+
+def test_a_merge_of_json_fills_what_a_by_reference_node_holds():
+    """Only the State has the values of a graph that was read: every merge makes such a node, once, and fills it."""
+
+    class Shelf(dict):
+        pass
+
+    held = {"flatten": lambda x: (list(x.items()), None), "set_key": Shelf.__setitem__, "pop_key": Shelf.pop}
+    register_graph_node_type(Shelf, **held, create_empty=lambda metadata: Shelf(), by_reference=True)
+    sm.register(package="tests_tree")(Shelf)
+    shelf, lm = Shelf(v=Param("kept")), sm.LanguageModel("embedded/nearest")
+    shelf["tools"] = [Shelf(plain=1), lm]
+    shape, values = split([shelf, {"again": shelf}])
+    read = GraphDef.from_json(shape.to_json())
+    twin, other = merge(read, values), merge(read, {"0/v": "new"})
+    assert (twin[0]["v"].value, other[0]["v"].value, shelf["v"].value) == ("kept", "new", "kept")
+    assert twin[0] is twin[1]["again"]
+    assert other[0]["tools"][1] is twin[0]["tools"][1]  # a language model is kept
+    assert split(twin) == (shape, values)
+
+
+def test_metadata_that_is_no_json_hinders_no_copy():
+    """It is refused where its text is asked for, with the path."""
+
+    class Handled:
+        pass
+
+    metadata = {"client": object()}
+    register_graph_node_type(Handled, **rules(Handled, flatten=lambda x: (list(vars(x).items()), metadata)))
+    assert type(clone([Handled()])[0]) is Handled
+    with pytest.raises(GraphError, match=r"At '0': an object of type object cannot be encoded"):
+        split([Handled()])[0].fingerprint
