@@ -1,6 +1,6 @@
 """How wide a text is, by a small table: the page must be laid out without asking a font.
 
-Thousandths of the font size, as in the usual sans-serif faces, rather too wide than too narrow.
+Thousandths of the font size, as in the widest of the usual sans-serif faces: no text may leave its box.
 """
 
 from __future__ import annotations
@@ -9,18 +9,21 @@ from typing import Final
 from unicodedata import combining, east_asian_width
 
 _GROUPS: Final = {
-    "'il|.,:;!`jI": 290,
-    'ft()[]{}/\\-r"*': 390,
-    "Jcksvxyz?_ ": 540,
-    "abdeghnopqu0123456789Lµ$#+<=>~^": 620,
-    "ABEFKPSTVXYZ&": 700,
-    "CDGHNOQRUw→": 770,
-    "mMW%@": 960,
+    " 'iljIJ|/\\": 340,
+    "-.,:;()[]!frt": 441,
+    '_`*"?csz': 550,
+    "kvxyL": 600,
+    "abdeghnopqu0123456789$µ{}EFSTY": 650,
+    "ABCKPRVXZ": 700,
+    "DGHNOQU&": 790,
+    "w+<=>~^#→": 840,
+    "M": 890,
+    "mW@%…": 1000,
 }
 _WIDTHS: Final = {letter: width for letters, width in _GROUPS.items() for letter in letters}
-_OTHER: Final = 640
+_OTHER: Final = 720
 _WIDE: Final = 1000
-_BOLD: Final = 107
+_BOLD: Final = 112
 _ELLIPSIS: Final = "…"
 
 

@@ -108,8 +108,8 @@ def _draw_shared(sketch: Sketch, outline: Outline, known: set[str]) -> None:
 
 
 def _with_variables(outline: Outline) -> set[int]:
-    """The ids of the modules that hold a Variable, themselves or below."""
-    full: set[int] = set()
+    """The ids of the modules that hold a Variable, themselves or below, be it one that others hold as well."""
+    full = {id(member.module) for holders in outline.holders for member, _ in holders}
     for member in below_first(outline.members[0]):
         if _has_any(member, full):
             full.add(id(member.module))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 from xml.sax.saxutils import quoteattr
 
-from synmod.view.layout import Box, Layout, Line, Measure, Rectangle, arranged
+from synmod.view.layout import Box, Label, Layout, Line, Measure, Rectangle, arranged, labelled
 from synmod.view.letters import fitted, text_width
 from synmod.view.plain import printable
 from synmod.view.svg_looks import (
@@ -27,7 +27,7 @@ from synmod.view.svg_looks import (
 if TYPE_CHECKING:
     from synmod.view.picture import Edge, Node, Picture
 
-_PULLS: Final = {"data": 1.0, "skip": 0.1, "shared": 0.0}
+_PULLS: Final = {"data": 1.0, "skip": 0.001, "shared": 0.0}
 """How strongly a line draws its ends below one another: data flow is the backbone of a picture."""
 
 _WIDEST_ACROSS: Final = 1000.0
@@ -56,7 +56,7 @@ def svg(picture: Picture) -> str:
         *(f"  {shape}" for box in layout.boxes if box.members for shape in _holder(box)),
         *(f"  {_line(line)}" for line in layout.lines),
         *(f"  {shape}" for box in layout.boxes if not box.members for shape in _box(box.thing, box)),
-        *(f"  {label}" for line in layout.lines for label in _label(line, layout.width)),
+        *(f"  {shape}" for label in labelled(layout, _label_size) for shape in _label(label)),
         "</svg>",
     ]
     return "\n".join(lines) + "\n"
@@ -183,23 +183,17 @@ def _label_size(edge: Edge) -> Rectangle:
     return Rectangle(float(text_width(text, _SMALL) + 8), 18.0) if text else Rectangle(0.0, 0.0)
 
 
-def _label(line: Line, page: float) -> Iterator[str]:
-    """The name on a line, within the page."""
-    edge: Edge = line.what
-    text, (wide, _) = _label_text(edge), _label_size(edge)
-    if not text:
+def _label(label: Label) -> Iterator[str]:
+    """The name on a line; that of a shared Variable stands in its box as well, so it may give way."""
+    edge: Edge = label.line.what
+    if edge.kind == "shared" and not label.is_free:
         return
-    x, y = line.middle
-    x = min(max(x, wide / 2 + 4), page - wide / 2 - 4)
-    if line.length < wide + 16:  # it would cover the line
-        if edge.kind == "shared":
-            return
-        y -= 14
+    (x, y), (wide, _) = label.middle, _label_size(edge)
     yield (
         f'<rect x="{number(x - wide / 2)}" y="{number(y - 9)}" width="{number(wide)}" height="17" rx="5" fill="{PAGE}" '
         'fill-opacity="0.92"/>'
     )
     yield (
         f'<text x="{number(x)}" y="{number(y + 4)}" font-size="{_SMALL}" text-anchor="middle" '
-        f'fill="{LINES[edge.kind].stroke}">{escaped(text)}</text>'
+        f'fill="{LINES[edge.kind].stroke}">{escaped(_label_text(edge))}</text>'
     )

@@ -5,8 +5,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synmod.view.layout import Measure, Rectangle, arranged
+from synmod.view.layout import Measure, Rectangle, arranged, labelled
 from synmod.view.layout.layers import layers_of, without_circles
+from synmod.view.layout.obstacles import points_of
 from synmod.view.layout.order import Layered
 from synmod.view.layout.places import places_across
 from synmod.view.letters import fitted, text_width
@@ -103,6 +104,58 @@ def test_a_plain_row_is_straight():
     assert all(line.path.start[1] == line.path.curves[-1][2][1] for line in layout.lines)
 
 
+def covers(box, point, margin=0.5):
+    """Whether a point lies on a box, not just at its border."""
+    x, y = point
+    return box.x + margin < x < box.x + box.width - margin and box.y + margin < y < box.y + box.height - margin
+
+
+def test_what_pulls_less_leaves_the_middle_to_data():
+    """The data between boxes is straight, a skip runs beside it, and its name beside both."""
+    for across in (True, False):
+        things = [Thing(name, None) for name in range(4)]
+        links = [(one, other, f"data {one.name}", 1.0) for one, other in pairwise(things)]
+        links += [(things[1], things[2], "skip", 0.001), (things[0], things[3], "far", 0.001)]
+        layout = arranged([(thing, None) for thing in things], links, MEASURE, across=across)
+        data = [line.path for line in layout.lines if line.what.startswith("data")]
+        assert len({round(point[across], 1) for path in data for point in points_of(path)}) == 1
+        names = labelled(layout, lambda what: Rectangle(20.0 * (not what.startswith("data")), 14.0))
+        assert [(name.line.what, name.is_free) for name in names] == [("skip", True), ("far", True)]
+        for name in names:
+            (x, y), others = name.middle, [line for line in layout.lines if line is not name.line]
+            near = [point for line in others for point in points_of(line.path)]
+            assert not [1 for px, py in near if abs(px - x) < 10 and abs(py - y) < 7]
+
+
+@given(COUNTS, PAIRS, st.lists(st.integers(0, 13), max_size=14), st.booleans())
+def test_names_stand_on_the_page(count, pairs, holders, across):
+    """One for each line that has a name; one that is said to be free covers no box."""
+    layout, _ = picture(count, pairs, holders, across)
+    names = labelled(layout, lambda what: Rectangle(30.0, 10.0))
+    assert [name.line for name in names] == layout.lines
+    for name in names:
+        if name.is_free:
+            assert not [box for box in layout.boxes if not box.members and covers(box, name.middle)]
+
+
+def test_lines_go_around_boxes():
+    """Of boxes in a row that share something, the line from first to last meets none between them."""
+    things = [Thing(name, None) for name in range(4)]
+    links = [(things[0], things[1], "near", 0.0), (things[0], things[3], "far", 0.0)]
+    layout = arranged([(thing, None) for thing in things], links, MEASURE, across=True)
+    near, far = layout.lines
+    assert len(near.path.curves) == 1
+    assert not [1 for box in layout.boxes[1:] for point in points_of(far.path) if covers(box, point)]
+
+
+def test_lines_of_a_crowd_are_drawn_all_the_same():
+    """More than anybody can follow: straight, at once."""
+    things = [Thing(name, None) for name in range(600)]
+    links = [(things[0], thing, object(), 0.0) for thing in things[1:]]
+    layout = arranged([(thing, None) for thing in things], links, MEASURE, across=True)
+    assert len(labelled(layout, lambda what: Rectangle(30.0, 10.0))) == len(layout.lines) == 599
+
+
 def test_two_lines_that_cross_are_untangled():
     """A swap of two boxes removes the crossing."""
     kept = without_circles(4, [(0, 3), (1, 2)])
@@ -112,6 +165,21 @@ def test_two_lines_that_cross_are_untangled():
     assert layered._crossings(0) == 0
     places = places_across(layered, dict.fromkeys(kept, 1.0), lambda _: 10.0, lambda _, __: 5.0)
     assert (places[0], places[1]) == (places[3], places[2])
+
+
+BOLD = (
+    "348 456 521 838 696 1002 872 306 457 457 523 838 380 415 380 365 696 696 696 696 696 696 696 696 696 696 400 400 "
+    "838 838 838 580 1000 774 762 734 830 683 683 821 837 372 372 775 637 995 837 850 733 850 770 720 682 812 774 1103 "
+    "771 724 725 457 365 457 838 500 500 675 716 593 716 678 435 716 712 343 343 665 343 1042 712 687 716 716 493 595 "
+    "478 712 652 924 645 652 582 712 365 712 838"
+)
+"""The letters of ASCII from the blank on in DejaVu Sans Bold, in thousandths of its size: as wide as a face gets."""
+
+
+def test_no_letter_is_wider_than_it_is_taken_for():
+    """In a wide face, set bold, as the names in boxes are."""
+    for code, wide in enumerate(map(int, BOLD.split()), start=32):
+        assert text_width(chr(code), 1000, bold=True) >= wide, chr(code)
 
 
 @given(st.text(max_size=60), st.integers(20, 200))

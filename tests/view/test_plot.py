@@ -196,6 +196,8 @@ def test_a_shared_module_is_one_box_with_a_dotted_line():
     outer.me = outer
     assert [node["id"] for node in picture(outer)["nodes"]] == ["", "held/0", "held/0/held", "held/1"]
     assert lines(outer, "shared") == {("held/0/held", "held/1")}
+    tied = Tied(leaf.prompt)  # what it holds is the leaf's, and its own all the same
+    assert lines(Tied([leaf, tied, Tied(tied)]), "shared") == {("held/0", "held/1"), ("held/1", "held/2")}
 
 
 @pytest.mark.parametrize("format", sorted(FORMATS))

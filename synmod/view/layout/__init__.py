@@ -5,7 +5,8 @@ sorting, and without recursion.
 """
 
 from synmod.view.layout.boxes import Box, Layout, Measure, arranged
+from synmod.view.layout.labels import Label, labelled
 from synmod.view.layout.routes import Line
 from synmod.view.layout.sizes import Rectangle
 
-__all__ = ["Box", "Layout", "Line", "Measure", "Rectangle", "arranged"]
+__all__ = ["Box", "Label", "Layout", "Line", "Measure", "Rectangle", "arranged", "labelled"]

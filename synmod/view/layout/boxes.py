@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
+from synmod.view.layout.detours import loose_lines
 from synmod.view.layout.level import Arranged, arrange_level
-from synmod.view.layout.routes import Line, across_levels
+from synmod.view.layout.routes import Line
 from synmod.view.layout.sizes import Link, Rectangle
 
 PADDING: Final = 18.0
@@ -103,7 +104,7 @@ def arranged(
         for box, level in reversed(levels)
         for line in level.lines
     ]
-    return Layout(boxes, [*lines, *(across_levels(a, b, what, across=across) for a, b, what in loose)])
+    return Layout(boxes, [*lines, *loose_lines(boxes, lines, loose, across=across)])
 
 
 def _boxes(things: Iterable[tuple[Any, Any]]) -> tuple[list[Box], dict[int, Box]]:

@@ -12,12 +12,16 @@ if TYPE_CHECKING:
     from synmod.view.layout.flow import Flow
 
 _SHORTER: Final = 40.0
-_LEAST_APART: Final = 7.0  # lines that would come nearer to one another meet in one point
+_LEAST_APART: Final = 6.5  # lines that would come nearer to one another meet in one point
+_CORNER: Final = 9.0  # how far from its corners lines meet a side of a box
 
 
 def lines_of(flow: Flow) -> list[Line]:
     """Draw the lines along their ways; where several meet a side of a box they stand apart."""
-    ways = [_Way(link.what, _items(flow, link), (link.source, link.target) not in flow.kept) for link in flow.links]
+    ways = [
+        _Way(link.what, link.pull, _items(flow, link), (link.source, link.target) not in flow.kept)
+        for link in flow.links
+    ]
     leaving, coming = _spread(flow, ways, at_start=True), _spread(flow, ways, at_start=False)
     drawn: list[Line] = []
     for way, start, end in zip(ways, leaving, coming, strict=True):
@@ -27,9 +31,10 @@ def lines_of(flow: Flow) -> list[Line]:
 
 
 class _Way(NamedTuple):
-    """What a line is of, the items from its first box to its last along the flow, and whether it goes against it."""
+    """What a line is of, how strongly it pulls, its items along the flow, and whether it goes against it."""
 
     what: Any
+    pull: float
     items: list[int]
     is_back: bool
 
@@ -65,9 +70,17 @@ def _spread(flow: Flow, ways: Sequence[_Way], *, at_start: bool) -> list[float]:
     places = [0.0] * len(ways)
     for box, numbers in by_box.items():
         numbers.sort(key=lambda number: flow.middles[ways[number].items[1 if at_start else -2]])
-        step = min(BETWEEN_LINES, flow.sizes[box].height * 0.7 / len(numbers))
-        if step < _LEAST_APART:
+        strong = [index for index, number in enumerate(numbers) if ways[number].pull >= 1] or range(len(numbers))
+        room = max(flow.sizes[box].height - 2 * _CORNER, 0.0)
+        for middle in (
+            sum(strong) / len(strong),
+            (len(numbers) - 1) / 2,
+        ):  # data in the middle, if there is room
+            step = min(BETWEEN_LINES, room / 2 / max(middle, len(numbers) - 1 - middle, 0.5))
+            if step >= _LEAST_APART:
+                break
+        else:
             step = 0.0
         for index, number in enumerate(numbers):
-            places[number] = flow.middles[box] + (index - (len(numbers) - 1) / 2) * step
+            places[number] = flow.middles[box] + (index - middle) * step
     return places
