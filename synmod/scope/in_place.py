@@ -39,9 +39,14 @@ class InPlace(Hook):
         """It ended."""
 
     def open_lm(
-        self, frame: CallFrame | None, phase: str, request: Any, secrets: Callable[[], frozenset[str]] | None
+        self,
+        frame: CallFrame | None,
+        phase: str,
+        request: Any,
+        secrets: Callable[[], frozenset[str]] | None,
+        ago_s: float,
     ) -> None:
-        """A model call begins."""
+        """A model call begins, or has begun some time ago."""
 
     def close_lm(self, request: Any, outcome: LMOutcome) -> None:
         """It ended."""

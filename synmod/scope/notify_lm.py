@@ -23,6 +23,7 @@ async def begin_lm(
     phase: str,
     request: Any,
     secrets: Callable[[], frozenset[str]] | None = None,
+    ago_s: float = 0.0,
 ) -> None:
     """Tell that a model call begins.
 
@@ -32,9 +33,10 @@ async def begin_lm(
         phase: That of the model call.
         request: What is asked; `request.model` is who.
         secrets: Gives the texts that the model hides.
+        ago_s: How long ago it began.
     """
     if listeners.in_place:
-        tell_in_place(listeners.in_place, "open_lm", frame, phase, request, secrets)
+        tell_in_place(listeners.in_place, "open_lm", frame, phase, request, secrets, ago_s)
     elif listeners.want("on_lm_begin"):
         place = listeners.place_of(frame, phase)
         await begin(listeners, "on_lm_begin", Listeners.records.LMBegin(*place, request, request.model, secrets))

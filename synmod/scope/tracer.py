@@ -109,7 +109,10 @@ class Tracer(InPlace):
 
     def on_lm_begin(self, event: LMBegin) -> None:
         """Open a model call under the node of the module that makes it."""
-        self._ask(event.call_id, event.model, event.phase, event.request, event.secrets)
+        request = event.request if self._values else None
+        self._ask(
+            event.call_id, LMCallNode(event.model, event.phase, self._now(), request, event.secrets), event.request
+        )
 
     def on_lm_end(self, event: LMEnd) -> None:
         """Close a model call."""
@@ -137,10 +140,16 @@ class Tracer(InPlace):
             self._close(frame.id, outputs, failure, elapsed_s, rewards, frame._owner)
 
     def open_lm(
-        self, frame: CallFrame | None, phase: str, request: Any, secrets: Callable[[], frozenset[str]] | None
+        self,
+        frame: CallFrame | None,
+        phase: str,
+        request: Any,
+        secrets: Callable[[], frozenset[str]] | None,
+        ago_s: float,
     ) -> None:
         """The same, of the model call itself."""
-        self._ask(None if frame is None else frame.id, request.model, phase, request, secrets)
+        call = LMCallNode(request.model, phase, self._now() - ago_s, request if self._values else None, secrets)
+        self._ask(None if frame is None else frame.id, call, request)
 
     def close_lm(self, request: Any, outcome: LMOutcome) -> None:
         """The same, of the model call itself."""
@@ -215,14 +224,7 @@ class Tracer(InPlace):
             node.error = type(failure).__name__  # should its text be one that fails
             node.error = error_text(failure)
 
-    def _ask(
-        self,
-        call_id: str | None,
-        model: str,
-        phase: str,
-        request: Any,
-        secrets: Callable[[], frozenset[str]] | None,
-    ) -> None:
+    def _ask(self, call_id: str | None, call: LMCallNode, request: Any) -> None:
         """Put a model call into the tree."""
         with self._lock:
             node = None if call_id is None else self._running.get(call_id) or self._around()
@@ -230,7 +232,6 @@ class Tracer(InPlace):
                 return
             if node is None and call_id is not None and not self._keeps(call_id):
                 return
-            call = LMCallNode(model, phase, self._now(), request if self._values else None, secrets)
             self._asked[id(request)] = (request, call)
             if node is None:
                 add_by_start(self._lm_calls, call)

@@ -151,16 +151,41 @@ def test_a_page_of_nothing_says_so(tmp_path):
 
 
 def test_a_browser_shows_a_call_with_all_of_it_as_text(tmp_path):
-    """Opened from a file at one call: inputs, prompt, reply and error, and nothing of it runs."""
+    """Opened from a file at one call: inputs, prompt, reply and error, and nothing of it runs.
+
+    Its model calls are told with it, however many modules it called before.
+    """
     page = tmp_path / "trace.html"
-    asked = model_call(1.1, asked=HOSTILE, said="It is so.")
-    trace_page(trace_of(module_call(1, 1.0, lm_calls=[asked], error="ValueError: no")), page)
+    asked = model_call(1.9, asked=HOSTILE, said="It is so.")
+    many = [module_call(f"1-{number}", 1.0 + number / 100, parent="run-1") for number in range(30)]
+    trace_page(trace_of(module_call(1, 1.0, children=many, lm_calls=[asked], error="ValueError: no")), page)
     dom = shown(page.as_uri() + "#0", tmp_path)
     assert "<title>synmod trace</title>" in dom
     panel = html.unescape(dom[dom.index('<aside id="details"') :])
     for text in ("What is 1?", "ValueError: no", "It is so.", HOSTILE, "Prompt", "Inputs"):
         assert text in panel
     assert "<img" not in dom.split('<script id="trace"')[0]
+
+
+def test_keys_walk_search_and_look_closer(tmp_path):
+    """`n` goes to the next error, `z` looks at one call, `Esc` at all; Enter goes to the next that was found."""
+    failing = module_call(3, 2.0, parent="run-2", error="ValueError: no")
+    page = tmp_path / "trace.html"
+    trace_page(trace_of(module_call(1, 1.0), module_call(2, 2.0, children=[failing])), page)
+    script = """<script>
+      const note = () => [location.hash, document.getElementById('window').textContent].join(' ');
+      const press = (key, at = document.body) => at.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}));
+      const search = document.getElementById('search'), notes = [];
+      for (const key of ['n', 'z', 'Escape']) { press(key); notes.push(note()); }
+      search.value = 'what is'; search.dispatchEvent(new Event('input'));
+      for (let turn = 0; turn < 3; turn += 1) { press('Enter', search); notes.push(location.hash); }
+      document.body.append(notes.join('|'));
+    </script></body>"""
+    text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page.read_text("utf-8"))
+    page.write_text(text.replace("</body>", script), "utf-8")
+    dom = shown(page.as_uri(), tmp_path)
+    hint = "Drag to look closer, click to choose a call."
+    assert f"#2 {hint}|#2 part3: 500 ms|#2 {hint}|#0|#1|#2" in dom
 
 
 def test_five_thousand_calls_open_in_three_seconds(tmp_path):

@@ -1,5 +1,8 @@
 // The panel beside the tree: all that is known of one call.
 
+const MOST_FIELDS = 40;  // a record of more is shown as JSON
+const MOST_ASKED = 20;  // so many model calls are told with their module; the others are lines of the tree
+
 const details = (rows, below) => {
   const panel = byId("details");
 
@@ -16,9 +19,31 @@ const details = (rows, below) => {
 
   const written = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
 
+  const isRecord = (value) => value !== null && typeof value === "object" && !Array.isArray(value)
+    && Object.keys(value).length > 0 && Object.keys(value).length <= MOST_FIELDS;
+
+  // A record field by field, its texts as they are; all else as JSON.
+  const shown = (value) => {
+    if (!isRecord(value)) return element("pre", "", written(value));
+    const made = element("div", "record");
+    for (const [key, field] of Object.entries(value)) made.append(element("span", "key", key), element("pre", "", written(field)));
+    return made;
+  };
+
+  const titled = (title, value) => {
+    const head = element("h3", "", title), copy = element("button", "copy", "Copy");
+    copy.type = "button";
+    copy.addEventListener("click", () => navigator.clipboard?.writeText(written(value)).then(
+      () => { copy.textContent = "Copied"; },
+      () => { copy.textContent = "Not allowed"; },
+    ));
+    head.append(copy);
+    return head;
+  };
+
   const part = (title, value, className = "") => {
     const made = element("section", className);
-    made.append(element("h3", "", title), element("pre", "", written(value)));
+    made.append(titled(title, value), shown(value));
     return made;
   };
 
@@ -32,7 +57,7 @@ const details = (rows, below) => {
 
   const prompt = (row) => {
     const made = element("section");
-    made.append(element("h3", "", "Prompt"), ...(row.request.messages ?? []).map(turn));
+    made.append(titled("Prompt", row.request.messages), ...(row.request.messages ?? []).map(turn));
     return made;
   };
 
@@ -61,15 +86,16 @@ const details = (rows, below) => {
     else parts.push(part("Inputs", row.inputs.length === 1 ? row.inputs[0] : row.inputs));
     if (!isEmpty(row.kwargs)) parts.push(part("Keyword arguments", row.kwargs));
     if (row.inputs !== null && row.error === null && row.elapsed_s !== null) parts.push(part("Outputs", row.outputs));
-    if (row.rewards.length) parts.push(part("Rewards", row.rewards));
-    for (const asked of (below.get(number) ?? []).slice(0, 20)) {
-      if (rows[asked].kind !== "model") continue;
+    if (row.rewards.length) parts.push(part("Rewards", rewards(row.rewards)));
+    for (const asked of (below.get(number) ?? []).filter((each) => rows[each].kind === "model").slice(0, MOST_ASKED)) {
       const made = element("section", "asked");
       made.append(element("h2", "", rows[asked].model), ...model(rows[asked]));
       parts.push(made);
     }
     return parts;
   };
+
+  const rewards = (given) => given.map(([path, name, value]) => `${[path, name].filter(Boolean).join(" ")} ${value}`.trim()).join("\n");
 
   const show = (number) => {
     const row = rows[number], usage = row.usage, of = row.kind === "model" ? model : call;

@@ -36,6 +36,12 @@ const list = (rows, span, choose) => {
     return track;
   };
 
+  const tags = (row) => [
+    row.phase === "inference" ? "" : row.phase,
+    row.cached ? "cached" : "",
+    row.attempts > 1 ? `${row.attempts} attempts` : "",
+  ].filter(Boolean);
+
   const line = (number) => {
     const row = rows[number], made = element("div", "call");
     made.id = `call-${number}`;
@@ -51,10 +57,16 @@ const list = (rows, span, choose) => {
     const label = element("span", "label", nameOf(row));
     label.title = row.path ?? row.model;
     name.append(fold, element("span", `dot ${looksOf(row)}`), label);
+    for (const told of tags(row)) name.append(element("span", "tag", told));
     if (row.error !== null) name.append(element("span", "why", row.error.slice(0, 200)));
-    const tokens = tokensOf(row.usage);
-    const used = element("span", "tokens", row.cached ? "cached" : tokens ? tokens.toLocaleString("en") : "");
-    made.append(name, used, element("span", "time", seconds(row.elapsed_s)), bar(row));
+    const tokens = tokensOf(row.usage), cost = row.usage.cost_usd;
+    made.append(
+      name,
+      element("span", "figure", tokens ? tokens.toLocaleString("en") : ""),
+      element("span", "figure cost", cost ? dollars(cost) : ""),
+      element("span", "figure", seconds(row.elapsed_s)),
+      bar(row),
+    );
     return made;
   };
 
@@ -120,9 +132,19 @@ const list = (rows, span, choose) => {
     keys[event.key]();
   });
 
+  box.classList.toggle("priced", rows.some((row) => row.usage.cost_usd));
+
   return {
     arrange,
     draw,
+    next: (is, by) => {  // the next line in sight of which something holds, round and round
+      const many = visible.length, from = place.get(chosen) ?? (by > 0 ? -1 : 0);
+      for (let off = 1; off <= many; off += 1) {
+        const number = visible[(from + by * off + many * (off + 1)) % many];
+        if (is(number)) return choose(number);
+      }
+      return undefined;
+    },
     look: (part) => { shown = part; draw(); },
     keep: (numbers) => { kept = numbers; box.scrollTop = 0; arrange(); },
     choose: (number) => { chosen = number; open(number); show(number); draw(); },

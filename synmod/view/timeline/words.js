@@ -11,12 +11,15 @@ const byId = (id) => document.getElementById(id);
 
 const seconds = (s) => {
   if (s === null) return "running";
-  if (s < 0.001) return `${Math.round(s * 1e6)} µs`;
-  if (s < 1) return `${(s * 1000).toFixed(s < 0.01 ? 2 : 1)} ms`;
-  return s < 100 ? `${s.toFixed(2)} s` : `${Math.round(s).toLocaleString("en")} s`;
+  const [part, unit] = s < 0.001 ? [s * 1e6, "µs"] : s < 1 ? [s * 1000, "ms"] : [s, "s"];
+  return `${part < 100 && unit !== "µs" ? Number(part.toPrecision(3)) : Math.round(part).toLocaleString("en")} ${unit}`;
 };
 
-const dollars = (usd) => (usd === null ? "no price known" : `$${usd < 0.01 ? usd.toPrecision(3) : usd.toFixed(2)}`);
+const dollars = (usd) => {
+  if (usd === null) return "no price known";
+  const digits = usd < 1 ? { maximumSignificantDigits: 3 } : { maximumFractionDigits: 2 };
+  return `$${usd.toLocaleString("en", digits)}`;
+};
 
 const count = (n, one, many = `${one}s`) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
 
@@ -29,5 +32,16 @@ const nameOf = (row) => {
   if (row.method) return `${last}.${row.method}`;
   return /^[0-9]+$/.test(last) ? `${last} ${row.name}` : last;  // a number alone says little
 };
+
+// In one line, for a pointer that rests on a bar.
+const briefly = (row) => [
+  nameOf(row),
+  seconds(row.elapsed_s),
+  tokensOf(row.usage) ? count(tokensOf(row.usage), "token") : "",
+  row.usage.cost_usd ? dollars(row.usage.cost_usd) : "",
+  row.cached ? "cached" : "",
+  row.attempts > 1 ? `${row.attempts} attempts` : "",
+  row.error?.slice(0, 200) ?? "",
+].filter(Boolean).join(" · ");
 
 const looksOf = (row) => (row.error !== null ? "failed" : row.kind);
