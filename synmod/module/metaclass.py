@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABCMeta
 from collections.abc import Mapping
+from types import MethodType
 from typing import TYPE_CHECKING, Any, cast
 
 from synmod.errors import ConfigError
@@ -63,6 +64,11 @@ class ModuleMeta(ABCMeta):
                 record.given = (record.name, record.description, record.trainable)
                 record.constructed = True
             return module
+
+        @property
+        def __signature__(cls) -> inspect.Signature:
+            """What the constructor takes, for `help`, `inspect` and notebooks: `__call__` would hide it from them."""
+            return inspect.signature(MethodType(cls.__init__, cls))  # bound to anything: without `self`
 
 
 def _check_methods(cls: type) -> None:

@@ -1,6 +1,7 @@
 """Config, repr, copies: all from one record of constructor arguments."""
 
 import copy
+import inspect
 import pickle
 
 import pytest
@@ -22,6 +23,12 @@ class Knobs(Module):
         super().__init__(**{key: others.pop(key) for key in names if key in others})
         self.second = second
         self.others = others
+
+
+def test_a_class_tells_what_its_constructor_takes():
+    """To `help`, `inspect` and notebooks."""
+    assert str(inspect.signature(Knobs)) == "(first, /, second=2, *rest, third=3, **others)"
+    assert "hooks" in inspect.signature(Echo).parameters
 
 
 def test_arguments_are_recorded_by_name():
