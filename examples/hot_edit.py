@@ -114,14 +114,14 @@ async def main(model):
     with sm.update_context("editor") as ctx:
         back = await edited_elsewhere(*ctx.split(desk))
         meanwhile = len(answers)
-        graphdef = sm.GraphDef.from_json(back["graphdef"])
-        assert ctx.merge(graphdef, back["state"]) is desk
+        edited = ctx.merge(sm.GraphDef.from_json(back["graphdef"]), back["state"])
     serving.cancel()
     await asyncio.wait([serving])
 
     print("after: ", json.dumps((await desk(question)).get_json()))
     print(f"steps:  {[step.name for step in desk.steps]}, {desk.tag}, version {desk.version}")
-    print(f"answered meanwhile: {meanwhile > 0}; the route holds the live part: {route['topic'] is desk.steps[2]}")
+    print(f"answered meanwhile: {meanwhile > 0}; the same desk: {edited is desk}", end="; ")
+    print(f"the route holds the live part: {route['topic'] is desk.steps[2]}")
 
 
 if __name__ == "__main__":

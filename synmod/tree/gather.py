@@ -101,7 +101,8 @@ def checked_leaf(path: KeyPath, given: Any, schema: Schema, index: int, faults: 
         try:
             value = _plain(given)
         except DataError as error:
-            faults.append(_misses(path, index, (Problem("", "JSON", str(error)),)))
+            where = f"{path_str(path)}#"
+            faults.append(Fault(index, f"{where}: {error}", (Problem(where, "JSON", type(given).__name__),)))
             return None
     missed = problems(schema, value)
     if missed:

@@ -95,10 +95,12 @@ class Rows:
 
 
 def _fold(members: list[Member], rows: dict[int, Row], depth: int) -> None:
-    """Add the figures of what is below the depth to the rows of its ancestors there."""
-    for member in reversed(members):
+    """Add the figures of what is below the depth to the rows of its ancestors there, in order."""
+    shown = dict(rows)
+    for member in members:
         if member.level > depth and member.above is not None and member.stands_for is None:
-            row, above = rows[id(member.module)], rows[id(member.above.module)]
+            row = rows[id(member.module)]
+            above = shown[id(member.module)] = shown[id(member.above.module)]
             above.held += row.held
             above.models, above.stash, above.pop = (
                 tuple(dict.fromkeys((*ours, *theirs)))

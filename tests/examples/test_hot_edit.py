@@ -20,4 +20,4 @@ def test_the_live_program_is_edited_in_place(tmp_path):
     assert list(after) == ["text", "language", "tone", "topic"]
     assert after["topic"] == "shipping"
     assert "['language', 'tone', 'topic'], v2, version 1" in run.stdout
-    assert "answered meanwhile: True; the route holds the live part: True" in run.stdout
+    assert "answered meanwhile: True; the same desk: True; the route holds the live part: True" in run.stdout

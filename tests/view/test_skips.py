@@ -64,6 +64,10 @@ def test_the_summary_has_columns_for_them():
     text = sm.Sequential([Read(), Look(), Cite()]).summary(columns=["path", "stash", "pop"])
     cells = [line.split() for line in text.split("\n")]
     assert cells[3:6] == [["0", "doc"], ["1", "doc", "(peek)"], ["2", "doc"]]
+    one, two = Namespace("one"), Namespace("two")
+    row = sm.Sequential([sm.Sequential([Read().isolate(one)]), Cite().isolate(one), Read().isolate(two), Read()])
+    folded = row.summary(depth=0, columns=["path", "stash"]).split("\n")[2]
+    assert folded.split(maxsplit=1) == ["(root)", "one/doc, two/doc, doc"]  # in definition order
     assert "stash" in sm.Sequential([Read(), Cite()]).summary()
     assert "stash" not in sm.Sequential([sm.Identity()]).summary()
 
