@@ -151,7 +151,8 @@ class Tally:
                     self._count_failure(error)
                 result = replace(result, error=result.error or ExampleError.of(error, ""))
         self._folded += 1
-        self._usage = self._usage + result.usage
+        if result.usage.calls:
+            self._usage = self._usage + result.usage
         if result.error is not None:
             self._errors.append(result)
         if self._keep_results:

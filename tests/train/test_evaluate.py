@@ -339,8 +339,11 @@ async def test_the_path_of_a_failure_is_where_it_arose():
     def broken(y_true, y_pred):
         raise ZeroDivisionError
 
-    evaluation = await sm.evaluate(Handles(), rows(("a", "a"), ("fail", "b")))
-    assert evaluation.errors[0].error.path == "second"
+    for around in (contextlib.nullcontext(), sm.hooks(sm.hooks_lib.Recorder([]))):
+        with around:
+            evaluation = await sm.evaluate(Handles(), rows(("a", "a"), ("fail", "b")))
+        assert evaluation.errors[0].error.path == "second"
+        assert evaluation.errors[0].call_id.endswith("-0")
     with pytest.raises(sm.EvaluationError) as caught:
         await sm.evaluate(Handles(), rows(("a", "a")), reward=broken)
     assert caught.value.errors[0].error.path == ""
