@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from synmod.errors import GraphError
@@ -75,27 +76,52 @@ def describe(opaque: Opaque) -> str:
     return f"At {path_str(path_of(opaque.link))!r}: an object of type {type(opaque.value).__name__} cannot be encoded"
 
 
-class Canonical:
-    """Lists the places of a graph; attributes and dict keys in sorted order, references by order of first mention."""
+class Number(int):
+    """The number of a node or Variable, by order of first mention; other ints count parts."""
 
-    def __init__(self, definitions: Mapping[int, Definition]) -> None:
+    __slots__ = ()
+
+
+Pairs = list[tuple[Any, "Term"]]
+Order = Callable[[Link, Pairs], Pairs]
+"""How the attributes of a node, or the items of a dict, at a place are ordered."""
+
+
+class Canonical:
+    """Lists the places of a graph as the walk comes to them, references by order of first mention.
+
+    Args:
+        definitions: Those of the graph.
+        order: In which order attributes and dict items are taken.
+    """
+
+    def __init__(self, definitions: Mapping[int, Definition], order: Order) -> None:
         self._definitions = definitions
-        self._numbers: dict[int, int] = {}
+        self._order = order
+        self._numbers: dict[int, Number] = {}
         self._opened: set[int] = set()
         self._schemas: dict[int, str] = {}
 
     def places(self, root: Term) -> list[Place]:
-        """List all places, iteratively."""
+        """List all places, iteratively: at a node its own values, then its child nodes."""
         found: list[Place] = []
-        pending: list[tuple[Link, Term]] = [(None, root)]
-        while pending:
-            link, term = pending.pop()
-            place, below = self._place(link, term)
-            found.append(place)
-            pending.extend(((link, step), child) for step, child in reversed(below))
+        later: list[tuple[Link, Term]] = [(None, root)]
+        while later:
+            node = later.pop()
+            pending = [node]
+            deferred: list[tuple[Link, Term]] = []
+            while pending:
+                link, term = pending.pop()
+                if isinstance(term, NodeRef) and link is not node[0]:
+                    deferred.append((link, term))
+                    continue
+                place, below = self._place(link, term)
+                found.append(place)
+                pending.extend(((link, step), child) for step, child in reversed(below))
+            later.extend(reversed(deferred))
         return found
 
-    def _place(self, link: Link, term: Term) -> tuple[Place, list[tuple[Any, Term]]]:
+    def _place(self, link: Link, term: Term) -> tuple[Place, Pairs]:
         """Describe one place and list what is below it, in order."""
         if isinstance(term, DataDef):
             text = data_text(term.value, term.json)
@@ -107,7 +133,7 @@ class Canonical:
         if isinstance(term, ContainerDef):
             below = list(zip(term.steps, term.children, strict=True))
             if term.type in DICTS:
-                below = _by_key(below)
+                below = self._order(link, below)
             return Place(link, ("container", class_text(term.type), *self._nest(term.aux, link)), _keys(below)), below
         number = self._number(term.index)
         definition = self._definitions.get(term.index)
@@ -118,7 +144,7 @@ class Canonical:
         if isinstance(definition, VariableDef):
             texts = self._text(definition.schema), canonical_json(definition.metadata)
             return Place(link, ("variable", *head, *texts), (), number), []
-        below = _by_key(pair for pair in definition.attributes if not _is_left_out(pair[1]))
+        below = self._order(link, [pair for pair in definition.attributes if not _is_left_out(pair[1])])
         return Place(link, ("node", *head, *self._metadata(definition, link)), _keys(below), number), below
 
     def _metadata(self, definition: NodeDef, link: Link) -> list[Token]:
@@ -136,8 +162,8 @@ class Canonical:
             text = self._schemas[id(schema)] = canonical_json(schema)
         return text
 
-    def _number(self, index: int) -> int:
-        return self._numbers.setdefault(index, len(self._numbers))
+    def _number(self, index: int) -> Number:
+        return self._numbers.setdefault(index, Number(len(self._numbers)))
 
     def _nest(self, nest: Any, link: Link) -> list[Token]:
         """Describe a nest of plain containers, dataclasses, references and statics."""
@@ -192,6 +218,11 @@ def _is_left_out(term: Term) -> bool:
 
 def _keys(below: list[tuple[Any, Term]]) -> tuple[str, ...]:
     return tuple([repr(step) for step, _ in below])
+
+
+def sorted_by_key(link: Link, pairs: Pairs) -> Pairs:  # noqa: ARG001  (the same everywhere)
+    """Order what is at a place by its keys."""
+    return _by_key(pairs)
 
 
 def _by_key(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:

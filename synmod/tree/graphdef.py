@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from synmod.errors import GraphError
 from synmod.leaves.paths import KeyPath
-from synmod.tree.canonical import REMEDY, Canonical, Opaque, Place, describe
+from synmod.tree.canonical import REMEDY, Canonical, Opaque, Place, describe, sorted_by_key
 from synmod.tree.codec import codec
 from synmod.tree.def_reader import DefReader
 from synmod.tree.defs import NodeDef, VariableDef
@@ -153,7 +153,7 @@ class GraphDef(Generic[M]):
 
     def diff(self, other: GraphDef[Any]) -> tuple[KeyPath, ...]:
         """List the paths at which two structures differ, in definition order; of an added or removed part its top."""
-        return differing(self._canonical(), other._canonical())
+        return differing(self, other)
 
     def to_json(self) -> dict[str, Json]:
         """Give one object of the keys `graph`, `data_models`, `language_models`.
@@ -181,7 +181,7 @@ class GraphDef(Generic[M]):
 
     def _canonical(self) -> list[Place]:
         if self._places is None:
-            object.__setattr__(self, "_places", Canonical(self.definitions).places(self.root))
+            object.__setattr__(self, "_places", Canonical(self.definitions, sorted_by_key).places(self.root))
         assert self._places is not None
         return self._places
 

@@ -246,3 +246,34 @@ def test_a_data_model_is_recorded_by_its_json():
     program.plain["text"] = "b"
     assert before.diff(graphdef(program)) == (("answer",), ("plain", "text"), ("rows", 0))
     assert clone(program).answer is program.answer
+
+
+@pytest.mark.parametrize("shared", [lambda: Param("x"), lambda: Store(prompt=Param("x"))])
+def test_a_diff_names_the_alias_that_was_taken_away(shared):
+    """Whatever the keys are called: the canonical path stays what it is."""
+    tied, untied = Store(encoder=shared()), Store(encoder=shared())
+    tied.entries["decoder"], untied.entries["decoder"] = tied.encoder, shared()
+    assert graphdef(tied).diff(graphdef(untied)) == (("decoder",),)
+    assert graphdef(untied).diff(graphdef(tied))[0] == ("decoder",)
+
+
+def test_a_diff_names_the_one_place_that_changed():
+    """References and counts elsewhere are what they were, though all numbers have shifted."""
+
+    @sm.register(package="tests_tree")
+    class Counted(sm.Module):
+        def __init__(self, rows=(), options=None):
+            super().__init__()
+
+    inner = Param("x")
+    program = Store(own=Counted([1, 2], {"k": 1}), list=[inner, Counted([inner])], last=Store(again=inner))
+    program.last.entries["up"] = program
+    before = graphdef(program)
+    program.own.added = Param("y")
+    assert before.diff(graphdef(program)) == (("own", "added"),)
+    assert graphdef(program).diff(before) == (("own", "added"),)
+
+
+def test_a_diff_is_in_definition_order():
+    """As everything that lists paths."""
+    assert graphdef(Store(b=1, a=2, c=3)).diff(graphdef(Store(c=0, a=0, b=0))) == (("b",), ("a",), ("c",))
