@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from synmod.errors import ArgumentError
-from synmod.leaves.paths import path_str
+from synmod.leaves.paths import KeyPath, path_str
 from synmod.skip.namespace import Key, Namespace, order_of
 from synmod.skip.wiring import Route, Wiring
 from synmod.tree import paths_of
+from synmod.tree.walk import walk
 
 if TYPE_CHECKING:
     from synmod.module import Module
@@ -111,17 +112,19 @@ def skip_layout(module: Module, partitions: Sequence[Sequence[Any]] | None = Non
 
     Source: torchgpipe's `inspect_skip_layout`; differs: paths, at any depth.
     """
-    paths = [[path for child in children for path in _paths(module, child)] for children in partitions or ()]
-    return SkipLayout(Wiring(module).routes, paths)
+    wiring = Wiring(module)
+    known = {path_str(visit.path) for visit in walk(module)} if partitions else set[str]()
+    parts = [[path for child in children for path in _paths(module, child, known)] for children in partitions or ()]
+    return SkipLayout(wiring.routes, parts)
 
 
-def _paths(root: Module, child: Any) -> list[str]:
-    """The paths of a child of a partition."""
-    if isinstance(child, str):
-        return [child]
-    if isinstance(child, int):
-        return [str(child)]
-    found = [path_str(path) for path in paths_of(root, child)]
+def _paths(root: Module, child: Any, known: Container[str]) -> list[str]:
+    """The paths of a child of a partition, which may be given by one, as text or steps, or by its place in a row."""
+    if isinstance(child, str | int | tuple):
+        path = path_str(cast("KeyPath", child)) if isinstance(child, tuple) else str(child)
+        found = [path] if path in known else []
+    else:
+        found = [path_str(path) for path in paths_of(root, child)]
     if not found:
         raise ArgumentError(f"skip_layout: {child!r:.100} of a partition is no part of the program.")
     return found

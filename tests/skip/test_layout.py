@@ -79,7 +79,11 @@ def test_hand_written_programs_have_layouts():
     assert dict(skip_layout(program)) == {(None, "doc"): ("b", "a")}
 
 
-def test_a_partition_holds_children():
-    """Anything else is an ArgumentError."""
+@pytest.mark.parametrize("child", [sm.Identity(), "2", "nothing", ("0", 3), 7, None])
+def test_a_partition_holds_children(child):
+    """Modules, paths as text or steps, places in a row; anything else is an ArgumentError."""
+    row = sm.Sequential([Retrieve(), Cite()])
+    for ends in ([["0"], ["1"]], [[(0,)], [(1,)]], [[0], [1]], [[row.members[0]], [row.members[1]]]):
+        assert skip_layout(row, ends).copy_policy(1) == [(0, None, "doc")]
     with pytest.raises(sm.ArgumentError, match="no part"):
-        skip_layout(sm.Sequential([Retrieve(), Cite()]), [[sm.Identity()]])
+        skip_layout(row, [[child]])
