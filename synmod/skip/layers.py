@@ -174,12 +174,14 @@ class Layer:
         """Let a slot be gone."""
         if self.frame._symbolic and not self.followed:
             return
+        gone: Slot | None = slot
         if self.stashed.get(key) is slot:
             write(self.stashed, key, None, journal)
-        else:
+            gone = self.find(key) if slot.replaces else None  # what it took the place of does not come back
+        if gone is not None:
             if self.popped is _NONE:
                 self.popped = {}
-            write(self.popped, key, slot, journal)
+            write(self.popped, key, gone, journal)
         if slot.consumer is not None and self.base.retain:
             if self.spent is _NONE:
                 self.spent = {}

@@ -383,3 +383,30 @@ async def test_a_method_called_by_itself_has_a_frame_of_its_own():
         await anext(stopped)
         await stopped.aclose()
     assert [event.names for event in seen.events] == [("doc",)]
+
+
+async def test_what_was_replaced_does_not_come_back():
+    """A pop of the new value leaves nothing, also where the old one was stashed further out."""
+
+    async def again(self, inputs):
+        await stash("doc", "new", replace=True)
+        return inputs
+
+    async def around(self, inputs):
+        await self.retrieve(inputs)
+        await self.inner(inputs)
+        assert len(current_skip_frame()) == 0
+        with pytest.raises(SkipError, match="has not been stashed"):
+            await self.consumer(inputs)
+        return inputs
+
+    async def inside(self, inputs):
+        await self.again(inputs)
+        await self.consumer(inputs)
+        assert len(current_skip_frame()) == 0
+        return inputs
+
+    program, inner = calling(around), calling(inside)
+    program.retrieve, program.inner, program.consumer = Retrieve(), inner, popper("doc")
+    inner.again, inner.consumer = calling(again, stash=["doc"]), program.consumer
+    await program(QUERY)
