@@ -18,4 +18,5 @@ def label_of(schema: Schema) -> str:
     if not isinstance(title, str):
         reference = schema.get("$ref")
         title = reference.rpartition("/")[2] if isinstance(reference, str) else ""
-    return snake_case(_NOT_IN_A_NAME.sub("_", title).strip("_")) or _UNTITLED
+    words = _NOT_IN_A_NAME.sub("_", title).strip("_")
+    return snake_case(words) if words else _UNTITLED
