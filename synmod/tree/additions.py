@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from synmod.errors import DataError, SchemaError, StateError
@@ -47,19 +48,30 @@ class Additions:
     def __init__(self, root: Any, lost: list[tuple[Misfit, Any]], *, skip: bool) -> None:
         self.faults: list[Fault] = []
         self._additions: list[Addition] = []
+        self._places: dict[tuple[int, Any], Addition] = {}
         if not lost:
             return
-        holders = {v.path: v for v in walk(root) if v.kind == "container" or (v.kind == "node" and v.first)}
+        holders = _Holders(root)
         for misfit, given in lost:
-            holder = holders.get(misfit.holder) if misfit.kind == "unknown" else None
+            holder = holders.at(misfit.holder) if misfit.kind == "unknown" else None
             if holder is None or not _can_hold(holder, misfit.path[-1]):
                 if not skip:
                     self.faults.append(Fault(len(self.faults), f"Cannot set key {path_str(misfit.path)!r}"))
                 continue
             try:
-                self._additions.append(Addition(misfit.path, holder, _variable(given)))
+                self._add(Addition((*holder.path, misfit.path[-1]), holder, _variable(given)))
             except (DataError, SchemaError) as error:
                 self.faults.append(Fault(len(self.faults), f"{path_str(misfit.path)!r}: {error}"))
+
+    def _add(self, addition: Addition) -> None:
+        """Note one; two paths may lead to one place."""
+        place = id(addition.holder.value), addition.key
+        before = self._places.setdefault(place, addition)
+        if before is addition:
+            self._additions.append(addition)
+        elif before.variable.to_state() != addition.variable.to_state():
+            where = f"{path_str(before.path)!r} and {path_str(addition.path)!r}"
+            self.faults.append(Fault(len(self.faults), f"{where}: two different values for one Variable"))
 
     def make(self) -> list[KeyPath]:
         """Add them all; where a holder refuses, take back what was added.
@@ -67,18 +79,37 @@ class Additions:
         Raises:
             StateError: A holder does not take its key (contains 'Cannot set key').
         """
-        done: list[Addition] = []
-        for each in self._additions:
-            try:
-                _put(each)
-            except _REFUSALS as error:
-                for one in reversed(done):
-                    _take_back(one)
-                raise StateError(f"update: Cannot set key {path_str(each.path)!r}: {error}") from error
-            done.append(each)
-        if done:
+        with ExitStack() as taking_back:  # goes on where a holder refuses even that
+            for each in self._additions:
+                taking_back.callback(_take_back, each)
+                try:
+                    _put(each)
+                except _REFUSALS as error:
+                    raise StateError(f"update: Cannot set key {path_str(each.path)!r}: {error}") from error
+            taking_back.pop_all()
+        if self._additions:
             EDITS.bump()
-        return [each.path for each in done]
+        return [each.path for each in self._additions]
+
+
+class _Holders:
+    """What may hold something in a program, by path; alias paths lead to where a node was first."""
+
+    def __init__(self, root: Any) -> None:
+        self._visits = [visit for visit in walk(root) if visit.kind in ("node", "container")]
+        self._below = {(id(visit.above), visit.step): visit for visit in self._visits}
+        self._first = {id(visit.value): visit for visit in self._visits if visit.first}
+
+    def at(self, path: KeyPath) -> Visit | None:
+        """Go down step by step."""
+        visit = self._visits[0] if self._visits else None
+        for step in path:
+            visit = self._below.get((id(visit), step))
+            if visit is None:
+                return None
+            if visit.kind == "node":
+                visit = self._first[id(visit.value)]
+        return visit
 
 
 def _can_hold(holder: Visit, key: Any) -> bool:
@@ -114,12 +145,14 @@ def _put(addition: Addition) -> None:
 
 
 def _take_back(addition: Addition) -> None:
-    holder = addition.holder
+    """Take one out again, as far as it came to be added."""
+    holder, key = addition.holder, addition.key
     if holder.kind == "node":
-        get_node_impl(holder.value).pop_key(holder.value, addition.key)
-        return
-    del holder.value[addition.key]
-    tell_owner(holder)
+        impl = get_node_impl(holder.value)
+        if any(child is addition.variable for _, child in impl.pairs(holder.value)):
+            impl.pop_key(holder.value, key)
+    elif holder.value.pop(key, None) is not None:
+        tell_owner(holder)
 
 
 def tell_owner(container: Visit) -> None:

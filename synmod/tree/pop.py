@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, overload
 
 from synmod.errors import GraphError, StateError
@@ -75,17 +76,15 @@ def _take_all(visits: list[Visit]) -> None:
             f"pop: Cannot pop key {', '.join(stuck)}: nothing can be taken out of a list, tuple or another fixed "
             "container. Hold it in an attribute or a dict."
         )
-    undo: dict[int, Callable[[], None]] = {}
-    try:
+    known: set[int] = set()
+    with ExitStack() as putting_back:  # goes on where a holder refuses even that
         for visit in visits:
             holder: Any = visit.above
-            if id(holder) not in undo:
-                undo[id(holder)] = _undo(holder)
+            if id(holder) not in known:
+                known.add(id(holder))
+                putting_back.callback(_undo(holder))
             _take(holder, visit.step)
-    except BaseException:
-        for put_back in undo.values():
-            put_back()
-        raise
+        putting_back.pop_all()
     if visits:
         EDITS.bump()
 
@@ -99,7 +98,7 @@ def _take(holder: Visit, key: Any) -> None:
     if holder.kind == "node":
         get_node_impl(holder.value).pop_key(holder.value, key)
         return
-    del holder.value[key]
+    holder.value.pop(key, None)  # a dict that stands in two places gives it once
     tell_owner(holder)
 
 

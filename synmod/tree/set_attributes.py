@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Any
 
@@ -62,16 +63,12 @@ def set_attributes(node: Any, *filters: FilterLike, raise_if_not_found: bool = T
 def _set_all(writes: list[tuple[Any, str, Any]]) -> None:
     """Make the writes; take back what was done where one is refused."""
     impls = Impls()
-    undo: list[Callable[[], None]] = []
-    try:
+    with ExitStack() as putting_back:  # goes on where a node refuses even that
         for node, name, value in writes:
             remember = impls[class_of(node)].remember
-            undo.append(_plain_undo(node, name) if remember is None else remember(node, name))
+            putting_back.callback(_plain_undo(node, name) if remember is None else remember(node, name))
             setattr(node, name, value)
-    except BaseException:
-        for put_back in reversed(undo):
-            put_back()
-        raise
+        putting_back.pop_all()
 
 
 def _plain_undo(node: Any, name: str) -> Callable[[], None]:

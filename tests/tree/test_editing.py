@@ -228,6 +228,14 @@ def test_pop_takes_nothing_from_fixed_containers():
         sm.pop(sm.Stat(0), ...)
 
 
+def test_pop_takes_from_a_dict_that_stands_in_two_places():
+    """Once, and both have lost it."""
+    held = {"x": sm.Param(1), "y": 2}
+    root = Store(a=held, b=held, c=[held])
+    assert sm.pop(root, ...).to_json() == {"a/x": 1}
+    assert held == {"y": 2}
+
+
 def test_pop_is_atomic():
     """Where a holder refuses, everything is put back in its place."""
 

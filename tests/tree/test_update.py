@@ -107,6 +107,43 @@ def test_new_variables_are_added_where_the_holder_can(program):
     assert update(program, {"l/2": 1, "fresh": 2}, allow_new=True, allow_extra=True) == (("fresh",),)
 
 
+def test_one_place_takes_one_new_variable(program):
+    """Whichever paths lead to it: equal values are added once, different ones are refused."""
+    program.entries |= {"again": program.entries["d"], "me": program}
+    with pytest.raises(StateError, match="'d/j' and 'again/j': two different values"):
+        update(program, {"d/j": 1, "again/j": 2}, allow_new=True)
+    with pytest.raises(StateError, match="two different values"):
+        update(program, {"j": 1, "me/j": 2}, allow_new=True)
+    assert update(program, {"d/j": 1, "again/j": 1}, allow_new=True) == (("d", "j"),)
+
+
+def test_a_holder_that_raises_takes_back_what_was_added():
+    """Whatever it raises, and whatever it had done by then."""
+
+    class Rude:
+        def __init__(self, **entries):
+            self.entries = entries
+
+    def add_and_raise(x, key, value):
+        x.entries[key] = value
+        if key in ("late", "d"):
+            raise RuntimeError("rude")
+
+    register_graph_node_type(
+        Rude,
+        flatten=lambda x: (list(x.entries.items()), None),
+        set_key=add_and_raise,
+        pop_key=lambda x, key: x.entries.pop(key),
+        create_empty=lambda metadata: Rude(),
+    )
+    root = Store(a=Param(1), d={}, rude=Rude(d={"k": Param(1)}))
+    for path in ("rude/late", "rude/d/late"):
+        with pytest.raises(RuntimeError, match="rude"):
+            update(root, {"a": 2, "d/new": 1, path: 1}, allow_new=True)
+        assert list(state(root)) == [("a",), ("rude", "d", "k")]
+        assert root.a.value == 1
+
+
 def test_a_refusing_holder_takes_back_what_was_added():
     """All of them or none."""
 
