@@ -44,9 +44,9 @@ class InPlace(Hook):
         phase: str,
         request: Any,
         secrets: Callable[[], frozenset[str]] | None,
-        ago_s: float,
+        started: float,
     ) -> None:
-        """A model call begins, or has begun some time ago."""
+        """A model call begins."""
 
     def close_lm(self, request: Any, outcome: LMOutcome) -> None:
         """It ended."""

@@ -61,7 +61,7 @@ class Logger(Hook):
             parts.append(f"{usage.prompt_tokens + usage.completion_tokens} tokens")
         failed = error_text(event.exception)
         if failed is not None:
-            parts.append(failed)
+            parts.append(" ".join(failed.split()))  # one line, whatever it says
         elif self._values and outputs is not None:
             parts.append(str(plain(outputs)))
         self._logger.log(self._level, "%s", "  ".join(parts))

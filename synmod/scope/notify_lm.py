@@ -22,8 +22,8 @@ async def begin_lm(
     frame: CallFrame | None,
     phase: str,
     request: Any,
+    started: float,
     secrets: Callable[[], frozenset[str]] | None = None,
-    ago_s: float = 0.0,
 ) -> None:
     """Tell that a model call begins.
 
@@ -32,11 +32,11 @@ async def begin_lm(
         frame: The module call that it is made in.
         phase: That of the model call.
         request: What is asked; `request.model` is who.
+        started: The call's `perf_counter`.
         secrets: Gives the texts that the model hides.
-        ago_s: How long ago it began.
     """
     if listeners.in_place:
-        tell_in_place(listeners.in_place, "open_lm", frame, phase, request, secrets, ago_s)
+        tell_in_place(listeners.in_place, "open_lm", frame, phase, request, secrets, started)
     elif listeners.want("on_lm_begin"):
         place = listeners.place_of(frame, phase)
         await begin(listeners, "on_lm_begin", Listeners.records.LMBegin(*place, request, request.model, secrets))

@@ -6,13 +6,15 @@ The door to opentelemetry, which comes with the extra `otel` and is imported whe
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from synmod.errors import ConfigError
+from synmod.scope.frame import TOLD
 from synmod.scope.genai import answered, asked, used
 from synmod.scope.hook import Hook
 from synmod.scope.plain_json import error_text
+from synmod.scope.trace_secrets import Secrets
 
 if TYPE_CHECKING:
     from synmod.scope.events import CallBegin, CallEnd, LMBegin, LMEnd
@@ -26,6 +28,17 @@ class Span(Protocol):
     def set_status(self, status: Any, description: str | None = None) -> None: ...
 
     def end(self) -> None: ...
+
+
+Hidden = Callable[[], Iterable[str]]
+"""Gives the texts that a model hides."""
+
+
+class _OpenCall(NamedTuple):
+    """A module call under way, and what the models hide that were called in it or beside it in its run."""
+
+    span: Span
+    secrets: set[Hidden]
 
 
 class OpenTelemetry(Hook):
@@ -56,7 +69,7 @@ class OpenTelemetry(Hook):
         self._tracer: Any = self._api.get_tracer("synmod", tracer_provider=tracer_provider)
         self._content = content
         self._lock = threading.RLock()
-        self._calls: dict[str, Span] = {}
+        self._calls: dict[str, _OpenCall] = {}
         self._asked: dict[int, tuple[LMBegin, Span]] = {}  # the event keeps the request, so that its id stays its own
 
     def on_call_begin(self, event: CallBegin) -> None:
@@ -68,23 +81,27 @@ class OpenTelemetry(Hook):
             name = f"invoke_workflow {event.name}"
         else:
             about["synmod.path"] = event.path
-        span = self._opened(name, self._api.SpanKind.INTERNAL, event.parent_call_id, about)
+        above = self._above(event.parent_call_id)
+        span = self._opened(name, self._api.SpanKind.INTERNAL, above, about)
         with self._lock:
-            self._calls[event.call_id or ""] = span
+            self._calls[event.call_id or ""] = _OpenCall(span, set() if above is None else above.secrets)
 
     def on_call_end(self, event: CallEnd) -> None:
         """Close the span of a module call."""
         with self._lock:
-            span = self._calls.pop(event.call_id or "", None)
-        if span is not None:
-            self._close(span, {} if event.usage is None else used(event.usage), event.exception)
+            call = self._calls.pop(event.call_id or "", None)
+        if call is not None:
+            about = {} if event.usage is None else used(event.usage)
+            self._close(call.span, about, event.exception, call.secrets)
 
     def on_lm_begin(self, event: LMBegin) -> None:
         """Open the span of a model call, below the module call that makes it."""
         about = asked(event, content=self._content)
-        above = event.call_id if event.call_id in self._calls else event.parent_call_id
+        above = self._above(event.call_id)
         span = self._opened(f"chat {about['gen_ai.request.model']}", self._api.SpanKind.CLIENT, above, about)
         with self._lock:
+            if above is not None and event.secrets is not None:
+                above.secrets.add(event.secrets)
             self._asked[id(event.request)] = (event, span)
 
     def on_lm_end(self, event: LMEnd) -> None:
@@ -92,22 +109,32 @@ class OpenTelemetry(Hook):
         with self._lock:
             begun, span = self._asked.pop(id(event.request), (None, None))
         if begun is not None and span is not None:
-            self._close(span, answered(event, begun, content=self._content), event.exception)
+            hidden = () if begun.secrets is None else (begun.secrets,)
+            self._close(span, answered(event, begun, content=self._content), event.exception, hidden)
 
-    def _opened(self, name: str, kind: Any, above: str | None, about: Mapping[str, Any]) -> Span:
-        """Start a span below that of a call, else below what is current."""
+    def _above(self, call_id: str | None) -> _OpenCall | None:
+        """The nearest call around that has a span: the hook of one module is not told of all calls."""
         with self._lock:
-            parent = self._calls.get(above or "")
-        context = None if parent is None else self._api.set_span_in_context(parent)
+            call, frame = self._calls.get(call_id or ""), TOLD.get()
+            while call is None and frame is not None:
+                call, frame = self._calls.get(frame.id), frame.parent
+        return call
+
+    def _opened(self, name: str, kind: Any, above: _OpenCall | None, about: Mapping[str, Any]) -> Span:
+        """Start a span below that of a call, else below what is current."""
+        context = None if above is None else self._api.set_span_in_context(above.span)
         span: Span = self._tracer.start_span(name, context=context, kind=kind, attributes=about)
         return span
 
-    def _close(self, span: Span, about: Mapping[str, Any], exception: BaseException | None) -> None:
+    def _close(
+        self, span: Span, about: Mapping[str, Any], exception: BaseException | None, hidden: Iterable[Hidden]
+    ) -> None:
         """End a span, with what became known; no traceback goes out, which may hold what nobody shall see."""
         span.set_attributes(about)
         if exception is not None:
             span.set_attributes({"error.type": type(exception).__qualname__})
-            span.set_status(self._api.Status(self._api.StatusCode.ERROR, error_text(exception)))
+            text = Secrets(hidden).removed(error_text(exception))
+            span.set_status(self._api.Status(self._api.StatusCode.ERROR, text))
         span.end()
 
 

@@ -5,34 +5,56 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from synmod.data.models.symbol import SymbolicDataModel
 
+_DEEPEST: Final = 60  # deeper than any data; what goes on is no data, and may go on for ever
+_LONGEST_BITS: Final = 14_000  # of an integer that Python writes in digits
 
-def plain(x: Any) -> Any:
+
+def plain(x: Any, depth: int = 0) -> Any:
     """Write values as JSON: data models by their JSON, symbols by their schema, nests and records member by member.
 
-    What else a keyword may hold is written as text, also a number that JSON has not.
+    What else a keyword may hold is written as text, also a number that JSON has not; nothing of it raises.
     """
-    if x is None or isinstance(x, (str, bool, int)):
+    kind: type[object] = type(x)
+    if x is None or kind is bool or kind is str:
         return x
-    if isinstance(x, float):
-        return x if math.isfinite(x) else repr(x)
+    try:
+        if isinstance(x, int):
+            return int(x) if x.bit_length() < _LONGEST_BITS else hex(x)
+        if isinstance(x, str):
+            return str.__str__(x)
+        if isinstance(x, float):
+            return float(x) if math.isfinite(x) else repr(float(x))
+        return "..." if depth > _DEEPEST else _written(x, depth + 1)
+    except Exception:  # noqa: BLE001  # a hook never breaks a call, and what is no data may fail at anything
+        return f"<{kind.__name__}>"
+
+
+def _written(x: Any, depth: int) -> Any:
+    """Write what is no number and no text."""
     if isinstance(x, SymbolicDataModel):
         return x.get_schema()
     get_json = getattr(x, "get_json", None)
     if callable(get_json) and not isinstance(x, type):
         return get_json()
     if isinstance(x, Mapping):
-        return {str(key): plain(value) for key, value in cast("Mapping[object, Any]", x).items()}
+        return {str(key): plain(value, depth) for key, value in cast("Mapping[object, Any]", x).items()}
     if isinstance(x, (list, tuple)):
-        return [plain(member) for member in cast("Sequence[Any]", x)]
+        return [plain(member, depth) for member in cast("Sequence[Any]", x)]
     if isinstance(x, type) or not is_dataclass(x):
         return repr(cast("object", x))
-    return {field.name: plain(getattr(x, field.name)) for field in fields(x)}
+    return {field.name: plain(getattr(x, field.name), depth) for field in fields(x)}
 
 
 def error_text(error: BaseException | None) -> str | None:
     """Write an exception as text: kept as an object it would keep the frames of its traceback alive."""
-    return None if error is None else f"{type(error).__name__}: {error}".removesuffix(": ")
+    if error is None:
+        return None
+    name = type(error).__name__
+    try:
+        return f"{name}: {error}".removesuffix(": ")
+    except Exception:  # noqa: BLE001  # a hook never breaks a call, and what is no data may fail at anything
+        return name

@@ -40,7 +40,7 @@ class Recorder(Hook):
 
     Args:
         target: A list that rows are appended to, or the path of a file of JSON lines: appended to, and flushed after
-            each row.
+            each row; folders are made.
         values: Whether inputs, outputs, requests, replies and assigned values are written too.
 
     Raises:
@@ -65,6 +65,7 @@ class Recorder(Hook):
         self._path = None if isinstance(target, list) else Path(target)
         self._values = values
         self._lock = threading.Lock()
+        self._is_begun = False
 
     def on_call_begin(self, event: CallBegin) -> None:
         """Write that a call begins."""
@@ -118,8 +119,22 @@ class Recorder(Hook):
                 self._rows.append(row)
             return
         line = json.dumps(row, ensure_ascii=False) + "\n"
-        with self._lock, self._path.open("a", encoding="utf-8") as file:  # closing flushes, and nothing is left open
-            file.write(line)
+        with self._lock:
+            if not self._is_begun:
+                self._is_begun = _begin(self._path)
+            with self._path.open("ab", buffering=0) as file:  # one write a row, and nothing is left open
+                file.write(line.encode("utf-8", "backslashreplace"))  # which is how JSON writes half a character
+
+
+def _begin(path: Path) -> bool:
+    """Make the folder, and end a line that somebody who was killed has left unended."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab+") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                file.write(b"\n")
+    return True
 
 
 def _check(target: object) -> None:

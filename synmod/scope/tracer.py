@@ -145,10 +145,11 @@ class Tracer(InPlace):
         phase: str,
         request: Any,
         secrets: Callable[[], frozenset[str]] | None,
-        ago_s: float,
+        started: float,
     ) -> None:
         """The same, of the model call itself."""
-        call = LMCallNode(request.model, phase, self._now() - ago_s, request if self._values else None, secrets)
+        kept = request if self._values else None
+        call = LMCallNode(request.model, phase, self._epoch + started, kept, secrets)
         self._ask(None if frame is None else frame.id, call, request)
 
     def close_lm(self, request: Any, outcome: LMOutcome) -> None:
@@ -162,9 +163,7 @@ class Tracer(InPlace):
         if self._values:
             call.reply = outcome.reply
         call.elapsed_s = outcome.elapsed_s
-        if outcome.exception is not None:
-            call.error = type(outcome.exception).__name__  # should its text be one that fails
-            call.error = error_text(outcome.exception)
+        call.error = error_text(outcome.exception)
 
     def _open(
         self,
@@ -221,7 +220,6 @@ class Tracer(InPlace):
         if owner is not None and not node.run.is_dropped:
             owner.recorded = node
         if failure is not None:
-            node.error = type(failure).__name__  # should its text be one that fails
             node.error = error_text(failure)
 
     def _ask(self, call_id: str | None, call: LMCallNode, request: Any) -> None:

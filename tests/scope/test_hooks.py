@@ -356,7 +356,7 @@ def test_model_events_reach_the_hooks_of_every_part_above(any_loop):
         frame = current_call()
         listeners = lm_listeners()
         request = SimpleNamespace(model="a/b")
-        await begin_lm(listeners, frame, "inference", request)
+        await begin_lm(listeners, frame, "inference", request, time.perf_counter())
         await end_lm(listeners, frame, "inference", request, LMOutcome("reply", None, 1, Usage(calls=1), 0.1))
 
     shared = Models("shared")

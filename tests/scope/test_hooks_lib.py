@@ -161,3 +161,66 @@ def test_what_a_trace_installs_is_there_too():
     with sm.trace() as tracer:
         pass
     assert isinstance(tracer, hooks_lib.Tracer)
+
+
+class Odd(sm.Module):
+    """Takes anything by keyword."""
+
+    async def call(self, inputs: Query, *, x=None) -> Query:
+        return inputs
+
+
+class Mute:
+    """Nothing of it can be written."""
+
+    def __repr__(self):
+        raise RuntimeError("no text")
+
+    def get_json(self):
+        raise RuntimeError("no JSON")
+
+
+def endless():
+    """A list that holds itself."""
+    x = []
+    x.append(x)
+    return x
+
+
+ODD = {
+    "mute": Mute(), "endless": endless(), "huge": 10**5000, "half": "\ud800", "nan": float("nan"), "set": {1: {2}},
+    "bytes": b"\xff",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("x", ODD.values(), ids=ODD)
+async def test_whatever_a_keyword_holds_is_written(x, tmp_path):
+    """As JSON or as text, in a list, in a file and in a trace: a value that cannot be written costs no row."""
+    rows, path = [], tmp_path / "deep" / "calls.jsonl"
+    with sm.hooks(hooks_lib.Recorder(rows), hooks_lib.Recorder(path)), sm.trace() as t:
+        await Odd()(Query(question="Why?"), x=x)
+    assert [row["event"] for row in rows] == ["call_begin", "call_end"]
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    assert [{**line, "time": 0} for line in lines] == [{**row, "time": 0} for row in rows]
+    written = json.loads(json.dumps(t.to_json(), allow_nan=False))
+    assert written["calls"][0]["kwargs"] == rows[0]["kwargs"]
+    assert "Why?" in t.to_html()
+
+
+def test_a_row_after_one_that_was_cut_off_is_whole(tmp_path):
+    """A process that was killed in the middle of a row leaves one bad line, and spoils none that comes after."""
+    path = tmp_path / "calls.jsonl"
+    path.write_text('{"event": "call_begin", "ti', "utf-8")
+    for _ in range(2):
+        with sm.hooks(hooks_lib.Recorder(path)):
+            sm.run(sm.Identity(), Query(question="Why?"))
+    first, *others = path.read_text("utf-8").splitlines()
+    assert first == '{"event": "call_begin", "ti'
+    assert [json.loads(line)["event"] for line in others] == ["call_begin", "call_end"] * 2
+
+
+def test_an_error_of_many_lines_is_one_line_of_the_log(caplog):
+    """What a model said cannot pass for another line."""
+    with caplog.at_level(logging.INFO), sm.hooks(hooks_lib.Logger()), pytest.raises(sm.ModelError):
+        sm.run(Outer([sm.ModelError("no\ncall x  1.0 ms")]), Query(question="Why?"))
+    assert all("\n" not in record.getMessage() for record in caplog.records)

@@ -132,6 +132,48 @@ async def test_a_failure_is_told_by_its_class_and_text_and_every_span_ends(spans
     assert (hook._calls, hook._asked) == ({}, {})
 
 
+async def test_an_error_of_a_module_holds_no_key_of_a_model_below_it(spans):
+    """A reply that repeats a key, put into an exception by the module that asked."""
+    provider, finished = spans
+
+    class Fails(sm.Module):
+        def __init__(self):
+            super().__init__()
+            self.twice = Twice()
+
+        async def call(self, inputs: Query) -> Answer:
+            raise ValueError((await self.twice(inputs))["answer"])
+
+    with sm.hooks(sm.hooks_lib.OpenTelemetry(provider)), pytest.raises(ValueError):
+        await Fails()(Query(question="Why?"))
+    assert finished()[-1].status.description == "ValueError: so, ***"
+
+
+async def test_the_hook_of_one_module_puts_model_calls_below_its_span(spans):
+    """However deep they are: it is not told of the calls between."""
+    provider, finished = spans
+    sequential = sm.Sequential([sm.Sequential([Twice()])], hooks=[sm.hooks_lib.OpenTelemetry(provider)])
+    await sequential(Query(question="Why?"))
+    first, second, workflow = finished()
+    assert workflow.parent is None
+    assert first.parent.span_id == second.parent.span_id == workflow.context.span_id
+
+
+async def test_a_cancelled_call_ends_its_spans(spans):
+    """All of them, by the class of the cancellation."""
+    provider, finished = spans
+    with sm.hooks(hook := sm.hooks_lib.OpenTelemetry(provider)):
+        task = asyncio.ensure_future(Twice()(Query(question="Why?")))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.sleep(0.01)
+    assert (hook._calls, hook._asked) == ({}, {})
+    assert {span.attributes["error.type"] for span in finished()} == {"CancelledError"}
+
+
 def test_without_the_package_the_hook_says_what_to_install(monkeypatch):
     """Told when it is made."""
     monkeypatch.setitem(sys.modules, "opentelemetry", None)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from time import perf_counter
 from types import SimpleNamespace
 
 import pytest
@@ -30,7 +31,7 @@ async def ask(model, error=None):
     frame, listeners, request = current_call(), lm_listeners(), SimpleNamespace(model=model)
     usage = Usage(calls=1, requests=2, prompt_tokens=10, completion_tokens=5, cost_usd=0.25)
     if listeners is not None:
-        await begin_lm(listeners, frame, "inference", request)
+        await begin_lm(listeners, frame, "inference", request, perf_counter())
     await asyncio.sleep(0)
     count_usage(frame, usage, "inference")
     if listeners is not None:

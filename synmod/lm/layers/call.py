@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from time import perf_counter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from synmod.errors import BuildError
@@ -22,7 +23,7 @@ class ModelCall:
     """One call of one model: made when it begins, dropped when it ends. Hot: slots, and no work nobody asks for."""
 
     __slots__ = (
-        "ambient", "attempts", "clock", "frame", "model", "phase", "requests", "started", "timeout_s", "used",
+        "ambient", "attempts", "began", "clock", "frame", "model", "phase", "requests", "started", "timeout_s", "used",
         "waited_s",
     )  # fmt: skip
 
@@ -33,6 +34,7 @@ class ModelCall:
         self.frame: CallFrame | None = current_call()
         self.phase = phase_in(self.ambient, self.frame)
         self.clock = current_clock()
+        self.began = perf_counter()  # before the clock is read, so that no call seems to end later than it did
         self.started = self.clock.now()
         self.attempts: list[Attempt] = []
         self.requests = 0

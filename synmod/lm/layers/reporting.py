@@ -27,7 +27,7 @@ async def reported(below: Below, call: ModelCall, request: LMRequest) -> LMReply
     meters = open_meters(call.frame)
     try:
         if listeners is not None:
-            await begin_lm(listeners, call.frame, call.phase, request, call.model.known_secrets, call.elapsed_s)
+            await begin_lm(listeners, call.frame, call.phase, request, call.began, call.model.known_secrets)
         reply = await below(call, request)
     except BaseException as error:
         if isinstance(error, ModelError):
