@@ -27,7 +27,10 @@ class SeededRandom(Random):
 
     def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
         """Choose from a range."""
-        return self.choice(range(start) if stop is None else range(start, stop, step))
+        numbers = range(start) if stop is None else range(start, stop, step)
+        if not numbers:
+            raise ValueError(f"{numbers!r} is empty: there is nothing to choose from")
+        return self.choice(numbers)
 
     def randint(self, a: int, b: int) -> int:
         """Choose a whole number from a to b, both included."""
@@ -46,16 +49,21 @@ class SeededRandom(Random):
             x[last], x[other] = x[other], x[last]
 
     def sample(self, population: Sequence[T], k: int, *, counts: Any = None) -> list[T]:
-        """Choose k different members, in random order."""
+        """Choose k different members, in random order; a huge range is not written out."""
+        if not isinstance(population, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]  # sets come too
+            raise TypeError("population must be a sequence: the order of a set is another one in each process")
         if counts is not None:
             population = [one for one, count in zip(population, counts, strict=True) for _ in range(count)]
-        if not 0 <= k <= len(population):
-            raise ValueError(f"cannot choose {k} of {len(population)}")
-        pool = list(population)
+        size = len(population)
+        if not 0 <= k <= size:
+            raise ValueError(f"cannot choose {k} of {size}")
+        moved: dict[int, T] = {}  # what a shuffle of all would have put in other places by now
+        chosen: list[T] = []
         for place in range(k):
-            other = place + int(self.random() * (len(pool) - place))
-            pool[place], pool[other] = pool[other], pool[place]
-        return pool[:k]
+            other = place + int(self.random() * (size - place))
+            chosen.append(moved.get(other, population[other]))
+            moved[other] = moved.get(place, population[place])
+        return chosen
 
 
 def rng(seed: int, step: int, purpose: str) -> Random:

@@ -56,6 +56,15 @@ def test_choices_use_random_only(monkeypatch):
     generator.uniform(0, 1)
 
 
+def test_a_sample_of_a_huge_range_is_drawn_at_once():
+    """And of what has no order of its own none, since another process would draw another one."""
+    assert len(set(rng(1, 1, "x").sample(range(10**12), 5))) == 5
+    with pytest.raises(TypeError, match="sequence"):
+        rng(1, 1, "x").sample({"a", "b"}, 1)
+    with pytest.raises(ValueError, match="empty"):
+        rng(1, 1, "x").randint(5, 1)
+
+
 @given(st.integers(), st.integers(0, 50), st.data())
 def test_a_sample_is_a_part_and_a_shuffle_a_reordering(seed, size, data):
     """Nothing is lost, doubled or made up."""
