@@ -16,8 +16,7 @@ from synmod.leaves.clock import current_clock
 from synmod.leaves.frozen import frozen
 from synmod.lm import current_sample
 from synmod.module import Module
-from synmod.module.paths import paths_below
-from synmod.module.skips import has_open_ends
+from synmod.module.paths import is_bypassed
 from synmod.registry import register_own
 from synmod.scope import current_call
 from synmod.tree import state
@@ -123,7 +122,7 @@ class Cached(Module):
 
     async def call(self, *inputs: Any) -> Any:
         """Give what is remembered, else call the module and remember it."""
-        if self._is_bypassed():
+        if is_bypassed(self.module):
             return await self.module(*inputs)
         memory = self._own_memory()
         key = self._key(inputs)
@@ -134,7 +133,7 @@ class Cached(Module):
 
         async def work() -> Any:
             outputs = await self.module(*inputs)
-            if not self._is_bypassed():  # a first call may have built what has skips
+            if not is_bypassed(self.module):  # a first call may have built what has skips
                 memory.keep(key, outputs)
             return outputs
 
@@ -143,10 +142,6 @@ class Cached(Module):
     async def compute_output_spec(self, *inputs: Any) -> Any:
         """What the module gives."""
         return await self.module(*inputs)
-
-    def _is_bypassed(self) -> bool:
-        """Tell whether values go into the module, or come out, past its inputs and outputs."""
-        return self.module._record.runner is not None and has_open_ends(paths_below(self.module).carried.values())
 
     def _own_memory(self) -> _Memory:
         """The memory of this block; a copy came with that of its original and gets one of its own."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.leaves.paths import KeyPath, parse_path, path_str
 from synmod.module.record import ModuleRecord
-from synmod.module.skips import Carried, carry, note_carried
+from synmod.module.skips import Carried, carry, has_open_ends, note_carried
 from synmod.scope.frame import CallFrame, current_call
 from synmod.tree.edits import EDITS
 from synmod.tree.walk import walk
@@ -155,3 +155,8 @@ def note_edit(module: Module) -> None:
     """Count a structural edit of a sealed module: tables of paths are made anew at the next entry call."""
     module._record.version += 1
     EDITS.bump()
+
+
+def is_bypassed(module: Module) -> bool:
+    """Tell whether values go into a module, or come out, past its inputs and outputs."""
+    return module._record.runner is not None and has_open_ends(paths_below(module).carried.values())
