@@ -1,8 +1,8 @@
 """synmod: an async module system for LLM programs.
 
-The front door. Rooms, from the floor up: `errors`, `registry`, `leaves`, `data`, `scope`, `tree`, `flow`, `lm`,
-`module`, `blocks` and `skip`, `saving` and `view`, `train`, `program`; `testing` stands beside them. Importing it loads
-no provider, no validator and no event library; what is rarely used is loaded when it is first asked for.
+The front door. Rooms, from the floor up: `errors`, `registry`, `leaves`, `cache` and `data`, `scope`, `tree`, `flow`,
+`lm`, `module`, `blocks` and `skip`, `saving` and `view`, `train`, `program`; `testing` stands beside them. Importing it
+loads no provider, no validator and no event library; what is rarely used is loaded when it is first asked for.
 """
 
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import Any as _Any
 
 from pydantic import Field
 
-from synmod import blocks, data, errors, flow, lm, module, program, saving, scope, train, tree, view
+from synmod import blocks, cache, data, errors, flow, lm, module, program, saving, scope, train, tree, view
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, is_subschema, is_symbolic, ops
 from synmod.errors import (
     ArgumentError,
@@ -166,6 +166,7 @@ if TYPE_CHECKING:
         Thinking,
         Xor,
     )
+    from synmod.cache import Cache
     from synmod.data import (
         Audio,
         AudioPart,
@@ -216,6 +217,7 @@ __all__ = [
     "Branch",
     "BudgetExceeded",
     "BuildError",
+    "Cache",
     "Cached",
     "CallError",
     "CallFrame",
@@ -338,6 +340,7 @@ __all__ = [
     "blocks",
     "budget",
     "build",
+    "cache",
     "call",
     "capture",
     "clone",
@@ -414,7 +417,7 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
-_LATE = (blocks, data, flow, lm, saving, scope, train, view)
+_LATE = (blocks, cache, data, flow, lm, saving, scope, train, view)
 
 
 def __getattr__(name: str) -> _Any:

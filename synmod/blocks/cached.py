@@ -2,65 +2,51 @@
 
 from __future__ import annotations
 
-import json
+import inspect
 import weakref
-from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack
 
-from synmod.blocks.arguments import function, member, number
-from synmod.errors import ConfigError
-from synmod.flow.nest import map_leaves
+from pydantic import BaseModel
+
+from synmod.blocks.arguments import function, member
+from synmod.blocks.structure_text import StructureText
+from synmod.cache.cache import Cache, checked_ttl
+from synmod.cache.key import key_of
+from synmod.data.models.declare import model_of, schema_of
+from synmod.errors import ConfigError, DataError
+from synmod.flow.nest import copied, leaves
+from synmod.flow.nest_json import classes_in, nest_from, nest_json
 from synmod.flow.single_flight import SingleFlight
 from synmod.leaves import aio
-from synmod.leaves.clock import current_clock
 from synmod.leaves.frozen import frozen
-from synmod.lm import current_sample
+from synmod.lm import current_sample, models_in_force
 from synmod.module import Module
 from synmod.module.paths import is_bypassed
-from synmod.registry import register_own
+from synmod.registry import lookup, register_own
 from synmod.scope import current_call
 from synmod.tree import state
+from synmod.tree.encoding import class_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from synmod.leaves.frozen import Json
     from synmod.module import ModuleOptions
 
-_MOST: Final = 1_024
+_FORMAT: Final = 1
+_NOTHING: Final = object()
 
 
-class _Entry(NamedTuple):
-    """A remembered output and when it was made."""
+class _Process:
+    """What a block and its copies know in this process alone: calls under way, classes of outputs, the structure."""
 
-    outputs: Any
-    made: float
-
-
-class _Memory:
-    """What one block remembers: the last outputs, and those being made."""
-
-    def __init__(self, owner: Module | None = None) -> None:
-        self.owner = None if owner is None else weakref.ref(owner)
-        self.entries: OrderedDict[str, _Entry] = OrderedDict()
+    def __init__(self) -> None:
         self.flights = SingleFlight()
+        self.structure = StructureText()
+        self.classes: weakref.WeakValueDictionary[str, type[Any]] = weakref.WeakValueDictionary()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Memory, ()  # nothing is remembered in another process
-
-    def keep(self, key: str, outputs: Any) -> None:
-        """Remember an output; the one whose use is longest ago goes first."""
-        self.entries[key] = _Entry(outputs, current_clock().now())
-        self.entries.move_to_end(key)
-        while len(self.entries) > _MOST:
-            self.entries.popitem(last=False)
-
-    def find(self, key: str, ttl_s: float | None) -> _Entry | None:
-        """Give what is remembered and not too old."""
-        entry = self.entries.get(key)
-        if entry is None or (ttl_s is not None and current_clock().now() - entry.made > ttl_s):
-            return None
-        self.entries.move_to_end(key)
-        return entry
+        return _Process, ()
 
 
 @register_own()
@@ -68,24 +54,32 @@ class Cached(Module):
     """Remembers what a module gave, by the JSON of its inputs and the fingerprint of its state.
 
     Equal calls at the same time run the module once. Another state of the module (a Variable assigned, an overlay),
-    another sample and another training mode have entries of their own; failures are never remembered. The memory holds
-    the last 1,024 outputs, in this process, and is neither saved nor shared with copies. What takes a skip from outside
-    the block, or leaves one, is no matter of inputs and outputs alone: it runs each time.
+    another structure or constructor argument, another default model, sample or training mode has entries of its own;
+    failures are never remembered. A call returns when its output is committed; a hit is a cancellation point. What
+    takes a skip from outside the block, or leaves one, is no matter of inputs and outputs alone: it runs each time.
+
+    Code counts by what it is called: registered classes and functions by their id, others by module and name, plain
+    functions also by their code. After a change of what a class does, take another file.
 
     Args:
         module: What is remembered.
-        ttl_s: How many seconds an output is good for; None for ever.
-        key: Function of the inputs that gives the JSON they are told apart by; None for the inputs. A registered one
-            can be saved.
+        cache: Where: a `Cache`, which several blocks may share; None for memory. No file of a program names it: after
+            a load the block remembers in memory until its attribute `cache` is set. Copies share it.
+        ttl_s: How many seconds an output is good for; None for as long as the cache says.
+        key: Function of the inputs, plain or async, that gives the JSON they are told apart by; None for the inputs. A
+            registered one can be saved.
         **options: Those of `Module`.
+
+    Attributes:
+        cache: The `Cache`.
 
     Schemas:
         inputs: what the module takes
-        outputs: what the module gives
+        outputs: what the module gives; containers other than list, tuple, dict and namedtuple are not remembered
 
     Raises:
-        ConfigError: `module` is no module, `ttl_s` no number above 0, `key` no function.
-        DataError: When called: `key` gave what is no JSON.
+        ConfigError: `module` is no module, `cache` no Cache, `ttl_s` no number above 0, `key` no function.
+        DataError: When called: `key` gave what is no JSON, or a dict of the inputs has a key that is none.
         CallError: When called: the module asks for the very output that it is about to give.
 
     Example:
@@ -93,20 +87,22 @@ class Cached(Module):
         >>> class Query(sm.DataModel):
         ...     question: str
         >>> asked = []
-        >>> cached = sm.Cached(sm.Lambda(lambda query: asked.append(1) or query, output=Query))
+        >>> cached = sm.Cached(sm.Lambda(lambda query: asked.append(1) or query, output=Query), sm.Cache("asked.db"))
         >>> for _ in range(3):
         ...     reply = sm.run(cached, Query(question="Who?"))
         >>> len(asked)
         1
 
-    Source: `functools.cache`, Go's singleflight; differs: keyed by state too, so that training is never stale.
+    Source: `functools.cache`, joblib's `Memory`, Go's singleflight; differs: keyed by state too, so that training is
+    never stale.
     """
 
-    _graph_ignored: ClassVar[frozenset[str]] = frozenset({"_memory"})
+    _graph_ignored: ClassVar[frozenset[str]] = frozenset({"cache", "_process"})
 
     def __init__(
         self,
         module: Module,
+        cache: Cache | None = None,
         *,
         ttl_s: float | None = None,
         key: Callable[..., Any] | None = None,
@@ -114,50 +110,104 @@ class Cached(Module):
     ) -> None:
         super().__init__(**options)
         self.module = member("Cached", "module", module)
-        self.ttl_s = number("Cached", "ttl_s", ttl_s)
-        if ttl_s is not None and ttl_s <= 0:
-            raise ConfigError(f"Cached: ttl_s is {ttl_s!r:.100}; give a number of seconds above 0, or None.")
+        if cache is not None and not isinstance(cache, Cache):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers may be untyped
+            raise ConfigError(f"Cached: cache is {cache!r:.100}; give a Cache, sm.Cache('path'), or None for memory.")
+        self.cache = Cache() if cache is None else cache
+        self.ttl_s = checked_ttl("Cached", ttl_s)
         self.key = None if key is None else function("Cached", "key", key)
-        self._memory = _Memory(self)
+        self._process = _Process()
 
     async def call(self, *inputs: Any) -> Any:
         """Give what is remembered, else call the module and remember it."""
         if is_bypassed(self.module):
             return await self.module(*inputs)
-        memory = self._own_memory()
-        key = self._key(inputs)
-        entry = memory.find(key, self.ttl_s)
-        if entry is not None:
+        inputs_json = await self._told_inputs(inputs)
+        key, structure = self._key(inputs_json)
+        outputs = await self._found(key)
+        if outputs is not _NOTHING:
             await aio.checkpoint()  # a cancelled task ends here too
-            return entry.outputs
-
-        async def work() -> Any:
-            outputs = await self.module(*inputs)
-            if not is_bypassed(self.module):  # a first call may have built what has skips
-                memory.keep(key, outputs)
             return outputs
 
-        return await memory.flights.run(key, work)
+        async def work() -> Any:
+            outputs = await self._found(key)  # of one who has just landed
+            if outputs is _NOTHING:
+                outputs = await self.module(*inputs)
+                if not is_bypassed(self.module):  # a first call may have built what has skips
+                    await self._keep(key, outputs)
+                    built_key, built = self._key(inputs_json)
+                    if built != structure:  # or Variables: the next calls ask by those
+                        await self._keep(built_key, outputs)
+            return outputs
+
+        return copied(await self._process.flights.run(key, work))
 
     async def compute_output_spec(self, *inputs: Any) -> Any:
         """What the module gives."""
         return await self.module(*inputs)
 
-    def _own_memory(self) -> _Memory:
-        """The memory of this block; a copy came with that of its original and gets one of its own."""
-        memory = self._memory
-        if memory.owner is None or memory.owner() is not self:
-            memory = self._memory = _Memory(self)
-        return memory
+    async def _told_inputs(self, inputs: tuple[Any, ...]) -> Json:
+        """What tells the inputs of calls apart."""
+        if self.key is None:
+            return nest_json(list(inputs))
+        own = self.key(*inputs)
+        return frozen(await own if inspect.isawaitable(own) else own)
 
-    def _key(self, inputs: tuple[Any, ...]) -> str:
-        """What makes two calls equal."""
-        told = map_leaves(_json, list(inputs)) if self.key is None else frozen(self.key(*inputs))
+    def _key(self, inputs: Json) -> tuple[str, str]:
+        """What makes two calls equal, and what of it is the structure of the module."""
+        structure = self._process.structure.of(self.module)
         frame = current_call()
-        training = frame is not None and frame.training
-        return json.dumps([told, state(self.module).fingerprint, current_sample(), training], sort_keys=True)
+        asked = {
+            "cached": _FORMAT,
+            "inputs": inputs,
+            "structure": structure,
+            "state": state(self.module).fingerprint,
+            "models": models_in_force(),
+            "sample": current_sample(),
+            "training": frame is not None and frame.training,
+        }
+        return key_of(asked), structure
+
+    async def _found(self, key: str) -> Any:
+        """Give remembered outputs; `_NOTHING` where there are none that can be made again."""
+        entry = await self.cache.find(key, ttl_s=self.ttl_s)
+        if entry is None:
+            return _NOTHING
+        try:
+            return nest_from(entry, self._class_of)
+        except LookupError:
+            return _NOTHING
+
+    async def _keep(self, key: str, outputs: Any) -> None:
+        """Remember outputs, unless JSON could not give them back."""
+        try:
+            json = nest_json(outputs, _name_of)
+            self._process.classes.update((_name_of(each), each) for each in classes_in(outputs))
+            await self.cache.keep(key, json)
+        except DataError:
+            return
+
+    def _class_of(self, name: str) -> Any:
+        """The class of a name: seen in this process, declared by the module, or registered; None if it is none of them.
+
+        Raises:
+            LookupError: It has other fields today.
+        """
+        classes = self._process.classes
+        seen = classes.get(name)
+        if seen is not None:
+            return seen
+        text = name.partition(" ")[0]
+        declared = [model_of(leaf) for leaf in leaves(self.module.output_spec) if leaf is not None]
+        found = next((model for model in declared if model is not None and class_text(model) == text), lookup(text))
+        if not isinstance(found, type):
+            return None
+        if _name_of(found) != name:
+            raise LookupError(name)
+        classes[name] = found
+        return found
 
 
-def _json(leaf: Any) -> Any:
-    """The JSON of one input."""
-    return None if leaf is None else leaf.get_json()
+def _name_of(cls: type[Any]) -> str:
+    """Name a class, of a data model with what its fields are."""
+    text = class_text(cls)
+    return f"{text} {key_of(schema_of(cls))}" if issubclass(cls, BaseModel) else text

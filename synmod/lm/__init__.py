@@ -14,6 +14,7 @@ from synmod.leaves.late import opened_late
 from synmod.lm.choice import (
     default_language_model,
     model_from,
+    models_in_force,
     resolve_model,
     set_default_language_model,
     use_language_models,
@@ -43,6 +44,7 @@ __all__ = [
     "default_language_model",
     "drawing",
     "model_from",
+    "models_in_force",
     "resolve_model",
     "sampling_params",
     "set_default_language_model",

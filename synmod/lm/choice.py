@@ -6,14 +6,24 @@ import threading
 from collections.abc import Mapping
 from contextvars import ContextVar, Token
 from types import TracebackType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from synmod.errors import ConfigError
 from synmod.lm.model import LanguageModel
-from synmod.lm.standing_in import STAND_INS, StandIns, for_all
+from synmod.lm.standing_in import STAND_INS, StandIns, for_all, stand_ins_in_force
 from synmod.scope.ambient import reset
 
-__all__ = ["default_language_model", "model_from", "resolve_model", "set_default_language_model", "use_language_models"]
+if TYPE_CHECKING:
+    from synmod.leaves.frozen import Json
+
+__all__ = [
+    "default_language_model",
+    "model_from",
+    "models_in_force",
+    "resolve_model",
+    "set_default_language_model",
+    "use_language_models",
+]
 
 _BY_STRING: Final[dict[str, LanguageModel]] = {}
 _MAKING: Final = threading.Lock()
@@ -105,6 +115,22 @@ def resolve_model(model: LanguageModel | str | None, where: str) -> LanguageMode
             " sm.set_default_language_model('provider/model'): as a statement for the process, in `with` for a block."
         )
     return found
+
+
+def models_in_force() -> Json:
+    """Tell as JSON which models answer here for modules that hold none, or others: the default and the stand-ins.
+
+    Source: what a memo must know beside the module itself.
+    """
+    default = default_language_model()
+    stand_ins = [[name, _told(model)] for name, model in stand_ins_in_force()]
+    return {"default": None if default is None else _told(default), "stand_ins": stand_ins}
+
+
+def _told(model: LanguageModel) -> Json:
+    """What of a model its replies depend on, and a file holds."""
+    settings = model.settings
+    return [settings.name, settings.model, settings.defaults]
 
 
 class DefaultLanguageModel:

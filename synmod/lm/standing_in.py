@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from synmod.lm.model import LanguageModel
 
-__all__ = ["STAND_INS", "StandIns", "for_all", "stand_in_for"]
+__all__ = ["STAND_INS", "StandIns", "for_all", "stand_in_for", "stand_ins_in_force"]
 
 
 class StandIns:
@@ -55,3 +55,15 @@ def for_all() -> LanguageModel | None:
             return block.everybody
         block = block.around
     return None
+
+
+def stand_ins_in_force() -> list[tuple[str | None, LanguageModel]]:
+    """List who stands in for whom, the innermost block first; None means for everybody."""
+    found: list[tuple[str | None, LanguageModel]] = []
+    block = STAND_INS.get()
+    while block is not None:
+        if block.everybody is not None:
+            return [*found, (None, block.everybody)]
+        found += sorted(block.by_name.items())
+        block = block.around
+    return found

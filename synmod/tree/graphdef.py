@@ -17,6 +17,8 @@ from synmod.tree.drawing import drawn
 from synmod.tree.walk import walk
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from synmod.leaves.frozen import Json
     from synmod.tree.call import PureCall
     from synmod.tree.defs import Definition, Term
@@ -139,16 +141,26 @@ class GraphDef(Generic[M]):
         Raises:
             GraphError: A static cannot be encoded; names every path, the type and the remedies.
         """
-        digest = hashlib.sha256()
         opaque: list[Opaque] = []
-        for place in self._canonical():
-            for token in (*place.tokens, place.keys):
-                if isinstance(token, Opaque):
-                    opaque.append(token)
-                else:
-                    digest.update(repr(token).encode())
+        digest = self._digest(lambda each: opaque.append(each) or "")
         if opaque:
             raise GraphError("\n".join([f"{describe(each)}." for each in opaque] + [REMEDY]))
+        return digest
+
+    def fingerprint_with(self, tell: Callable[[Any], str]) -> str:
+        """Give a fingerprint in any case, for what outlives neither the code nor the place where it is used.
+
+        Args:
+            tell: Gives a text for each static that has none of its own, such as a function that is not registered.
+        """
+        return self._digest(lambda each: f"opaque {tell(each.value)}")
+
+    def _digest(self, text: Callable[[Opaque], str]) -> str:
+        """SHA-256 (hex) of the places; `text` tells what has no text."""
+        digest = hashlib.sha256()
+        for place in self._canonical():
+            for token in (*place.tokens, place.keys):
+                digest.update((text(token) if isinstance(token, Opaque) else repr(token)).encode())
         return digest.hexdigest()
 
     def diff(self, other: GraphDef[Any]) -> tuple[KeyPath, ...]:

@@ -2,7 +2,20 @@
 
 import sys
 
-from tests.benchmarks import calls, data, files, flax_graphs, generators, imports, overlays, skips, traces, waits, walks
+from tests.benchmarks import (
+    caches,
+    calls,
+    data,
+    files,
+    flax_graphs,
+    generators,
+    imports,
+    overlays,
+    skips,
+    traces,
+    waits,
+    walks,
+)
 from tests.benchmarks.measure import table
 
 PARTS = {
@@ -17,6 +30,7 @@ PARTS = {
     "skips": skips,
     "generators": generators,
     "traces": traces,
+    "caches": caches,
 }
 
 

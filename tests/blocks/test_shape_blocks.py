@@ -1,4 +1,4 @@
-"""Map, Repeat, Fallback, Cached: lists, loops, spares and memories."""
+"""Map, Repeat, Fallback: lists, loops and spares."""
 
 import asyncio
 import io
@@ -6,7 +6,6 @@ import io
 import pytest
 
 import synmod as sm
-from synmod.leaves.clock import use_clock
 
 
 class Doc(sm.DataModel):
@@ -225,134 +224,6 @@ class Clock:
         self.time += seconds
 
 
-def counting():
-    """A module with state, and the list of what it was asked."""
-    asked = []
-
-    class Asked(sm.Module):
-        def __init__(self):
-            super().__init__()
-            self.step = self.add_variable(1, name="step")
-
-        async def call(self, inputs: Count) -> Count:
-            asked.append(inputs.n)
-            await asyncio.sleep(0)
-            return Count(n=inputs.n + self.step.value)
-
-    return Asked(), asked
-
-
-async def test_cached_runs_equal_calls_once():
-    """One after the other, and a thousand at once."""
-    module, asked = counting()
-    cached = sm.Cached(module)
-    results = await asyncio.gather(*(cached(Count(n=n % 3)) for n in range(1_000)))
-    assert sorted(asked) == [0, 1, 2]
-    assert [r["n"] for r in results[:3]] == [1, 2, 3]
-    assert (await cached(Count(n=2)))["n"] == 3
-    assert sorted(asked) == [0, 1, 2]
-
-
-async def test_cached_knows_the_state():
-    """A Variable that was assigned, an overlay, another sample: entries of their own."""
-    module, asked = counting()
-    cached = sm.Cached(module)
-    await cached(Count(n=1))
-    module.step.assign(5)
-    assert (await cached(Count(n=1)))["n"] == 6
-    with sm.using(cached, {"module": {"step": 1}}):
-        assert (await cached(Count(n=1)))["n"] == 2
-    assert len(asked) == 2
-    with sm.lm.drawing(1):
-        await cached(Count(n=1))
-    assert len(asked) == 3
-
-
-async def test_cached_forgets_in_time():
-    """An entry older than `ttl_s` is made again."""
-    module, asked = counting()
-    clock = Clock()
-    with use_clock(clock):
-        cached = sm.Cached(module, ttl_s=10)
-        await cached(Count(n=1))
-        clock.time = 10.0
-        await cached(Count(n=1))
-        assert len(asked) == 1
-        clock.time = 10.5
-        await cached(Count(n=1))
-    assert len(asked) == 2
-
-
-async def test_cached_never_keeps_failures_and_hands_over_when_cancelled():
-    """A failure reaches all who waited; a cancelled leader lets the next one lead."""
-    gate = asyncio.Event()
-    runs = []
-
-    async def work(count):
-        runs.append(count.n)
-        await gate.wait()
-        if len(runs) == 2:
-            raise KeyError("second")
-        return count
-
-    cached = sm.Cached(sm.Lambda(work, output=Count))
-    leader, waiter = (asyncio.create_task(cached(Count(n=1))) for _ in range(2))
-    await asyncio.sleep(0)
-    leader.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await leader
-    gate.set()
-    with pytest.raises(KeyError):
-        await waiter
-    assert (await cached(Count(n=1)))["n"] == 1
-    assert runs == [1, 1, 1]
-
-
-async def test_cached_refuses_to_wait_for_itself():
-    """A module that asks its own cache for what it is about to give is told so."""
-    holder = []
-
-    async def ask(count):
-        return await holder[0](count)
-
-    holder.append(sm.Cached(sm.Lambda(ask, output=Count)))
-    with pytest.raises(sm.CallError, match="wait for ever"):
-        await holder[0](Count(n=1))
-
-
-async def test_cached_by_a_key_of_ones_own():
-    """The key says which inputs are equal."""
-    module, asked = counting()
-    cached = sm.Cached(module, key=lambda count: count.n % 2)
-    await cached(Count(n=1))
-    assert (await cached(Count(n=3)))["n"] == 2
-    assert asked == [1]
-
-
-async def test_copies_of_cached_remember_by_themselves():
-    """A clone that is edited never answers for its original."""
-    module, asked = counting()
-    cached = sm.Cached(module)
-    await cached(Count(n=1))
-    await cached.clone()(Count(n=1))
-    assert len(asked) == 2
-
-
-async def test_nests_go_round_and_have_spares():
-    """What gives several outputs is repeated and replaced like what gives one; other structures are told apart."""
-    both = sm.Parallel(sm.Identity(), sm.Identity())
-    asked = Count.to_symbolic_data_model()
-    twice = await sm.Repeat(sm.Identity(), 2)([asked, asked])
-    assert [each.keys() for each in twice] == [("n",), ("n",)]
-    with pytest.raises(sm.SchemaError, match="second round"):
-        await sm.Repeat(both, 2)(asked)
-    spare = sm.Parallel(sm.Identity(), sm.Constant({"m": 1}))
-    one, other = await sm.Fallback(both, spare, on=KeyError)(asked)
-    assert (one.keys(), other.keys()) == (("n",), ("n", "m"))
-    with pytest.raises(sm.SchemaError, match="structure"):
-        await sm.Fallback(both, sm.Identity())(asked)
-
-
 @pytest.mark.parametrize(
     ("make", "says"),
     [
@@ -364,8 +235,6 @@ async def test_nests_go_round_and_have_spares():
         (lambda: sm.Repeat(sm.Identity(), 0), "times is 0"),
         (lambda: sm.Fallback(), "no members"),
         (lambda: sm.Fallback(sm.Identity(), on=("x",)), "on has 'x'"),
-        (lambda: sm.Cached(sm.Identity(), ttl_s=0), "ttl_s is 0"),
-        (lambda: sm.Cached(sm.Identity(), key="question"), "key is a str"),
     ],
 )
 def test_arguments_are_checked_when_the_block_is_made(make, says):

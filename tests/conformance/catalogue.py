@@ -70,7 +70,7 @@ CATALOGUE = {
         ),
         (INPUT,),
     ),
-    "Cached": (lambda: sm.Cached(sm.Generator(Answer), ttl_s=60), (INPUT,)),
+    "Cached": (lambda: sm.Cached(sm.Generator(Answer), sm.Cache(max_bytes=9_999), ttl_s=60), (INPUT,)),
     "ChainOfThought": (lambda: sm.ChainOfThought(Answer, return_thinking=False, temperature=0.5), (INPUT,)),
     "Concat": (lambda: sm.Concat(name="both"), ([INPUT, INPUT],)),
     "Constant": (lambda: sm.Constant({"style": "brief", "n": [1, 2.5, None]}), (INPUT,)),

@@ -193,7 +193,7 @@ CATALOGUE = {
         lambda: sm.Branch({"a": ("invoice", verdict()), "b c": sm.Identity()}, language_model=model(), merge=True),
         [TICKET],
     ),
-    "cached": (lambda: sm.Cached(verdict(), ttl_s=60, key=shout), [TICKET]),
+    "cached": (lambda: sm.Cached(verdict(), sm.Cache(ttl_s=9), ttl_s=60, key=shout), [TICKET]),
     "chain_of_thought": (lambda: sm.ChainOfThought(Verdict, language_model=model()), [TICKET]),
     "concat": (lambda: sm.Concat(), [TICKET, Verdict(label="x")]),
     "constant": (lambda: sm.Constant({"style": "brief"}), [TICKET]),

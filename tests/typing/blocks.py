@@ -20,6 +20,7 @@ from synmod.blocks import (
     Route,
     SelfCritique,
 )
+from synmod.cache import Cache, key_of
 from synmod.data.messages.chat import ChatMessage
 from synmod.data.models.model import DataModel
 from synmod.data.models.symbol import SymbolicDataModel
@@ -80,6 +81,10 @@ async def composed(value: JsonDataModel[Query]) -> None:
     await Fallback(write, Identity(), on=(KeyError, ValueError))(value)
     await Retry(write, 2, on=KeyError, description="twice")(value)
     await Cached(write, ttl_s=60.0)(value)
+    await Cached(write, Cache("answers.db", max_bytes=1_000, ttl_s=9), key=len)(value)
+    Cached(write, "answers.db")  # pyright: ignore[reportArgumentType]  # a path is no Cache
+    found = await Cache().find(key_of({"a": 1}), ttl_s=2.5)
+    assert found is None or found.keys()
 
 
 def more_mistakes() -> None:

@@ -1,0 +1,434 @@
+"""The file of a cache: what survives a crash, what damage costs, and who may share it."""
+
+import asyncio
+import gc
+import logging
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import synmod as sm
+from synmod.cache import Cache, key_of
+
+VALUES = {key_of(n): {"n": n, "text": "x" * (n * 7 % 300)} for n in range(40)}
+
+
+def run_alone(code, *args, **options):
+    """What a new process prints; warnings are errors there too."""
+    command = [sys.executable, "-W", "error", "-c", code, *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, check=True, **options)
+
+
+async def fill(cache, values=VALUES):
+    """Keep all values at once."""
+    await asyncio.gather(*(cache.keep(key, value) for key, value in values.items()))
+
+
+async def hits(cache):
+    """How many of the values are found; none is ever wrong."""
+    found = {key: await cache.find(key) for key in VALUES}
+    assert all(value is None or value == VALUES[key] for key, value in found.items())
+    return sum(value is not None for value in found.values())
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """The bytes of a file that holds all values."""
+    path = tmp_path_factory.mktemp("filled") / "cache.db"
+    cache = Cache(path)
+    asyncio.run(fill(cache))
+    cache.close()
+    return path.read_bytes()
+
+
+def reopened(path, data=None):
+    """Write a file, use it, and use it again: what the first found, and that the second finds all."""
+    if data is not None:
+        path.write_bytes(data)
+    cache = Cache(path)
+
+    async def main():
+        found = await hits(cache)
+        await fill(cache)
+        assert await hits(cache) == len(VALUES)
+        await cache.aclose()
+        return found
+
+    return asyncio.run(main())
+
+
+def test_entries_outlive_the_process(tmp_path, filled):
+    """Another Cache finds all; JSON text in an ordinary SQLite file, which only its owner can read."""
+    path = tmp_path / "new" / "folder" / "cache.db"
+    cache = Cache(path)
+    asyncio.run(fill(cache))
+    assert {os.stat(f"{path}{end}").st_mode & 0o777 for end in ("", "-wal")} == {0o600}
+    assert path.parent.stat().st_mode & 0o077 == 0
+    cache.close()
+    assert os.listdir(path.parent) == ["cache.db"]
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        (text,) = connection.execute("SELECT body FROM entry WHERE key = ?", (key_of(0),)).fetchone()
+    connection.close()
+    assert text == '{"n":0,"text":""}'
+    assert reopened(path) == len(VALUES)
+
+
+def test_uses_are_remembered_too(tmp_path):
+    """Oldest use goes first also where the use was in another life."""
+    path = tmp_path / "cache.db"
+    value = {"x": "x" * 700}
+
+    async def first(cache):
+        for n in range(10):
+            await cache.keep(f"k{n}", value)
+        await cache.aclose()
+        await cache.find("k0")
+        await cache.aclose()
+
+    async def second(cache):
+        await cache.keep("k10", value)
+        return [n for n in range(11) if await cache.find(f"k{n}")]
+
+    asyncio.run(first(Cache(path, max_bytes=10_000)))
+    cache = Cache(path, max_bytes=10_000)
+    assert asyncio.run(second(cache)) == [0, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+    cache.close()
+
+
+def test_the_file_is_about_as_large_as_it_may_be(tmp_path):
+    """Ten times as much as there is room for: the file ends a little above `max_bytes`, whatever the sizes."""
+    path = tmp_path / "cache.db"
+    cache = Cache(path, max_bytes=200_000)
+    sizes = random.Random(7)
+    for _ in range(4):
+        asyncio.run(fill(cache, {key_of(sizes.random()): {"x": "x" * sizes.randrange(4_000)} for _ in range(200)}))
+    cache.close()
+    assert 120_000 < path.stat().st_size < 400_000
+
+
+KILLED = """
+import asyncio, sys
+from synmod.cache import Cache
+async def main(cache):
+    async def one(n):
+        await cache.keep(str(n), {"n": n, "text": "x" * 500})
+        print(n, flush=True)
+    for n in range(0, 100_000, 50):
+        await asyncio.gather(*map(one, range(n, n + 50)))
+asyncio.run(main(Cache(sys.argv[1])))
+"""
+
+
+@pytest.mark.parametrize("lines", [1, 230])
+def test_acknowledged_entries_survive_a_kill(tmp_path, lines):
+    """Whatever `keep` had returned for is found after SIGKILL, and the file is whole."""
+    path = tmp_path / "cache.db"
+    process = subprocess.Popen([sys.executable, "-c", KILLED, path], stdout=subprocess.PIPE, text=True)
+    told = [int(process.stdout.readline()) for _ in range(lines)]
+    process.send_signal(signal.SIGKILL)
+    told += map(int, process.stdout.read().split("\n")[:-1])
+    process.stdout.close()
+    process.wait()
+    cache = Cache(path)
+
+    async def main():
+        return [n for n in told if await cache.find(str(n)) != {"n": n, "text": "x" * 500}]
+
+    assert asyncio.run(main()) == []
+    cache.close()
+    assert os.listdir(tmp_path) == ["cache.db"]
+
+
+def test_processes_share_a_file(tmp_path):
+    """Three at once, from the first moment on: none fails, and every entry is there."""
+    code = """
+import asyncio, sys, logging
+from synmod.cache import Cache
+logging.basicConfig()
+async def main(cache):
+    for n in range(20):
+        await asyncio.gather(*(cache.keep(f"{sys.argv[2]} {n} {m}", {"m": m}) for m in range(10)))
+asyncio.run(main(Cache(sys.argv[1])))
+"""
+    path = tmp_path / "new" / "cache.db"
+    command = [sys.executable, "-W", "error", "-c", code, path]
+    processes = [subprocess.Popen([*command, str(number)], stderr=subprocess.PIPE, text=True) for number in range(3)]
+    assert [process.communicate()[1] for process in processes] == [""] * 3
+    cache = Cache(path)
+
+    async def main():
+        keys = [f"{number} {n} {m}" for number in range(3) for n in range(20) for m in range(10)]
+        return [key for key in keys if await cache.find(key) is None]
+
+    assert asyncio.run(main()) == []
+    cache.close()
+    assert os.listdir(path.parent) == ["cache.db"]
+
+
+def test_the_end_of_a_process_is_quiet():
+    """No thread without a file, none outlives its process, and no warning where nobody closed anything."""
+    code = """
+import asyncio, sys, threading
+import synmod as sm
+assert "sqlite3" not in sys.modules
+cache = sm.Cache()
+asyncio.run(cache.keep("k", {}))
+assert "sqlite3" not in sys.modules and threading.active_count() == 1
+unused = sm.Cache("never.db")
+cache = sm.Cache("cache.db")
+asyncio.run(cache.keep("k", {}))
+holder = [cache]; holder.append(holder)
+"""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        run_alone(code, cwd=folder, env={**os.environ, "PYTHONPATH": os.getcwd()})
+        assert os.listdir(folder) == ["cache.db"]
+
+
+def test_a_cache_that_nobody_holds_lets_go(tmp_path):
+    """Of file, log and thread, whether the thread still runs or not."""
+    cache = Cache(tmp_path / "cache.db")
+    asyncio.run(cache.keep("k", {}))
+    del cache
+    gc.collect()
+    ends = time.monotonic() + 10
+    while (len(os.listdir(tmp_path)) > 1 or "synmod-cache" in _threads()) and time.monotonic() < ends:
+        time.sleep(0.001)
+    assert os.listdir(tmp_path) == ["cache.db"]
+
+
+def test_an_idle_cache_has_no_thread(tmp_path, monkeypatch):
+    """It ends when there was nothing to do for a while; the next write starts another."""
+    from synmod.cache import file
+
+    monkeypatch.setattr(file, "_IDLE_S", 0.005)
+    cache = Cache(tmp_path / "cache.db")
+    for n in range(3):
+        asyncio.run(cache.keep(str(n), {}))
+        ends = time.monotonic() + 10
+        while "synmod-cache" in _threads() and time.monotonic() < ends:
+            time.sleep(0.001)
+        assert "synmod-cache" not in _threads()
+        assert asyncio.run(cache.find("0")) == {}
+    cache.close()
+    cache.close()
+    assert asyncio.run(cache.find("2")) == {}
+    asyncio.run(cache.aclose())
+
+
+def _threads():
+    return [thread.name for thread in threading.enumerate()]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_child_opens_the_file_for_itself(tmp_path):
+    """What the parent wrote is found in the child and the other way round; neither disturbs the other."""
+    cache = Cache(tmp_path / "cache.db")
+    asyncio.run(cache.keep("parent", {"x": 1}))
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            found = asyncio.run(cache.find("parent"))
+            asyncio.run(cache.keep("child", {"x": 2}))
+            cache.close()
+            status = 0 if found == {"x": 1} else 2
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    asyncio.run(cache.keep("after", {"x": 3}))
+    assert asyncio.run(cache.find("child")) == {"x": 2}
+    cache.close()
+    assert os.listdir(tmp_path) == ["cache.db"]
+
+
+def test_a_damaged_row_is_a_miss(tmp_path, filled, caplog):
+    """One changed letter in a body: that entry is not found, all others are, and nothing is moved."""
+    place = filled.rindex(b'"n":7,"text":"') + 4
+    data = filled[:place] + b"8" + filled[place + 1 :]
+    assert reopened(tmp_path / "cache.db", data) == len(VALUES) - 1
+    assert os.listdir(tmp_path) == ["cache.db"]
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"no database at all " * 1_000, "truncated", "header", "schema", "page"],
+)
+def test_a_damaged_file_is_moved_aside(tmp_path, filled, data, caplog):
+    """It stays readable beside; the run goes on with a new one, and says so."""
+    spoilt = {
+        "truncated": filled[: len(filled) // 2],
+        "header": b"SQLitf" + filled[6:],
+        "schema": filled.replace(b"CREATE TRIGGER entry_added", b"CREATE TRIGGER entry_addex"),
+        "page": filled[:4_096] + bytes(4_096) + filled[8_192:],
+    }.get(data, data)
+    path = tmp_path / "cache.db"
+    reopened(path, spoilt)
+    assert sorted(os.listdir(tmp_path)) == ["cache.db", "cache.db.corrupt-1"]
+    assert (tmp_path / "cache.db.corrupt-1").read_bytes() == spoilt
+    (record,) = caplog.records
+    assert record.name == "synmod.cache"
+    assert "corrupt-1" in record.getMessage()
+    caplog.clear()
+    assert reopened(path) == len(VALUES)
+    reopened(path, spoilt)
+    assert "cache.db.corrupt-2" in os.listdir(tmp_path)
+
+
+def test_a_newer_file_is_moved_aside(tmp_path, filled, caplog):
+    """An older release does not write into what it cannot read."""
+    path = tmp_path / "cache.db"
+    path.write_bytes(filled)
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 2")
+    connection.close()
+    assert reopened(path) == 0
+    assert "newer" in caplog.text
+    assert "cache.db.corrupt-1" in os.listdir(tmp_path)
+
+
+def test_another_database_is_left_alone(tmp_path, caplog):
+    """A path given by mistake: nothing of it is changed, the cache goes on in memory."""
+    path = tmp_path / "cache.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE mine (x)")
+    connection.close()
+    data = path.read_bytes()
+    reopened(path)
+    assert path.read_bytes() == data
+    assert os.listdir(tmp_path) == ["cache.db"]
+    assert "another database" in caplog.text
+
+
+@pytest.mark.parametrize("place", ["file/cache.db", "folder", "/proc/cache.db"])
+def test_an_unwritable_place_falls_back_to_memory(tmp_path, place, caplog):
+    """Logged once; the run goes on."""
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    cache = Cache(tmp_path / place)
+
+    async def main():
+        await fill(cache)
+        return await hits(cache)
+
+    assert asyncio.run(main()) == len(VALUES)
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert "memory" in caplog.text
+    cache.close()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no way to fill a disk")
+def test_a_full_disk_costs_no_call(tmp_path, monkeypatch, caplog):
+    """What cannot be committed is remembered in memory; what was there before is still found."""
+    from synmod.cache.database import Database
+
+    path = tmp_path / "cache.db"
+    cache = Cache(path)
+    asyncio.run(cache.keep("before", {"x": 1}))
+    write = Database.write
+
+    def full(database, *args):
+        database._writer.execute("PRAGMA max_page_count = 1")
+        write(database, *args)
+
+    monkeypatch.setattr(Database, "write", full)
+    asyncio.run(fill(cache, {key_of(n): {"x": "x" * 10_000} for n in range(5)}))
+    assert "full" in caplog.text
+    assert asyncio.run(cache.find(key_of(4))) == {"x": "x" * 10_000}
+    assert asyncio.run(cache.find("before")) == {"x": 1}
+    cache.close()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_damage_at_random_places_costs_entries_only(tmp_path, filled, seed):
+    """Whatever bytes change: no error, no wrong value, and the next run finds everything again."""
+    draw = random.Random(seed)
+    data = bytearray(filled)
+    for _ in range(draw.choice([1, 5, 50])):
+        place = draw.choice([draw.randrange(len(data)), draw.randrange(120)])
+        junk = draw.randbytes(draw.choice([1, 1, 100]))
+        data[place : place + len(junk)] = junk
+    path = tmp_path / "cache.db"
+    reopened(path, bytes(data))
+    assert reopened(path) == len(VALUES)
+
+
+async def test_damage_under_way_costs_entries_only(tmp_path):
+    """A read finds it, the file is moved aside, and the next entries are kept in a new one."""
+    path = tmp_path / "cache.db"
+    cache = Cache(path)
+    await fill(cache)
+    await cache.aclose()
+    await cache.find("open")
+    size = path.stat().st_size
+    os.truncate(path, 4_096)
+    with open(path, "r+b") as file:
+        file.seek(0)
+        file.write(bytes(200))
+    assert size > 8_192
+    assert await hits(cache) < len(VALUES)
+    await fill(cache)
+    assert await hits(cache) == len(VALUES)
+    await cache.aclose()
+
+
+async def test_a_file_that_is_deleted_or_replaced_is_begun_anew(tmp_path):
+    """The next commit goes where the path leads now."""
+    path = tmp_path / "cache.db"
+    cache = Cache(path)
+    await cache.keep("a", {})
+    for each in os.listdir(tmp_path):
+        os.unlink(tmp_path / each)
+    await cache.keep("b", {})
+    assert await cache.find("a") is None
+    assert await cache.find("b") == {}
+    await cache.aclose()
+    assert os.listdir(tmp_path) == ["cache.db"]
+
+
+async def test_a_locked_file_is_waited_for(tmp_path):
+    """Another process in the middle of a write holds nobody up for good, and no read at all."""
+    path = tmp_path / "cache.db"
+    cache = Cache(path)
+    await cache.keep("a", {"x": 1})
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    writing = asyncio.create_task(cache.keep("b", {"x": 2}))
+    await asyncio.sleep(0.01)
+    assert await cache.find("a") == {"x": 1}
+    assert await cache.find("b") == {"x": 2}
+    assert not writing.done()
+    other.execute("COMMIT")
+    other.close()
+    await writing
+    await cache.aclose()
+
+
+async def test_many_entries_are_one_commit(tmp_path, monkeypatch):
+    """A thousand at once cost a few transactions, not a thousand."""
+    from synmod.cache.database import Database
+
+    commits = []
+    write = Database.write
+
+    def counted(database, rows, *args):
+        commits.append(len(rows))
+        write(database, rows, *args)
+
+    monkeypatch.setattr(Database, "write", counted)
+    cache = sm.Cache(tmp_path / "cache.db")
+    await fill(cache, {key_of(n): {"n": n} for n in range(1_000)})
+    assert sum(commits) == 1_000
+    assert len(commits) < 20
+    await cache.aclose()
