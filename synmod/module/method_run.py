@@ -51,7 +51,7 @@ class MethodRun:
 
     def __enter__(self) -> Self:
         """For plain code: hooks that wait are not told."""
-        self._token = FRAME.set(self._frame)
+        self._begin()
         if self._heard is not None:
             try:
                 begin_call_plain(self._heard, self._frame, *self._arguments, self._started, self._method)
@@ -76,7 +76,7 @@ class MethodRun:
             failure = refused = None  # no circle of an exception and the frame that holds it
 
     async def __aenter__(self) -> Self:
-        self._token = FRAME.set(self._frame)
+        self._begin()
         if self._heard is not None:
             try:
                 await begin_call(self._heard, self._frame, *self._arguments, self._started, self._method)
@@ -101,6 +101,13 @@ class MethodRun:
         finally:
             self._close(failure)
             failure = refused = None  # no circle of an exception and the frame that holds it
+
+    def _begin(self) -> None:
+        """Make its frame the current one."""
+        self._token = FRAME.set(self._frame)
+        runner = self._module._record.runner
+        if runner is not None:
+            runner.note(self._frame)
 
     def _handed_on(self) -> BaseException | None:
         """Hand to the calling module what calls inside left beside their values; give what is against that."""

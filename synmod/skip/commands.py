@@ -45,7 +45,9 @@ class Command:
             frame = nearest_live(frame)
         layer: Any = None if frame is None else frame._layer
         if layer is None or layer.skips is None:
-            raise _outside(self, frame)
+            layer = _call_around(frame)
+            if layer is None:
+                raise _outside(self, frame)
         return self._do(layer, layer.skips)
 
     def _do(self, layer: Layer, skips: DeclaredSkips) -> Any:
@@ -202,6 +204,17 @@ class peek(Command):  # noqa: N801  # read as a verb: `doc = await peek("doc")`
         key = layer.isolated.get(self._name), self._name
         slot = layer.peeked.get(key) or layer.find(key)
         return _default(self, layer, self._default) if slot is None else _given(self, layer, skips, slot)
+
+
+def _call_around(frame: CallFrame | None) -> Layer | None:
+    """The layer of the skippable call that runs a method of its own module, which has a frame too; None without."""
+    owner = None if frame is None else frame._owner
+    while frame is not None and frame._owner is owner:
+        layer: Any = frame._layer
+        if layer is not None and layer.skips is not None:
+            return layer
+        frame = nearest_live(frame._parent)
+    return None
 
 
 def _outside(command: Command, frame: CallFrame | None) -> SkipError:

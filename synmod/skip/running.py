@@ -53,6 +53,10 @@ class Skippable:
             raise _incomplete(layer, skips)
         return output
 
+    def note(self, frame: CallFrame) -> None:
+        """Let what runs in it be waited for."""
+        _is_under_way(layer_of(frame))
+
     def assume(self, module: Module, frame: CallFrame) -> None:
         """Stash and pop what is declared."""
         layer = _begun(module, frame)
@@ -67,9 +71,13 @@ class Carrier:
 
     __slots__ = ()
 
+    def note(self, frame: CallFrame) -> None:
+        """Let what runs in it be waited for."""
+        _is_under_way(layer_of(frame))
+
     def run(self, module: Module, frame: CallFrame, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run `call`, known as under way to those who wait for what is stashed in it."""
-        _is_under_way(layer_of(frame))
+        self.note(frame)
         return module.call(*args, **kwargs)
 
     def assume(self, module: Module, frame: CallFrame) -> None:

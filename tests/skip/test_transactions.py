@@ -373,6 +373,41 @@ async def test_methods_that_are_entry_points_are_transactions_too(by):
     assert "cited_question" in out.keys()
 
 
+async def test_methods_that_are_entry_points_are_waited_for():
+    """The consumer of another branch waits until the method that runs its producer has returned."""
+
+    async def together(self, inputs):
+        out = await asyncio.gather(self.fetch(inputs), self.cite(inputs))
+        return out[1]
+
+    class Both(Librarian):
+        call = together
+
+    both = Both()
+    both.retrieve = sm.Sequential([Tell(waits=3), Retrieve(), Tell(waits=3)])
+    assert "cited_question" in (await both(QUERY)).keys()
+
+
+async def test_a_call_may_leave_its_commands_to_a_method():
+    """A decorated method of the module belongs to its call; one of another module does not."""
+
+    @skippable(stash=["doc"])
+    class Delegates(sm.Module):
+        @sm.Module.with_name_scope
+        async def keep(self, inputs):
+            await stash("doc", inputs)
+
+        async def call(self, inputs):
+            await self.keep(inputs)
+            return inputs
+
+    keeper = Delegates()
+    assert "cited_question" in (await sm.Sequential([keeper, Cite()])(QUERY)).keys()
+    for lonely in (keeper, calling(lambda self, inputs: keeper.keep(inputs))):
+        with pytest.raises(SkipError, match="outside a skippable"):
+            await (lonely.keep(QUERY) if lonely is keeper else lonely(QUERY))
+
+
 async def test_a_method_called_by_itself_has_a_frame_of_its_own():
     """What nobody popped is dropped at its end, with one event."""
     seen, librarian = Dropped(), Librarian()
