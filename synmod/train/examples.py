@@ -84,8 +84,9 @@ class ExampleReader:
 
 
 def is_data(data: Any) -> bool:
-    """Tell whether rows can be read from something."""
-    return isinstance(data, (AsyncIterable, Iterable)) and not isinstance(data, (str, bytes, Mapping))
+    """Tell whether rows can be read from something; a single row, such as a data model, is none."""
+    single = (str, bytes, Mapping, DataModel, JsonDataModel, Example)
+    return isinstance(data, (AsyncIterable, Iterable)) and not isinstance(data, single)
 
 
 def inputs_for(program: Module, example: Example) -> Any:

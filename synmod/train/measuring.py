@@ -22,10 +22,12 @@ class Metrics:
             `result()` and `reset_state()`.
 
     Raises:
-        ArgumentError: One is neither, or two have one name.
+        ArgumentError: It is no list of them, one is neither, or two have one name.
     """
 
     def __init__(self, metrics: Iterable[Any]) -> None:
+        if isinstance(metrics, str) or not isinstance(metrics, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]  # people give one
+            raise ArgumentError(f"metrics is a {type(metrics).__name__}; give a list of them: metrics=[...].")
         self._metrics: dict[str, Any] = {}
         self._functions: dict[str, Any] = {}
         for metric in metrics:

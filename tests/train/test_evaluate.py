@@ -90,6 +90,8 @@ async def test_rows_that_cannot_be_read():
         await sm.evaluate(Echo(), [])
     with pytest.raises(sm.ArgumentError, match="data is a dict"):
         await sm.evaluate(Echo(), {"question": "a"})
+    with pytest.raises(sm.ArgumentError, match="data is a Query; give rows"):
+        await sm.evaluate(Echo(), Query(question="a"))
     with pytest.raises(sm.ArgumentError, match="row 0 is a tuple of 3"):
         await sm.evaluate(Echo(), [(1, 2, 3)])
     with pytest.raises(sm.ArgumentError, match="row 1: the id is 5"):
@@ -662,6 +664,7 @@ async def test_cancelling_leaves_nothing():
         {"failure_score": "worst"},
         {"failure_score": float("nan")},
         {"progress": True},
+        {"metrics": same},
         {"concurrency": 0},
     ],
 )
