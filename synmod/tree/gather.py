@@ -9,6 +9,7 @@ from synmod.errors import DataError, Problem
 from synmod.leaves.frozen import FrozenDict, Json, frozen, json_equal
 from synmod.leaves.paths import path_str
 from synmod.tree.faults import Fault
+from synmod.tree.layout import ABSENT
 from synmod.tree.variable import Variable
 from synmod.tree.variable_state import VariableState
 
@@ -46,6 +47,24 @@ class Gathered:
         self.leaves: dict[int, Leaf] = {}
         self.misfits: list[tuple[Misfit, Any]] = []
         self.faults: list[Fault] = []
+
+    def lost(self) -> list[tuple[Misfit, Any]]:
+        """Give the leaves whose paths lead nowhere, each with what was given."""
+        return [(misfit, given) for misfit, given in self.misfits if misfit.kind in ABSENT]
+
+    def refused(self, static: str) -> list[Fault]:
+        """Say of leaves whose paths lead to no Variable why; `static` is the phrase for a value where one stands."""
+        refused = [misfit for misfit, _ in self.misfits if misfit.kind not in ABSENT]
+        return [
+            Fault(_UNKNOWN_LAST, f"{static} {misfit.text}" if misfit.kind == "static" else misfit.text)
+            for misfit in refused
+        ]
+
+    def misfit_faults(self, static: str) -> list[Fault]:
+        """Say of every leaf without a Variable why; of paths that lead nowhere in one line."""
+        texts = [misfit.text for misfit, _ in self.lost()]
+        unknown = [Fault(_UNKNOWN_LAST, f"Unknown keys: {', '.join(texts)}")] if texts else []
+        return [*self.refused(static), *unknown]
 
 
 def gather(
@@ -123,18 +142,6 @@ def _misses(path: KeyPath, index: int, missed: Iterable[Problem]) -> Fault:
     text = path_str(path)
     lines = "; ".join(f"{text}#{p.pointer}: wanted {p.wanted}, got {p.got}" for p in whole)
     return Fault(index, lines, tuple(Problem(f"{text}#{p.pointer}", p.wanted, p.got) for p in whole))
-
-
-def unknown_fault(misfits: Iterable[Misfit]) -> list[Fault]:
-    """Say in one line which keys nobody knows; no line if there are none."""
-    texts = [misfit.text for misfit in misfits]
-    return [Fault(_UNKNOWN_LAST, f"Unknown keys: {', '.join(texts)}")] if texts else []
-
-
-def misfit_fault(misfit: Misfit, static: str) -> Fault:
-    """Say why one leaf has no place; `static` is the phrase for a value where a static stands."""
-    text = f"{static} {misfit.text}" if misfit.kind == "static" else misfit.text
-    return Fault(_UNKNOWN_LAST, text)
 
 
 def leaves_by_path(leaf_paths: Mapping[KeyPath, int], found: Gathered) -> dict[KeyPath, Leaf]:

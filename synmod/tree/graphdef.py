@@ -12,8 +12,8 @@ from synmod.tree.canonical import REMEDY, Canonical, Opaque, Place, describe, so
 from synmod.tree.codec import codec
 from synmod.tree.def_reader import DefReader
 from synmod.tree.defs import NodeDef, VariableDef
-from synmod.tree.differing import differing
 from synmod.tree.drawing import drawn
+from synmod.tree.graph_diff import differing
 from synmod.tree.walk import walk
 
 if TYPE_CHECKING:

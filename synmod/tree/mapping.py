@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from synmod.tree.clone import copied
 from synmod.tree.faults import Fault, raise_faults
 from synmod.tree.record import record
-from synmod.tree.state_json import checked_leaf
+from synmod.tree.state_json import with_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +50,6 @@ def map(fn: Callable[[KeyPath, VariableState], Json], node: M) -> M:  # noqa: A0
     for visit in taken.leaves:
         if visit.index is not None and visit.index not in kept:
             leaf, path = visit.value.to_state(), visit.path
-            values[visit.index] = checked_leaf(path, leaf, fn(path, leaf), faults).value
+            values[visit.index] = with_value(path, leaf, fn(path, leaf), faults).value
     raise_faults("map", faults)
     return copied(taken, dict(kept), values)

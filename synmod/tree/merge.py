@@ -10,9 +10,9 @@ from synmod.tree.build import build
 from synmod.tree.candidate import Candidate
 from synmod.tree.defs import VariableDef
 from synmod.tree.faults import Fault, raise_faults
-from synmod.tree.gather import Gathered, gather, misfit_fault, unknown_fault
+from synmod.tree.gather import Gathered, gather
 from synmod.tree.graphdef import GraphDef
-from synmod.tree.layout import ABSENT, Layout
+from synmod.tree.layout import Layout
 from synmod.tree.state import State
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ def checked_values(
     definitions: Any = graphdef.definitions
     layout = Layout(lambda: (graphdef.root, definitions), graphdef.leaf_paths)
     found = gather(layout, states, lambda index: definitions[index].schema, what, overwrite=overwrite)
-    faults = [*found.faults, *_missing(graphdef, found), *_misfits(found)]
+    faults = [*found.faults, *_missing(graphdef, found), *found.misfit_faults("Got state for static field")]
     values: dict[int, tuple[Json, FrozenDict]] = {}
     for index, leaf in found.leaves.items():
         definition: VariableDef = definitions[index]
@@ -258,10 +258,3 @@ def _missing(graphdef: GraphDef[Any], found: Gathered) -> list[Fault]:
         for path, index in graphdef.leaf_paths.items()
         if index not in found.leaves and index not in graphdef.kept and index not in faulty
     ]
-
-
-def _misfits(found: Gathered) -> list[Fault]:
-    """Say which leaves have no Variable."""
-    unknown = [misfit for misfit, _ in found.misfits if misfit.kind in ABSENT]
-    others = [misfit for misfit, _ in found.misfits if misfit.kind not in ABSENT]
-    return [*(misfit_fault(misfit, "Got state for static field") for misfit in others), *unknown_fault(unknown)]

@@ -13,7 +13,7 @@ from synmod.tree.filters import FilterLike, to_filter
 from synmod.tree.partition import partition, single_or_all
 from synmod.tree.path_map import PathMap, check_apart
 from synmod.tree.state_diff import StateDiff, applied, difference
-from synmod.tree.state_json import checked_leaf, checked_leaves, nested_json, read_state, replaced
+from synmod.tree.state_json import checked_leaves, nested_json, read_state, replaced, with_value
 from synmod.tree.variable_state import VariableState
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class State(PathMap[VariableState]):
             StateSchemaError: A result misses its schema; lists every path.
         """
         faults: list[Fault] = []
-        leaves = {path: checked_leaf(path, leaf, fn(path, leaf), faults) for path, leaf in self._leaves.items()}
+        leaves = {path: with_value(path, leaf, fn(path, leaf), faults) for path, leaf in self._leaves.items()}
         raise_faults("map", faults)
         return State._of(leaves)
 

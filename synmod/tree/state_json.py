@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from synmod.data.validation.validate import problems
-from synmod.errors import DataError, Problem, StateError
-from synmod.leaves.frozen import Json, frozen
+from synmod.errors import StateError
+from synmod.leaves.frozen import Json
 from synmod.leaves.paths import KeyPath, escape_step, parse_path, path_str
 from synmod.tree.defs import ContainerDef, VariableRef
 from synmod.tree.faults import Fault, raise_faults
-from synmod.tree.gather import Gathered, gather, leaves_by_path, misfit_fault, unknown_fault
-from synmod.tree.layout import ABSENT, Layout
+from synmod.tree.gather import checked_leaf, gather, leaves_by_path
+from synmod.tree.layout import Layout
 from synmod.tree.path_map import check_apart
 from synmod.tree.variable_state import VariableState, snapshot
 
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from synmod.tree.defs import Term
     from synmod.tree.graphdef import GraphDef
     from synmod.tree.layout import StateLike
+
+_STATIC = "Got state for static field"
 
 
 def nested_json(leaves: Mapping[KeyPath, VariableState]) -> dict[str, Json]:
@@ -44,7 +45,7 @@ def read_state(graphdef: GraphDef[Any], json: StateLike) -> dict[KeyPath, Variab
     definitions: Any = graphdef.definitions
     layout = Layout(lambda: (graphdef.root, definitions), graphdef.leaf_paths)
     found = gather(layout, [json], lambda index: definitions[index].schema, "State.from_json")
-    _refuse("State.from_json", found)
+    raise_faults("State.from_json", [*found.faults, *found.misfit_faults(_STATIC)])
     leaves: dict[KeyPath, VariableState] = {}
     for path, leaf in leaves_by_path(graphdef.leaf_paths, found).items():
         definition = definitions[graphdef.leaf_paths[path]]
@@ -62,7 +63,7 @@ def replaced(leaves: Mapping[KeyPath, VariableState], json: StateLike) -> dict[K
     paths = list(leaves)
     layout = Layout(lambda: (_term_of(paths), {}), {path: index for index, path in enumerate(paths)})
     found = gather(layout, [json], lambda index: leaves[paths[index]].schema, "replace")
-    _refuse("replace", found)
+    raise_faults("replace", [*found.faults, *found.misfit_faults(_STATIC)])
     new = dict(leaves)
     for index, leaf in found.leaves.items():
         old = leaves[paths[index]]
@@ -70,19 +71,10 @@ def replaced(leaves: Mapping[KeyPath, VariableState], json: StateLike) -> dict[K
     return new
 
 
-def checked_leaf(path: KeyPath, leaf: VariableState, value: Json, faults: list[Fault]) -> VariableState:
+def with_value(path: KeyPath, leaf: VariableState, value: Json, faults: list[Fault]) -> VariableState:
     """Give a leaf with another value; a value that misses the schema is noted."""
-    try:
-        kept = frozen(value)
-        missed = problems(leaf.schema, kept)
-    except DataError as error:
-        kept, missed = None, (Problem("", "JSON", str(error)),)
-    if not missed:
-        return snapshot(leaf.type, kept, leaf.schema, leaf.metadata)
-    text = path_str(path)
-    lines = "; ".join(f"{text}#{p.pointer}: wanted {p.wanted}, got {p.got}" for p in missed)
-    faults.append(Fault(len(faults), lines, tuple(Problem(f"{text}#{p.pointer}", p.wanted, p.got) for p in missed)))
-    return leaf
+    checked = checked_leaf(path, value, leaf.schema, len(faults), faults)
+    return leaf if checked is None else snapshot(leaf.type, checked.value, leaf.schema, leaf.metadata)
 
 
 def checked_leaves(leaves: Mapping[KeyPath | str, VariableState]) -> dict[KeyPath, VariableState]:
@@ -107,14 +99,6 @@ def checked_leaves(leaves: Mapping[KeyPath | str, VariableState]) -> dict[KeyPat
 
 def _is_step(step: object) -> bool:
     return type(step) is int or (type(step) is str and step != "")
-
-
-def _refuse(what: str, found: Gathered) -> None:
-    """Raise for whatever did not fit."""
-    unknown = [misfit for misfit, _ in found.misfits if misfit.kind in ABSENT]
-    others = [misfit for misfit, _ in found.misfits if misfit.kind not in ABSENT]
-    faults = [misfit_fault(misfit, "Got state for static field") for misfit in others]
-    raise_faults(what, [*found.faults, *faults, *unknown_fault(unknown)])
 
 
 def _term_of(paths: Iterable[KeyPath]) -> Term:

@@ -10,8 +10,8 @@ from synmod.leaves.paths import path_str
 from synmod.scope.notify import notify_assign
 from synmod.tree.additions import Additions
 from synmod.tree.faults import Fault, raise_faults
-from synmod.tree.gather import Leaf, gather, misfit_fault, unknown_fault
-from synmod.tree.layout import ABSENT, Layout
+from synmod.tree.gather import Gathered, Leaf, gather
+from synmod.tree.layout import Layout
 from synmod.tree.record import record
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def update(
     paths = {visit.path: visit.index for visit in live.leaves if visit.index is not None}
     layout = Layout(lambda: (live.graphdef.root, live.graphdef.definitions), paths)
     found = gather(layout, states, lambda index: live.objects[index].schema, "update")
-    lost, faults = _sorted_out(found.misfits, allow_extra=allow_extra, allow_new=allow_new)
+    lost, faults = _sorted_out(found, allow_extra=allow_extra, allow_new=allow_new)
     additions = Additions(node, lost, skip=allow_extra)
     raise_faults("update", [*found.faults, *faults, *additions.faults])
     leaves = {path: (live.objects[i], found.leaves[i]) for path, i in paths.items() if i in found.leaves}
@@ -128,13 +128,9 @@ def _asked(leaves: Mapping[KeyPath, tuple[Variable, Leaf]], metadata: bool) -> l
     return writes
 
 
-def _sorted_out(
-    misfits: list[tuple[Misfit, Any]], *, allow_extra: bool, allow_new: bool
-) -> tuple[list[tuple[Misfit, Any]], list[Fault]]:
+def _sorted_out(found: Gathered, *, allow_extra: bool, allow_new: bool) -> tuple[list[tuple[Misfit, Any]], list[Fault]]:
     """Part what has no Variable into what may be added and what is refused; the rest is skipped."""
-    lost = [(misfit, given) for misfit, given in misfits if misfit.kind in ABSENT]
-    refused = [misfit for misfit, _ in misfits if misfit.kind not in ABSENT]
-    faults = [misfit_fault(misfit, "Trying to update a non-Variable:") for misfit in refused]
+    static = "Trying to update a non-Variable:"
     if allow_new:
-        return lost, faults
-    return [], faults if allow_extra else [*faults, *unknown_fault(misfit for misfit, _ in lost)]
+        return found.lost(), found.refused(static)
+    return [], found.refused(static) if allow_extra else found.misfit_faults(static)

@@ -12,8 +12,8 @@ from synmod.errors import ArgumentError, DataError, GraphError
 from synmod.leaves.frozen import frozen
 from synmod.leaves.paths import KeyPath
 from synmod.tree.faults import raise_faults
-from synmod.tree.gather import gather, misfit_fault, unknown_fault
-from synmod.tree.layout import ABSENT, Layout
+from synmod.tree.gather import gather
+from synmod.tree.layout import Layout
 from synmod.tree.leaf_table import LeafTable, leaf_table
 from synmod.tree.mapped_reads import MappedReads
 from synmod.tree.membership import Membership
@@ -191,8 +191,5 @@ def _checked_values(node: Any, table: LeafTable, state: StateLike) -> dict[int, 
     layout = Layout(graph, table.indices, texts)
     variables = table.by_index
     found = gather(layout, [state], lambda index: variables[index]._schema, "using")
-    unknown = [misfit for misfit, _ in found.misfits if misfit.kind in ABSENT]
-    others = [misfit for misfit, _ in found.misfits if misfit.kind not in ABSENT]
-    faults = [misfit_fault(misfit, "Trying to overlay a non-Variable:") for misfit in others]
-    raise_faults("using", [*found.faults, *faults, *unknown_fault(unknown)])
+    raise_faults("using", [*found.faults, *found.misfit_faults("Trying to overlay a non-Variable:")])
     return {id(variables[index]): leaf.value for index, leaf in found.leaves.items()}
