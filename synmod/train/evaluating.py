@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sized
+from collections.abc import AsyncIterable, AsyncIterator, Generator, Iterable, Iterator, Sized
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
 from synmod.errors import ArgumentError, EvaluationError
 from synmod.flow.pool import map_concurrently
-from synmod.flow.progress import Progress, shown
+from synmod.flow.progress import Progress, Shown, shown
 from synmod.leaves.aio import close_generator, is_cancellation
-from synmod.leaves.clock import current_clock
 from synmod.leaves.notes import attributes_of
 from synmod.module import Module
 from synmod.scope.limits import keep_partial
@@ -85,18 +85,11 @@ async def evaluate(
     Source: DSPy's `Evaluate`, MXNet's `Module.score`; differs: nothing that finished is thrown away.
     """
     _check(program, data, max_errors, failure_score, samples, seed)
-    clock = current_clock()
-    started = clock.now()
     measures = Metrics(metrics)
     tally = Tally(measures, max_errors, samples, keep_results=keep_results)
-    try:
-        scorer = None if reward is None else Scorer(reward)
-    except ArgumentError as error:
-        raise _stopped(str(error), tally.evaluation(0.0)) from error
-    run = OneRun(program, scorer, measures, failure_score, tally, samples)
+    run = OneRun(program, _scorer(reward, tally), measures, failure_score, tally, samples)
     bar = shown(progress)
     bar.begin("evaluate", len(data) * samples if isinstance(data, Sized) else None)
-    outcome = "stopped"
 
     async def one(job: _Job) -> int:
         tally.begun += 1
@@ -104,25 +97,29 @@ async def evaluate(
         bar.advance(1, **tally.numbers())
         return index
 
-    try:
+    with _losing_nothing(tally, bar):
         async with map_concurrently(one, _jobs(data, samples), concurrency=concurrency, progress=False) as finished:
             async for index in finished:
                 tally.take(index)
         tally.end()
-        if not tally.done:
-            raise ArgumentError("there is nothing to evaluate: the data set has no rows.")
+    return tally.evaluation()
+
+
+@contextlib.contextmanager
+def _losing_nothing(tally: Tally, bar: Shown) -> Generator[None]:
+    """Give whatever ends an evaluation what was finished by then."""
+    outcome = "stopped"
+    try:
+        yield
         outcome = "done"
-        return tally.evaluation(clock.now() - started)
     except Stop:
         outcome = "failed"
-        failure = _stopped(tally.reason or "", tally.evaluation(clock.now() - started))
-        raise failure from tally.cause
+        raise _stopped(tally.reason or "", tally) from tally.cause
     except BaseException as error:
-        partial = tally.evaluation(clock.now() - started)
         if is_cancellation(error):
-            keep_partial(partial)
+            keep_partial(tally.evaluation())
         else:
-            attributes_of(error)["partial"] = partial  # what the data raised is anybody's class
+            attributes_of(error)["partial"] = tally.evaluation()  # what the data raised is anybody's class
         raise
     finally:
         bar.end(outcome)
@@ -147,8 +144,17 @@ def _jobs(data: Any, samples: int) -> Iterator[_Job] | AsyncIterator[_Job]:
     return later() if isinstance(data, AsyncIterable) else (job for row in data for job in runs(row))
 
 
-def _stopped(reason: str, partial: Evaluation) -> EvaluationError:
+def _scorer(reward: Any, tally: Tally) -> Scorer | None:
+    """What asks the reward, None without one."""
+    try:
+        return None if reward is None else Scorer(reward)
+    except ArgumentError as error:
+        raise _stopped(str(error), tally) from error
+
+
+def _stopped(reason: str, tally: Tally) -> EvaluationError:
     """The error that ends an evaluation, with what was finished."""
+    partial = tally.evaluation()
     return EvaluationError(f"evaluate: {reason}; {partial!r}", partial=partial)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from synmod.errors import AuthError, BuildError, ConfigError, UnboundModelError
+from synmod.errors import ArgumentError, AuthError, BuildError, ConfigError, UnboundModelError
+from synmod.leaves.clock import current_clock
 from synmod.scope import Usage
 from synmod.train.evaluation import Evaluation
 from synmod.train.example_result import ExampleError, ExampleResult
@@ -49,6 +50,8 @@ class Tally:
         self._sum = 0.0
         self._shown, self._shown_sum, self._shown_cost = 0, 0.0, 0.0
         self._examples = self._folded = self._scored = 0
+        self._clock = current_clock()
+        self._started = self._clock.now()
         self.begun = self.done = self.failed = 0
         self.cause: Exception | None = None
         self.reason: str | None = None
@@ -115,10 +118,11 @@ class Tally:
         """Look at the whole set once it has ended.
 
         Raises:
+            ArgumentError: It has no rows.
             Stop: All of a set shorter than what `finish` looks at have failed, or a metric has no result.
         """
         if not self.done:
-            return
+            raise ArgumentError("there is nothing to evaluate: the data set has no rows.")
         if self.done == self.failed:
             self.reason = f"all {self.done} runs have failed" if self.done > 1 else "the only run has failed"
             raise Stop
@@ -165,7 +169,7 @@ class Tally:
             self._examples += 1
             self._of_example = []
 
-    def evaluation(self, elapsed_s: float) -> Evaluation:
+    def evaluation(self) -> Evaluation:
         """Give what there is, also of runs that finished while one before them had not."""
         for index in sorted(self._waiting):
             self._fold(index)
@@ -175,7 +179,7 @@ class Tally:
             results=tuple(self._results),
             errors=tuple(self._errors),
             usage=self._usage,
-            elapsed_s=elapsed_s,
+            elapsed_s=self._clock.now() - self._started,
             total=self._folded,
             scored=self._scored,
         )
