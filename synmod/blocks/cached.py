@@ -154,7 +154,7 @@ class Cached(Module):
 
     def _key(self, inputs: Json) -> tuple[str, str]:
         """What makes two calls equal, and what of it is the structure of the module."""
-        structure = self._process.structure.of(self.module)
+        structure = self._process.structure.of(self.module, self.key)
         frame = current_call()
         asked = {
             "cached": _FORMAT,

@@ -14,7 +14,7 @@ from synmod.tree.encoding import class_text, static_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_FIXED: Final = (str, bytes, int, float, complex, type(None), type, types.FunctionType, enum.Enum)
+_FIXED: Final = (str, bytes, int, float, complex, type(None), type, enum.Enum)
 _REBINDS: Final = ("STORE_DEREF", "DELETE_DEREF")
 _DEEPEST: Final = 8
 
@@ -32,14 +32,19 @@ def code_text(x: Any, depth: int = 0) -> str:
     """
     if depth > _DEEPEST:
         return ""
+    if isinstance(x, types.FunctionType):
+        return static_text(x) or _function_text(x, depth)
     if isinstance(x, functools.partial):
         partial = cast("functools.partial[Any]", x)
         parts = [partial.func, *partial.args, *(part for pair in sorted(partial.keywords.items()) for part in pair)]
         return f"partial({', '.join(_value_text(part, depth) for part in parts)})"
     if isinstance(x, types.MethodType):
         return f"{class_text(type(x.__self__))}.{code_text(x.__func__, depth)}"
-    if not isinstance(x, types.FunctionType):
-        return class_text(cast("type[Any]", type(x)))
+    return class_text(cast("type[Any]", type(x)))
+
+
+def _function_text(x: types.FunctionType, depth: int) -> str:
+    """Tell a function that is not registered."""
     digest = hashlib.sha256()
     for part in _code_parts(x.__code__):
         digest.update(repr(part).encode())
@@ -54,10 +59,9 @@ def _value_text(value: Any, depth: int) -> str:
         items = cast("tuple[Any, ...] | frozenset[Any]", value)
         texts = [_value_text(each, depth) for each in items]
         return f"tuple({', '.join(texts)})" if isinstance(items, tuple) else f"set({', '.join(sorted(texts))})"
-    text = static_text(value) if isinstance(value, _FIXED) else None
-    if text is not None:
-        return text
-    return repr(value) if isinstance(value, (float, complex)) else code_text(value, depth)
+    if isinstance(value, _FIXED):
+        return static_text(value) or repr(value)
+    return code_text(value, depth)
 
 
 def _code_parts(code: types.CodeType) -> Iterator[Any]:

@@ -14,6 +14,8 @@ from synmod.tree import graphdef
 from synmod.tree.walk import walk
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from synmod.module import Module
 
 _Seen = list[tuple[Any, list[tuple[Any, Any]]]]
@@ -34,19 +36,19 @@ class StructureText:
     def __init__(self) -> None:
         self._last: tuple[_Seen, str] | None = None
 
-    def of(self, module: Module) -> str:
-        """Give the fingerprint; what has no text of its own counts by `code_text`."""
-        now = [(visit.value, visit.children) for visit in walk(module)]
+    def of(self, module: Module, key: Callable[..., Any] | None) -> str:
+        """Give the fingerprint of a module together with the function by which its inputs are told apart."""
+        now: _Seen = [(key, []), *((visit.value, visit.children) for visit in walk(module))]
         last = self._last
         if last is None or not _same(now, last[0]):
-            last = self._last = now, _text(module)
+            last = self._last = now, _text(module, key)
         return last[1]
 
 
-def _text(module: Module) -> str:
+def _text(module: Module, key: Callable[..., Any] | None) -> str:
     """Take the fingerprint; annotations are in no graph, but an output that a class declares anew is another one."""
     declared = [leaf and schema_of(leaf) for leaf in leaves(module.output_spec)]
-    return key_of([graphdef(module).fingerprint_with(code_text), declared])
+    return key_of([graphdef(module).fingerprint_with(code_text), declared, code_text(key)])
 
 
 def _same(now: _Seen, before: _Seen) -> bool:

@@ -84,9 +84,9 @@ class Cache:
             ArgumentError: The key is no ASCII text.
         """
         _check_key(key)
-        entry = self._memory.find(key)
-        if entry is None and self.path is not None:
-            file = self._own_file()
+        file = None if self.path is None else self._own_file()
+        entry = self._memory.find(key) if file is None or file.failed else None
+        if file is not None and entry is None:
             await file.ready()
             entry = file.find(key) or self._memory.find(key)
         return None if entry is None or self._is_too_old(entry, ttl_s) else entry.value

@@ -160,8 +160,9 @@ class CacheFile:
         self._thread = threading.Thread(target=self._run, name="synmod-cache", daemon=True)
         try:
             self._thread.start()
-        except RuntimeError:  # the interpreter is going down: no thread starts any more
-            self._finish()
+        except RuntimeError:  # the interpreter is going down, and no thread starts any more
+            self._thread = None
+            self._work()
 
     # -- done by the thread -------------------------------------------------------------------------------------------
 

@@ -324,6 +324,16 @@ async def test_inputs_are_told_apart_by_their_nests():
     assert len(cached.module.runs) == 8
 
 
+async def test_blocks_with_other_keys_do_not_mix():
+    """Two keys may give the same JSON, and mean something else by it."""
+    cache, module = sm.Cache(), sm.Identity()
+    halves = sm.Cached(module, cache, key=lambda count: count["n"] % 2)
+    thirds = sm.Cached(module, cache, key=lambda count: count["n"] % 3)
+    assert (await halves(Count(n=3)))["n"] == 3
+    assert (await thirds(Count(n=4)))["n"] == 4
+    assert (await halves(Count(n=5)))["n"] == 3
+
+
 async def test_an_async_key():
     """It is awaited; what it gives must be JSON."""
 

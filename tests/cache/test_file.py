@@ -14,16 +14,23 @@ import time
 
 import pytest
 
-import synmod as sm
+import synmod
 from synmod.cache import Cache, key_of
 
 VALUES = {key_of(n): {"n": n, "text": "x" * (n * 7 % 300)} for n in range(40)}
 
 
-def run_alone(code, *args, **options):
-    """What a new process prints; warnings are errors there too."""
-    command = [sys.executable, "-W", "error", "-c", code, *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, check=True, **options)
+ROOM = f"""
+import sys, types
+sys.modules["synmod"] = types.ModuleType("synmod")
+sys.modules["synmod"].__path__ = {synmod.__path__!r}
+"""
+"""Lets a child process import the room without the front door: it needs nothing above it, and is there at once."""
+
+
+def command(code, *args):
+    """What runs code in a new process, where warnings are errors too."""
+    return [sys.executable, "-W", "error", "-c", ROOM + code, *map(str, args)]
 
 
 async def fill(cache, values=VALUES):
@@ -131,7 +138,7 @@ asyncio.run(main(Cache(sys.argv[1])))
 def test_acknowledged_entries_survive_a_kill(tmp_path, lines):
     """Whatever `keep` had returned for is found after SIGKILL, and the file is whole."""
     path = tmp_path / "cache.db"
-    process = subprocess.Popen([sys.executable, "-c", KILLED, path], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command(KILLED, path), stdout=subprocess.PIPE, text=True)
     told = [int(process.stdout.readline()) for _ in range(lines)]
     process.send_signal(signal.SIGKILL)
     told += map(int, process.stdout.read().split("\n")[:-1])
@@ -159,8 +166,9 @@ async def main(cache):
 asyncio.run(main(Cache(sys.argv[1])))
 """
     path = tmp_path / "new" / "cache.db"
-    command = [sys.executable, "-W", "error", "-c", code, path]
-    processes = [subprocess.Popen([*command, str(number)], stderr=subprocess.PIPE, text=True) for number in range(3)]
+    processes = [
+        subprocess.Popen(command(code, path, number), stderr=subprocess.PIPE, text=True) for number in range(3)
+    ]
     assert [process.communicate()[1] for process in processes] == [""] * 3
     cache = Cache(path)
 
@@ -173,25 +181,22 @@ asyncio.run(main(Cache(sys.argv[1])))
     assert os.listdir(path.parent) == ["cache.db"]
 
 
-def test_the_end_of_a_process_is_quiet():
+def test_the_end_of_a_process_is_quiet(tmp_path):
     """No thread without a file, none outlives its process, and no warning where nobody closed anything."""
     code = """
 import asyncio, sys, threading
-import synmod as sm
+from synmod.cache import Cache
 assert "sqlite3" not in sys.modules
-cache = sm.Cache()
+cache = Cache()
 asyncio.run(cache.keep("k", {}))
 assert "sqlite3" not in sys.modules and threading.active_count() == 1
-unused = sm.Cache("never.db")
-cache = sm.Cache("cache.db")
+unused = Cache("never.db")
+cache = Cache("cache.db")
 asyncio.run(cache.keep("k", {}))
 holder = [cache]; holder.append(holder)
 """
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        run_alone(code, cwd=folder, env={**os.environ, "PYTHONPATH": os.getcwd()})
-        assert os.listdir(folder) == ["cache.db"]
+    subprocess.run(command(code), cwd=tmp_path, check=True)
+    assert os.listdir(tmp_path) == ["cache.db"]
 
 
 def test_a_cache_that_nobody_holds_lets_go(tmp_path):
@@ -427,7 +432,7 @@ async def test_many_entries_are_one_commit(tmp_path, monkeypatch):
         write(database, rows, *args)
 
     monkeypatch.setattr(Database, "write", counted)
-    cache = sm.Cache(tmp_path / "cache.db")
+    cache = Cache(tmp_path / "cache.db")
     await fill(cache, {key_of(n): {"n": n} for n in range(1_000)})
     assert sum(commits) == 1_000
     assert len(commits) < 20
