@@ -127,6 +127,18 @@ def test_what_pulls_less_leaves_the_middle_to_data():
             assert not [1 for px, py in near if abs(px - x) < 10 and abs(py - y) < 7]
 
 
+def test_long_lines_are_straight_beside_a_straight_row():
+    """Skips from the first box to each of the others: the row is straight, and each skip where it passes boxes."""
+    things = [Thing(name, None) for name in range(6)]
+    links = [(one, other, f"data {one.name}", 1.0) for one, other in pairwise(things)]
+    links += [(things[0], thing, f"skip {thing.name}", 0.001) for thing in things[2:]]
+    layout = arranged([(thing, None) for thing in things], links, MEASURE, across=True)
+    assert {round(box.y + box.height / 2) for box in layout.boxes[1:]} == {round(layout.boxes[1].y + 20)}
+    for line in layout.lines:
+        if line.what.startswith("skip"):
+            assert len({round(end[1], 1) for _, _, end in line.path.curves[:-1]}) == 1
+
+
 @given(COUNTS, PAIRS, st.lists(st.integers(0, 13), max_size=14), st.booleans())
 def test_names_stand_on_the_page(count, pairs, holders, across):
     """One for each line that has a name; one that is said to be free covers no box."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from math import fsum, inf
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from synmod.view.layout.order import Layered
 
 _SWEEPS: Final = 12
+_ROUNDS: Final = 3
+_NEARLY: Final = 0.001
 _PULLS: Final = (2.0, 1.5, 8.0)
 """Between two boxes, between a box and a place that a line passes, between two such places: long lines are straight,
 and boxes stand rather below one another than below a line."""
@@ -49,7 +52,34 @@ def places_across(
                 wanted.append(place)
                 weights.append(weight)
             _settle(layer, wanted, weights, size, gap, places)
+    _straighten(layered, size, gap, places)
     return places
+
+
+def _straighten(
+    layered: Layered, size: Callable[[int], float], gap: Callable[[int, int], float], places: list[float]
+) -> None:
+    """Let a line that passes several layers go straight where what stands beside it leaves room; the longest first."""
+    least: dict[int, int] = {}
+    most: dict[int, int] = {}
+    for layer in layered.layers:
+        for one, other in pairwise(layer):
+            most[one], least[other] = other, one
+    for _ in range(_ROUNDS):
+        for way in reversed(layered.ways.values()):
+            passed = way[1:-1]
+            low, high = -inf, inf
+            for item in passed:
+                if item in least:
+                    one = least[item]
+                    low = max(low, places[one] + (size(one) + size(item)) / 2 + gap(one, item))
+                if item in most:
+                    other = most[item]
+                    high = min(high, places[other] - (size(other) + size(item)) / 2 - gap(item, other))
+            if passed and low <= high + _NEARLY:
+                place = min(max(fsum(places[item] for item in passed) / len(passed), low), high)
+                for item in passed:
+                    places[item] = place
 
 
 def _springs(layered: Layered, pulls: Mapping[Pair, float]) -> Springs:
@@ -58,7 +88,7 @@ def _springs(layered: Layered, pulls: Mapping[Pair, float]) -> Springs:
     for pair, way in layered.ways.items():
         for one, other in pairwise(way):
             passed = (one >= layered.count) + (other >= layered.count)
-            pull = _PULLS[passed] if passed == 2 else _PULLS[passed] * pulls[pair]
+            pull = _PULLS[passed] * pulls[pair]
             springs[one][1].append((other, pull))
             springs[other][0].append((one, pull))
     return springs

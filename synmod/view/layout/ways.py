@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from synmod.view.layout.flow import Flow
 
 _SHORTER: Final = 40.0
-_LEAST_APART: Final = 6.5  # lines that would come nearer to one another meet in one point
+_LEAST_APART: Final = (6.5, 4.0)  # tips, and lines without, that would come nearer to one another meet in one point
 _CORNER: Final = 9.0  # how far from its corners lines meet a side of a box
 
 
@@ -77,7 +77,7 @@ def _spread(flow: Flow, ways: Sequence[_Way], *, at_start: bool) -> list[float]:
             (len(numbers) - 1) / 2,
         ):  # data in the middle, if there is room
             step = min(BETWEEN_LINES, room / 2 / max(middle, len(numbers) - 1 - middle, 0.5))
-            if step >= _LEAST_APART:
+            if step >= _LEAST_APART[at_start]:
                 break
         else:
             step = 0.0
