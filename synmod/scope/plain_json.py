@@ -18,8 +18,7 @@ def plain(x: Any, depth: int = 0) -> Any:
 
     What else a keyword may hold is written as text, also a number that JSON has not; nothing of it raises.
     """
-    kind: type[object] = type(x)
-    if x is None or kind is bool or kind is str:
+    if x is None or type(x) is bool or type(x) is str:
         return x
     try:
         if isinstance(x, int):
@@ -30,7 +29,7 @@ def plain(x: Any, depth: int = 0) -> Any:
             return float(x) if math.isfinite(x) else repr(float(x))
         return "..." if depth > _DEEPEST else _written(x, depth + 1)
     except Exception:  # noqa: BLE001  # a hook never breaks a call, and what is no data may fail at anything
-        return f"<{kind.__name__}>"
+        return f"<{type(x).__name__}>"
 
 
 def _written(x: Any, depth: int) -> Any:

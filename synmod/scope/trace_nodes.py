@@ -187,13 +187,16 @@ def forget_below(root: TraceNode) -> None:
 
 
 def usages(roots: Iterable[TraceNode]) -> dict[int, Usage]:
-    """Sum what the model calls used, for every call of some trees, by the id of its node. Each is visited once."""
+    """Sum what the model calls used, for every call of some trees, by the id of its node. Each is visited once.
+
+    Nothing is locked, so that no call waits for who reads: what begins meanwhile may be left out.
+    """
     nodes = list(roots)
     for node in nodes:  # grows while it is walked
         nodes += node.children
     sums: dict[int, Usage] = {}
     for node in reversed(nodes):  # those below come first
         used = [call.usage for call in node.lm_calls]
-        used += [below for child in node.children if (below := sums[id(child)]) is not _NOTHING]
+        used += [below for child in node.children if (below := sums.get(id(child), _NOTHING)) is not _NOTHING]
         sums[id(node)] = sum(used, _NOTHING) if used else _NOTHING
     return sums

@@ -12,6 +12,7 @@ from synmod.scope.trace_secrets import Secrets
 from synmod.scope.usage_record import Usage
 
 _VERSION: Final = 1
+_NOTHING: Final = Usage()
 _OF_A_REQUEST: Final = ("messages", "schema", "tools", "params")
 _OF_A_REPLY: Final = ("text", "reasoning", "tool_calls", "finish_reason", "model", "request_id")
 
@@ -23,32 +24,33 @@ def total_usage(roots: Iterable[TraceNode], lm_calls: Iterable[LMCallNode]) -> U
 
 def tree_json(roots: Iterable[TraceNode], lm_calls: Iterable[LMCallNode], dropped: int) -> dict[str, Any]:
     """Write a trace as JSON, `version` first."""
-    roots, lm_calls = list(roots), list(lm_calls)
-    secrets = _secrets_of(roots, lm_calls)
-    used = usages(roots)
-    total = sum((*(used[id(root)] for root in roots), *(call.usage for call in lm_calls)), Usage())
-    calls: list[Any] = []
-    waiting = [(node, calls) for node in roots]
-    for node, siblings in waiting:  # grows while it is walked
-        written = secrets.removed(_node_json(node, used[id(node)]))
-        siblings.append(written)
-        waiting.extend((child, written["children"]) for child in node.children)
+    nodes, lm_calls = list(roots), list(lm_calls)
+    used, total = usages(nodes), total_usage(nodes, lm_calls)
+    above = [-1] * len(nodes)
+    for number, node in enumerate(nodes):  # grows while it is walked
+        children = list(node.children)
+        nodes += children
+        above += [number] * len(children)
+    told = [_node_json(node, used.get(id(node), _NOTHING)) for node in nodes]
+    asked = [_lm_json(call) for call in lm_calls]
+    secrets = _secrets_of(nodes, lm_calls)  # when all is written, so that none has come since
+    written: list[dict[str, Any]] = []
+    calls: list[dict[str, Any]] = []
+    for parent, call in zip(above, told, strict=True):
+        written.append(secrets.removed(call))
+        (calls if parent < 0 else written[parent]["children"]).append(written[-1])
     return {
         "version": _VERSION,
         "dropped": dropped,
         "usage": asdict(total),
         "calls": calls,
-        "lm_calls": [secrets.removed(_lm_json(call)) for call in lm_calls],
+        "lm_calls": [secrets.removed(call) for call in asked],
     }
 
 
-def _secrets_of(roots: Iterable[TraceNode], lm_calls: Iterable[LMCallNode]) -> Secrets:
+def _secrets_of(nodes: Iterable[TraceNode], lm_calls: Iterable[LMCallNode]) -> Secrets:
     """What the models hide that were called: any call may hold a secret of any of them."""
-    asked = list(lm_calls)
-    nodes = list(roots)
-    for node in nodes:  # grows while it is walked
-        asked += node.lm_calls
-        nodes += node.children
+    asked = [*lm_calls, *(call for node in nodes for call in node.lm_calls)]
     return Secrets({call.secrets for call in asked if call.secrets is not None})
 
 
@@ -97,28 +99,39 @@ def _some(record: Any, names: tuple[str, ...]) -> dict[str, Any] | None:
     return None if record is None else {name: plain(getattr(record, name, None)) for name in names}
 
 
-def tree_text(roots: Iterable[TraceNode]) -> str:
-    """Draw a trace: a line a call or model call, indented under its caller."""
-    roots = list(roots)
-    return _secrets_of(roots, ()).removed("\n".join(_lines(roots)))
+def tree_text(roots: Iterable[TraceNode], lm_calls: Iterable[LMCallNode], dropped: int) -> str:
+    """Draw a trace: a line a call or model call, by their start, indented under its caller."""
+    nodes, lm_calls = list(roots), list(lm_calls)
+    lines = list(_lines(nodes, lm_calls))
+    if dropped:
+        lines.insert(0, f"({dropped} older dropped)")
+    for node in nodes:  # grows while it is walked
+        nodes += node.children
+    return _secrets_of(nodes, lm_calls).removed("\n".join(lines))
 
 
-def _lines(roots: Iterable[TraceNode]) -> Iterator[str]:
+def _lines(roots: list[TraceNode], lm_calls: list[LMCallNode]) -> Iterator[str]:
     """Give the lines, depth first."""
     used = usages(roots)
-    waiting = [(node, "", "") for node in roots][::-1]
+    waiting = [(call, "", "") for call in _by_start(roots, lm_calls)][::-1]
     while waiting:
-        node, lead, below = waiting.pop()
-        label = f"{node.path}.{node.method}" if node.path and node.method else node.path or node.name
-        yield f"{lead}{label}  {_about(node, used[id(node)])}"
-        last = len(node.lm_calls) + len(node.children) - 1
-        for index, call in enumerate(node.lm_calls):
-            yield f"{below}{'└─ ' if index == last else '├─ '}{call.model}  {_about_lm(call)}"
-        offset = len(node.lm_calls)
+        call, lead, below = waiting.pop()
+        if isinstance(call, LMCallNode):
+            yield f"{lead}{call.model}  {_about_lm(call)}"
+            continue
+        label = f"{call.path}.{call.method}" if call.path and call.method else call.path or call.name
+        yield f"{lead}{label}  {_about(call, used.get(id(call), _NOTHING))}"
+        inside = _by_start(call.children, call.lm_calls)
+        last = len(inside) - 1
         waiting += [
-            (child, below + ("└─ " if index == last else "├─ "), below + ("   " if index == last else "│  "))
-            for index, child in enumerate(node.children, offset)
+            (each, below + ("└─ " if index == last else "├─ "), below + ("   " if index == last else "│  "))
+            for index, each in enumerate(inside)
         ][::-1]
+
+
+def _by_start(calls: Iterable[TraceNode], lm_calls: Iterable[LMCallNode]) -> list[TraceNode | LMCallNode]:
+    """Bring calls and model calls into one order."""
+    return sorted([*calls, *lm_calls], key=lambda call: call.start)
 
 
 def _about(node: TraceNode, usage: Usage) -> str:
@@ -129,15 +142,20 @@ def _about(node: TraceNode, usage: Usage) -> str:
         calls = "1 model call" if usage.calls == 1 else f"{usage.calls} model calls"
         parts.append(f"{calls}, {tokens} tokens{_dollars(usage.cost_usd)}")
     if node.error is not None:
-        parts.append(node.error)
+        parts.append(_in_a_line(node.error))
     return "  ".join(parts)
 
 
 def _about_lm(call: LMCallNode) -> str:
     """Say the same of a model call."""
     cached = ", cached" if call.cached else ""
-    failed = "" if call.error is None else f"  {call.error}"
+    failed = "" if call.error is None else f"  {_in_a_line(call.error)}"
     return f"{_seconds(call.elapsed_s)}  {call.tokens} tokens{_dollars(call.cost_usd)}{cached}{failed}"
+
+
+def _in_a_line(error: str) -> str:
+    """Write an error without its line breaks."""
+    return " ".join(error.split())
 
 
 def _seconds(elapsed_s: float | None) -> str:

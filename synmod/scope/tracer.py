@@ -91,8 +91,7 @@ class Tracer(InPlace):
     @property
     def usage(self) -> Usage:
         """What all model calls of the trace used."""
-        with self._lock:
-            return total_usage(self._roots, self._lm_calls)
+        return total_usage(self.roots, self.lm_calls)
 
     def on_call_begin(self, event: CallBegin) -> None:
         """Open a node under that of the calling module."""
@@ -278,8 +277,7 @@ class Tracer(InPlace):
 
         `docs/pages/ideas/tracing.md` tells every field.
         """
-        with self._lock:
-            return tree_json(self._roots, self._lm_calls, self.dropped)
+        return tree_json(self.roots, self.lm_calls, self.dropped)
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """Draw the trace as one page that needs nothing else: timeline, tree, search, and all of each call.
@@ -300,8 +298,7 @@ class Tracer(InPlace):
         return page(self.to_json(), path)
 
     def __str__(self) -> str:
-        with self._lock:
-            return tree_text(self._roots)
+        return tree_text(self.roots, self.lm_calls, self.dropped)
 
     def __repr__(self) -> str:
         return f"<Tracer of {self._calls} calls in {len(self._roots)} entry calls>"

@@ -4,6 +4,8 @@ import asyncio
 import json
 import math
 import random
+import threading
+from contextvars import copy_context
 
 import pytest
 
@@ -366,3 +368,30 @@ async def test_an_error_whose_text_fails_is_told_by_its_class():
     with sm.trace() as t, pytest.raises(Mute):
         await Fails()(Query(question="Why?"))
     assert (t.roots[0].error, t.roots[0].elapsed_s is None) == ("Mute", False)
+
+
+def test_a_trace_is_read_while_other_threads_write_it():
+    """Nobody waits for who reads, and what is read is whole and free of keys."""
+    key = "key-0123456789"
+
+    class Repeats:
+        name, version = "repeats", 1
+
+        async def send(self, request):
+            return LMReply(json.dumps({"answer": key}), usage=Usage(1, 1, 1, 1))
+
+    async def work():
+        lm = sm.LanguageModel("own/model", adapter=Repeats(), api_key=key)
+        program = Both(lm)
+        for _ in range(20):
+            await program(Query(question="Why?"))
+
+    with sm.trace(max_calls=200) as t:
+        threads = [threading.Thread(target=copy_context().run, args=(asyncio.run, work())) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            assert key not in json.dumps(t.to_json()) + str(t)
+            assert t.usage.calls >= 0
+    assert len(t.roots) == 40
+    assert t.usage.calls == 120

@@ -105,7 +105,9 @@ async def test_a_trace_is_json_and_text():
     assert root["children"][1]["lm_calls"][0]["error"] == "ValueError: refused"
     assert written["lm_calls"][0]["model"] == "free/model"
     lines = str(t).splitlines()
-    assert [line.strip("└├│─ ").split("  ")[0] for line in lines] == ["top", "first", "a/b", "second", "a/b"]
+    assert [line.strip("└├│─ ").split("  ")[0] for line in lines] == [
+        "top", "first", "a/b", "second", "a/b", "free/model",
+    ]  # fmt: skip
     assert "30 tokens" in lines[0]
     assert "1 entry" in repr(t)
 
@@ -114,12 +116,12 @@ async def test_a_failed_call_has_its_error_as_text():
     """Kept as text, since an exception would keep its frames alive."""
 
     async def fails(_):
-        raise ValueError("no")
+        raise ValueError("no\nand no more")
 
     with trace() as t, pytest.raises(ValueError):
         await Part("p", fails)()
-    assert t.roots[0].error == "ValueError: no"
-    assert "ValueError: no" in str(t)
+    assert t.roots[0].error == "ValueError: no\nand no more"
+    assert str(t).endswith("ValueError: no and no more")
 
 
 async def test_without_values_none_are_kept():
@@ -152,6 +154,7 @@ async def test_beyond_the_bound_whole_oldest_entry_calls_go():
         for n in range(20):
             await top(n)
     assert t.dropped == 17
+    assert str(t).startswith("(17 older dropped)\ntop  ")
     assert [root.inputs for root in t.roots] == [(17,), (18,), (19,)]
     assert all(len(root.children) == 2 for root in t.roots)
 
