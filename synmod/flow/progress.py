@@ -25,7 +25,7 @@ class Progress(Protocol):
         """It starts; `total` is None where nobody knows."""
 
     def advance(self, n: int, **numbers: float) -> None:
-        """`n` more items are finished; `numbers` tell how it goes, such as `failed` or `score`."""
+        """`n` more items are finished; `numbers` tell how it goes: `failed`, `in_flight`, also `score`, `cost_usd`."""
 
     def end(self, outcome: str) -> None:
         """It is over: `done`, `failed` or `stopped`."""
