@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from synmod.errors import SkipError
 from synmod.scope.notify import notify_skip_dropped
 from synmod.skip.namespace import Key, order_of, shown
-from synmod.skip.slots import LOCK, Journal, Slot, Store, undo, write
+from synmod.skip.slots import LOCK, TAKEN, Journal, Slot, Store, undo, write
 
 if TYPE_CHECKING:
     from synmod.leaves.aio import Signal
@@ -50,7 +50,7 @@ class Layer:
 
     __slots__ = (
         "_journal", "base", "below", "followed", "frame", "handed", "held", "isolated", "peeked", "popped",
-        "pops_done", "reused", "run", "skips", "spent", "stashed", "stashes_done", "watchers",
+        "pops_done", "reused", "run", "skips", "spent", "stashed", "stashes_done", "taken", "watchers",
     )  # fmt: skip
 
     def __init__(self, frame: CallFrame, below: Layer | None, base: SkipFrame, run: Run) -> None:
@@ -74,6 +74,8 @@ class Layer:
         self.peeked: dict[Key, Slot] = _NONE
         self.handed: Mapping[Key, Slot] = _NONE
         """What was committed as stashed."""
+        self.taken: Mapping[Key, Slot] = _NONE
+        """What was committed as popped."""
         self.reused: frozenset[Key] = _NOTHING
         self.stashes_done: frozenset[str] = _NOTHING
         self.pops_done: frozenset[str] = _NOTHING
@@ -177,7 +179,8 @@ class Layer:
         gone: Slot | None = slot
         if self.stashed.get(key) is slot:
             write(self.stashed, key, None, journal)
-            gone = self.find(key) if slot.replaces else None  # what it took the place of does not come back
+            if not self.frame._symbolic:  # of what ran on symbols it is asked what was popped
+                gone = self.find(key) if slot.replaces else None  # what it took the place of does not come back
         if gone is not None:
             if self.popped is _NONE:
                 self.popped = {}
@@ -209,7 +212,8 @@ class Layer:
                 if not (self.frame._symbolic and self.is_apart):
                     self._journal = []
                     self._hand_on(self._open_below())
-                self.handed, self.stashed, self.popped, self.spent = self.stashed, _NONE, _NONE, _NONE
+                self.handed, self.taken = self.stashed, self.popped
+                self.stashed = self.popped = self.spent = _NONE
                 self._release()
         self._ended()
 
@@ -240,8 +244,12 @@ class Layer:
         notify_skip_dropped(self.frame, names, namespaces, tuple(slot.producer for _, slot in left))
 
     def left(self) -> Mapping[Key, Any] | None:
-        """What a call on symbols leaves stashed, None for nothing."""
-        return {key: slot.value for key, slot in self.handed.items()} or None
+        """What a call on symbols leaves stashed, or has popped; None for nothing."""
+        return {**dict.fromkeys(self.taken, TAKEN), **{key: slot.value for key, slot in self.handed.items()}} or None
+
+    def has_popped(self, key: Key) -> bool:
+        """Tell whether a slot is gone that was here, or further out."""
+        return any(key in layer.popped for layer in self._downwards())
 
     def _open_below(self) -> Store:
         """The layer of the nearest calling module that still runs, else the frame."""

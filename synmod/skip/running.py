@@ -40,8 +40,10 @@ class Skippable:
         layer = _begun(module, frame)
         skips = layer.skips
         assert skips is not None
-        if skips.asks and (lacking := _reserved(layer, skips)):
-            await _entered(layer, skips, lacking, args, kwargs)
+        if frame._symbolic:
+            _found_on_symbols(layer, skips, (args, dict(kwargs)))
+        elif skips.asks and (lacking := _reserved(layer, skips)):
+            await _entered(layer, skips, lacking)
         output = module.call(*args, **kwargs)
         if inspect.iscoroutine(output):  # nearly always, and asked at less cost than the rest
             output = await output
@@ -120,17 +122,12 @@ def _is_under_way(layer: Layer) -> None:
         layer.base.adopt(routes_of(layer.frame.root).numbers)
 
 
-async def _entered(
-    layer: Layer, skips: DeclaredSkips, lacking: list[Key], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> None:
-    """Find what is not there yet: on symbols elsewhere, else once a call that stashes it, and is under way, has ended.
+async def _entered(layer: Layer, skips: DeclaredSkips, lacking: list[Key]) -> None:
+    """Find what is not there yet, once a call that stashes it, and is under way, has ended.
 
     Raises:
         SkipError: It has not been stashed.
     """
-    if layer.frame._symbolic:
-        _find_elsewhere(layer, skips, lacking, (args, dict(kwargs)))
-        return
     while lacking:
         with LOCK:
             lacking = _reserved(layer, skips)  # once more: what is awaited may have ended just now
@@ -164,17 +161,28 @@ def _reserved(layer: Layer, skips: DeclaredSkips) -> list[Key]:
     return lacking
 
 
-def _find_elsewhere(layer: Layer, skips: DeclaredSkips, lacking: list[Key], arguments: Any) -> None:
-    """On symbols: look in the history of the inputs, then take what is declared."""
+def _found_on_symbols(layer: Layer, skips: DeclaredSkips, arguments: Any) -> None:
+    """On symbols: what the lane has not is looked for in the history of the inputs, then taken as declared.
+
+    Raises:
+        SkipError: It is not declared, and may not be absent.
+    """
+    lacking = _reserved(layer, skips)
+    lacking += [key for key in _keys(layer, skips.optional) if layer.find(key) is None and not layer.has_popped(key)]
+    if not lacking:
+        return
     inputs = [leaf for leaf in leaves(list(arguments)) if isinstance(leaf, SymbolicDataModel)]
     for key in lacking:
         name = key[1]
-        slot = from_history(key, inputs) or assumed(key, skips.schemas.get(name), skips.models.get(name))
-        if slot is None:
-            raise untyped(layer.label, name, "it has not been stashed before")
-        if name in skips.pop:
+        may_be_absent = name in skips.optional
+        slot = from_history(key, inputs, taken_too=not may_be_absent)
+        if slot is None and not may_be_absent:
+            slot = assumed(key, skips.schemas.get(name), skips.models.get(name))
+            if slot is None:
+                raise untyped(layer.label, name, "it has not been stashed before")
+        if slot is not None and name in skips.pop:
             layer.hold(key, slot)
-        else:
+        if slot is not None and name in skips.peek:
             layer.peeked = {**layer.peeked, key: slot}
 
 

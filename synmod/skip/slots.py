@@ -16,6 +16,9 @@ LOCK: Final = threading.RLock()
 """Held for a few instructions while slots are reserved or change hands, never across an await. Reentrant: a coroutine
 that the collector closes meanwhile may drop its layer."""
 
+TAKEN: Final[Any] = object()
+"""Stands in what a call on symbols leaves for a value that it has popped."""
+
 Journal = list[tuple["MutableMapping[Key, Slot]", Key, "Slot | None", "Slot | None"]]
 """What a commit changed: where, at which key, before and after."""
 

@@ -17,7 +17,7 @@ from synmod.data.models.value import to_value
 from synmod.errors import SkipError, SymbolicValueError
 from synmod.flow.graph import step_of
 from synmod.skip.namespace import Key, shown
-from synmod.skip.slots import Slot
+from synmod.skip.slots import TAKEN, Slot
 
 if TYPE_CHECKING:
     from synmod.data.schemas.schema import Schema
@@ -71,8 +71,12 @@ def untyped(place: str, name: str, why: str) -> UntypedSkipError:
     )
 
 
-def from_history(key: Key, inputs: Iterable[Any]) -> Slot | None:
-    """The nearest stash of a key among the steps that led to these symbols; None where there is none."""
+def from_history(key: Key, inputs: Iterable[Any], *, taken_too: bool) -> Slot | None:
+    """The nearest stash of a key among the steps that led to these symbols; None where there is none.
+
+    `taken_too` says that one counts which a step after it has popped: that is a fault of the wiring, which is told of
+    with all others when the program is made.
+    """
     pending: deque[Step] = deque(_steps_of(inputs))
     seen: set[int] = set()
     while pending:
@@ -80,8 +84,11 @@ def from_history(key: Key, inputs: Iterable[Any]) -> Slot | None:
         if id(step) in seen:
             continue
         seen.add(id(step))
-        if step.aside is not None and key in step.aside:
-            return Slot(step.aside[key], step.name)
+        aside = step.aside or {}
+        if key in aside and aside[key] is not TAKEN:
+            return Slot(aside[key], step.name)
+        if key in aside and not taken_too:
+            return None
         pending.extend(_steps_of(step.inputs))
     return None
 

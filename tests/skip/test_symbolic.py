@@ -3,7 +3,7 @@
 import pytest
 
 import synmod as sm
-from synmod.skip import SkipError, SkipVerifyError, pop, skippable, stash
+from synmod.skip import SkipError, SkipVerifyError, peek, pop, skippable, stash
 from tests.skip.parts import QUERY, Cite, Document, Query, Retrieve, Tell, calling
 
 
@@ -182,3 +182,43 @@ async def test_a_first_call_builds_without_touching_the_lane():
             return await self.row(inputs)
 
     assert (await Outer()(QUERY))["cited_question"] == "why"
+
+
+@pytest.mark.parametrize("command", [pop, peek])
+async def test_what_may_be_absent_is_looked_for_too(command):
+    """Symbols tell of an optional skip what the run will give: the value if a step before has stashed it."""
+
+    async def call(self, inputs):
+        doc = await command("doc", default=None)
+        return inputs if doc is None else inputs + doc.prefix("found")
+
+    x = sm.Input(Query)
+    for before in ((), (Retrieve(),), (sm.Sequential([Retrieve(), Tell()]), Tell())):
+        symbol = x
+        for module in before:
+            symbol = await module(symbol)
+        symbol = await calling(call, **{command.word: ["doc"], "optional": ["doc"]})(symbol)
+        fields = ["question", "found_question"] if before else ["question"]
+        assert list(symbol.get_schema()["properties"]) == fields
+        assert list((await sm.Program(inputs=x, outputs=symbol)(QUERY)).keys()) == fields
+
+
+@pytest.mark.parametrize("in_a_row", [True, False])
+async def test_what_was_popped_before_is_absent(in_a_row):
+    """Also on symbols, in a row and step by step."""
+
+    async def call(self, inputs):
+        doc = await peek("doc", default=None)
+        return inputs if doc is None else inputs + doc.prefix("found")
+
+    modules = [Retrieve(), Tell(), Cite(), Tell(), calling(call, peek=["doc"], optional=["doc"])]
+    if in_a_row:
+        program = sm.Sequential(modules)
+        symbol = await sm.build(program, Query)
+    else:
+        symbol = x = sm.Input(Query)
+        for module in modules:
+            symbol = await module(symbol)
+        program = sm.Program(inputs=x, outputs=symbol)
+    assert list(symbol.get_schema()["properties"]) == ["question", "cited_question"]
+    assert list((await program(QUERY)).keys()) == ["question", "cited_question"]
