@@ -1,6 +1,6 @@
 """Citations: a document goes past three models that never see it, and comes out where it is cited.
 
-    python examples/skip_citations.py [--model provider/name]
+    python examples/skip_citations.py [--model provider/name] [--plot citations.svg]
 
 Answers questions about a small library twice: with the document threaded through every data model, and with a skip
 connection from the module that finds it to the module that cites it. Prints both bills, who read what, and what is
@@ -139,6 +139,13 @@ def writers(**options):
     ]
 
 
+async def past_the_models():
+    """The program with the skip; its wiring is verified here, before a token is spent."""
+    skipping = sm.Sequential([Retrieve(), *writers(), Cite()], name="skipping")
+    await sm.build(skipping, Question)
+    return skipping
+
+
 async def bill(program, label):
     """Answer every question, and tell what the models read."""
     with sm.track_usage() as usage:
@@ -158,9 +165,7 @@ async def main(model):
     """Everything, in order."""
     sm.set_default_language_model(model)
     threaded = sm.Sequential([RetrieveInline(), *writers(return_inputs=True), CiteInline()], name="threaded")
-    skipping = sm.Sequential([Retrieve(), *writers(), Cite()], name="skipping")
-    await sm.build(skipping, Question)  # the wiring is verified here, before a token is spent
-
+    skipping = await past_the_models()
     _, before = await bill(threaded, "threaded through the models")
     answers, after = await bill(skipping, "past the models, as a skip")
     print(f"saved {before - after:,} prompt tokens, {1 - after / before:.0%} of them\n")
@@ -180,4 +185,9 @@ async def main(model):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="embedded/nearest", help="provider/name; the default needs no key")
-    sm.run(main, parser.parse_args().model)
+    parser.add_argument("--plot", help="draw the program with the skip to this file instead, as SVG")
+    arguments = parser.parse_args()
+    if arguments.plot:
+        sm.run(past_the_models).plot(arguments.plot, format="svg")
+    else:
+        sm.run(main, arguments.model)
