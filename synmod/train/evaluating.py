@@ -92,7 +92,7 @@ async def evaluate(
     bar.begin("evaluate", len(data) * samples if isinstance(data, Sized) else None)
 
     async def one(job: _Job) -> int:
-        tally.begun += 1
+        tally.begin()
         index = await run(*job)
         bar.advance(1, **tally.numbers())
         return index

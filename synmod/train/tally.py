@@ -52,14 +52,24 @@ class Tally:
         self._examples = self._folded = self._scored = 0
         self._clock = current_clock()
         self._started = self._clock.now()
-        self.begun = self.done = self.failed = 0
+        self._begun = self.done = self.failed = 0
         self.cause: Exception | None = None
         self.reason: str | None = None
 
     def numbers(self) -> dict[str, float]:
         """What a progress object is told beside the count: of what has finished, in whatever order."""
-        told = {"failed": self.failed, "in_flight": self.begun - self.done, "cost_usd": self._shown_cost}
+        told = {"failed": self.failed, "in_flight": self._begun - self.done, "cost_usd": self._shown_cost}
         return {**told, "score": self._shown_sum / self._shown} if self._shown else told
+
+    def begin(self) -> None:
+        """Count a run that begins.
+
+        Raises:
+            Stop: There was a reason to stop: what has not begun by then never does.
+        """
+        if self.reason is not None:
+            raise Stop
+        self._begun += 1
 
     def finish(
         self, index: int, result: ExampleResult, error: Exception | None, *, measured: Measured, in_build: bool
