@@ -196,7 +196,8 @@ class Layout:
             )
         self._sought += 1
         known = self._by_text() if self._sought <= 3 and len(self._leaf_paths) <= _MANY else ()
-        return Misfit("unknown" if last else "lost", path, f"{text!r}{did_you_mean(text, known)}", holder)
+        shown = repr(path) if text in known else repr(text)  # a str in the place of an int, or the reverse
+        return Misfit("unknown" if last else "lost", path, f"{shown}{did_you_mean(text, known)}", holder)
 
 
 def _past_the_end(term: Term, path: KeyPath, whole: KeyPath) -> Misfit:

@@ -17,6 +17,12 @@ def program():
     )
 
 
+def test_a_step_of_another_type_is_shown_as_it_was_given():
+    """So that a path is not told to mean itself."""
+    with pytest.raises(StateError, match=r"\('d', '1'\) Did you mean 'd/1'"):
+        update({"d": {1: Param("x")}}, {("d", "1"): "y"})
+
+
 def test_changed_paths_come_back_in_definition_order(program):
     """Equal values are not assigned; missing ones are left alone; an alias gives its canonical path."""
     assert update(program, {"m": [1], "b": "new", "l": {"0": 0}}) == (("a",), ("m",))
