@@ -96,6 +96,7 @@ def from_config(cls: type[M], config: Mapping[str, Any]) -> M:
         raise unknown_keyword(cls.__name__, unknown[0], [p.name for p in parameters])
     named = dict(config)
     args: list[Any] = []
+    not_given: list[str] = []
     for parameter in _by_position(signature, config):
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
             args.extend(named.pop(parameter.name))
@@ -103,7 +104,12 @@ def from_config(cls: type[M], config: Mapping[str, Any]) -> M:
             args.append(named.pop(parameter.name))
         elif parameter.default is not parameter.empty:
             args.append(parameter.default)
-    return cls(*args, **named)
+            not_given.append(parameter.name)
+    module = cls(*args, **named)
+    given = module._record.arguments
+    if not_given and given is not None:
+        module._record.arguments = {name: value for name, value in given.items() if name not in not_given}
+    return module
 
 
 def _by_position(signature: inspect.Signature, config: Mapping[str, Any]) -> list[inspect.Parameter]:

@@ -247,3 +247,15 @@ def test_hooks_can_be_added_and_removed():
         echo.remove_hook(first)
     with pytest.raises(ArgumentError):
         echo.add_hook(object())
+
+
+def test_a_config_comes_back_as_it_was_given():
+    """What stands in front of filled `*rest` by position alone is not said to have been given."""
+
+    class Starred(Module):
+        def __init__(self, first=1, /, second="x", *rest):
+            super().__init__()
+
+    module = Starred.from_config({"rest": [3]})
+    assert module.get_config() == {"rest": [3]}
+    assert repr(module) == "Starred(1, 'x', 3)"
