@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import gc
 import inspect
 import pickle
 import threading
@@ -119,6 +120,36 @@ async def test_a_method_is_a_span_and_counted():
     assert Encoder.encode.__wrapped__.__name__ == "encode"
     with pytest.raises(sm.ConfigError):
         sm.Module.with_name_scope(3)
+
+
+async def test_a_stream_keeps_to_itself():
+    """Blocks of its body hold in its steps alone, also of two in turn; one that is forgotten is closed."""
+
+    class Stream(sm.Module):
+        @sm.Module.with_name_scope
+        async def steps(self, phase):
+            with sm.phase(phase):
+                while True:
+                    yield sm.current_scope(), await self.inside()
+
+        @sm.Module.with_name_scope
+        async def inside(self):
+            return sm.current_call().phase
+
+    stream = Stream()
+    with sm.trace() as trace:
+        one, other = stream.steps("reward"), stream.steps("optimizer")
+        for _ in range(3):
+            assert await anext(one) == ("stream", "reward")
+            assert await stream.inside() == "inference"
+            assert await asyncio.create_task(anext(other)) == ("stream", "optimizer")
+            assert (sm.current_scope(), sm.current_call()) == ("", None)
+        await asyncio.create_task(other.aclose())
+        del one
+        gc.collect()
+        for _ in range(5):
+            await asyncio.sleep(0)
+    assert [root.elapsed_s is not None for root in trace.roots if root.name == "steps"] == [True, True]
 
 
 async def test_spans_nest_and_do_not_mix():
