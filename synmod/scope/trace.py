@@ -16,7 +16,8 @@ class trace:  # noqa: N801  # read as a word: `with sm.trace() as t:`
     Args:
         values: Whether inputs and outputs are kept.
         sample: Share of the entry calls to keep, chosen by their ids.
-        max_calls: Beyond so many calls whole entry calls go, the oldest first; `t.dropped` counts them.
+        max_calls: Beyond so many calls, or ten times as many model calls, whole entry calls go, the oldest first;
+            `t.dropped` counts them.
 
     Raises:
         ArgumentError: `sample` is no share, or `max_calls` no number above zero.

@@ -38,13 +38,12 @@ class LMCallNode:
         model: str,
         phase: str,
         start: float,
-        request: Any = None,
         secrets: Callable[[], frozenset[str]] | None = None,
     ) -> None:
         self.model = model
         self.phase = phase
         self.start = start
-        self.request = request
+        self.request: Any = None
         self.secrets = secrets
         self.reply: Any = None
         self.usage = _NOTHING
@@ -96,10 +95,11 @@ class TraceNode:
         "_children", "_kwargs", "_lm_calls", "call_id", "elapsed_s", "end", "error", "inputs", "method", "name",
         "outputs", "parent", "parent_id", "path", "phase", "rewards", "run", "start",
     )  # fmt: skip
+    parent: TraceNode | None
+    run: Run  # both told when it is put into a tree
 
     def __init__(
         self,
-        parent: TraceNode | None,
         call_id: str,
         parent_id: str | None,
         path: str,
@@ -108,8 +108,6 @@ class TraceNode:
         method: str | None,
         start: float,
     ) -> None:
-        self.parent = parent
-        self.run = Run() if parent is None else parent.run
         self.call_id = call_id
         self.parent_id = parent_id
         self.path = path

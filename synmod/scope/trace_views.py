@@ -160,7 +160,9 @@ def _in_a_line(error: str) -> str:
 
 def _seconds(elapsed_s: float | None) -> str:
     """Write a time."""
-    return "running" if elapsed_s is None else f"{elapsed_s * 1000:.1f} ms"
+    if elapsed_s is None:
+        return "running"
+    return f"{elapsed_s * 1000:.1f} ms" if elapsed_s >= 0.0001 else f"{elapsed_s * 1000:.3f} ms"
 
 
 def _dollars(cost_usd: float | None) -> str:

@@ -223,7 +223,7 @@ async def test_what_runs_below_a_dropped_call_is_dropped_and_nothing_else():
 def test_an_end_that_comes_while_the_trace_is_busy_does_not_wait_for_itself():
     """Garbage collection closes forgotten coroutines anywhere, also inside the trace."""
     tracer = sm.hooks_lib.Tracer()
-    with tracer._lock:
+    with tracer._tree._lock:
         tracer.on_call_end(sm.scope.CallEnd("run-1", None, "", "x", "inference", False, None, None, 0.1))
     assert tracer.roots == []
 
@@ -349,7 +349,7 @@ async def test_model_calls_of_one_call_are_bounded_too():
         await asks(Query(question="few"), times=20)
         assert (len(t.roots), t.dropped) == (1, 0)
         await asks(Query(question="many"), times=25)
-        assert (t.roots, t.dropped, t._asked) == ([], 2, {})
+        assert (t.roots, t.dropped, t._tree._asked) == ([], 2, {})
         await asks(Query(question="few"), times=1)
     assert [len(root.lm_calls) for root in t.roots] == [1]
 
