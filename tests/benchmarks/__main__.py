@@ -6,6 +6,7 @@ from tests.benchmarks import (
     caches,
     calls,
     data,
+    evaluations,
     files,
     flax_graphs,
     generators,
@@ -31,6 +32,7 @@ PARTS = {
     "generators": generators,
     "traces": traces,
     "caches": caches,
+    "evaluations": evaluations,
 }
 
 
