@@ -22,11 +22,16 @@ _LOOKS: Final = (
 def mermaid(picture: Picture) -> str:
     """Write a flowchart; nodes are numbered, so that no name can be taken for syntax."""
     names = {node.id: f"n{number}" for number, node in enumerate(picture.nodes)}
-    lines = ["flowchart LR", *_boxes(picture, names)]
+    edges = picture.lines()
+    ends = [end for edge in edges for end in ((edge.source, edge.target), (edge.target, edge.source))]
+    inward = {one.id: f"{names[one.id]}_itself" for one, other in ends if _goes_inward(one, other)}
+    lines = ["flowchart LR", *_boxes(picture, names, inward)]
     dotted: list[int] = []
-    for number, edge in enumerate(picture.lines()):
+    for number, edge in enumerate(edges):
         label = f"|{_quoted(edge.label)}|" if edge.label and edge.kind != "data" else ""
-        lines.append(f"  {names[edge.source.id]} {_ARROWS[edge.kind]}{label} {names[edge.target.id]}")
+        source = (inward if _goes_inward(edge.source, edge.target) else names)[edge.source.id]
+        target = (inward if _goes_inward(edge.target, edge.source) else names)[edge.target.id]
+        lines.append(f"  {source} {_ARROWS[edge.kind]}{label} {target}")
         if edge.kind == "shared":
             dotted.append(number)
     if dotted:
@@ -37,8 +42,13 @@ def mermaid(picture: Picture) -> str:
     return "\n".join([*lines, *(f"  {look}" for look in _LOOKS)]) + "\n"
 
 
-def _boxes(picture: Picture, names: dict[str, str]) -> Iterator[str]:
-    """Write the nodes: what holds others as a subgraph around them."""
+def _goes_inward(one: Node, other: Node) -> bool:
+    """Tell whether a line from one node ends in it: Mermaid draws none from a subgraph to what is in it."""
+    return bool(one.members) and one.holds(other)
+
+
+def _boxes(picture: Picture, names: dict[str, str], inward: dict[str, str]) -> Iterator[str]:
+    """Write the nodes: what holds others as a subgraph around them, and as a node in it where a line goes inward."""
     waiting: list[tuple[Node | None, int]] = [(node, 1) for node in reversed(picture.nodes) if node.parent is None]
     while waiting:
         node, depth = waiting.pop()
@@ -47,6 +57,8 @@ def _boxes(picture: Picture, names: dict[str, str]) -> Iterator[str]:
             yield f"{indent}end"
         elif node.members:
             yield f"{indent}subgraph {names[node.id]}[{_quoted(_title(node))}]"
+            if node.id in inward:
+                yield f"{indent}  {inward[node.id]}([{_quoted(node.label)}]):::port"
             waiting.append((None, depth))
             waiting += [(member, depth + 1) for member in reversed(node.members)]
         else:

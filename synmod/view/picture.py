@@ -38,6 +38,13 @@ class Node:
     facts: dict[str, Json] = field(default_factory=dict[str, Any])
     members: list[Node] = field(default_factory=list["Node"])
 
+    def holds(self, other: Node) -> bool:
+        """Tell whether another node stands in this one, or is it."""
+        at: Node | None = other
+        while at is not None and at is not self:
+            at = at.parent
+        return at is self
+
 
 @dataclass(frozen=True, slots=True)
 class Edge:

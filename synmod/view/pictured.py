@@ -103,7 +103,9 @@ def _draw_shared(sketch: Sketch, outline: Outline, known: set[str]) -> None:
         if member.stands_for is None or member.above is None or id(member.module) not in full:
             continue
         source, target = sketch.node_of(member.module), sketch.node_of(member.above.module)
-        if source is not None and target is not None and target.id not in known and not _holds(source, target):
+        if source is None or target is None or target.id in known:
+            continue
+        if not (source.holds(target) or target.holds(source)):
             sketch.connect(source, target, "shared", source.label)
 
 
@@ -119,14 +121,3 @@ def _with_variables(outline: Outline) -> set[int]:
 def _has_any(member: Member, full: set[int]) -> bool:
     """Tell whether a member holds a Variable, given which of those below do."""
     return bool(member.variables) or any(id(part.module) in full for part in member.below)
-
-
-def _holds(one: Node, other: Node) -> bool:
-    """Tell whether one of two nodes stands in the other."""
-    for inner, outer in ((one, other), (other, one)):
-        at: Node | None = inner
-        while at is not None:
-            if at is outer:
-                return True
-            at = at.parent
-    return False

@@ -275,6 +275,20 @@ def test_nothing_is_written_when_the_format_is_unknown(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_line_from_a_box_to_what_is_in_it():
+    """In SVG from its side, without a detour; in Mermaid from a node inside, since it draws none from a subgraph."""
+    outer = Tied(Leaf())
+    outer.mine = outer.held.prompt
+    assert lines(outer, "shared") == {("", "held")}
+    text = outer.plot()
+    assert 'n0_itself(["tied"]):::port' in text
+    assert 'n0_itself -.-|"prompt"| n1' in text
+    path = next(x for x in ET.fromstring(outer.plot(format="svg")).iter() if x.get("stroke-linecap") == "round")
+    start, *_, end = (each.split() for each in path.get("d").replace("M", "").replace("C", ",").split(","))
+    assert start[1] == end[1]
+    assert abs(float(start[0]) - float(end[0])) == 18
+
+
 @pytest.mark.parametrize("format", sorted(FORMATS))
 def test_large_programs_are_drawn(format):
     """Five hundred in one another, a thousand beside one another: linear, without recursion."""

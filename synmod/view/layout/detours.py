@@ -7,7 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from synmod.view.layout.obstacles import Area, Obstacles, points_of
-from synmod.view.layout.routes import Line, Path, across_levels
+from synmod.view.layout.routes import Line, Path, across_levels, is_inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,7 +60,7 @@ def _around(one: Box, other: Box, what: Any) -> Iterator[Line]:
     """The ways below, above, to the right and to the left of both boxes."""
     x, to_x = one.x + one.width / 2, other.x + other.width / 2
     y, to_y = one.y + one.height / 2, other.y + other.height / 2
-    if one is other:
+    if is_inside(one, other) or is_inside(other, one):
         return
     bottoms, rights = (one.y + one.height, other.y + other.height), (one.x + one.width, other.x + other.width)
     yield Line(what, _detour((x, bottoms[0]), (to_x, bottoms[1]), max(bottoms) + _CLEAR))

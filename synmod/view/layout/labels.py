@@ -82,7 +82,7 @@ def _places(line: Line, size: Rectangle, obstacles: Obstacles, page: Area) -> It
 
 def _covered(area: Area, line: Line, obstacles: Obstacles, page: Area, *, may_cover: bool) -> float:
     """What it costs to cover what is there."""
-    inside = page.left < area.left and page.top < area.top and area.right < page.right and area.bottom < page.bottom
+    inside = page.left <= area.left and page.top <= area.top and area.right <= page.right and area.bottom <= page.bottom
     cost = 0.0 if inside else _BLOCKED
     cost += _BLOCKED * len(obstacles.areas(area))
     for each in obstacles.lines(area):

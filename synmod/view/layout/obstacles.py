@@ -81,7 +81,7 @@ def points_of(path: Path) -> list[Point]:
     points = [path.start]
     for (ax, ay), (bx, by), (to_x, to_y) in path.curves:
         x, y = points[-1]
-        steps = max(ceil(hypot(to_x - x, to_y - y) / _FINE), 1)
+        steps = max(ceil(hypot(to_x - x, to_y - y) / _FINE), 4)
         for step in range(1, steps + 1):
             t = step / steps
             a, b, c, d = (1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3

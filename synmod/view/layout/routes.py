@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import dist
 from typing import Any, Final, NamedTuple, Protocol
 
 Point = tuple[float, float]
@@ -104,6 +105,10 @@ def across_levels(one: Placed, other: Placed, what: Any, *, across: bool) -> Lin
     """A line between boxes anywhere on the page, from the sides that face each other."""
     if one is other:
         return Line(what, _loop(one))
+    if is_inside(one, other):
+        return Line(what, route(_way_out(one, other)))
+    if is_inside(other, one):
+        return Line(what, route(_way_out(other, one)[::-1]))
     gap_x = max(other.x - (one.x + one.width), one.x - (other.x + other.width))
     gap_y = max(other.y - (one.y + one.height), one.y - (other.y + other.height))
     sideways = gap_x > 0 if across else gap_y <= 0 < gap_x
@@ -119,6 +124,24 @@ def _loop(box: Placed) -> Path:
     over: Curve = ((x - 28, y - 16), (x + 14, y - 20), (x + 14, y))
     back: Curve = ((x + 14, y + 10), (x + 10, y + 14), (x, y + 14))
     return Path((x - 28, y), [over, back])
+
+
+def is_inside(one: Placed, other: Placed) -> bool:
+    """Tell whether one box stands in another."""
+    beside = one.x < other.x or one.x + one.width > other.x + other.width
+    return not (beside or one.y < other.y or one.y + one.height > other.y + other.height)
+
+
+def _way_out(inner: Placed, outer: Placed) -> list[Point]:
+    """The shortest way from a box straight to a side of one that it stands in."""
+    x, y = inner.x + inner.width / 2, inner.y + inner.height / 2
+    ways: list[list[Point]] = [
+        [(inner.x, y), (outer.x, y)],
+        [(x, inner.y + inner.height), (x, outer.y + outer.height)],
+        [(inner.x + inner.width, y), (outer.x + outer.width, y)],
+        [(x, inner.y), (x, outer.y)],
+    ]
+    return min(ways, key=lambda way: dist(*way))
 
 
 def _side(box: Placed, towards: Placed) -> Point:
