@@ -12,57 +12,34 @@ from typing import TypeAlias
 
 from synmod.data.algebra.contain import contains
 from synmod.data.models.declare import declare
-from synmod.errors import ArgumentError
-from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen, json_equal
-from synmod.leaves.paths import KeyPath, path_str
-from synmod.tree.glob import glob_matches
+from synmod.leaves.frozen import Json, frozen, json_equal
+from synmod.leaves.paths import KeyPath
+from synmod.tree.filter import Filter, invalid
+from synmod.tree.path_filters import Path, PathContains, PathIn
 from synmod.tree.variable import Variable
 from synmod.tree.variable_state import VariableState
 
+__all__ = [
+    "All",
+    "Any",
+    "Everything",
+    "Filter",
+    "FilterLike",
+    "Not",
+    "Nothing",
+    "OfType",
+    "Path",
+    "PathContains",
+    "PathIn",
+    "Schema",
+    "Trainable",
+    "Where",
+    "WithTag",
+    "to_filter",
+]
+
 FilterLike: TypeAlias = Anything
 """A type, a str (tag), `...` or True, None or False, a callable, a tuple or list of filters, or a Filter."""
-
-
-class Filter:
-    """Tells whether a value at a path is meant; equal, hashed and printed by content."""
-
-    __slots__ = ("_content",)
-
-    looks_at_path: bool = True
-    """Whether `matches` must be given the path; where not, a walk need not make it."""
-
-    def __init__(self, *content: Anything) -> None:
-        self._content = content
-
-    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:
-        """Decide; `masked` tells whether a frozen module lies above the value."""
-        raise NotImplementedError
-
-    def __call__(self, path: KeyPath, value: Anything) -> bool:
-        return self.matches(path, value, False)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Filter) or type(self) is not type(other) or len(self._content) != len(other._content):
-            return False
-        return all(map(_is_same, self._content, other._content))
-
-    def __hash__(self) -> int:
-        return hash((type(self), self._content))
-
-    def __repr__(self) -> str:
-        inside = ", ".join(part.__qualname__ if isinstance(part, type) else repr(part) for part in self._content)
-        return f"{type(self).__name__}({inside})"
-
-
-def _is_same(a: Anything, b: Anything) -> bool:
-    """Compare what filters are made of as they compare it: a step or tag `1` is not `True`."""
-    if type(a) is not type(b):
-        return False
-    return json_equal(a, b) if isinstance(a, FrozenDict | FrozenList) else bool(a == b)
-
-
-def _invalid(x: Anything, wanted: str) -> ArgumentError:
-    return ArgumentError(f"Invalid filter {x!r:.200}: {wanted}.")
 
 
 class Everything(Filter):
@@ -117,7 +94,7 @@ class OfType(Filter):
         try:
             isinstance(None, type)
         except TypeError:
-            raise _invalid(type, "OfType takes a class") from None
+            raise invalid(type, "OfType takes a class") from None
         super().__init__(type)
 
     def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
@@ -152,96 +129,6 @@ class WithTag(Filter):
             return False
         metadata = value.metadata
         return "tag" in metadata and json_equal(metadata["tag"], self._content[0])
-
-
-class PathContains(Filter):
-    """Paths with a step that equals the key; with `exact=False`, that has it in its text.
-
-    Args:
-        key: The step, str or int.
-        exact: Whether the whole step must equal it.
-
-    Raises:
-        ArgumentError: The key is neither (contains 'Invalid filter').
-
-    Example:
-        >>> import synmod as sm
-        >>> list(sm.state({"prompt_1": sm.Param("x"), "b": sm.Param("y")}, sm.PathContains("prompt", exact=False)))
-        [('prompt_1',)]
-
-    Source: Flax NNX `PathContains`.
-    """
-
-    __slots__ = ()
-
-    def __init__(self, key: str | int, exact: bool = True) -> None:
-        if not isinstance(key, str | int):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
-            raise _invalid(key, "PathContains takes one step, a str or an int")
-        super().__init__(key, exact)
-
-    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
-        """Look at every step."""
-        key, exact = self._content
-        if exact:
-            return any(step == key and type(step) is type(key) for step in path)
-        return any(str(key) in str(step) for step in path)
-
-    def __repr__(self) -> str:
-        key, exact = self._content
-        return f"PathContains({key!r})" if exact else f"PathContains({key!r}, exact=False)"
-
-
-class PathIn(Filter):
-    """These very paths, as tuples of steps or as texts.
-
-    Args:
-        *paths: The paths.
-
-    Raises:
-        ArgumentError: Something is neither (contains 'Invalid filter').
-
-    Example:
-        >>> import synmod as sm
-        >>> list(sm.state({"a": sm.Param("x"), "b": sm.Param("y")}, sm.PathIn("b")))
-        [('b',)]
-
-    Source: Flax NNX `PathIn`.
-    """
-
-    __slots__ = ("_texts",)
-
-    def __init__(self, *paths: KeyPath | str) -> None:
-        for path in paths:
-            if not isinstance(path, str | tuple):  # pyright: ignore[reportUnnecessaryIsInstance]  (likewise)
-                raise _invalid(path, "PathIn takes paths, each a text or a tuple of steps")
-        self._texts = frozenset(path if isinstance(path, str) else path_str(path) for path in paths)
-        super().__init__(*sorted(self._texts))
-
-    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
-        """Look the path up."""
-        return path_str(path) in self._texts
-
-
-class Path(Filter):
-    """Paths that match a glob as a whole: `*` within one step, `**` any number of steps; case counts.
-
-    Args:
-        glob: The pattern, with steps escaped as in any path text.
-
-    Raises:
-        ArgumentError: It is no text (contains 'Invalid filter').
-    """
-
-    __slots__ = ()
-
-    def __init__(self, glob: str) -> None:
-        if not isinstance(glob, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (likewise)
-            raise _invalid(glob, 'Path takes a glob, such as "encoder/**/prompt"')
-        super().__init__(glob)
-
-    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
-        """Match."""
-        return glob_matches(self._content[0], path)
 
 
 class Trainable(Filter):
@@ -356,6 +243,6 @@ def to_filter(x: FilterLike) -> Filter:
         return Any(*x)
     if callable(x):
         return Where(x)
-    raise _invalid(
+    raise invalid(
         x, "write a type, a tag, `...`, a function of (path, value), a tuple of filters, or one of sm.filters"
     )
