@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 
 _FIXED: Final = (str, bytes, int, float, complex, type(None), type, enum.Enum)
 _REBINDS: Final = ("STORE_DEREF", "DELETE_DEREF")
-_DEEPEST: Final = 8
 
 
-def code_text(x: Any, depth: int = 0) -> str:
+def code_text(x: Any) -> str:
     """Tell an object apart from others, as far as another process could.
 
     A function counts by module, name and code, and by the defaults and enclosing values that cannot change: text,
@@ -28,40 +27,45 @@ def code_text(x: Any, depth: int = 0) -> str:
 
     Args:
         x: Any object.
-        depth: How many functions enclose this one.
     """
-    if depth > _DEEPEST:
-        return ""
+    return _text(x, set())
+
+
+def _text(x: Any, seen: set[int]) -> str:
+    """Tell an object; `seen` are the functions that were told, by identity."""
     if isinstance(x, types.FunctionType):
-        return static_text(x) or _function_text(x, depth)
+        return static_text(x) or _function_text(x, seen)
     if isinstance(x, functools.partial):
         partial = cast("functools.partial[Any]", x)
         parts = [partial.func, *partial.args, *(part for pair in sorted(partial.keywords.items()) for part in pair)]
-        return f"partial({', '.join(_value_text(part, depth) for part in parts)})"
+        return f"partial({', '.join(_value_text(part, seen) for part in parts)})"
     if isinstance(x, types.MethodType):
-        return f"{class_text(type(x.__self__))}.{code_text(x.__func__, depth)}"
+        return f"{class_text(type(x.__self__))}.{_text(x.__func__, seen)}"
     return class_text(cast("type[Any]", type(x)))
 
 
-def _function_text(x: types.FunctionType, depth: int) -> str:
-    """Tell a function that is not registered."""
+def _function_text(x: types.FunctionType, seen: set[int]) -> str:
+    """Tell a function that is not registered; one that stands in several places, or in itself, is told once."""
+    name = f"{x.__module__}:{x.__qualname__}"
+    if id(x) in seen:
+        return name
+    seen.add(id(x))
     digest = hashlib.sha256()
     for part in _code_parts(x.__code__):
         digest.update(repr(part).encode())
     around = [*(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values(), *_enclosed(x)]
-    values = ", ".join(_value_text(value, depth + 1) for value in around)
-    return f"{x.__module__}:{x.__qualname__} {digest.hexdigest()} ({values})"
+    return f"{name} {digest.hexdigest()} ({', '.join(_value_text(value, seen) for value in around)})"
 
 
-def _value_text(value: Any, depth: int) -> str:
+def _value_text(value: Any, seen: set[int]) -> str:
     """Tell a value that a function uses."""
     if isinstance(value, (tuple, frozenset)):
         items = cast("tuple[Any, ...] | frozenset[Any]", value)
-        texts = [_value_text(each, depth) for each in items]
+        texts = [_value_text(each, seen) for each in items]
         return f"tuple({', '.join(texts)})" if isinstance(items, tuple) else f"set({', '.join(sorted(texts))})"
     if isinstance(value, _FIXED):
         return static_text(value) or repr(value)
-    return code_text(value, depth)
+    return _text(value, seen)
 
 
 def _code_parts(code: types.CodeType) -> Iterator[Any]:
@@ -74,7 +78,7 @@ def _code_parts(code: types.CodeType) -> Iterator[Any]:
             if isinstance(constant, types.CodeType):
                 pending.append(constant)
             else:
-                yield _value_text(constant, 0)
+                yield _value_text(constant, set())
 
 
 def _enclosed(function: types.FunctionType) -> Iterator[Any]:

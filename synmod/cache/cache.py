@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from synmod.leaves.frozen import FrozenDict, Json
 
 _GIB: Final = 1 << 30
+_LARGEST: Final = 1 << 28  # SQLite takes no text of a thousand million bytes
 
 
 class Cache:
@@ -71,7 +72,7 @@ class Cache:
     async def find(self, key: str, *, ttl_s: float | None = None) -> FrozenDict | None:
         """Give what is remembered under a key.
 
-        Waits only for the first opening of the file; not a cancellation point otherwise.
+        Waits only where the file is opened or closed; not a cancellation point otherwise.
 
         Args:
             key: A short ASCII text, such as `key_of` gives.
@@ -87,8 +88,7 @@ class Cache:
         file = None if self.path is None else self._own_file()
         entry = self._memory.find(key) if file is None or file.failed else None
         if file is not None and entry is None:
-            await file.ready()
-            entry = file.find(key) or self._memory.find(key)
+            entry = await file.find(key) or self._memory.find(key)
         return None if entry is None or self._is_too_old(entry, ttl_s) else entry.value
 
     async def keep(self, key: str, value: Json) -> None:
@@ -111,7 +111,7 @@ class Cache:
         file = None if self.path is None else self._own_file()
         if file is None or file.failed:
             self._memory.keep(key, entry)
-        elif entry.size <= self.max_bytes:
+        elif entry.size <= min(self.max_bytes, _LARGEST):
             await file.put(key, entry, text).wait()
 
     def close(self) -> None:

@@ -6,11 +6,11 @@ import os
 import sqlite3
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from synmod.cache.entries import digest_of
 from synmod.cache.faults import Unusable, fault_of
+from synmod.cache.place import make_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _ID: Final = 0x53594E43  # "SYNC": application_id, so that `file` and we tell it from other databases
 _FORMAT: Final = 1
 _WAIT_S: Final = 10.0
-_GLANCE_S: Final = 0.02  # a reader waits only while another process opens or closes the file
+_GLANCE_S: Final = 0.002  # a reader stands on an event loop; it has to wait only where the file is opened or closed
 
 _CHECKED_PAGES: Final = 8_192
 """How large a file may be (32 MiB) to be checked whole when it is opened, before anything is added to it."""
@@ -33,6 +33,7 @@ _SCHEMA: Final = (
     "BEGIN UPDATE total SET bytes = bytes + new.size - old.size; END",
     "CREATE TRIGGER entry_removed AFTER DELETE ON entry BEGIN UPDATE total SET bytes = bytes - old.size; END",
 )
+_SCHEMA_TEXTS: Final = {statement.encode() for statement in _SCHEMA}
 _READ: Final = "SELECT body, digest, made FROM entry WHERE key = ?"
 _TOTAL: Final = "SELECT bytes FROM total"
 _TOUCH: Final = "UPDATE entry SET used = ? WHERE key = ?"
@@ -65,16 +66,15 @@ class Database:
         self._path = path
         self._counted = False
         self._reading = threading.Lock()
-        Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        is_new = not os.path.exists(path)
-        self._writer = _connected(path, _WAIT_S)
+        make_place(path)
+        self._writer = self._reader = _connected(path, _WAIT_S)
         try:
-            _prepare(self._writer, path if is_new else None)
             self._reader = _connected(path, _GLANCE_S)
+            _prepare(self._writer)
             self._reader.execute("PRAGMA query_only = ON")
             self._place = _place_of(path)
         except BaseException:
-            self._writer.close()
+            self.close()
             raise
 
     @property
@@ -144,7 +144,7 @@ def _connected(path: str, wait_s: float) -> sqlite3.Connection:
     return connection
 
 
-def _prepare(connection: sqlite3.Connection, new_path: str | None) -> None:
+def _prepare(connection: sqlite3.Connection) -> None:
     """Make the tables of a new file, check those of an old one, and see that it can be written."""
     run = connection.execute
     ends = time.monotonic() + _WAIT_S
@@ -152,9 +152,6 @@ def _prepare(connection: sqlite3.Connection, new_path: str | None) -> None:
         try:
             run("PRAGMA cell_size_check = ON")
             run("PRAGMA trusted_schema = OFF")
-            run("PRAGMA user_version")
-            if new_path is not None:
-                os.chmod(new_path, 0o600)  # before there is anything in it; SQLite gives its log the same
             run("BEGIN IMMEDIATE")
             _check_content(connection)
             run("COMMIT")
@@ -174,7 +171,7 @@ def _check_content(connection: sqlite3.Connection) -> None:
     """Refuse what is not a cache of this format; an empty file becomes one."""
     run = connection.execute
     number, version = (run(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
-    found = {bytes(sql).decode(errors="replace") for (sql,) in run("SELECT sql FROM sqlite_master WHERE sql NOT NULL")}
+    found = {sql for (sql,) in run("SELECT sql FROM sqlite_master WHERE sql NOT NULL")}
     if not found and (number, version) == (0, 0):
         for statement in _SCHEMA:
             run(statement)
@@ -182,11 +179,11 @@ def _check_content(connection: sqlite3.Connection) -> None:
         run(f"PRAGMA application_id = {_ID}")
         run(f"PRAGMA user_version = {_FORMAT}")
         return
-    if number != _ID and found.isdisjoint(_SCHEMA):
+    if number != _ID and found.isdisjoint(_SCHEMA_TEXTS):
         raise Unusable("unwritable", "it is another database")
     if number == _ID and version > _FORMAT:
         raise Unusable("corrupt", f"it is of format {version}, newer than {_FORMAT}")
-    if (number, version) != (_ID, _FORMAT) or found != set(_SCHEMA):
+    if (number, version) != (_ID, _FORMAT) or found != _SCHEMA_TEXTS:
         raise Unusable("corrupt", "its tables are not those of a cache")
     if run("PRAGMA page_count").fetchone()[0] <= _CHECKED_PAGES and run("PRAGMA quick_check(1)").fetchone()[0] != b"ok":
         raise Unusable("corrupt", "it is damaged")

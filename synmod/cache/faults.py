@@ -42,4 +42,4 @@ def fault_of(error: Exception) -> Fault:
         return "busy"
     if isinstance(error, sqlite3.Error):
         return _FAULTS.get(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF, "corrupt")
-    return "unwritable"
+    return "corrupt" if isinstance(error, UnicodeError) else "unwritable"

@@ -14,11 +14,11 @@ import sqlite3
 import threading
 from typing import TYPE_CHECKING, Final
 
-from synmod.cache.aside import move_aside
 from synmod.cache.database import Database, Row
 from synmod.cache.entries import Entry, entry_from
 from synmod.cache.faults import Unusable, fault_of
-from synmod.leaves.aio import Signal
+from synmod.cache.place import move_aside
+from synmod.leaves import aio
 
 if TYPE_CHECKING:
     from synmod.cache.memory import Memory
@@ -27,8 +27,10 @@ _LOG: Final = logging.getLogger("synmod.cache")
 _IDLE_S: Final = 1.0
 _MOST_USES: Final = 4_000
 _TRIES: Final = 3
+_LOOKS: Final = 50
+_PAUSE_S: Final = 0.005
 _UNUSED: Final = object()
-_ERRORS: Final = (sqlite3.Error, OSError, Unusable)
+_ERRORS: Final = (sqlite3.Error, OSError, UnicodeError, Unusable)  # a message of SQLite may quote damaged text
 
 
 class _Batch:
@@ -39,7 +41,7 @@ class _Batch:
     def __init__(self) -> None:
         self.rows: dict[str, Row] = {}
         self.entries: dict[str, Entry] = {}
-        self.done = Signal()
+        self.done = aio.Signal()
 
 
 class CacheFile:
@@ -60,13 +62,12 @@ class CacheFile:
         self._max_bytes = max_bytes
         self._memory = memory
         self._lock = threading.RLock()  # a finaliser may run wherever it is held
-        self._wakes: queue.SimpleQueue[bool] = (
-            queue.SimpleQueue()
-        )  # True asks the thread to finish; safe in a finaliser
+        self._at_work = threading.RLock()  # taken before the other: the thread, or who closes when there is none
+        self._wakes: queue.SimpleQueue[bool] = queue.SimpleQueue()  # True: finish. Its `put` is safe in a finaliser
         self._thread: threading.Thread | None = None
         self._database: Database | None = None
         self._damaged: Database | None = None
-        self._opened = Signal()
+        self._opened = aio.Signal()
         self._batch = self._writing = _Batch()
         self._uses: dict[str, object] = {}
         self._abandoned = False
@@ -75,7 +76,34 @@ class CacheFile:
 
     # -- asked by any thread ------------------------------------------------------------------------------------------
 
-    async def ready(self) -> None:
+    async def find(self, key: str) -> Entry | None:
+        """Give an entry, committed or about to be, and note its use.
+
+        Where another process opens or closes the file right now, or another thread this one, it looks again.
+        """
+        for _ in range(_LOOKS):
+            await self._ready()
+            waiting = self._batch.entries.get(key) or self._writing.entries.get(key)  # in the order in which they move
+            database = self._database
+            if waiting is not None or (database is None and self.failed):
+                return waiting
+            if database is None:
+                continue
+            try:
+                row = database.read(key)
+            except _ERRORS as error:
+                if fault_of(error) == "corrupt":
+                    self._report(database)
+                    return None
+                await aio.sleep(_PAUSE_S)
+                continue
+            entry = None if row is None else entry_from(key, row)
+            if entry is not None:
+                self._note_use(key)
+            return entry
+        return None
+
+    async def _ready(self) -> None:
         """Wait until the file is open, or has failed."""
         while self._database is None and not self.failed:
             with self._lock:
@@ -83,24 +111,7 @@ class CacheFile:
                 self._wake()
             await opened.wait()
 
-    def find(self, key: str) -> Entry | None:
-        """Give an entry, committed or about to be, and note its use; None too where the file is not open."""
-        waiting = self._batch.entries.get(key) or self._writing.entries.get(key)  # in the order in which they move
-        database = self._database
-        if waiting is not None or database is None:
-            return waiting
-        try:
-            row = database.read(key)
-        except _ERRORS as error:
-            if fault_of(error) == "corrupt":
-                self._report(database)
-            return None
-        entry = None if row is None else entry_from(key, row)
-        if entry is not None:
-            self._note_use(key)
-        return entry
-
-    def put(self, key: str, entry: Entry, text: str) -> Signal:
+    def put(self, key: str, entry: Entry, text: str) -> aio.Signal:
         """Hand an entry to the thread; the signal says that it is committed, or in memory."""
         with self._lock:
             batch = self._batch
@@ -116,11 +127,10 @@ class CacheFile:
             return
         with self._lock:
             thread = self._thread
-        if thread is None:
-            self._finish()
-        else:
+        if thread is not None:
             self._wakes.put(True)
             thread.join()
+        self._finish()
 
     def let_go(self) -> None:
         """Close when nobody holds the cache any more: called by the collector, anywhere."""
@@ -139,7 +149,7 @@ class CacheFile:
         with self._lock:
             if self._database is database:
                 self._database, self._damaged = None, database
-                self._opened = Signal()
+                self._opened = aio.Signal()  # the old one is set
                 self._wake()
 
     def _note_use(self, key: str) -> None:
@@ -167,38 +177,51 @@ class CacheFile:
     # -- done by the thread -------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        """Work until there has been nothing to do for a while."""
-        while True:
-            try:
-                leave = self._wakes.get(timeout=_IDLE_S)
-            except queue.Empty:
-                with self._lock:
-                    if self._wakes.empty():
-                        self._thread = None
-                        break
-                continue
-            while not (leave or self._wakes.empty()):
+        """Work until there has been nothing to do for a while, or somebody asks to finish."""
+        try:
+            leave = False
+            while not self._is_done(leave):
                 leave = self._wakes.get()
-            if leave:
-                self._finish()
-                return
-            self._work()
+                while not (leave or self._wakes.empty()):
+                    leave = self._wakes.get()
+                if leave:
+                    self._finish()
+                else:
+                    self._work()
+        finally:
+            with self._lock:
+                if self._thread is threading.current_thread():  # something that nobody foresaw
+                    self._thread = None
         if self._abandoned:
             self._drop()
 
+    def _is_done(self, leave: bool) -> bool:
+        """Wait for something to do; without, the thread is no longer there to be woken."""
+        try:
+            self._wakes.put(self._wakes.get(not leave, _IDLE_S))
+        except queue.Empty:
+            with self._lock:
+                if not self._wakes.empty():
+                    return False
+                self._thread = None
+                return True
+        return False
+
     def _finish(self) -> None:
         """Do what is left, and close."""
-        while True:
-            with self._lock:
-                if not self._batch.rows and not self._uses:
-                    self._thread = None
-                    break
-            self._work()
-        self._drop()
-        self.failed = False  # the next use tries again
+        with self._at_work:
+            while self._batch.rows or self._uses:
+                self._commit()
+            self._drop()
+            self.failed = False  # the next use tries again
 
     def _work(self) -> None:
         """Open the file if it is not, and commit what has gathered."""
+        with self._at_work:
+            self._commit()
+
+    def _commit(self) -> None:
+        """Take what has gathered, and put it into the file or into memory."""
         with self._lock:
             batch = self._writing = self._batch
             self._batch = _Batch()
@@ -267,8 +290,8 @@ class CacheFile:
         with self._lock:
             database = self._database or self._damaged
             self._database = self._damaged = None
-            if self._opened.is_set:
-                self._opened = Signal()
+            opened, self._opened = self._opened, aio.Signal()
+        opened.set()  # who still waits by it asks anew
         if database is not None:
             database.close()
 
