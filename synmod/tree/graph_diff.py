@@ -51,10 +51,13 @@ class _Located:
                 self.above[number] = paths.number(place.link[0])
             if place.number is not None:
                 leads_to[place.number] = "at", number
+        nowhere: dict[int, tuple[str, int]] = {}  # what metadata alone mentions, by order of mention
         self.says: dict[int, tuple[Any, ...]] = {}
         for place in places:
             tokens = [
-                leads_to.setdefault(token, ("nowhere", len(leads_to))) if type(token) is Number else token
+                (leads_to.get(token) or nowhere.setdefault(token, ("nowhere", len(nowhere))))
+                if type(token) is Number
+                else token
                 for token in place.tokens
             ]
             self.says[paths.number(place.link)] = tuple(tokens)

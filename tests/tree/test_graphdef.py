@@ -12,6 +12,7 @@ import pytest
 
 import synmod as sm
 from synmod.errors import GraphError
+from synmod.skip import Namespace, skippable
 from synmod.tree import GraphDef, Param, clone, graphdef, register_tree_type, split, static
 from synmod.tree.codec import CODEC
 from tests.tree.stores import Handle, Pair, Part, Spot, Store
@@ -277,3 +278,21 @@ def test_a_diff_names_the_one_place_that_changed():
 def test_a_diff_is_in_definition_order():
     """As everything that lists paths."""
     assert graphdef(Store(b=1, a=2, c=3)).diff(graphdef(Store(c=0, a=0, b=0))) == (("b",), ("a",), ("c",))
+
+
+def test_what_only_metadata_mentions_differs_nowhere_else():
+    """Namespaces of skip connections are told apart by their order, not by what else there is."""
+
+    @skippable(stash=["note"])
+    class Stage(sm.Module):
+        pass
+
+    def isolated():
+        stages = [Stage(), Stage()]
+        for stage in stages:
+            stage.isolate(Namespace())
+        return stages
+
+    before, program = graphdef(isolated()), isolated()
+    program[0].added = Param("x")
+    assert before.diff(graphdef(program)) == ((0, "added"),)
