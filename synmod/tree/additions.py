@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from synmod.errors import DataError, SchemaError, StateError
@@ -12,6 +13,7 @@ from synmod.tree.containers import DICTS
 from synmod.tree.edits import EDITS
 from synmod.tree.faults import Fault
 from synmod.tree.node_types import get_node_impl
+from synmod.tree.steps import bad_key
 from synmod.tree.variable import Variable
 from synmod.tree.variable_state import VariableState
 from synmod.tree.walk import Visit, walk
@@ -48,7 +50,7 @@ class Additions:
     def __init__(self, root: Any, lost: list[tuple[Misfit, Any]], *, skip: bool) -> None:
         self.faults: list[Fault] = []
         self._additions: list[Addition] = []
-        self._places: dict[tuple[int, Any], Addition] = {}
+        self._places: dict[tuple[int, str], Addition] = {}
         if not lost:
             return
         holders = _Holders(root)
@@ -65,11 +67,11 @@ class Additions:
 
     def _add(self, addition: Addition) -> None:
         """Note one; two paths may lead to one place."""
-        place = id(addition.holder.value), addition.key
+        place = id(addition.holder.value), str(addition.key)
         before = self._places.setdefault(place, addition)
         if before is addition:
             self._additions.append(addition)
-        elif before.variable.to_state() != addition.variable.to_state():
+        elif before.key != addition.key or before.variable.to_state() != addition.variable.to_state():
             where = f"{path_str(before.path)!r} and {path_str(addition.path)!r}"
             self.faults.append(Fault(len(self.faults), f"{where}: two different values for one Variable"))
 
@@ -113,12 +115,14 @@ class _Holders:
 
 
 def _can_hold(holder: Visit, key: Any) -> bool:
-    """Tell whether a Variable may come to stand at a key."""
+    """Tell whether a Variable may come to stand at a key, beside the keys that are there."""
+    value, added = holder.value, (key, None)
     if holder.kind == "container":
-        return type(holder.value) in DICTS and key != ""
-    if not get_node_impl(holder.value).is_module:
-        return True
-    return isinstance(key, str) and key.isidentifier() and _is_free(holder.value, key)
+        return type(value) in DICTS and bad_key([*value.items(), added], may_repeat=False) is None
+    impl = get_node_impl(value)
+    if not impl.is_module:
+        return bad_key([*impl.pairs(value), added], may_repeat=True) is None
+    return isinstance(key, str) and key.isidentifier() and not iskeyword(key) and _is_free(value, key)
 
 
 def _is_free(node: object, name: str) -> bool:

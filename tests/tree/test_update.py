@@ -123,6 +123,20 @@ def test_one_place_takes_one_new_variable(program):
     assert update(program, {"d/j": 1, "again/j": 1}, allow_new=True) == (("d", "j"),)
 
 
+def test_no_key_is_added_that_no_path_can_have(program):
+    """Another type, an empty text, one that is written like another, one beside keys that no path can have."""
+    program.entries |= {"odd": {None: 1}, "part": Part()}
+    before = state(program)
+    for path in (("d", None), ("d", ""), ("d", True), ("d", 1.5), ("odd", "x"), (None,), ("part", "class")):
+        with pytest.raises(StateError):
+            update(program, {path: 1, ("d", "fine"): 1}, allow_new=True)
+    assert update(program, {("d", "10"): 1}, allow_new=True) == (("d", "10"),)
+    for wrong in ({("d", 10): 1}, {("d", "7"): 1, ("d", 7): 1}, {("7",): 1, (7,): 1}):
+        with pytest.raises(StateError):
+            update(program, wrong, allow_new=True)
+    assert len(state(program)) == len(before) + 1
+
+
 def test_a_holder_that_raises_takes_back_what_was_added():
     """Whatever it raises, and whatever it had done by then."""
 
