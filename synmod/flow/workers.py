@@ -77,9 +77,11 @@ class Workers:
                     self._start(None)
                 while not self._is_async and self._may_start():
                     self._start(self._read_now())
-        except BaseExceptionGroup:
-            if self.failure is None:  # closed from outside: trio's group of cancellations
-                raise
+        except BaseExceptionGroup as group:
+            if self.failure is None:  # closed from outside: cancellations, and failures that came too late to count
+                _, rest = group.split(Exception)
+                if rest is not None:
+                    raise rest from None
         finally:
             await self._close_source()
             self.ended = True

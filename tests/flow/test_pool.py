@@ -498,6 +498,27 @@ async def test_an_item_cannot_end_the_iteration():
     assert (await collect(map_concurrently(stop, [0], on_error="collect")))[0].index == 0
 
 
+def test_a_failure_that_comes_while_the_pool_ends_is_nobodys(any_loop, caplog):
+    """The consumer has left: no error leaves the block, and none is complained of by the loop."""
+
+    async def work(x):
+        try:
+            return x if x == 0 else await aio.sleep(3600)
+        finally:
+            if x == 3:
+                raise KeyError(x)
+
+    async def main():
+        async with map_concurrently(work, range(10), concurrency=8) as results:
+            async for _ in results:
+                break
+        del results
+        gc.collect()
+
+    any_loop(main)
+    assert caplog.text == ""
+
+
 def test_an_async_generator_that_is_left_has_cleaned_up(any_loop):
     """By the end of the block, also where it waits to do so; what it raises then leaves the block, unless more does."""
     closed = []
