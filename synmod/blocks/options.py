@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from synmod.lm import SAMPLING
 from synmod.module import ModuleOptions
@@ -36,7 +36,7 @@ class GeneratorOptions(ModuleOptions, total=False):
     return_inputs: bool
     template: Mapping[str, str] | None
     prompt: Callable[..., Any] | None
-    structured: str | None
+    structured: Literal["schema", "json", "prompt"] | None
     system_from_inputs: bool
     sample: int | None
 

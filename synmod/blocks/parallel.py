@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, Unpack
 
 from synmod.blocks.arguments import members, one_of
 from synmod.data import is_symbolic, ops
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
     from synmod.module import ModuleOptions
 
-_MERGES: Final[Mapping[str, Callable[..., Any]]] = {
+Merge: TypeAlias = Literal["concat", "and", "or"]
+
+_MERGES: Final[Mapping[Merge, Callable[..., Any]]] = {
     "concat": ops.concat,
     "and": ops.logical_and,
     "or": ops.logical_or,
@@ -53,10 +55,10 @@ class Parallel(Module):
     Source: LangChain's `RunnableParallel`; differs: structured concurrency, merges by schema.
     """
 
-    merge: str | None = None
+    merge: Merge | None = None
     """How the outputs are merged; None for a tuple."""
 
-    def __init__(self, *modules: Module, merge: str | None = None, **options: Unpack[ModuleOptions]) -> None:
+    def __init__(self, *modules: Module, merge: Merge | None = None, **options: Unpack[ModuleOptions]) -> None:
         super().__init__(**options)
         self.modules = members("Parallel", modules)
         one_of("Parallel", "merge", merge, (None, *_MERGES))

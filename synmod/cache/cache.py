@@ -173,8 +173,7 @@ class Cache:
         return _remade, (self.path, self.max_bytes, self.ttl_s)
 
     def __repr__(self) -> str:
-        where = "memory" if self.path is None else repr(self.path)
-        return f"Cache({where}, max_bytes={self.max_bytes}, ttl_s={self.ttl_s})"
+        return f"Cache({self.path!r}, max_bytes={self.max_bytes}, ttl_s={self.ttl_s})"
 
 
 def checked_ttl(kind: str, ttl_s: Any) -> float | None:

@@ -60,20 +60,24 @@ class SingleFlight:
             with self._lock:
                 flight = self._flights.get(key)
                 if flight is None:
-                    mine = self._flights[key] = _Flight()
+                    self._flights[key] = _Flight()
                     break
             _refuse_circle(flight)
             await flight.done.wait()
             if flight.error is not None:
-                raise flight.error.with_traceback(flight.traceback)
+                try:
+                    raise flight.error.with_traceback(flight.traceback)
+                finally:
+                    del flight  # no circle of an exception and the frame that holds it
             if flight.landed:
                 return flight.result
-        return await self._lead(key, mine, work)
+        return await self._lead(key, work)
 
-    async def _lead(self, key: Hashable, flight: _Flight, work: Callable[[], Awaitable[Any]]) -> Any:
+    async def _lead(self, key: Hashable, work: Callable[[], Awaitable[Any]]) -> Any:
         """Do the work; an exit or a cancellation leaves the flight without an end, so that another one leads."""
+        flight = self._flights[key]
         try:
-            flight.result = await work()
+            flight.result = result = await work()
             flight.landed = True
         except Exception as error:  # kept for those who wait, and raised here as itself
             flight.error, flight.traceback = error, error.__traceback__
@@ -83,7 +87,8 @@ class SingleFlight:
                 del self._flights[key]
             flight.frame = None
             flight.done.set()
-        return flight.result
+            del flight  # no circle of an exception and the frame that holds it
+        return result
 
 
 def _refuse_circle(flight: _Flight) -> None:

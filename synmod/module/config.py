@@ -161,6 +161,9 @@ def _shown(value: Any) -> str:
         return value.__name__
     if inspect.isfunction(value):
         return value.__qualname__
+    if type(value) in (tuple, list) and any(isinstance(each, type) or inspect.isfunction(each) for each in value):
+        shown = ", ".join(map(_shown, value))
+        return f"[{shown}]" if isinstance(value, list) else f"({shown}{',' * (len(value) == 1)})"
     return repr(value)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import json
 import pickle
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from synmod import blocks, program
 from synmod.module import Module
 from synmod.saving import dumps, loads
 from synmod.testing import FunctionLM, SchemaLM
+from tests.conformance import catalogue
 from tests.conformance.catalogue import CATALOGUE
 
 every = pytest.mark.parametrize("name", sorted(CATALOGUE))
@@ -56,6 +58,12 @@ def test_every_public_module_is_in_the_catalogue():
     assert all(getattr(blocks, name).__module__ == "synmod.blocks" for name in public if name in blocks.__all__)
 
 
+def test_every_block_is_shown_to_the_type_checker():
+    """Its constructor and its call stand in the typing tests."""
+    text = (Path(__file__).parents[1] / "typing" / "blocks.py").read_text(encoding="utf-8")
+    assert [name for name in blocks.__all__ if name in CATALOGUE and f"{name}(" not in text] == []
+
+
 @every
 async def test_outputs_fit_their_symbols(name):
     """What a call gives is valid for what a symbolic call said, and asks nobody before."""
@@ -86,13 +94,29 @@ async def test_blocks_are_saved_and_loaded(name):
 
 @every
 async def test_copies_answer_alike(name):
-    """A clone, and a copy through pickle, are the block again."""
+    """A clone, and a copy through pickle, are the block again; what becomes of a copy never reaches the original."""
     block, inputs = made(name)
     value = await block(*inputs)
+    text = dumps(block)
     for copy in (block.clone(), pickle.loads(pickle.dumps(block))):
         assert copy is not block
         assert repr(copy) == repr(block)
         assert await copy(*inputs) == value
+        for variable in copy.variables:
+            variable.assign([] if isinstance(variable.value, list) else f"{variable.value} And so on.")
+        assert dumps(block) == text
+
+
+@every
+def test_a_live_model_is_never_pickled(name):
+    """It holds connections and keys: what goes into a pickle is the module without it."""
+    block, _ = made(name)
+    live = [each for each in (block, *block.submodules) if isinstance(each, sm.Generator)]
+    for each in live:
+        each.language_model = sm.LanguageModel("embedded/nearest")
+    if live:
+        with pytest.raises(TypeError, match="a live model holds connections and keys"):
+            pickle.dumps(block)
 
 
 @every
@@ -149,8 +173,9 @@ async def test_blocks_are_steps_of_a_program(name):
     output = await block(*args)
     program = sm.Program(inputs=sources if len(sources) > 1 else sources[0], outputs=output)
     given = [x for x in (inputs[0] if isinstance(inputs[0], list) else inputs) if x is not None]
-    value = await program(given if len(given) > 1 else given[0])
-    assert value == await block(*inputs)
+    expected = await block(*inputs)
+    for each in (program, loads(dumps(program)), sm.Sequential([program])):
+        assert await each(given if len(given) > 1 else given[0]) == expected
 
 
 @every
@@ -198,22 +223,28 @@ async def test_cancelling_at_every_await_leaves_nothing(name):
 
 @every
 async def test_modules_are_shown(name):
-    """A repr that begins with the class, a row of the summary, a box of the plot."""
+    """A repr that is the constructor's call, a row of the summary for each module, a box of the plot."""
     block, inputs = made(name)
     await block(*inputs)
     assert repr(block).startswith(name)
-    assert name in block.summary()
+    if name != "Program":  # a graph is no argument
+        names = {**vars(blocks), **{word: getattr(sm, word) for word in sm.__all__}, **vars(catalogue)}
+        assert repr(eval(repr(block), names)) == repr(block)
+    assert all(type(each).__name__ in block.summary() for each in (block, *block.submodules))
     assert json.loads(block.plot(format="json"))["nodes"]
 
 
 @every
 async def test_a_failing_model_call_raises(name):
-    """An error is never None, nor an answer."""
+    """An error is never None, nor an answer; it leaves no task, no frame and no phase, and the module works on."""
     block, inputs = made(name)
-    down = FunctionLM(_fail)
-    with sm.use_language_models(down):
-        try:
+    tasks = asyncio.all_tasks()
+    with sm.use_language_models(FunctionLM(_fail)):
+        if name in WITHOUT_MODELS:
             await block(*inputs)
-        except sm.UnavailableError:
-            return
-    assert name in WITHOUT_MODELS
+        else:
+            with pytest.raises(sm.UnavailableError):
+                await block(*inputs)
+    assert asyncio.all_tasks() == tasks
+    assert (sm.current_call(), sm.current_phase()) == (None, "inference")
+    assert await block(*inputs) == await made(name)[0](*inputs)

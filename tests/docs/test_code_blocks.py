@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+import synmod as sm
+from synmod import blocks
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "pages").rglob("*.md"))]
 _BLOCK = re.compile(r"^```(python|text)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -48,3 +51,10 @@ def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch):
             exec(compiled, namespace)
         if expected is not None:
             assert matches(expected, printed.getvalue()), f"{page.name}:{line} printed\n{printed.getvalue()}"
+
+
+def test_every_block_has_an_example():
+    """A ready-made module that the page on blocks does not use fails here."""
+    code = "".join(code for _, code, _ in blocks_of(ROOT / "docs" / "pages" / "ideas" / "blocks.md"))
+    modules = [name for name in blocks.__all__ if issubclass(getattr(blocks, name), sm.Module)]
+    assert [name for name in modules if not re.search(rf"\b(sm|blocks)\.{name}\b", code)] == []

@@ -3,22 +3,35 @@
 from typing import Any, assert_type
 
 from synmod.blocks import (
+    And,
     BestOf,
     Branch,
     Cached,
     ChainOfThought,
+    Concat,
+    Constant,
     Decision,
+    Factorize,
     Fallback,
     Generator,
     Guard,
     Identity,
+    InMask,
+    Lambda,
     Majority,
     Map,
+    Not,
+    Or,
+    OutMask,
+    Parallel,
+    Prefix,
     Refine,
     Repeat,
     Retry,
     Route,
     SelfCritique,
+    Suffix,
+    Xor,
 )
 from synmod.cache import Cache, key_of
 from synmod.data.messages.chat import ChatMessage
@@ -58,6 +71,9 @@ async def thinkers(value: JsonDataModel[Query], symbol: SymbolicDataModel) -> No
     assert_type(await ChainOfThought(Answer, return_thinking=False)(value), JsonDataModel[Answer])
     assert_type(await ChainOfThought(Answer)(symbol), SymbolicDataModel)
     assert_type(await Decision(["a"], multiple=True)(value), JsonDataModel[Any])
+    assert_type(await Decision({"a": "the first"}, question="?")(symbol), SymbolicDataModel)
+    assert_type(await SelfCritique(Answer, return_inputs=False)(value), JsonDataModel[Any])
+    assert_type(ChainOfThought(Answer).render(value), list[ChatMessage])
 
 
 def mistakes() -> None:
@@ -87,8 +103,32 @@ async def composed(value: JsonDataModel[Query]) -> None:
     assert found is None or found.keys()
 
 
+def shout(inputs: JsonDataModel[Query]) -> Answer:
+    """A function of one's own."""
+    return Answer(answer=inputs["question"].upper())
+
+
+async def plain(value: JsonDataModel[Query]) -> None:
+    """Functions on data take what their functions take; what they give is known when they run."""
+    assert_type(await Constant({"style": "brief"})(value), JsonDataModel[Any])
+    assert_type(await Identity(name="same")(value), Any)
+    assert_type(await Lambda(shout, output=Answer)(value), Any)
+    assert_type(await Parallel(Identity(), Lambda(shout), merge="concat")(value), Any)
+    for block in (InMask(["question"]), OutMask(Answer, recursive=True), Prefix("my"), Suffix("old", trainable=False)):
+        assert_type(await block(value), Any)
+    assert_type(await Factorize({"question": "questions"})(value), Any)
+    for merging in (Concat(), And(), Or(), Xor(name="one")):
+        assert_type(await merging(value, None), Any)
+        assert_type(await merging([value, value]), Any)
+    assert_type(await Not()(None), Any)
+
+
 def more_mistakes() -> None:
     """A keyword of another block, and a word that is none of two."""
     BestOf(Identity(), 3, reward=len, treshold=1)  # pyright: ignore[reportCallIssue]  # the mistake under test
     Map(Identity(), on_error="colect")  # pyright: ignore[reportArgumentType]  # the mistake under test
+    Parallel(Identity(), merge="xor")  # pyright: ignore[reportArgumentType]  # the mistake under test
+    Generator(Answer, structured="jsn")  # pyright: ignore[reportCallIssue, reportArgumentType]  # the mistake under test
+    Prefix()  # pyright: ignore[reportCallIssue]  # the mistake under test
+    Retry(Identity(), 2)  # pyright: ignore[reportCallIssue]  # the mistake under test
     Guard(3)  # pyright: ignore[reportArgumentType]  # the mistake under test
