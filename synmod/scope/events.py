@@ -90,7 +90,7 @@ class LMBegin(Event):
 
 @dataclass(frozen=True, slots=True)
 class LMEnd(Event):
-    """A model call ended: with its reply or its exception, after `attempts` requests."""
+    """A model call ended: with its reply or its exception, after `attempts` requests; `secrets` as at its begin."""
 
     request: Any
     model: str
@@ -100,6 +100,7 @@ class LMEnd(Event):
     usage: Usage
     elapsed_s: float
     cached: bool
+    secrets: Callable[[], frozenset[str]] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from synmod.scope.plain_json import plain
-from synmod.scope.trace_secrets import Secrets
+from synmod.scope.scrubbing import Secrets
 
 if TYPE_CHECKING:
     from synmod.scope.events import LMBegin, LMEnd

@@ -21,6 +21,7 @@ class LMOutcome(NamedTuple):
     usage: Usage
     elapsed_s: float
     cached: bool = False
+    secrets: Callable[[], frozenset[str]] | None = None
 
 
 class InPlace(Hook):

@@ -9,11 +9,12 @@ from synmod.errors import ArgumentError
 from synmod.scope.events import BuildEnd, CallEnd, LMEnd
 from synmod.scope.hook import Hook
 from synmod.scope.plain_json import error_text, plain
+from synmod.scope.scrubbing import LearnedSecrets
 from synmod.scope.usage_record import Usage
 
 
 class Logger(Hook):
-    """Logs a line for each end: what ended, its path, the elapsed time, and tokens or the error.
+    """Logs a line for each end: what ended, its path, the elapsed time, and tokens or the error; never a model's key.
 
     Args:
         logger: Name of the logger, or the logger itself.
@@ -39,6 +40,7 @@ class Logger(Hook):
         self._logger = logging.getLogger(logger) if isinstance(logger, str) else logger
         self._level = level
         self._values = values
+        self._secrets = LearnedSecrets()
 
     def on_call_end(self, event: CallEnd) -> None:
         """Log a call; that of an entry call tells the tokens of the whole run."""
@@ -50,6 +52,7 @@ class Logger(Hook):
 
     def on_lm_end(self, event: LMEnd) -> None:
         """Log a model call."""
+        self._secrets.learn(event.secrets)
         self._line(f"model {event.model}", event, event.usage, event.reply)
 
     def _line(self, what: str, event: CallEnd | BuildEnd | LMEnd, usage: Usage | None, outputs: Any) -> None:
@@ -61,9 +64,9 @@ class Logger(Hook):
             parts.append(f"{usage.prompt_tokens + usage.completion_tokens} tokens")
         failed = error_text(event.exception)
         if failed is not None:
-            parts.append(" ".join(failed.split()))  # one line, whatever it says
+            parts.append(self._secrets.removed(" ".join(failed.split())))  # one line, whatever it says
         elif self._values and outputs is not None:
-            parts.append(str(plain(outputs)))
+            parts.append(str(self._secrets.removed(plain(outputs))))
         self._logger.log(self._level, "%s", "  ".join(parts))
 
 

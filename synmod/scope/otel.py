@@ -14,7 +14,7 @@ from synmod.scope.frame import TOLD
 from synmod.scope.genai import answered, asked, used
 from synmod.scope.hook import Hook
 from synmod.scope.plain_json import error_text
-from synmod.scope.trace_secrets import Secrets
+from synmod.scope.scrubbing import Secrets
 
 if TYPE_CHECKING:
     from synmod.scope.events import CallBegin, CallEnd, LMBegin, LMEnd

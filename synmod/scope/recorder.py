@@ -14,6 +14,7 @@ from synmod.errors import ArgumentError
 from synmod.scope.events import BuildBegin, BuildEnd, CallBegin, CallEnd, Event, LMBegin, LMEnd, VariableAssign
 from synmod.scope.hook import Hook
 from synmod.scope.plain_json import error_text, plain
+from synmod.scope.scrubbing import LearnedSecrets
 
 _MEASURES: Final = frozenset(
     {
@@ -36,7 +37,7 @@ class Recorder(Hook):
     """Writes a row for each event: `{"event", "time", "call_id", "parent_call_id", "path", "name", "phase", ...}`.
 
     `event` is the name of the hook's method without `on_`, `time` in seconds since the epoch; the rest are the fields
-    of the record, an exception as the text `error`.
+    of the record, an exception as the text `error`. Keys of the models that are called go out as `***`.
 
     Args:
         target: A list that rows are appended to, or the path of a file of JSON lines: appended to, and flushed after
@@ -66,6 +67,7 @@ class Recorder(Hook):
         self._values = values
         self._lock = threading.Lock()
         self._is_begun = False
+        self._secrets = LearnedSecrets()
 
     def on_call_begin(self, event: CallBegin) -> None:
         """Write that a call begins."""
@@ -85,10 +87,12 @@ class Recorder(Hook):
 
     def on_lm_begin(self, event: LMBegin) -> None:
         """Write that a model call begins."""
+        self._secrets.learn(event.secrets)
         self._write("lm_begin", event)
 
     def on_lm_end(self, event: LMEnd) -> None:
         """Write that a model call ended."""
+        self._secrets.learn(event.secrets)
         self._write("lm_end", event)
 
     def on_lm_chunk(self, event: Any) -> None:
@@ -114,6 +118,7 @@ class Recorder(Hook):
                 row["error"] = error_text(value)
             elif self._values or name in _MEASURES:
                 row[name] = plain(value)
+        row = self._secrets.removed(row)
         if self._path is None:
             if self._rows is not None:
                 self._rows.append(row)

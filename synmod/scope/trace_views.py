@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from synmod.scope.plain_json import plain
+from synmod.scope.scrubbing import Secrets
 from synmod.scope.trace_nodes import LMCallNode, TraceNode, usages
-from synmod.scope.trace_secrets import Secrets
 from synmod.scope.usage_record import Usage
 
 _VERSION: Final = 1

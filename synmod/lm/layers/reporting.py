@@ -10,6 +10,7 @@ from synmod.lm.records import LMReply, LMRequest
 from synmod.scope import (
     Listeners,
     LMOutcome,
+    Usage,
     add_usage,
     begin_lm,
     end_lm,
@@ -40,15 +41,26 @@ async def reported(below: Below, call: ModelCall, request: LMRequest) -> LMReply
             call.model.counters.count_cancelled(call.phase, call.requests)
         else:
             call.model.counters.count(call.phase, usage, failed=True)
-        await _tell_end(listeners, call, request, LMOutcome(None, error, call.requests, usage, call.elapsed_s))
+        await _tell_end(listeners, call, request, None, error, usage)
         raise
     add_usage(meters, reply.usage, call.phase)
     call.model.counters.count(call.phase, reply.usage, failed=False)
-    await _tell_end(listeners, call, request, LMOutcome(reply, None, call.requests, reply.usage, reply.elapsed_s))
+    await _tell_end(listeners, call, request, reply, None, reply.usage)
     return reply
 
 
-async def _tell_end(listeners: Listeners | None, call: ModelCall, request: LMRequest, outcome: LMOutcome) -> None:
+async def _tell_end(
+    listeners: Listeners | None,
+    call: ModelCall,
+    request: LMRequest,
+    reply: LMReply | None,
+    error: BaseException | None,
+    usage: Usage,
+) -> None:
     """Tell hooks how a call ended."""
-    if listeners is not None:
-        await end_lm(listeners, call.frame, call.phase, request, outcome)
+    if listeners is None:
+        return
+    elapsed_s = call.elapsed_s if reply is None else reply.elapsed_s
+    secrets = call.model.known_secrets
+    outcome = LMOutcome(reply, error, call.requests, usage, elapsed_s, secrets=secrets)
+    await end_lm(listeners, call.frame, call.phase, request, outcome)

@@ -1,13 +1,15 @@
-"""Secrets in a trace: whatever text holds one, it does not leave the trace."""
+"""Secrets in what hooks write down: whatever text holds one, it goes out as stars."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
+
+_MOST_LEARNED: Final = 256
 
 
 class Secrets:
@@ -31,6 +33,27 @@ class Secrets:
         text = json.dumps(written)
         clean: Any = json.loads(self._pattern.sub("***", text)) if self._pattern.search(text) else written
         return clean
+
+
+class LearnedSecrets:
+    """Those of the models that were called lately, for who writes while calls go on."""
+
+    __slots__ = ("_secrets", "_texts")
+
+    def __init__(self) -> None:
+        self._texts: tuple[str, ...] = ()
+        self._secrets = Secrets(())
+
+    def learn(self, tell: Callable[[], Iterable[str]] | None) -> None:
+        """Take what a model hides; beyond a bound what was learned first is forgotten."""
+        fresh = [] if tell is None else [text for text in tell() if text not in self._texts]
+        if fresh:
+            texts = self._texts = (*self._texts, *fresh)[-_MOST_LEARNED:]
+            self._secrets = Secrets((lambda: texts,))
+
+    def removed(self, written: T) -> T:
+        """Give JSON with `***` in the place of each."""
+        return self._secrets.removed(written)
 
 
 def _forms(secret: str) -> list[str]:
