@@ -41,18 +41,19 @@ def _with_skips(graph: Execution, structure: Structure) -> tuple[Edges, list[Cyc
     for index, offered in enumerate(offers):
         for key in offered:
             producers.setdefault(key, []).append(index)
-        for key in wishes[index][1]:
+        for key in wishes[index].peeked:
             peekers.setdefault(key, []).append(index)
     cycles: list[Cycle] = []
     is_forward = True
-    for consumer, (pops, peeks) in enumerate(wishes):
-        for key in sorted(pops | peeks, key=lambda key: key[1]):
+    for consumer, wished in enumerate(wishes):
+        for key in sorted(wished.popped | wished.peeked, key=lambda key: key[1]):
             for producer in () if key in offers[consumer] else producers.get(key, ()):
                 is_forward = is_forward and producer < consumer
-                if not _join(before, producer, consumer, is_forward=is_forward):
+                joined = _join(before, producer, consumer, is_forward=is_forward)
+                if not joined and key in wished.needed:  # else it is absent there
                     cycles.append((consumer, producer, key))
-    for consumer, (pops, _) in enumerate(wishes):
-        for peeker in (peeker for key in pops for peeker in peekers.get(key, ()) if peeker != consumer):
+    for consumer, wished in enumerate(wishes):
+        for peeker in (peeker for key in wished.popped for peeker in peekers.get(key, ()) if peeker != consumer):
             is_forward = is_forward and peeker < consumer
             _join(before, peeker, consumer, is_forward=is_forward)
     return before, cycles

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from synmod.errors import ArgumentError
 from synmod.leaves.paths import KeyPath
@@ -17,6 +17,18 @@ if TYPE_CHECKING:
     from synmod.data.schemas.schema import Schema
 
 Offers = Mapping[Key, tuple[KeyPath, "Schema | None"]]
+
+
+class Wishes(NamedTuple):
+    """What is popped and what is peeked at in a part, and which of it may not be absent."""
+
+    popped: frozenset[Key] = frozenset()
+    peeked: frozenset[Key] = frozenset()
+    needed: frozenset[Key] = frozenset()
+
+    def joined(self, more: Wishes) -> Wishes:
+        """These and more."""
+        return Wishes(self.popped | more.popped, self.peeked | more.peeked, self.needed | more.needed)
 
 
 class Structure:
@@ -38,7 +50,7 @@ class Structure:
         self._children: dict[int, dict[int, Child]] = {}
         """By the id of a module, its children by their own."""
         self._offers: dict[int, Offers] = {}
-        self._wishes: dict[int, tuple[frozenset[Key], frozenset[Key]]] = {}
+        self._wishes: dict[int, Wishes] = {}
         if carried:
             for visit in visits:
                 self._note(visit)
@@ -56,15 +68,12 @@ class Structure:
                 found.setdefault(key, ((*child.steps, *steps), schema))
         return found
 
-    def wanted_in(self, part: Child | Execution | None) -> tuple[frozenset[Key], frozenset[Key]]:
-        """What is popped, and what is peeked at, in a part, at any depth."""
-        popped: set[Key] = set()
-        peeked: set[Key] = set()
+    def wanted_in(self, part: Child | Execution | None) -> Wishes:
+        """What is asked for in a part, at any depth."""
+        found = Wishes()
         for child in _children_of(part):
-            pops, peeks = self._wanted_below(child.module, frozenset())
-            popped |= pops
-            peeked |= peeks
-        return frozenset(popped), frozenset(peeked)
+            found = found.joined(self._wanted_below(child.module, frozenset()))
+        return found
 
     def _children_of(self, module: Module) -> tuple[Child, ...]:
         return tuple(self._children.get(id(module), {}).values())
@@ -98,19 +107,19 @@ class Structure:
         self._offers[id(module)] = found
         return found
 
-    def _wanted_below(self, module: Module, around: frozenset[int]) -> tuple[frozenset[Key], frozenset[Key]]:
+    def _wanted_below(self, module: Module, around: frozenset[int]) -> Wishes:
         known = self._wishes.get(id(module))
         if known is not None or id(module) in around or id(module._record) not in self.carriers:
-            return known or (frozenset(), frozenset())
-        popped: set[Key] = set(module.poppable())
+            return known or Wishes()
+        found = Wishes()
         skips = module._record.declaration.skips
-        peeked: set[Key] = set() if skips is None else {module.namespaced(name) for name in skips.peek}
+        if skips is not None:
+            words = (skips.pop, skips.peek, (skips.pop | skips.peek) - skips.optional)
+            found = Wishes(*(frozenset(map(module.namespaced, names)) for names in words))
         for child in self._children_of(module):
-            pops, peeks = self._wanted_below(child.module, around | {id(module)})
-            popped |= pops
-            peeked |= peeks
-        self._wishes[id(module)] = frozenset(popped), frozenset(peeked)
-        return self._wishes[id(module)]
+            found = found.joined(self._wanted_below(child.module, around | {id(module)}))
+        self._wishes[id(module)] = found
+        return found
 
 
 def _children_of(part: Child | Execution | None) -> list[Child]:

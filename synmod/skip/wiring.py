@@ -135,16 +135,18 @@ class Wiring:
 
     def _unordered(self, path: KeyPath, part: Execution, lane: Lane) -> None:
         """Parts in any order, or in that of a graph: each may find what the others stash."""
-        order = list(range(len(part.parts)))
+        order, told = list(range(len(part.parts))), None
         if part.order == "graph":
             order, cycles = ordered(part, self.structure)
+            told = {key for _, _, key in cycles}
             for consumer, producer, key in cycles:
                 self._cycle(path, part, (consumer, producer), key)
         offers = [self.structure.stashed_in(each) for each in part.parts]
         found: dict[Key, Site] = {}
         for offered in offers:
             for key, (steps, schema) in offered.items():
-                found.setdefault(key, Site(path_str((*path, *steps)), self._position, schema))
+                if told is None or key in told:  # in a graph whatever may be found has run before
+                    found.setdefault(key, Site(path_str((*path, *steps)), self._position, schema))
         outside, before, gone = lane.elsewhere, set(lane.gone), set(lane.gone)
         for index in order:
             each = part.parts[index]

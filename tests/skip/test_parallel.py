@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 import synmod as sm
-from synmod.skip import SkipError, SkipVerifyError, peek, pop, skippable, stash
-from tests.skip.parts import QUERY, Document, Query, Tell, calling
+from synmod.skip import SkipError, SkipVerifyError, peek, pop, skip_layout, skippable, stash
+from tests.skip.parts import QUERY, Cite, Document, Query, Retrieve, Tell, calling
 
 LOG = []
 
@@ -109,6 +109,20 @@ def gathering(*names):
         return list(outs)
 
     return calling(call)
+
+
+async def test_an_optional_skip_against_the_data_flow_is_absent():
+    """As in a row: whoever comes before the producer finds nothing, and the pair after it is a pair."""
+
+    async def call(self, inputs):
+        return inputs if await pop("doc", default=None) is None else None
+
+    x = sm.Input(Query)
+    symbol = await calling(call, pop=["doc"], optional=["doc"])(x)
+    pair = await sm.Sequential([Retrieve(), Cite()])(symbol)
+    program = sm.Program(inputs=x, outputs=pair)
+    assert "cited_question" in (await program(QUERY)).keys()
+    assert dict(skip_layout(program)) == {(None, "doc"): ("sequential/0", "sequential/1")}
 
 
 async def test_entry_waits_for_a_call_under_way_that_stashes():
