@@ -110,7 +110,7 @@ def _written(
         elif kind == "variable":
             term = VariableRef(cls, index or 0)
             if visit.first:
-                extra = value._extra() if cls.__dictoffset__ else None
+                extra = value._extra() if cls._keeps_extra else None
                 parts = cls, index, value._schema, value._about, extra
                 written.append((index or 0, _new_tuple(VariableDef, parts)))
         else:

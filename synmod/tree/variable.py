@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from synmod.data.schemas.schema import Schema, trusted_schema
@@ -58,6 +59,15 @@ class Variable:
     trainable_default: ClassVar[bool] = True
     """What `trainable=None` means for the class."""
 
+    _own_slots: ClassVar[tuple[str, ...]] = ()
+    _keeps_extra: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        slots = [name for name, member in vars(cls).items() if isinstance(member, MemberDescriptorType)]
+        cls._own_slots = (*cls._own_slots, *slots)
+        cls._keeps_extra = bool(cls._own_slots or cls.__dictoffset__)
+
     def __init__(
         self,
         value: Json = None,
@@ -94,13 +104,14 @@ class Variable:
         new._version = 0
         new._lock = _Lock()
         if extra:
-            new.__dict__.update(extra)
+            new._take_extra(extra)
         return new
 
     def _extra(self) -> Mapping[str, Any] | None:
-        """Give what a subclass keeps on its instances."""
-        extra: dict[str, Any] | None = getattr(self, "__dict__", None)
-        return dict(extra) if extra else None
+        """Give what a subclass keeps on its instances, in slots or in a `__dict__`."""
+        held = {name: getattr(self, name) for name in self._own_slots if hasattr(self, name)}
+        held.update(getattr(self, "__dict__", ()))
+        return held or None
 
     def _fill(self, value: Json, schema: Schema, says: FrozenDict) -> None:
         self._value = value
@@ -299,10 +310,14 @@ class Variable:
 
     def _take_extra(self, extra: Mapping[str, Any] | None) -> None:
         """Become on one's instance what a subclass kept on another."""
-        mine: dict[str, Any] | None = getattr(self, "__dict__", None)
-        if mine is not None:
-            mine.clear()
-            mine.update(extra or {})
+        held = extra or {}
+        for name in self._own_slots:
+            if name not in held and hasattr(self, name):
+                object.__delattr__(self, name)
+        mine: dict[str, Any] = getattr(self, "__dict__", {})
+        mine.clear()
+        for name, value in held.items():
+            object.__setattr__(self, name, value)
 
     def _say(self, changes: dict[str, Json]) -> None:
         with self._lock:

@@ -9,7 +9,7 @@ import pytest
 
 import synmod as sm
 from synmod.errors import ArgumentError, BadNameError, DataError, FieldError, SchemaError, StateError
-from synmod.tree import Intermediate, Memory, OptState, Param, Stat, Variable, using
+from synmod.tree import Intermediate, Memory, OptState, Param, Stat, Variable, clone, split, unflatten, using
 
 
 class Notes(sm.DataModel):
@@ -310,3 +310,22 @@ def test_repr_is_short():
     """Type, value cut, name."""
     assert repr(Param("brief", name="style")) == "Param('brief', name='style')"
     assert len(repr(Param("x" * 1000))) < 120
+
+
+def test_copies_have_what_a_subclass_keeps_in_slots():
+    """As they have what it keeps in a `__dict__`: clones, replacements, and what is made again in place."""
+
+    class Noted(Param):
+        __slots__ = ("note", "unset")
+
+    class Named(Noted):
+        pass
+
+    for cls in (Noted, Named):
+        one, other = cls("x"), cls("y")
+        one.note, other.unset = "kept", 1
+        for twin in (clone([one])[0], one.replace(), copy.copy(one)):
+            assert (twin.note, hasattr(twin, "unset"), twin.value) == ("kept", False, "x")
+        graphdef, values = split([one])
+        unflatten(graphdef, values, index_ref_cache={0: other})
+        assert (other.note, hasattr(other, "unset"), other.value) == ("kept", False, "x")
