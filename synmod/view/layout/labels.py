@@ -23,6 +23,7 @@ _BLOCKED: Final = 100.0  # and to cover a box, a title, another label, or to lea
 _HIDING: Final = 4.0  # from which cost on a label hides what should be seen
 _SHOWN: Final = 16.0  # a line must be so much longer than a label that stands on it
 _MOST: Final = 400  # more labels than that nobody reads, so they stand in the middle
+_MOST_CURVES: Final = 3000
 _APART: Final = 3.0
 
 
@@ -43,7 +44,7 @@ def labelled(layout: Layout, size_of: Callable[[Any], Rectangle]) -> list[Label]
     """
     sizes = [(line, size_of(line.what)) for line in layout.lines]
     wanted = [(line, size) for line, size in sizes if size.width]
-    if len(wanted) > _MOST or not wanted:
+    if not wanted or len(wanted) > _MOST or sum(len(line.path.curves) for line in layout.lines) > _MOST_CURVES:
         return [Label(line, line.middle, is_free=False) for line, _ in wanted]
     obstacles, page = _obstacles(layout), Area(0.0, 0.0, layout.width, layout.height)
     labels: list[Label] = []
