@@ -24,7 +24,7 @@ _CHECKED_PAGES: Final = 8_192
 """How large a file may be (32 MiB) to be checked whole when it is opened, before anything is added to it."""
 
 _SCHEMA: Final = (
-    "CREATE TABLE entry (key TEXT PRIMARY KEY, body TEXT NOT NULL, digest TEXT NOT NULL, made REAL NOT NULL, "
+    "CREATE TABLE entry (key TEXT PRIMARY KEY, body TEXT NOT NULL, digest BLOB NOT NULL, made_us INTEGER NOT NULL, "
     "used INTEGER NOT NULL, size INTEGER NOT NULL)",
     "CREATE INDEX entry_by_use ON entry (used, size)",
     "CREATE TABLE total (bytes INTEGER NOT NULL)",
@@ -34,12 +34,13 @@ _SCHEMA: Final = (
     "CREATE TRIGGER entry_removed AFTER DELETE ON entry BEGIN UPDATE total SET bytes = bytes - old.size; END",
 )
 _SCHEMA_TEXTS: Final = {statement.encode() for statement in _SCHEMA}
-_READ: Final = "SELECT body, digest, made FROM entry WHERE key = ?"
+_READ: Final = "SELECT body, digest, made_us FROM entry WHERE key = ?"
 _TOTAL: Final = "SELECT bytes FROM total"
 _TOUCH: Final = "UPDATE entry SET used = ? WHERE key = ?"
 _WRITE: Final = (
-    "INSERT INTO entry (key, body, digest, made, used, size) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET "
-    "body = excluded.body, digest = excluded.digest, made = excluded.made, used = excluded.used, size = excluded.size"
+    "INSERT INTO entry (key, body, digest, made_us, used, size) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (key) "
+    "DO UPDATE SET body = excluded.body, digest = excluded.digest, made_us = excluded.made_us, used = excluded.used, "
+    "size = excluded.size"
 )
 
 
@@ -48,7 +49,7 @@ class Row(NamedTuple):
 
     key: str
     text: str
-    made: float
+    made_us: int
     size: int
 
 
@@ -107,9 +108,9 @@ class Database:
         for key in touched:
             used += 1
             run(_TOUCH, (used, key))
-        for key, text, made, size in rows:
+        for key, text, made_us, size in rows:
             used += 1
-            run(_WRITE, (key, text, digest_of(key, made, text.encode()), made, used, size))
+            run(_WRITE, (key, text, digest_of(key, made_us, text.encode()), made_us, used, size))
             self._make_room(max_bytes)  # row by row, lest the file grow by a whole batch first
 
     def _make_room(self, max_bytes: int) -> None:

@@ -82,7 +82,8 @@ class CacheFile:
         Where another process opens or closes the file right now, or another thread this one, it looks again.
         """
         for _ in range(_LOOKS):
-            await self._ready()
+            if self._database is None and not self.failed:
+                await self._ready()
             waiting = self._batch.entries.get(key) or self._writing.entries.get(key)  # in the order in which they move
             database = self._database
             if waiting is not None or (database is None and self.failed):
@@ -115,7 +116,7 @@ class CacheFile:
         """Hand an entry to the thread; the signal says that it is committed, or in memory."""
         with self._lock:
             batch = self._batch
-            batch.rows[key] = Row(key, text, entry.made, entry.size)
+            batch.rows[key] = Row(key, text, round(entry.made * 1e6), entry.size)
             batch.entries[key] = entry
             self._wake()
         return batch.done
