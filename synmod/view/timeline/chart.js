@@ -5,7 +5,7 @@ const TOP = 18, HIGHEST_LANE = 15, LEAST_ROOM = 190;
 const chart = (rows, span, choose, look) => {
   const canvas = byId("chart"), pen = canvas.getContext("2d");
   let shown = { ...span }, numbers = [], lanes = new Map(), lane = HIGHEST_LANE, height = 0;
-  let chosen = -1, width = 0, held = null;
+  let chosen = -1, width = 0, held = null, kept = null;
 
   const x = (t) => ((t - shown.first) / (shown.last - shown.first)) * width;
   const y = (number) => TOP + lanes.get(number) * lane;
@@ -39,7 +39,7 @@ const chart = (rows, span, choose, look) => {
     if (to < 0 || from > width) return;
     const left = Math.max(from, -2), wide = Math.max(Math.min(to, width + 2) - left, 1);
     pen.fillStyle = ink[looksOf(row)];
-    pen.globalAlpha = row.elapsed_s === null ? 0.45 : 1;
+    pen.globalAlpha = (row.elapsed_s === null ? 0.45 : 1) * (kept === null || kept.has(number) ? 1 : 0.18);
     pen.fillRect(left, y(number), wide, thick);
     pen.globalAlpha = 1;
     if (lane < 11 || wide < 44) return;
@@ -123,6 +123,7 @@ const chart = (rows, span, choose, look) => {
   return {
     draw,
     look: (part, root) => { shown = part; arrange(root); draw(); },
+    keep: (found) => { kept = found; draw(); },
     choose: (number) => { chosen = number; draw(); },
   };
 };

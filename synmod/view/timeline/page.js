@@ -52,6 +52,7 @@ const search = () => {
   if (!wanted && !failed) {
     byId("found").textContent = "";
     tree.keep(null);
+    picture.keep(null);
     return;
   }
   const kept = new Map();  // those found, and without being found those above them
@@ -64,6 +65,7 @@ const search = () => {
   });
   byId("found").textContent = `${hits.size.toLocaleString("en")} found`;
   tree.keep(kept);
+  picture.keep(hits);
 };
 
 byId("search").addEventListener("input", search);
