@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack, cast
 
 from synmod.blocks.arguments import member
@@ -11,15 +12,13 @@ from synmod.blocks.routes import alternatives, checked_routes, merged, symbols_o
 from synmod.blocks.said import must_say, said
 from synmod.data import ops
 from synmod.errors import CallError, ConfigError
-from synmod.leaves.frozen_types import is_array, is_object
+from synmod.leaves.frozen_types import is_array
 from synmod.lm import sampling_params
 from synmod.module import Module
 from synmod.module.execution import Child, Execution
 from synmod.registry import register_own
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from synmod.blocks.options import GeneratorOptions
 
 _OF_MODULES: Final = ("name", "description", "trainable", "hooks")
@@ -152,11 +151,11 @@ def _refuse_second(options: Mapping[str, Any]) -> None:
 
 def _apart(branches: Any) -> tuple[dict[str, Module], dict[str, str]]:
     """The modules, and the descriptions, by label."""
-    if not is_object(branches):
+    if not isinstance(branches, Mapping):
         return checked_routes("Branch", "branches", branches), {}
     modules: dict[str, Any] = {}
     meanings: dict[str, str] = {}
-    for label, branch in branches.items():
+    for label, branch in cast("Mapping[Any, Any]", branches).items():
         pair = cast("tuple[Any, ...]", tuple(branch) if isinstance(branch, (tuple, list)) else ("", branch))  # pyright: ignore[reportUnknownArgumentType]  (users)
         if len(pair) != 2 or not isinstance(pair[0], str):
             raise ConfigError(f"Branch: branches[{label!r:.100}] must be a module, or (description, module).")

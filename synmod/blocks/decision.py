@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack
 
 from synmod.blocks.generator import Generator
@@ -10,7 +11,7 @@ from synmod.errors import ConfigError
 from synmod.registry import register_own
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from synmod.blocks.options import GeneratorOptions
     from synmod.leaves.frozen import Json
@@ -75,7 +76,7 @@ class Decision(Generator[Any]):
 
 def _meanings(labels: Any, kind: str) -> dict[str, str]:
     """Each label with its meaning, `""` where none is given."""
-    if isinstance(labels, dict):
+    if isinstance(labels, Mapping):
         given: list[tuple[Any, Any]] = list(labels.items())  # pyright: ignore[reportUnknownArgumentType]
     elif isinstance(labels, (list, tuple)):
         given = [(label, "") for label in labels]  # pyright: ignore[reportUnknownVariableType]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from synmod.blocks.arguments import exceptions, member, members, whole
 from synmod.blocks.uniting import any_of
 from synmod.errors import ModelError
+from synmod.leaves.notes import add_note
 from synmod.lm import current_sample, drawing
 from synmod.module import Module
 from synmod.module.execution import Child, Execution
@@ -68,7 +69,7 @@ class Fallback(Module):
             try:
                 return await module(inputs)
             except self.on as error:
-                failure.add_note(f"then {module.name!r} failed too: {type(error).__name__}: {error}")
+                add_note(failure, f"then {module.name!r} failed too: {type(error).__name__}: {error}")
         try:
             raise failure
         finally:
@@ -140,7 +141,7 @@ class Retry(Module):
             return await self._attempt(self.attempts - 1, inputs)
         except self.on as error:
             for failure in failures:
-                error.add_note(failure)
+                add_note(error, failure)
             raise
 
     async def _attempt(self, number: int, inputs: Any) -> Any:

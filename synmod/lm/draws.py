@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
+from types import TracebackType
 from typing import Final
 
 from synmod.errors import ConfigError
@@ -27,8 +26,7 @@ def check_sample(sample: object) -> int:
     raise ConfigError(f"sample: got {sample!r:.100}, wanted the number of the draw: an int of at least 0.")
 
 
-@contextmanager
-def drawing(sample: int) -> Generator[None]:
+class drawing:  # noqa: N801  # read as a word: `with drawing(2):`
     """Let the model calls of a block be draw number `sample`, unless they say their own.
 
     Args:
@@ -44,11 +42,22 @@ def drawing(sample: int) -> Generator[None]:
 
     Source: best-of-n sampling; DSPy's `rollout_id`.
     """
-    token = _SAMPLE.set(check_sample(sample))
-    try:
-        yield
-    finally:
-        try:
-            _SAMPLE.reset(token)
-        except ValueError:  # left in another Context: there is nothing to give back there
-            pass
+
+    # A generator would do, but contextlib writes the traceback of what passes through, and frozen exceptions refuse.
+
+    __slots__ = ("_sample", "_token")
+
+    def __init__(self, sample: int) -> None:
+        self._sample = check_sample(sample)
+        self._token: Token[int] | None = None
+
+    def __enter__(self) -> None:
+        self._token = _SAMPLE.set(self._sample)
+
+    def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
+        token, self._token = self._token, None
+        if token is not None:
+            try:
+                _SAMPLE.reset(token)
+            except ValueError:  # left in another Context: there is nothing to give back there
+                pass

@@ -1,6 +1,7 @@
 """Branch, Route, Guard: which module gets the inputs, and whether any does."""
 
 import asyncio
+from types import MappingProxyType
 
 import pytest
 
@@ -47,6 +48,13 @@ async def test_the_chosen_branch_gets_the_inputs():
     assert lm.requests[0].schema["properties"]["choice"]["enum"] == ["a", "b"]
     assert "b: second" in lm.requests[0].messages[0].content
     assert "Which?" in lm.requests[0].messages[0].content
+
+
+async def test_branches_and_labels_may_be_any_mapping():
+    """What is a mapping by its methods is one."""
+    branches = MappingProxyType({"a": ("first", saying("A")), "b": saying("B")})
+    assert (await sm.Branch(branches, merge=True, language_model=deciding("a"))(ASKED))["answer"] == "A"
+    assert "first" in sm.Decision(MappingProxyType({"a": "first"})).instructions.value
 
 
 async def test_a_branch_not_taken_is_not_called():
