@@ -27,7 +27,9 @@ values = st.one_of(
     st.integers().map(lambda n: sm.JsonDataModel(Count(n=n))),
     st.builds(lambda x, name: sm.JsonDataModel({"x": x}, schema=SCHEMA, name=name), st.text(), st.sampled_from("ab")),
 )
-keys = st.one_of(st.text(max_size=3), st.integers(), st.booleans(), st.none(), st.floats(allow_nan=False))
+keys = st.one_of(
+    st.text(max_size=3), st.integers(), st.booleans(), st.none(), st.floats(allow_nan=False, allow_infinity=False)
+)
 nests = st.recursive(
     values,
     lambda inner: st.one_of(
