@@ -6,7 +6,7 @@ import time
 import trio
 import trio.testing
 
-from synmod.leaves.clock import current_clock, use_clock
+from synmod.leaves.clock import current_clock, use_clock, wall_time
 
 
 class Manual:
@@ -81,3 +81,20 @@ def test_a_block_left_in_another_context_raises_nothing():
     generator = held()
     contextvars.copy_context().run(next, generator)
     contextvars.copy_context().run(generator.close)
+
+
+def test_wall_time_is_that_of_the_system_or_of_a_test():
+    """The same in every loop and library; where a test's clock holds, it moves along."""
+
+    async def told():
+        return wall_time()
+
+    async def moved():
+        before = wall_time()
+        await trio.sleep(1_000)
+        return wall_time() - before
+
+    assert all(abs(each - time.time()) < 60 for each in (wall_time(), asyncio.run(told()), trio.run(told)))
+    assert trio.run(moved, clock=trio.testing.MockClock(autojump_threshold=0)) == 1_000
+    with use_clock(Manual(7.5)):
+        assert wall_time() == asyncio.run(told()) == 7.5

@@ -296,3 +296,14 @@ def test_what_only_metadata_mentions_differs_nowhere_else():
     before, program = graphdef(isolated()), isolated()
     program[0].added = Param("x")
     assert before.diff(graphdef(program)) == ((0, "added"),)
+
+
+def test_a_fingerprint_with_words_for_what_has_none():
+    """Where a static has no text, the caller tells it; equal words, equal fingerprints."""
+    holder = sm.Lambda(lambda inputs: inputs)
+    graph = sm.graphdef(holder)
+    with pytest.raises(sm.GraphError):
+        _ = graph.fingerprint
+    assert graph.fingerprint_with(lambda x: "a") == graph.fingerprint_with(lambda x: "a")
+    assert graph.fingerprint_with(lambda x: "a") != graph.fingerprint_with(lambda x: "b")
+    assert sm.graphdef(sm.Identity()).fingerprint_with(repr) == sm.graphdef(sm.Identity()).fingerprint
