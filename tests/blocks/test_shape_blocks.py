@@ -59,6 +59,8 @@ async def test_map_takes_a_list_that_may_be_missing(json, on_error):
     assert value.get_json() == ({"docs": counts} if json.get("docs") else json)
     assert sm.is_subschema(value.get_schema(), symbol.get_schema())
     assert value.docs == json.get("docs") or value.docs == counts
+    if not json.get("docs"):
+        assert await mapped(value) == value
 
 
 async def test_blocks_show_no_bar(monkeypatch):

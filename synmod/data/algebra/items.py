@@ -30,7 +30,7 @@ def items_of(schema: Schema, field: str) -> Schema:
             f"no field {field!r}; there are {', '.join(parts.fields)}.{did_you_mean(field, parts.fields)}"
         )
     _, array = _list_of(field, parts)
-    given: Any = array.get("items")
+    given: Any = _ANY_OBJECT if array.get("maxItems") == 0 else array.get("items")
     item = _followed(given, parts)
     if array.get("type") != "array" or not (item.get("type") == "object" or "properties" in item):
         wanted = _followed(parts.fields[field], parts)
@@ -75,6 +75,9 @@ _KEPT = ("title", "description", "minItems", "maxItems")
 """What stays true of a list whose items change one by one."""
 
 _NULL = frozen_dict({"type": "null"})
+
+_ANY_OBJECT = frozen_dict({"type": "object"})
+"""What an item of a list is that has none."""
 
 
 def _list_of(field: str, parts: Parts) -> tuple[FrozenDict, FrozenDict]:
