@@ -1,15 +1,17 @@
 """Laws over the conformance catalogue: what every public module promises, one test a law."""
 
 import asyncio
+import importlib
 import inspect
 import json
 import pickle
+import pkgutil
 from pathlib import Path
 
 import pytest
 
 import synmod as sm
-from synmod import blocks, program
+from synmod import blocks
 from synmod.module import Module
 from synmod.saving import dumps, loads
 from synmod.testing import FunctionLM, SchemaLM
@@ -49,8 +51,9 @@ def made(name):
 def test_every_public_module_is_in_the_catalogue():
     """A new one cannot be forgotten, in whatever room it is."""
     public = {}
-    for room in (blocks, program, sm):
-        for name in room.__all__:
+    rooms = [importlib.import_module(f"synmod.{each.name}") for each in pkgutil.iter_modules(sm.__path__)]
+    for room in (sm, *rooms):
+        for name in getattr(room, "__all__", ()):
             value = getattr(room, name)
             if inspect.isclass(value) and issubclass(value, Module) and value is not Module:
                 public[name] = value
