@@ -30,21 +30,20 @@ def set_attribute(module: Module, name: str, value: Any) -> None:
     if isinstance(getattr(type(module), name, None), property):
         object.__setattr__(module, name, value)  # its setter looks after itself
         if record.constructed and undo is None and name not in LABELS:
-            record.reassigned.add(name)
+            record.reassigned[name] = None
         return
     swaps = record.sealed and check_assignment(module, name, value)
     if record.constructed and undo is None:
-        record.reassigned.add(name)
+        record.reassigned[name] = None
     if isinstance(value, Static):
-        record.statics.add(name)
+        record.statics[name] = None
         value = value.value  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     else:
-        record.statics.discard(name)
+        record.statics.pop(name, None)
     if record.provisional:
         settle(module, name, value)
     object.__setattr__(module, name, value)
-    if name in record.removed:
-        record.removed.remove(name)
+    record.removed.pop(name, None)
     if swaps:
         note_swap(module)
 
@@ -63,7 +62,6 @@ def delete_attribute(module: Module, name: str) -> None:
     if undo is not None:
         undo.remember_attribute(module, name)
     object.__delattr__(module, name)
-    record.statics.discard(name)
-    record.provisional.pop(name, None)
-    if record.constructed and undo is None and name not in record.removed:
-        record.removed.append(name)
+    record.forget(name)
+    if record.constructed and undo is None:
+        record.removed[name] = None

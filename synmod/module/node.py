@@ -9,7 +9,7 @@ from synmod.errors import GraphError
 from synmod.flow.nest import map_leaves
 from synmod.flow.record import FlowGraph, SymbolRef
 from synmod.lm import SAMPLING, LanguageModel
-from synmod.module.attributes import ABSENT, attribute_of, attributes_of, put_attribute
+from synmod.module.attributes import ABSENT, attribute_of, attributes_of, put_attribute, structural_attributes
 from synmod.module.blueprint import Blueprint
 from synmod.module.module import Module
 from synmod.module.paths import note_edit
@@ -55,18 +55,19 @@ def blueprint(module: Module) -> Blueprint:
         record.build_config,
         record.built,
         record.was_sealed,
-        frozenset(record.reassigned),
+        frozenset(record.reassigned) if record.reassigned else _NONE,
         tuple(record.removed),
         record.made_in_build,
         record.flow,
         record.done,
-        dict(record.isolated) if record.isolated else _NOTHING,
+        record.isolated,
         {name: value for name, value in attributes_of(module) if name in ignored} if ignored else _NOTHING,
-        tuple([name for name, value in (record.arguments or _NOTHING).items() if may_refer(value)]),
+        tuple([name for name, value in record.arguments.items() if may_refer(value)]) if record.arguments else (),
     )
 
 
 _NOTHING: Mapping[str, Any] = {}
+_NONE: frozenset[str] = frozenset()
 
 
 def _create_empty(made: Blueprint) -> Module:
@@ -80,7 +81,7 @@ _put_record: Any = vars(Module)["_record"].__set__
 
 
 def _follow(module: Module, made: Blueprint) -> None:
-    """Take over everything of a blueprint. Hot, so it is taken apart at once."""
+    """Take over everything of a blueprint, where no name is noted yet. Hot, so it is taken apart at once."""
     (
         _, name, description, trainable, arguments, given, build_config, built, sealed, reassigned, removed,
         made_in_build, flow, done, isolated, ignored, _,
@@ -88,13 +89,14 @@ def _follow(module: Module, made: Blueprint) -> None:
     record = module._record
     record.arguments, record.given, record.flow = arguments, given, flow
     record.name, record.description, record.trainable = name, description, trainable
-    record.build_config = None if build_config is None else dict(build_config)
+    record.build_config, record.made_in_build = build_config, made_in_build
     record.built, record.sealed, record.reopened = built, sealed, False
-    record.reassigned = set(reassigned)
-    record.removed = list(removed)
-    record.made_in_build, record.done = made_in_build, done
-    record.isolated = dict(isolated) if isolated else _NOTHING
+    record.done, record.isolated = done, isolated
     record.constructed = True
+    if reassigned:
+        record.reassigned.update(dict.fromkeys(reassigned))
+    if removed:
+        record.removed.update(dict.fromkeys(removed))
     for attribute, value in ignored.items():
         put_attribute(module, attribute, value)
 
@@ -105,32 +107,32 @@ def _init(module: Module, pairs: list[tuple[Any, Any]]) -> None:
         for name, value in pairs:
             _put(module, name, value)
     else:
-        held: dict[Any, Any] = vars(module)
+        held: Any = module.__dict__
         for name, value in pairs:
             if type(value) is Static:
                 _put(module, name, value)
             else:
                 held[name] = value
-    if record.sealed:
-        record.layout = layout_of(module)
+    if record.sealed:  # what is new holds nothing else
+        record.layout = layout_of(pairs if record.layout is None else structural_attributes(module))
         record.ready = record.built
 
 
 def _rewrite(module: Module, made: Blueprint, pairs: list[tuple[Any, Any]]) -> None:
     """Become in place what a blueprint and children say; whoever calls the module meanwhile keeps what it holds."""
     record = module._record
-    before, was_sealed = (layout_of(module), record.flow), record.was_sealed
+    before, was_sealed = (layout_of(structural_attributes(module)), record.flow), record.was_sealed
     for name, _ in attributes_of(module):  # with what `cached_property` left, which follows from the rest
         if name not in made.ignored:
             put_attribute(module, name, ABSENT)
-    record.statics.clear()
-    record.provisional.clear()
+    for names in (record.statics, record.provisional, record.reassigned, record.removed):
+        names.clear()
     record.contract = record.declared = None
     record.layout, record.ready = None, False
     _follow(module, made)
     record.sealed = made.sealed or (was_sealed and made.built)  # a file does not tell it of each module
     _init(module, pairs)
-    if before != (layout_of(module), record.flow):
+    if before != (layout_of(structural_attributes(module)), record.flow):
         note_edit(module)
 
 
@@ -171,7 +173,7 @@ def _reseal(module: Module) -> None:
 
 def _put(module: Module, name: str | int, value: Any) -> None:
     if isinstance(value, Static):
-        module._record.statics.add(str(name))
+        module._record.statics[str(name)] = None
         value = value.value  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     put_attribute(module, name, value)
 
@@ -179,10 +181,9 @@ def _put(module: Module, name: str | int, value: Any) -> None:
 def _set_key(module: Module, name: Any, value: Any) -> None:
     _put(module, name, value)
     record = module._record
-    if name in record.removed:
-        record.removed.remove(name)
+    record.removed.pop(name, None)
     if record.sealed:
-        record.layout = layout_of(module)
+        record.layout = layout_of(structural_attributes(module))
         note_edit(module)
 
 
@@ -190,9 +191,9 @@ def _pop_key(module: Module, name: Any) -> Any:
     value = attribute_of(module, name)
     put_attribute(module, name, ABSENT)
     record = module._record
-    record.removed.append(name)
+    record.removed[name] = None
     if record.sealed:
-        record.layout = layout_of(module)
+        record.layout = layout_of(structural_attributes(module))
         note_edit(module)
     return value
 

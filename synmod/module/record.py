@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from synmod.scope.counters import CallCounters
@@ -23,12 +22,15 @@ if TYPE_CHECKING:
     from synmod.scope.trace_nodes import TraceNode
 
 
-_NONE_ISOLATED: Mapping[str, Any] = MappingProxyType({})
+_NONE_ISOLATED: Mapping[str, Any] = {}
 _FIRST_USE = threading.RLock()
 
 
 class ModuleRecord:
-    """Bookkeeping of one module: labels, constructor arguments, build, contract, counters. Never shown as a child."""
+    """Bookkeeping of one module: labels, constructor arguments, build, contract, counters. Never shown as a child.
+
+    Its sets of names are dicts without values: they keep their order, and an empty one is small.
+    """
 
     __slots__ = (
         "arguments",
@@ -84,8 +86,8 @@ class ModuleRecord:
         self.constructed = False
         self.done: frozenset[str] = frozenset()
         """The methods marked `sm.once` that were run."""
-        self.reassigned: set[str] = set()
-        self.removed: list[str] = []
+        self.reassigned: dict[str, None] = {}
+        self.removed: dict[str, None] = {}
         self.made_in_build: frozenset[str] = frozenset()
         self.provisional: dict[str, Any] = {}
         """Variables of `add_variable` that stand under their own name until they are assigned to an attribute."""
@@ -95,15 +97,15 @@ class ModuleRecord:
         """Built and sealed for everybody: the one test of a call."""
         self.restored = False
         """A load has put back what `build` made, so that building again only marks the module as built."""
-        self.statics: set[str] = set()
+        self.statics: dict[str, None] = {}
         """Attributes that were set to `static(x)`; they read as x."""
         self.sealed = False
         self.reopened = False
         """Was sealed, and is open for editing until it is handed back."""
-        self.layout: dict[str, Any] | None = None
+        self.layout: dict[str | int, Any] | None = None
         """What the containers held when the structure was sealed."""
         self.version = 0
-        self.build_config: dict[str, Any] | None = None
+        self.build_config: Mapping[str, Any] | None = None
         self.contract: Contract | None = None
         self.declared: DeclaredOutputs | None = None
         self.flow: Any = None
@@ -127,6 +129,11 @@ class ModuleRecord:
                 except AttributeError:
                     self.counters = CallCounters()
                     return self.counters
+
+    def forget(self, name: str) -> None:
+        """Say nothing more of what an attribute that is gone was."""
+        self.statics.pop(name, None)
+        self.provisional.pop(name, None)
 
     @property
     def was_sealed(self) -> bool:

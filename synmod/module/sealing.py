@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Any
 
@@ -10,63 +10,75 @@ from synmod.errors import SealedError
 from synmod.leaves.paths import KeyPath, path_str
 from synmod.module.attributes import ABSENT, attribute_of, structural_attributes
 from synmod.module.paths import note_edit
-from synmod.tree.containers import class_of, numbered, take_apart
-from synmod.tree.kinds import DICT, KNOWN, NODE, SEQUENCE, SET, STATIC, TREE, VARIABLE, kind_of
-from synmod.tree.node_types import get_node_impl, impl_of
+from synmod.tree.containers import numbered, take_apart
+from synmod.tree.kinds import DICT, KNOWN, NODE, STATIC, TREE, VARIABLE, Kinds, kind_of
+from synmod.tree.node_types import Impls, get_node_impl
+from synmod.tree.variable import Variable
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
 
-_CONTAINERS = frozenset({SEQUENCE, DICT, TREE, SET})
+_LEAVES = frozenset({NODE, VARIABLE})
 
 
 def seal(module: Module) -> None:
     """Close the structure of a module; if it is built it is ready, for everybody unless a build under way made it."""
     record = module._record
     if not record.sealed and not record.reopened:
-        record.layout = layout_of(module)
+        record.layout = layout_of(structural_attributes(module))
         record.provisional = {}
         record.sealed = True
     record.ready = record.built and record.building is None
 
 
-def layout_of(module: Module) -> dict[str, list[tuple[KeyPath, object]]]:
-    """Where the attributes of a module hold nodes and Variables, and which. Hot: every split of what is sealed asks.
+def layout_of(attributes: Iterable[tuple[str | int, Any]]) -> dict[str | int, object]:
+    """Which nodes and Variables the attributes of a module are, or where they hold them.
 
-    A by-reference node stands for its kind: another of that kind may take its place.
+    Hot, since every split of what is sealed asks: most attributes are plain, or Variables. Each part is told by its
+    identity, and kept alive, so that nothing else comes to have that.
     """
-    layout: dict[str, list[tuple[KeyPath, object]]] = {}
-    for name, value in structural_attributes(module):
-        kind = KNOWN.get(class_of(value))
-        if kind == STATIC or (kind is not None and not value):
-            continue  # most attributes are plain, or Variables
-        kind = kind_of(value)
-        if kind == VARIABLE:
-            layout[name] = [((), id(value))]
-        elif kind != STATIC:
-            found = [(path, _identity(part)) for path, part in held(value)]
+    layout: dict[str | int, object] = {}
+    for name, value in attributes:
+        cls = type(value)  # pyright: ignore[reportUnknownVariableType]  (hot: no `class_of`)
+        kind = KNOWN.get(cls)  # pyright: ignore[reportUnknownArgumentType]
+        if kind is None and isinstance(value, Variable):
+            layout[name] = id(value), value
+        elif kind is None or (kind != STATIC and value):
+            found = _contents(value)
             if found:
                 layout[name] = found
     return layout
 
 
-def _identity(part: object) -> object:
-    impl = impl_of(part)
-    return id(part) if impl is None or not impl.by_reference else impl
+def _contents(value: Any) -> list[tuple[object, ...]]:
+    """The nodes and Variables in a value; a by-reference node stands for its kind, whose others may take its place."""
+    impls = Impls()
+    return [
+        (at, impls[type(part)]) if kind == NODE and impls[type(part)].by_reference else (at, id(part), part)
+        for at, part, kind in held(value)
+    ]
 
 
-def held(value: Any) -> Iterator[tuple[KeyPath, Any]]:
-    """Yield the nodes and Variables that `value` is or holds, with their paths below it; nodes are not entered."""
-    todo: list[tuple[KeyPath, object]] = [((), value)]
+def held(value: Any) -> Iterator[tuple[KeyPath, Any, int]]:
+    """Yield the nodes and Variables that `value` is or holds, with their paths below it and kinds; nodes stay shut."""
+    kinds = Kinds(KNOWN)
+    kind = kinds[type(value)]
+    if kind in _LEAVES:
+        yield (), value, kind
+        return
+    todo: list[tuple[KeyPath, Any, int]] = [((), value, kind)]
     seen: set[int] = set()
     while todo:
-        at, part = todo.pop()
-        kind = kind_of(part)
-        if kind in (NODE, VARIABLE):
-            yield at, part
-        elif kind in _CONTAINERS and id(part) not in seen:
-            seen.add(id(part))
-            todo.extend(((*at, key), item) for key, item in reversed(_items(part, kind)))
+        at, container, kind = todo.pop()
+        if kind == STATIC or id(container) in seen:
+            continue
+        seen.add(id(container))
+        for key, part in _items(container, kind):
+            kind = kinds[type(part)]
+            if kind in _LEAVES:
+                yield (*at, key), part, kind
+            elif kind != STATIC:
+                todo.append(((*at, key), part, kind))
 
 
 def _items(container: Any, kind: int) -> list[tuple[Any, Any]]:
@@ -80,12 +92,12 @@ def check_layout(module: Module) -> None:
     record = module._record
     if not record.sealed or record.layout is None:
         return
-    now = layout_of(module)
+    now = layout_of(structural_attributes(module))
     if now == record.layout:
         return
     for name in dict.fromkeys((*record.layout, *now)):
         if record.layout.get(name) != now.get(name):
-            raise SealedError(_text(module, name, f"what attribute {name!r} holds was changed"))
+            raise SealedError(_text(module, str(name), f"what attribute {name!r} holds was changed"))
 
 
 def refuse_if_sealed(module: Module, attribute: str, what: str) -> None:
@@ -113,7 +125,7 @@ def check_assignment(module: Module, name: str, value: Any) -> bool:
 
 def note_swap(module: Module) -> None:
     """Take what the module holds now for its structure."""
-    module._record.layout = layout_of(module)
+    module._record.layout = layout_of(structural_attributes(module))
     note_edit(module)
 
 

@@ -139,7 +139,7 @@ class _OrderBefore:
         self.module = module
         self.order = list(vars(module))
         self.provisional = dict(module._record.provisional)
-        self.removed = list(module._record.removed)
+        self.removed = dict(module._record.removed)
 
     def restore(self, _mine: Container[Build]) -> None:
         """Bring the attributes into the order they had; what others added meanwhile comes after them."""
@@ -207,9 +207,9 @@ class _VariableBefore:
                 variable._value, variable._version, variable._about, variable._schema = self.held
 
 
-def _put_name(names: set[Any], name: str | int, *, is_in: bool) -> None:
-    """Put a name into a set, or take it out."""
+def _put_name(names: dict[Any, None], name: str | int, *, is_in: bool) -> None:
+    """Put a name among others, or take it out."""
     if is_in:
-        names.add(name)
+        names[name] = None
     else:
-        names.discard(name)
+        names.pop(name, None)

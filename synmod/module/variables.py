@@ -94,7 +94,7 @@ class _Taken:
 def settle(module: Module, attribute: str, value: Any) -> None:
     """Let an assignment take the place of the names under which `add_variable` held the Variables in `value`."""
     provisional = module._record.provisional
-    settled = {id(part) for _, part in held(value)}
+    settled = {id(part) for _, part, _ in held(value)}
     for name in [name for name, variable in provisional.items() if id(variable) in settled]:
         variable = provisional.pop(name)
         if name == attribute or attribute_of(module, name) is not variable:

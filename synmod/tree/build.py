@@ -100,11 +100,18 @@ def _rewrite(
 
 def _pairs(node: NodeDef, objects: Mapping[int, Any]) -> list[tuple[Any, Any]]:
     """Give the children of a node with their keys. Hot, so what is most common is written out."""
-    attributes: tuple[tuple[Any, Any], ...] = node.attributes
-    return [
-        (step, objects[term.index] if type(term) in _REFERENCES else realised(term, objects))
-        for step, term in attributes
-    ]
+    pairs: list[tuple[Any, Any]] = []
+    step: Any
+    term: Any
+    for step, term in node.attributes:
+        kind = type(term)  # pyright: ignore[reportUnknownVariableType]  (hot: no `class_of`)
+        if kind in _REFERENCES:
+            pairs.append((step, objects[term.index]))
+        elif kind is StaticDef:
+            pairs.append((step, term.value))
+        else:
+            pairs.append((step, realised(term, objects)))
+    return pairs
 
 
 def realised(term: Term, objects: Mapping[int, Any]) -> Any:

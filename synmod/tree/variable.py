@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-_Lock = type(threading.RLock())  # what `RLock` makes, without the function around it
+_FIRST_WRITE = threading.Lock()
 
 
 class Variable:
@@ -54,7 +54,7 @@ class Variable:
     Source: Keras and NNX Variables; differs: frozen JSON, validated writes, read through overlays.
     """
 
-    __slots__ = ("__weakref__", "_about", "_lock", "_schema", "_value", "_version")
+    __slots__ = ("__weakref__", "_about", "_own_lock", "_schema", "_value", "_version")
 
     trainable_default: ClassVar[bool] = True
     """What `trainable=None` means for the class."""
@@ -102,7 +102,7 @@ class Variable:
         new._schema = schema
         new._about = says
         new._version = 0
-        new._lock = _Lock()
+        new._own_lock = None
         if extra:
             new._take_extra(extra)
         return new
@@ -118,7 +118,15 @@ class Variable:
         self._schema = schema
         self._about = says
         self._version = 0
-        self._lock = threading.RLock()
+        self._own_lock: threading.RLock | None = None
+
+    @property
+    def _lock(self) -> threading.RLock:
+        """Held while a value or label changes; made by the first who wants it, since most copies are never written."""
+        if self._own_lock is None:
+            with _FIRST_WRITE:
+                self._own_lock = self._own_lock or threading.RLock()
+        return self._own_lock
 
     @property
     def value(self) -> Json:

@@ -81,6 +81,13 @@ FUNCTIONS = {
     "algebra of states": lambda root, graphdef, state, _: _algebra(state),
     "save and load": lambda root, *_: sm.loads(sm.dumps(root), custom_objects=CLASSES, limits=_LIMITS),
     "repr": lambda root, graphdef, *_: repr(graphdef),
+    "hash": lambda root, graphdef, state, _: (hash(graphdef), hash(state)),
+    "update_context": lambda root, *_: _crossed(root),
+    "summary": lambda root, *_: root.summary(),
+    "plot": lambda root, *_: root.plot(),
+    "plot as JSON": lambda root, *_: root.plot(format="json"),
+    "verify_skippables": lambda root, *_: sm.skip.verify_skippables(root),
+    "skip_layout": lambda root, *_: sm.skip.skip_layout(root),
 }
 
 _LIMITS = sm.FileLimits(max_depth=100_000)
@@ -92,6 +99,12 @@ def _in_place(graphdef, state, other):
     numbers = RefMap()
     flatten(other, numbers)
     return unflatten(graphdef, state, index_ref_cache={index: x for x, index in numbers.items()})
+
+
+def _crossed(root):
+    with sm.update_context("worker") as context:
+        inner = context.merge(*context.split(root))
+        return context.merge(*context.split(inner))
 
 
 def _using(root, state):

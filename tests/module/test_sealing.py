@@ -4,7 +4,7 @@ import pytest
 
 from synmod.errors import SealedError
 from synmod.module import Module, build
-from synmod.tree import Param, split
+from synmod.tree import Param, merge, split
 from tests.module.models import Echo, Query
 
 q = Query(question="x")
@@ -62,6 +62,18 @@ async def test_a_container_changed_behind_the_back_is_found(change):
     }[change]()
     with pytest.raises(SealedError, match="many"):
         split(holds)
+
+
+async def test_a_copy_of_what_is_sealed_is_as_closed():
+    """In a merged program, a container changed behind its back is found like in the one that was built."""
+    holds = Holds()
+    await holds(q)
+    twin = merge(*split(holds))
+    assert split(twin) == split(holds)
+    twin.many[1]["k"] = Echo()
+    with pytest.raises(SealedError, match="many"):
+        split(twin)
+    split(holds)
 
 
 async def test_a_list_that_holds_no_structure_may_change():

@@ -56,7 +56,7 @@ def restore_module(entry: NodeEntry, module: Module, decoder: Decoder) -> Iterat
     assert entry.impl.init is not None
     entry.impl.init(module, changed)
     _put_in_order(module, list(values))
-    bookkeeping.removed = list(removed)
+    bookkeeping.removed = dict.fromkeys(removed)
     for label in ("name", "description", "trainable"):
         if label in record:
             setattr(bookkeeping, label, record[label])
@@ -156,8 +156,7 @@ def _check_no_more(entry: NodeEntry, present: dict[Any, Any], values: dict[Any, 
 
 def _take_out(module: Module, name: str) -> None:
     """Take out an attribute that was removed before saving, where the constructor has made it again."""
-    module._record.provisional.pop(name, None)
-    module._record.statics.discard(name)
+    module._record.forget(name)
     if name in vars(module):
         del vars(module)[name]
     elif name in dict(module._record.declaration.slots):
