@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import reprlib
 from collections.abc import Mapping
+from contextvars import ContextVar
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound="Module")
 
 _WIDEST = 80
+_DEEPEST = 40
+_DEPTH: ContextVar[int] = ContextVar("synmod_repr_depth", default=0)
+"""How many modules this one is an argument in, while their constructor calls are written."""
 
 
 def get_config(module: Module) -> dict[str, Any]:
@@ -125,12 +129,20 @@ def _by_position(signature: inspect.Signature, config: Mapping[str, Any]) -> lis
 
 
 def constructor_call(module: Module) -> str:
-    """The constructor call that made `module`: given arguments only, in signature order, defaults left out."""
+    """The constructor call that made `module`: given arguments only, in signature order, defaults left out.
+
+    What stands too deep in others is cut short: Python writes containers by recursion.
+    """
     record = module._record
     name = type(module).__name__
-    if record.arguments is None:
+    depth = _DEPTH.get()
+    if record.arguments is None or depth >= _DEEPEST:
         return f"{name}(...){shown_skips(module)}"
-    shown = _shown_arguments(record, record.arguments)
+    token = _DEPTH.set(depth + 1)
+    try:
+        shown = _shown_arguments(record, record.arguments)
+    finally:
+        _DEPTH.reset(token)
     line = f"{name}({', '.join(shown)})"
     if len(line) <= _WIDEST and "\n" not in line:
         return line + shown_skips(module)

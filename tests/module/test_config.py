@@ -115,6 +115,20 @@ def test_default_names(name, expected):
     assert type(name, (Module,), {})().name == expected
 
 
+def test_the_repr_of_a_deep_chain_is_cut_short():
+    """Five thousand modules in one another are no recursion error; those far below show their class alone."""
+
+    class Nested(Module):
+        def __init__(self, a):
+            super().__init__()
+
+    chain = Nested(1)
+    for _ in range(5_000):
+        chain = Nested([chain])
+    assert "Nested(...)" in repr(chain)
+    assert repr(Nested([Nested([Nested(2)])])) == "Nested(a=[Nested(a=[Nested(a=2)])])"
+
+
 def test_repr_is_the_constructor_call():
     """Given arguments in signature order, defaults left out, long ones one a line."""
 
