@@ -61,7 +61,8 @@ class ModelCounters:
     __slots__ = ("_costs", "_lock", "_phases")
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # May be taken again: clean-up of garbage closes coroutines anywhere, and their calls end then and there.
+        self._lock = threading.RLock()
         self._phases = {phase: PhaseCounters() for phase in PHASES}
         self._costs: dict[str, Parts] = dict.fromkeys(PHASES, ())  # exact, whatever ends first
 

@@ -124,11 +124,12 @@ class ModuleRecord:
             if name != "counters":
                 raise AttributeError(name)
             with _FIRST_USE:
+                made = CallCounters()  # meanwhile garbage may be collected, and a call of this module end in it
                 try:
                     return object.__getattribute__(self, name)
                 except AttributeError:
-                    self.counters = CallCounters()
-                    return self.counters
+                    self.counters = made
+                    return made
 
     def forget(self, name: str) -> None:
         """Say nothing more of what an attribute that is gone was."""

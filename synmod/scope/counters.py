@@ -45,7 +45,7 @@ class _Tally:
         raised = itertools.count()
         self._raised = raised
         self._read = 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self.up = raised.__next__
 
     def value(self) -> int:
@@ -73,7 +73,8 @@ class CallCounters:
     __slots__ = ("_by_phase", "_lock", "_methods", "_nested", "count_nested")
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # May be taken again: clean-up of garbage closes coroutines anywhere, and their calls end then and there.
+        self._lock = threading.RLock()
         self._by_phase: dict[str, _Record] = {}
         self._methods: dict[str, int] = {}
         self._nested = _Tally()

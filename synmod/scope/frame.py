@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _NO_PATHS: Mapping[int, str] = {}
 _NO_USAGE: Final = Usage()
-_FIRST_USE = threading.Lock()  # taken where a run gets its id, its meter or its ledger: once each
+_FIRST_USE = threading.RLock()  # taken where a run gets its id, its meter or its ledger: once each, also in clean-up
 
 
 class Owner(Protocol):

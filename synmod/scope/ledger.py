@@ -37,7 +37,8 @@ class RewardLedger:
     __slots__ = ("_entries", "_lock", "_started", "_turn")
 
     def __init__(self, started: float) -> None:
-        self._lock = threading.Lock()
+        # May be taken again: clean-up of garbage closes coroutines anywhere, and their calls end then and there.
+        self._lock = threading.RLock()
         self._entries: list[RewardEntry] = []
         self._started = started
         self._turn = 0
@@ -46,16 +47,13 @@ class RewardLedger:
         """Write down a reward; `lineage` numbers the call that gives it and those above."""
         with self._lock:
             self._turn += 1
-            insort(
-                self._entries,
-                RewardEntry(self._started, lineage[0], self._turn, frozenset(lineage), reward),
-                key=RewardEntry.key,
-            )
+            entry = RewardEntry(self._started, lineage[0], self._turn, frozenset(lineage), reward)
+            insort(self._entries, entry, key=RewardEntry.key)
 
     def discard(self, frame: Numbered) -> None:
         """Drop what a call that did not return, and the calls below it, have given."""
         with self._lock:
-            self._entries = [entry for entry in self._entries if frame._number not in entry.lineage]
+            self._entries[:] = [entry for entry in self._entries if frame._number not in entry.lineage]
 
     def entries(self) -> list[RewardEntry]:
         """Give all entries, in order."""
@@ -73,7 +71,7 @@ class RewardTrack:
     __slots__ = ("_keys", "_lock", "rewards")
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._keys: list[tuple[float, int, int]] = []
         self.rewards: list[Reward] = []
 

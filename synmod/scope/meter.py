@@ -26,14 +26,19 @@ class UsageMeter:
     __slots__ = ("_by_phase", "_lock")
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # May be taken again: clean-up of garbage closes coroutines anywhere, and their calls end then and there.
+        self._lock = threading.RLock()
         self._by_phase: dict[str, Usage] = {}
 
     def add(self, usage: Usage, phase: str) -> None:
         """Count a model call of a phase."""
         with self._lock:
-            known = self._by_phase.get(phase, _NOTHING)
-            self._by_phase[phase] = usage if known is _NOTHING and usage.calls else known + usage
+            while True:
+                known = self._by_phase.get(phase, _NOTHING)
+                new = usage if known is _NOTHING and usage.calls else known + usage
+                if self._by_phase.get(phase, _NOTHING) is known:  # else one has ended in between
+                    self._by_phase[phase] = new
+                    return
 
     def total(self) -> Usage:
         """Give the sum of all phases so far."""

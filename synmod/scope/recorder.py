@@ -65,7 +65,8 @@ class Recorder(Hook):
         self._rows: list[Any] | None = target if isinstance(target, list) else None
         self._path = None if isinstance(target, list) else Path(target)
         self._values = values
-        self._lock = threading.Lock()
+        # May be taken again: clean-up of garbage closes coroutines anywhere, and their calls end then and there.
+        self._lock = threading.RLock()
         self._is_begun = False
         self._secrets = LearnedSecrets()
 
@@ -134,8 +135,8 @@ class Recorder(Hook):
 def _begin(path: Path) -> bool:
     """Make the folder, and end a line that somebody who was killed has left unended."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab+") as file:
-        if file.tell():
+    if path.is_file() and path.stat().st_size:  # else it is new, or a pipe
+        with path.open("ab+", buffering=0) as file:
             file.seek(-1, os.SEEK_END)
             if file.read(1) != b"\n":
                 file.write(b"\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Self
@@ -38,7 +38,8 @@ class Account:
 
     def __init__(self, limits: dict[str, float]) -> None:
         self.limits = limits
-        self.lock = threading.Lock()
+        # May be taken again: clean-up of garbage closes coroutines anywhere, and their calls end then and there.
+        self.lock = threading.RLock()
         self._used = Spent()
         self._held = Spent()
 
@@ -59,13 +60,22 @@ class Account:
 
     def hold(self, wanted: Spent) -> None:
         """Reserve; the lock is held."""
-        self._held += wanted
+        self._change("_held", lambda held: held + wanted)
 
     def settle(self, held: Spent, spent: Spent) -> None:
         """Put what was really spent in place of a reservation."""
         with self.lock:
-            self._held -= held
-            self._used += spent
+            self._change("_held", lambda before: before - held)
+            self._change("_used", lambda before: before + spent)
+
+    def _change(self, name: str, changed: Callable[[Spent], Spent]) -> None:
+        """Change one of the sums, once more where a request has ended in between; the lock is held."""
+        while True:
+            before: Spent = getattr(self, name)
+            after = changed(before)
+            if getattr(self, name) is before:
+                setattr(self, name, after)
+                return
 
     def __repr__(self) -> str:
         return f"Account({self.limits}, used={self.used})"

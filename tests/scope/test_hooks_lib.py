@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -218,6 +219,24 @@ def test_a_row_after_one_that_was_cut_off_is_whole(tmp_path):
     first, *others = path.read_text("utf-8").splitlines()
     assert first == '{"event": "call_begin", "ti'
     assert [json.loads(line)["event"] for line in others] == ["call_begin", "call_end"] * 2
+
+
+def test_an_end_that_comes_while_a_row_is_written_does_not_wait_for_itself(tmp_path):
+    """Garbage collection closes forgotten coroutines anywhere, also inside the recorder."""
+    recorder = hooks_lib.Recorder(tmp_path / "calls.jsonl")
+    with recorder._lock:
+        recorder.on_call_end(sm.scope.CallEnd("run-1", None, "", "x", "inference", False, None, None, 0.1))
+    assert len((tmp_path / "calls.jsonl").read_text("utf-8").splitlines()) == 1
+
+
+def test_a_pipe_is_written_to_as_well(tmp_path):
+    """Rows go to whoever reads at the other end."""
+    pipe = tmp_path / "calls"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(pipe.read_text, "utf-8")
+        hooks_lib.Recorder(pipe).on_call_end(sm.scope.CallEnd("run-1", None, "", "x", "reward", False, None, None, 0.1))
+        assert json.loads(read.result(10))["phase"] == "reward"
 
 
 def test_an_error_of_many_lines_is_one_line_of_the_log(caplog):
