@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from operator import eq
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -145,7 +144,7 @@ def _values(node: Any, table: LeafTable, state: StateLike) -> dict[int, Json]:
 def _values_of_state(table: LeafTable, state: State) -> dict[int, Json] | None:
     """Take over the leaves of a State of canonical paths. Hot: a whole one, in order, costs no lookups."""
     leaves, rows = state._leaves, table.rows
-    if len(leaves) == len(rows) and all(map(eq, leaves, rows)):
+    if len(leaves) == len(rows) and list(leaves) == list(rows):
         found = list(rows.values())
     else:
         found = [rows[path] for path in leaves if path in rows]
