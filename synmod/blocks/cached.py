@@ -25,7 +25,7 @@ from synmod.module.paths import is_bypassed
 from synmod.registry import lookup, register_own
 from synmod.scope import current_call
 from synmod.tree import state
-from synmod.tree.encoding import class_text
+from synmod.tree.graphs.encoding import class_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

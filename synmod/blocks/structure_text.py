@@ -11,7 +11,7 @@ from synmod.cache.key import key_of
 from synmod.data.models.declare import schema_of
 from synmod.flow.nest import leaves
 from synmod.tree import graphdef
-from synmod.tree.walk import walk
+from synmod.tree.walking.walk import walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,8 +18,8 @@ from synmod.module.paths import extend_paths
 from synmod.module.undo import Undo, undo_all
 from synmod.module.where import where
 from synmod.scope.ambient import reset
-from synmod.tree.edits import EDITS
-from synmod.tree.overlay import BEFORE_WRITE
+from synmod.tree.variable.overlay import BEFORE_WRITE
+from synmod.tree.walking.edits import EDITS
 
 if TYPE_CHECKING:
     from synmod.module.module import Module

@@ -11,7 +11,7 @@ from synmod.leaves.paths import path_str
 from synmod.module.builds import current_undo
 from synmod.tree import GraphDef, State, deepcopy_node, get_node_impl, merge, split
 from synmod.tree import clone as clone_node
-from synmod.tree.walk import walk
+from synmod.tree.walking.walk import walk
 
 if TYPE_CHECKING:
     from synmod.module.module import Module

@@ -9,7 +9,7 @@ from synmod.errors import ArgumentError, SealedError, SkipNameError
 from synmod.module.builds import current_undo
 from synmod.module.where import where
 from synmod.tree import is_token
-from synmod.tree.edits import EDITS
+from synmod.tree.walking.edits import EDITS
 
 if TYPE_CHECKING:
     from synmod.module.module import Module

@@ -29,7 +29,7 @@ from synmod.scope.counters import CallCounters
 from synmod.scope.hooks import Hook, check_hook
 from synmod.scope.rewards import add_reward, rewards_of
 from synmod.tree import Param, Variable, set_attributes, views
-from synmod.tree.iterate import flattened
+from synmod.tree.graphs.iterate import flattened
 
 if TYPE_CHECKING:
     import os

@@ -9,12 +9,12 @@ from synmod.leaves.paths import KeyPath, parse_path, path_str
 from synmod.module.record import ModuleRecord
 from synmod.module.skips import Carried, carry, has_open_ends, note_carried
 from synmod.scope.frame import CallFrame, current_call
-from synmod.tree.edits import EDITS
-from synmod.tree.walk import walk
+from synmod.tree.walking.edits import EDITS
+from synmod.tree.walking.walk import walk
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
-    from synmod.tree.walk import Visit
+    from synmod.tree.walking.walk import Visit
 
 
 class PathTable(dict[int, str]):

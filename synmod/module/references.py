@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from synmod.tree import split
-from synmod.tree.containers import class_of, numbered, put_together, take_apart
-from synmod.tree.defs import ContainerDef, NodeRef, Reference, VariableRef
-from synmod.tree.encoding import static_text
-from synmod.tree.kinds import DICT, KNOWN, NODE, SEQUENCE, STATIC, TREE, VARIABLE, kind_of
-from synmod.tree.static import Static
+from synmod.tree.graphs.defs import ContainerDef, NodeRef, Reference, VariableRef
+from synmod.tree.graphs.encoding import static_text
+from synmod.tree.variable.containers import class_of, numbered, put_together, take_apart
+from synmod.tree.walking.kinds import DICT, KNOWN, NODE, SEQUENCE, STATIC, TREE, VARIABLE, kind_of
+from synmod.tree.walking.static import Static
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
-    from synmod.tree.defs import Term
+    from synmod.tree.graphs.defs import Term
 
 _CONTAINERS = frozenset({SEQUENCE, DICT, TREE})
 _REFERENCES = (NodeRef, VariableRef)

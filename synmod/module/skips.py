@@ -18,7 +18,7 @@ from synmod.module.record import ModuleRecord
 if TYPE_CHECKING:
     from synmod.module.module import Module
     from synmod.scope.frame import CallFrame
-    from synmod.tree.walk import Visit
+    from synmod.tree.walking.walk import Visit
 
 
 class Runner(Protocol):

@@ -21,7 +21,7 @@ from synmod.module.record import ModuleRecord
 from synmod.module.sealing import seal
 from synmod.module.symbolic import output_symbols, trace
 from synmod.module.where import where
-from synmod.tree.walk import walk
+from synmod.tree.walking.walk import walk
 
 if TYPE_CHECKING:
     from synmod.module.module import Module

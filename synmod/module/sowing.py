@@ -14,8 +14,8 @@ from synmod.module.paths import current_path, frame_of, steps_of
 from synmod.module.where import where
 from synmod.scope.frame import CallFrame, current_call
 from synmod.tree import Variable, get_node_impl
-from synmod.tree.capture import ANYTHING, LISTS, Sown, appended, open_captures
-from synmod.tree.variable_state import VariableState
+from synmod.tree.overlays.capture import ANYTHING, LISTS, Sown, appended, open_captures
+from synmod.tree.variable.variable_state import VariableState
 
 if TYPE_CHECKING:
     from synmod.module.module import Module

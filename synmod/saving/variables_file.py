@@ -20,17 +20,17 @@ from synmod.saving.text.known_keys import check_secrets
 from synmod.saving.text.limits import limits_or_default
 from synmod.saving.text.read_file import file_bytes
 from synmod.tree import State, graphdef, iter_graph, state, update
-from synmod.tree.containers import class_of
-from synmod.tree.layout import Layout
-from synmod.tree.record import record
-from synmod.tree.variable_state import snapshot
+from synmod.tree.graphs.record import record
+from synmod.tree.states.layout import Layout
+from synmod.tree.variable.containers import class_of
+from synmod.tree.variable.variable_state import snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from synmod.leaves.frozen import Json
     from synmod.saving.text.limits import FileLimits
-    from synmod.tree.record import Recording
+    from synmod.tree.graphs.record import Recording
 
 __all__ = ["LoadReport", "load_variables", "save_variables"]
 

@@ -11,7 +11,7 @@ from synmod.module import Module
 from synmod.module.execution import Child, Execution
 from synmod.module.skips import note_carried
 from synmod.skip.namespace import Key
-from synmod.tree.walk import Visit, walk
+from synmod.tree.walking.walk import Visit, walk
 
 if TYPE_CHECKING:
     from synmod.data.schemas.schema import Schema

@@ -13,7 +13,7 @@ from synmod.skip.ordering import skips_before
 from synmod.skip.skip_frame import SkipFrame
 from synmod.skip.structure import Structure
 from synmod.skip.wiring import Wiring
-from synmod.tree.walk import walk
+from synmod.tree.walking.walk import walk
 
 if TYPE_CHECKING:
     from synmod.errors import SkipProblem

@@ -7,16 +7,16 @@ know: modules, calls, flows, language models, files.
 """
 
 from synmod.leaves.paths import KeyPath, path_str
-from synmod.tree import filters, initializers, views
-from synmod.tree.call import call
-from synmod.tree.candidate import Candidate
-from synmod.tree.capture import capture
-from synmod.tree.clone import clone, deepcopy_node
-from synmod.tree.codec import CODEC
-from synmod.tree.crossover import crossover
-from synmod.tree.defs import ContainerDef, NodeDef, NodeRef, StaticDef, VariableDef, VariableRef
-from synmod.tree.edits import EDITS
-from synmod.tree.filters import (
+from synmod.tree.boundaries.index_spaces import merge_context, split_context
+from synmod.tree.boundaries.update_context import current_update_context, update_context
+from synmod.tree.editing.mapping import map  # noqa: A004  (`sm.tree.map` is its name)
+from synmod.tree.editing.pop import pop
+from synmod.tree.editing.recursive_map import recursive_map
+from synmod.tree.editing.set_attributes import set_attributes
+from synmod.tree.editing.set_metadata import set_metadata
+from synmod.tree.editing.update import update
+from synmod.tree.filtering import filters
+from synmod.tree.filtering.filters import (
     Everything,
     Not,
     Nothing,
@@ -26,30 +26,39 @@ from synmod.tree.filters import (
     Trainable,
     WithTag,
 )
-from synmod.tree.graphdef import GraphDef
-from synmod.tree.index_spaces import merge_context, split_context
-from synmod.tree.iterate import iter_children, iter_graph, iter_modules
-from synmod.tree.mapping import map  # noqa: A004  (`sm.tree.map` is its name)
-from synmod.tree.merge import merge, unflatten
-from synmod.tree.node_types import NodeImpl, get_node_impl, is_token, own_impl, register_graph_node_type, register_impl
-from synmod.tree.overlay import discarding_writes
-from synmod.tree.pop import pop
-from synmod.tree.recursive_map import recursive_map
-from synmod.tree.refmap import RefMap
-from synmod.tree.set_attributes import set_attributes
-from synmod.tree.set_metadata import set_metadata
-from synmod.tree.sharing import find_duplicates, paths_of
-from synmod.tree.split import Variables, flatten, graphdef, split, state, variables
-from synmod.tree.state import State
-from synmod.tree.state_diff import StateDiff
-from synmod.tree.static import Static, static
-from synmod.tree.tree_types import register_tree_type
-from synmod.tree.update import update
-from synmod.tree.update_context import current_update_context, update_context
-from synmod.tree.using import using
-from synmod.tree.variable import Intermediate, Memory, OptState, Param, Stat, Variable
-from synmod.tree.variable_state import VariableState
-from synmod.tree.walk import Visit, walk
+from synmod.tree.functional.call import call
+from synmod.tree.functional.candidate import Candidate
+from synmod.tree.functional.clone import clone, deepcopy_node
+from synmod.tree.functional.merge import merge, unflatten
+from synmod.tree.functional.split import Variables, flatten, graphdef, split, state, variables
+from synmod.tree.graphs.codec import CODEC
+from synmod.tree.graphs.defs import ContainerDef, NodeDef, NodeRef, StaticDef, VariableDef, VariableRef
+from synmod.tree.graphs.graphdef import GraphDef
+from synmod.tree.graphs.iterate import iter_children, iter_graph, iter_modules
+from synmod.tree.graphs.sharing import find_duplicates, paths_of
+from synmod.tree.overlays.capture import capture
+from synmod.tree.overlays.using import using
+from synmod.tree.states.crossover import crossover
+from synmod.tree.states.state import State
+from synmod.tree.states.state_diff import StateDiff
+from synmod.tree.variable import initializers
+from synmod.tree.variable.overlay import discarding_writes
+from synmod.tree.variable.variable import Intermediate, Memory, OptState, Param, Stat, Variable
+from synmod.tree.variable.variable_state import VariableState
+from synmod.tree.walking import views
+from synmod.tree.walking.edits import EDITS
+from synmod.tree.walking.node_types import (
+    NodeImpl,
+    get_node_impl,
+    is_token,
+    own_impl,
+    register_graph_node_type,
+    register_impl,
+)
+from synmod.tree.walking.refmap import RefMap
+from synmod.tree.walking.static import Static, static
+from synmod.tree.walking.tree_types import register_tree_type
+from synmod.tree.walking.walk import Visit, walk
 
 All = filters.All
 Any = filters.Any

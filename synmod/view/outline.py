@@ -12,8 +12,8 @@ from synmod.leaves.paths import KeyPath, escape_step
 from synmod.lm import LanguageModel
 from synmod.module import Module
 from synmod.tree import Variable
-from synmod.tree.views import is_trainable
-from synmod.tree.walk import OpenVisit, Visit, walk
+from synmod.tree.walking.views import is_trainable
+from synmod.tree.walking.walk import OpenVisit, Visit, walk
 
 
 class Member:

@@ -10,7 +10,7 @@ from synmod.errors import ArgumentError
 from synmod.leaves.paths import path_str
 from synmod.lm.tokens import estimate_text
 from synmod.tree import Variable, VariableState
-from synmod.tree.path_map import PathMap
+from synmod.tree.states.path_map import PathMap
 from synmod.view.plain import table
 from synmod.view.schema_text import schema_text
 from synmod.view.units import count_text, plural, size_text

@@ -11,7 +11,7 @@ import synmod as sm
 from synmod.flow.nest import leaves
 from synmod.flow.nest_json import classes_in, nest_from, nest_json
 from synmod.leaves.frozen import frozen
-from synmod.tree.encoding import class_text
+from synmod.tree.graphs.encoding import class_text
 
 
 class Count(sm.DataModel):

@@ -20,7 +20,7 @@ from synmod.saving.text.limits import DEFAULT_LIMITS
 from synmod.saving.text.schema_check import SchemaChecker
 from synmod.saving.vocabulary.attribute_names import AttributeNames
 from synmod.saving.vocabulary.model_records import check_record
-from synmod.tree.variable import Variable
+from synmod.tree.variable.variable import Variable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

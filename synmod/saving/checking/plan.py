@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from synmod.leaves.frozen import FrozenDict, Json
     from synmod.lm import LanguageModel
     from synmod.saving.checking.resolver import Resolver
-    from synmod.tree.node_types import NodeImpl
+    from synmod.tree.walking.node_types import NodeImpl
 
 __all__ = ["NO_VALUE", "ModelEntry", "NodeEntry", "Plan", "VariableEntry"]
 

@@ -17,7 +17,7 @@ from synmod.saving.making.model_makers import made_model
 from synmod.saving.text.faults import load_fault
 from synmod.saving.vocabulary.scalars import scalar_from
 from synmod.saving.vocabulary.stand_ins import keep_id
-from synmod.tree.containers import TREE_TYPES, put_together
+from synmod.tree.variable.containers import TREE_TYPES, put_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,7 +18,7 @@ from synmod.saving.making.decode import Decoder, parts_of
 from synmod.saving.vocabulary.model_records import record_of
 from synmod.saving.vocabulary.problems import Problems
 from synmod.saving.vocabulary.scalars import NAMES, scalar_text
-from synmod.tree.containers import class_of, take_apart
+from synmod.tree.variable.containers import class_of, take_apart
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping

@@ -14,9 +14,9 @@ from synmod.module.sealing import seal
 from synmod.saving.making.flow_restore import restored_flow
 from synmod.saving.making.guarded import guarded
 from synmod.saving.text.faults import load_fault
-from synmod.tree.kinds import STATIC, kind_of
-from synmod.tree.static import Static
-from synmod.tree.walk import walk
+from synmod.tree.walking.kinds import STATIC, kind_of
+from synmod.tree.walking.static import Static
+from synmod.tree.walking.walk import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

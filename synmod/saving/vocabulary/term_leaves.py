@@ -18,11 +18,11 @@ from synmod.lm import LanguageModel
 from synmod.registry import id_of
 from synmod.saving.vocabulary.problems import Problems, unregistered, what_and_remedy
 from synmod.saving.vocabulary.scalars import NAMES, scalar_text
-from synmod.tree.containers import TREE_TYPES, class_of, is_namedtuple
-from synmod.tree.defs import NodeRef, VariableRef
-from synmod.tree.node_types import own_impl
-from synmod.tree.static import Static
-from synmod.tree.variable import Variable
+from synmod.tree.graphs.defs import NodeRef, VariableRef
+from synmod.tree.variable.containers import TREE_TYPES, class_of, is_namedtuple
+from synmod.tree.variable.variable import Variable
+from synmod.tree.walking.node_types import own_impl
+from synmod.tree.walking.static import Static
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from synmod.flow.record import FlowGraph, FlowStep
     from synmod.leaves.frozen import Json
     from synmod.saving.writing.module_record import Writer
-    from synmod.tree.walk import Visit
+    from synmod.tree.walking.walk import Visit
 
 __all__ = ["flow_record"]
 

@@ -16,8 +16,8 @@ from synmod.saving.vocabulary.overrides import is_overridden
 from synmod.saving.writing.circles import Need
 from synmod.saving.writing.flow_record import flow_record
 from synmod.saving.writing.terms import Place, TermWriter
-from synmod.tree.kinds import NODE, STATIC, VARIABLE, Kinds, holds_node
-from synmod.tree.static import Static
+from synmod.tree.walking.kinds import NODE, STATIC, VARIABLE, Kinds, holds_node
+from synmod.tree.walking.static import Static
 
 if TYPE_CHECKING:
     from synmod.module.declaration import ClassDeclaration
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from synmod.saving.vocabulary.problems import Problems
     from synmod.saving.writing.circles import Needs
     from synmod.saving.writing.views import NodeView
-    from synmod.tree.walk import Visit
+    from synmod.tree.walking.walk import Visit
 
 __all__ = ["Writer", "module_record"]
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from synmod.errors import GraphError
 from synmod.lm import LanguageModel
-from synmod.tree.containers import put_together
-from synmod.tree.defs import ContainerDef, NodeDef, NodeRef, StaticDef, VariableDef, VariableRef
-from synmod.tree.node_types import get_node_impl, own_impl
+from synmod.tree.graphs.defs import ContainerDef, NodeDef, NodeRef, StaticDef, VariableDef, VariableRef
+from synmod.tree.variable.containers import put_together
+from synmod.tree.walking.node_types import get_node_impl, own_impl
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from synmod.data.schemas.schema import Schema
     from synmod.leaves.frozen import FrozenDict, Json
     from synmod.tree import GraphDef
-    from synmod.tree.variable import Variable
+    from synmod.tree.variable.variable import Variable
 
 __all__ = ["MISSING", "Definitions", "NodeView", "VariableView", "variable_view"]
 

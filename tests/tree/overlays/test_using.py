@@ -1,0 +1,318 @@
+"""Overlays: what is read inside, where writes go, nesting, tasks, threads, traces."""
+
+import asyncio
+import contextvars
+import gc
+import sys
+import threading
+
+import pytest
+
+from synmod.errors import ArgumentError, GraphError, SchemaError, StateError, StateSchemaError
+from synmod.tree import EDITS, Memory, Param, State, discarding_writes, graphdef, state, update, using
+from synmod.tree.overlays.leaf_table import leaf_table
+from tests.tree.stores import Handle, Part, Store
+
+
+@pytest.fixture
+def program():
+    """A shared Variable and two more."""
+    shared = Param("s")
+    return Store(a=shared, b=shared, m=Memory([]), inner=Store(x=Param("x")))
+
+
+def test_reads_inside_come_from_the_state(program):
+    """In part or whole, State or JSON; the rest is live; afterwards everything is."""
+    with using(program, {"a": "A"}):
+        assert (program.a.value, program.m.value) == ("A", [])
+    assert program.a.value == "s"
+    goal = state(program).replace({"inner/x": "X"})
+    with using(program, goal) as overlay:
+        assert program.inner.x.value == "X"
+        assert state(program) == goal
+        assert overlay.state == goal
+    assert program.a.version == 0
+
+
+def test_entry_checks_everything(program):
+    """Unknown paths, wrong values, leaves for subgraphs; two aliases with two values; nothing stays behind."""
+    for bad, phrase in (
+        ({"nope": 1, "m": 3}, r"(?s)m#.*Unknown keys: 'nope'"),
+        ({"inner": 1}, "Expected a subgraph at 'inner'"),
+        ({"a": "x", "b": "y"}, "'a' and 'b'"),
+        ({"a": 3}, "a#"),
+    ):
+        with pytest.raises(StateError, match=phrase), using(program, bad):
+            raise AssertionError("entered")
+    with pytest.raises(StateSchemaError), using(program, {"a": 3}):
+        pass
+    with pytest.raises(ArgumentError), using(program, 3):
+        pass
+    with pytest.raises(ArgumentError), using(3, {}):
+        pass
+    foreign = state({"a": Param("x", schema={"type": "string", "maxLength": 9}), "m": Memory([])})
+    with using(program, foreign):
+        assert program.a.value == "x"
+    assert program.a.value == "s"
+
+
+def test_alias_paths_are_accepted(program):
+    """As in update."""
+    with using(program, {"b": "B"}) as overlay:
+        assert program.a.value == "B"
+    assert overlay.state.to_json() == {"a": "B"}
+
+
+def test_writes_stay_in_the_layer(program):
+    """`overlay.state` has given and written values, `changes` only what was written, both after the block too."""
+    with using(program, {"a": "A"}) as overlay:
+        program.m.assign([1])
+        program.inner.x.assign("X")
+        with pytest.raises(SchemaError):
+            program.a.assign(3)
+        assert program.m.value == [1]
+    assert (program.m.value, program.m.version) == ([], 0)
+    assert overlay.state.to_json() == {"a": "A", "m": [1], "inner/x": "X"}
+    assert overlay.changes.to_json() == {"m": [1], "inner/x": "X"}
+    assert update(program, overlay.state) == (("a",), ("m",), ("inner", "x"))
+
+
+def test_blocks_nest(program):
+    """Reads fall through to the outer overlay, then to the live value; a write goes to the innermost that knows it."""
+    with using(program, {"a": "outer", "m": [0]}) as outer:
+        with using(program.inner, {"x": "inner"}) as inner:
+            assert (program.a.value, program.inner.x.value, program.m.value) == ("outer", "inner", [0])
+            program.inner.x.assign("written")
+            program.m.assign([1])
+        assert program.inner.x.value == "x"
+        assert program.m.value == [1]
+    assert inner.changes.to_json() == {"x": "written"}
+    assert outer.changes.to_json() == {"m": [1]}
+
+
+def test_variables_outside_are_live(program):
+    """They are read and written as without the block."""
+    outside = Param("o")
+    with using(program, {"a": "A"}):
+        outside.assign("new")
+    assert (outside.value, outside.version) == ("new", 1)
+
+
+async def test_a_hundred_candidates_at_once(program):
+    """Each task sees its own candidate, and what its children write."""
+
+    async def score(number):
+        with using(program, {"a": f"candidate {number}"}) as overlay:
+            await asyncio.sleep(0)
+            program.m.assign([number])
+
+            async def child():
+                program.inner.x.assign(program.a.value)
+
+            await asyncio.gather(child(), asyncio.sleep(0))
+            await asyncio.sleep(0)
+            return overlay.changes.to_json()
+
+    results = await asyncio.gather(*(score(number) for number in range(100)))
+    assert results == [{"m": [n], "inner/x": f"candidate {n}"} for n in range(100)]
+    assert program.m.value == []
+
+
+def test_an_overlay_holds_on_every_loop(any_loop, program):
+    """Entered around a loop it is seen inside."""
+
+    async def read():
+        return program.a.value
+
+    with using(program, {"a": "A"}):
+        assert any_loop(read) == "A"
+
+
+def test_a_new_thread_sees_live_values(program):
+    """Without a copied context; with one it sees the overlay."""
+    seen = []
+    with using(program, {"a": "A"}):
+        plain = threading.Thread(target=lambda: seen.append(program.a.value))
+        context = contextvars.copy_context()
+        carried = threading.Thread(target=lambda: context.run(lambda: seen.append(program.a.value)))
+        for thread in (plain, carried):
+            thread.start()
+            thread.join()
+    assert seen == ["s", "A"]
+
+
+def test_a_block_left_elsewhere_restores_nothing_and_raises_nothing(program):
+    """Closed in another context than it was entered in."""
+    block = using(program, {"a": "A"})
+    contextvars.copy_context().run(block.__enter__)
+    block.__exit__(None, None, None)
+    assert program.a.value == "s"
+
+
+def test_an_error_inside_restores(program):
+    """By token, on every exit."""
+    with pytest.raises(RuntimeError), using(program, {"a": "A"}):
+        raise RuntimeError
+    assert program.a.value == "s"
+
+
+def test_a_trace_throws_its_writes_away(program):
+    """`assign` validates, reads see it inside, no live value and no overlay changes."""
+    with using(program, {"a": "A"}) as overlay:
+        with discarding_writes():
+            program.a.assign("traced")
+            assert program.a.value == "traced"
+            with pytest.raises(SchemaError):
+                program.m.assign("no list")
+        assert program.a.value == "A"
+    assert len(overlay.changes) == 0
+    assert (program.a.value, program.a.version) == ("s", 0)
+
+
+def sealed(**attributes):
+    """A part that changes only together with the counter of edits."""
+    part = Part(**attributes)
+    part.record["sealed"] = True
+    return part
+
+
+def test_a_sealed_program_is_not_walked_again():
+    """Its table is kept until an edit is counted; an open part anywhere below keeps it from being kept."""
+    program = sealed(a=Param("x"), inner=sealed(l=[Param("y")]), model=Handle())
+    table = leaf_table(program)
+    assert leaf_table(program) is table
+    program.__dict__["new"] = Param("z")
+    EDITS.bump()
+    assert list(leaf_table(program).variables) == [("a",), ("new",), ("inner", "l", 0)]
+    for root in (Part(a=Param(1)), sealed(store=Store(a=Param(1))), [sealed()], {"a": program}):
+        assert leaf_table(root) is not leaf_table(root)
+
+
+def test_a_kept_table_keeps_no_program_alive():
+    """It dies with its root."""
+    kept = sys.modules["synmod.tree.overlays.leaf_table"]._KEPT
+    program = sealed(a=Param("x"))
+    key = id(program)
+    leaf_table(program)
+    assert key in kept
+    del program
+    gc.collect()
+    assert key not in kept
+
+
+def test_structure_is_not_touched(program):
+    """The graph definition is the same inside."""
+    before = graphdef(program)
+    with using(program, State()):
+        assert graphdef(program) == before
+
+
+def test_reads_pass_through_a_function_once(program):
+    """Path, Variable and value below; asked at the first read of each Variable, given values first, writes last."""
+    asked = []
+
+    def shout(path, variable, value):
+        asked.append((path, variable, value))
+        return value.upper() if isinstance(value, str) else value
+
+    outside = Param("o")
+    with using(program, {"inner/x": "given"}, map=shout) as overlay:
+        assert asked == []
+        assert [program.a.value, program.b.value, program.a.value] == ["S", "S", "S"]
+        assert program.inner.x.value == "GIVEN"
+        assert outside.value == "o"
+        assert asked == [(("a",), program.a, "s"), (("inner", "x"), program.inner.x, "given")]
+        program.a.assign("written")
+        assert program.a.value == "written"
+        assert overlay.state.to_json() == {"a": "written", "m": [], "inner/x": "GIVEN"}
+    assert program.a.value == "s"
+    assert overlay.state.to_json() == {"a": "written", "m": [], "inner/x": "GIVEN"}
+    assert overlay.changes.to_json() == {"a": "written"}
+    assert len(asked) == 3
+
+
+def test_a_mapping_function_sees_what_is_below(program):
+    """The outer overlay's values; an outer map is asked through."""
+    with using(program, {"a": "outer"}), using(program, map=lambda path, v, value: value + "+" + v.value):
+        assert program.a.value == "outer+outer"
+        with using(program.inner, {"x": "i"}):
+            assert (program.a.value, program.inner.x.value) == ("outer+outer", "i")
+
+
+def test_what_a_mapping_function_gives_is_checked(program):
+    """At the read, with the path; the next read asks again; an error of the function is the read's."""
+    answers = [3, object(), "fine"]
+    with using(program, map=lambda path, v, value: answers.pop(0)):
+        for _ in range(2):
+            with pytest.raises(StateSchemaError, match="a#"):
+                program.a.value
+        assert program.a.value == "fine"
+    with using(program, map=lambda path, v, value: 1 / 0), pytest.raises(ZeroDivisionError):
+        program.a.value
+    with pytest.raises(ArgumentError, match="map"):
+        using(program, map="upper")
+
+
+def test_an_overlay_may_give_nothing(program):
+    """Then it only keeps the writes."""
+    with using(program) as overlay:
+        program.a.assign("w")
+    assert (program.a.value, overlay.state.to_json()) == ("s", {"a": "w"})
+
+
+def test_what_joins_the_program_inside_the_block_belongs_to_the_overlay(program):
+    """A Variable made later, by a build for example: its writes go to the layer, under its path."""
+    with using(program, {"a": "A"}) as overlay:
+        program.inner.entries["late"] = late = Param("late")
+        outside = Param("o")
+        late.assign("written")
+        outside.assign("written")
+        assert late.value == "written"
+    assert (late.value, late.version, outside.value) == ("late", 0, "written")
+    assert overlay.state.to_json() == {"a": "A", "inner/late": "written"}
+
+
+def test_a_block_is_one_overlay(program):
+    """Entered twice at once it is refused; before its entry it has no state."""
+    block = using(program, {"a": "A"})
+    with pytest.raises(GraphError, match="never entered"):
+        block.state
+    with block:
+        with pytest.raises(GraphError, match="entered already"):
+            block.__enter__()
+        assert program.a.value == "A"
+    with block:
+        program.a.assign("again")
+    assert block.changes.to_json() == {"a": "again"}
+    assert program.a.value == "s"
+
+
+def test_blocks_may_be_left_in_any_order(program):
+    """What generators and exit stacks do; the end of the last one leaves no layer behind."""
+    outer, inner = using(program, {"a": "outer"}), using(program, {"m": [1]})
+    outer.__enter__()
+    inner.__enter__()
+    outer.__exit__(None, None, None)
+    assert program.m.value == [1]
+    inner.__exit__(None, None, None)
+    assert (program.a.value, program.m.value) == ("s", [])
+
+
+async def test_a_task_that_outlives_the_block_stays_in_it(program):
+    """It reads and writes the overlay, never the live values, also after blocks of its own."""
+    go = asyncio.Event()
+
+    async def straggler():
+        await go.wait()
+        with using(program.inner, {"x": "own"}):
+            assert program.a.value == "A"
+        program.m.assign([1])
+        return program.a.value
+
+    with using(program, {"a": "A"}) as overlay:
+        task = asyncio.create_task(straggler())
+        await asyncio.sleep(0)
+    go.set()
+    assert await task == "A"
+    assert program.m.value == []
+    assert overlay.changes.to_json() == {"m": [1]}
