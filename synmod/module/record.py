@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from synmod.module.paths import PathTable
     from synmod.module.skips import Runner
     from synmod.scope.hooks import Hook
-    from synmod.scope.trace_nodes import TraceNode
+    from synmod.scope.tracing.nodes import TraceNode
 
 
 _NONE_ISOLATED: Mapping[str, Any] = {}

@@ -11,6 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from synmod.leaves.late import opened_late
+from synmod.scope.tracing.nodes import LMCallNode, TraceNode
+from synmod.scope.tracing.trace import trace
+from synmod.scope.tracing.tracer import Tracer
 
 from .ambient import AMBIENT, Ambient, ambient, effective
 from .budget import budget, cost_is_limited, reserve
@@ -30,15 +33,13 @@ from .place import place_of
 from .rewards import add_reward, hand_up, rewards_of, track_rewards
 from .scopes import NameScope, current_scope
 from .spending import Account, Reservation, Spent
-from .trace import trace
-from .trace_nodes import LMCallNode, TraceNode
-from .tracer import Tracer
 from .usage import Usage, UsageMeter, add_usage, count_usage, open_meters, track_usage
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from . import hooks_lib
+    from synmod.scope import hooks_lib
+
     from .events import BuildBegin, BuildEnd, CallBegin, CallEnd, Event, LMBegin, LMEnd, SkipDropped, VariableAssign
 
 __all__ = [

@@ -21,7 +21,7 @@ from synmod.scope.usage_record import Usage
 
 if TYPE_CHECKING:
     from synmod.scope.hook import Hook
-    from synmod.scope.trace_nodes import TraceNode
+    from synmod.scope.tracing.nodes import TraceNode
 
 _NO_PATHS: Mapping[int, str] = {}
 _NO_USAGE: Final = Usage()

@@ -19,7 +19,7 @@ from synmod.view.schema_text import title_text
 
 if TYPE_CHECKING:
     from synmod.module import Module
-    from synmod.scope.trace_nodes import TraceNode
+    from synmod.scope.tracing.nodes import TraceNode
     from synmod.view.picture import Node
     from synmod.view.sketch import Sketch
 

@@ -10,7 +10,7 @@ from synmod.view.figures import Spent
 
 if TYPE_CHECKING:
     from synmod.module import Module
-    from synmod.scope.trace_nodes import TraceNode
+    from synmod.scope.tracing.nodes import TraceNode
 
 
 def recorded_call(module: Module) -> TraceNode | None:

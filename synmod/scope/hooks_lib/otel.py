@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from synmod.errors import ConfigError
 from synmod.scope.frame import TOLD
-from synmod.scope.genai import answered, asked, used
 from synmod.scope.hook import Hook
+from synmod.scope.hooks_lib.genai import answered, asked, used
 from synmod.scope.plain_json import error_text
 from synmod.scope.scrubbing import Secrets
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from synmod.scope.plain_json import plain
 from synmod.scope.scrubbing import Secrets
-from synmod.scope.trace_nodes import LMCallNode, TraceNode, usages
+from synmod.scope.tracing.nodes import LMCallNode, TraceNode, usages
 from synmod.scope.usage_record import Usage
 
 _VERSION: Final = 1

@@ -22,7 +22,7 @@ from synmod.scope import (
     phase,
     trace,
 )
-from synmod.scope.trace import Tracer
+from synmod.scope.tracing.trace import Tracer
 from tests.scope.part import Part
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from synmod.scope.ambient import Entered, enter, leave, take_entry
-from synmod.scope.tracer import Tracer, check
+from synmod.scope.tracing.tracer import Tracer, check
 
 
 class trace:  # noqa: N801  # read as a word: `with sm.trace() as t:`

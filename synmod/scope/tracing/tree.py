@@ -8,7 +8,7 @@ from collections import deque
 from typing import Any, Final
 
 from synmod.scope.frame import FRAME, TOLD
-from synmod.scope.trace_nodes import LMCallNode, Run, TraceNode, add_by_start, forget_below
+from synmod.scope.tracing.nodes import LMCallNode, Run, TraceNode, add_by_start, forget_below
 
 _MODEL_CALLS_A_CALL: Final = 10
 """So many model calls a call are kept, on the average: what makes more would fill the memory."""

@@ -11,10 +11,10 @@ from synmod.errors import ArgumentError
 from synmod.scope.frame import TOLD
 from synmod.scope.in_place import InPlace, LMOutcome
 from synmod.scope.plain_json import error_text
-from synmod.scope.trace_nodes import LMCallNode, TraceNode
-from synmod.scope.trace_page import page
-from synmod.scope.trace_tree import TraceTree
-from synmod.scope.trace_views import total_usage, tree_json, tree_text
+from synmod.scope.tracing.nodes import LMCallNode, TraceNode
+from synmod.scope.tracing.page import page
+from synmod.scope.tracing.tree import TraceTree
+from synmod.scope.tracing.views import total_usage, tree_json, tree_text
 
 if TYPE_CHECKING:
     import os
