@@ -14,7 +14,7 @@ from synmod.data.models.value import wrap
 from synmod.errors import ConfigError
 from synmod.leaves.frozen import FrozenDict, frozen
 from synmod.module import Module
-from synmod.module.annotations import UNDECLARED, read_outputs, resolved_annotations
+from synmod.module.interface.annotations import UNDECLARED, read_outputs, resolved_annotations
 from synmod.registry import register_own
 
 if TYPE_CHECKING:

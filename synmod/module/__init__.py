@@ -6,10 +6,10 @@ and a few identity checks: no walk, no `inspect`, no schema work, no lock. Must 
 """
 
 from synmod.module import node
+from synmod.module.building.sm_build import build
 from synmod.module.deferred import Deferred
 from synmod.module.module import Module
 from synmod.module.once import once
-from synmod.module.sm_build import build
 from synmod.module.typing import ModuleOptions
 from synmod.module.variable_creator import variable_creator
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from synmod.module.builds import current_undo
+from synmod.module.building.builds import current_undo
+from synmod.module.building.undo import LABELS
 from synmod.module.sealing import check_assignment, check_deletion, note_swap
-from synmod.module.undo import LABELS
 from synmod.module.variables import settle
 from synmod.tree import Static
 

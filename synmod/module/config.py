@@ -13,8 +13,8 @@ from synmod.errors import ConfigError
 from synmod.lm import LanguageModel
 from synmod.module.arguments import unknown_keyword
 from synmod.module.attributes import ABSENT, attribute_of
+from synmod.module.building.undo import LABELS
 from synmod.module.skips import shown_skips
-from synmod.module.undo import LABELS
 from synmod.tree import Static, Variable
 
 if TYPE_CHECKING:

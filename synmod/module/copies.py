@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from synmod.errors import ArgumentError
 from synmod.leaves.naming import check_name
 from synmod.leaves.paths import path_str
-from synmod.module.builds import current_undo
+from synmod.module.building.builds import current_undo
 from synmod.tree import GraphDef, State, deepcopy_node, get_node_impl, merge, split
 from synmod.tree import clone as clone_node
 from synmod.tree.walking.walk import walk

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from synmod.leaves.naming import snake_case
-from synmod.module.signatures import CallSignature, own_signature, read_call
+from synmod.module.interface.signatures import CallSignature, own_signature, read_call
 from synmod.module.skips import publish
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from synmod.errors import ArgumentError, SealedError, SkipNameError
-from synmod.module.builds import current_undo
-from synmod.module.where import where
+from synmod.module.building.builds import current_undo
+from synmod.module.interface.where import where
 from synmod.tree import is_token
 from synmod.tree.walking.edits import EDITS
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from synmod.errors import ConfigError
 from synmod.module.arguments import capture
-from synmod.module.build_method import BuildMethod
+from synmod.module.building.build_method import BuildMethod
 from synmod.module.declaration import ClassDeclaration, definer, is_base
 from synmod.tree.variable.containers import class_of
 from synmod.tree.walking.kinds import KNOWN, NODE, STATIC, VARIABLE, Kinds, holds_node

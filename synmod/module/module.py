@@ -8,22 +8,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
 from synmod.errors import ConfigError
 from synmod.leaves.naming import check_name
-from synmod.module import builds, config, copies, isolating, variables
+from synmod.module import config, copies, isolating, variables
 from synmod.module.assigning import delete_attribute, set_attribute
-from synmod.module.build_config import build_config_json, build_from_config
-from synmod.module.build_method import empty_build
+from synmod.module.building import builds
+from synmod.module.building.build_config import build_config_json, build_from_config
+from synmod.module.building.build_method import empty_build
+from synmod.module.building.contract import input_spec_of
+from synmod.module.building.symbolic import default_output_spec
 from synmod.module.calling import call_module
 from synmod.module.construction import construct
-from synmod.module.contract import input_spec_of
 from synmod.module.entry_points import with_name_scope
+from synmod.module.interface.nests import symbols_of
+from synmod.module.interface.outputs import declared_outputs
 from synmod.module.metaclass import ModuleMeta
-from synmod.module.nests import symbols_of
-from synmod.module.outputs import declared_outputs
 from synmod.module.paths import current_path
 from synmod.module.record import ModuleRecord
 from synmod.module.showing import shown
 from synmod.module.sowing import sow
-from synmod.module.symbolic import default_output_spec
 from synmod.module.typing import AsyncCallee, PlainCallee, YieldingCallee
 from synmod.scope.counters import CallCounters
 from synmod.scope.hooks import Hook, check_hook

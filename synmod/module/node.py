@@ -11,12 +11,12 @@ from synmod.flow.record import FlowGraph, SymbolRef
 from synmod.lm import SAMPLING, LanguageModel
 from synmod.module.attributes import ABSENT, attribute_of, attributes_of, put_attribute, structural_attributes
 from synmod.module.blueprint import Blueprint
+from synmod.module.building.undo import LABELS, Undo, undo_all
 from synmod.module.module import Module
 from synmod.module.paths import note_edit
 from synmod.module.record import ModuleRecord
 from synmod.module.references import may_refer, mean_the_same, says_the_same, with_references
 from synmod.module.sealing import check_layout, layout_of, seal
-from synmod.module.undo import LABELS, Undo, undo_all
 from synmod.tree import NodeDef, NodeImpl, NodeRef, Static, StaticDef, VariableRef, register_impl
 
 

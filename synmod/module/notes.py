@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.leaves.aio import is_cancellation
 from synmod.leaves.notes import add_note, attributes_of
-from synmod.module.nests import each_leaf, is_datum, title_of
+from synmod.module.interface.nests import each_leaf, is_datum, title_of
 from synmod.scope.limits import note_waiting
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from synmod.scope.counters import CallCounters
 
 if TYPE_CHECKING:
-    from synmod.module.builds import Build
-    from synmod.module.contract import Contract
+    from synmod.module.building.builds import Build
+    from synmod.module.building.contract import Contract
     from synmod.module.declaration import ClassDeclaration
-    from synmod.module.outputs import DeclaredOutputs
+    from synmod.module.interface.outputs import DeclaredOutputs
     from synmod.module.paths import PathTable
     from synmod.module.skips import Runner
     from synmod.scope.hooks import Hook

@@ -10,8 +10,8 @@ from synmod.errors import ArgumentError, DataError, GraphError
 from synmod.leaves.frozen import Json, frozen
 from synmod.leaves.naming import check_name
 from synmod.module.attributes import ABSENT, attribute_of
+from synmod.module.interface.where import where
 from synmod.module.paths import current_path, frame_of, steps_of
-from synmod.module.where import where
 from synmod.scope.frame import CallFrame, current_call
 from synmod.tree import Variable, get_node_impl
 from synmod.tree.overlays.capture import ANYTHING, LISTS, Sown, appended, open_captures

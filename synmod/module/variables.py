@@ -11,10 +11,10 @@ from synmod.errors import ArgumentError, GraphError
 from synmod.leaves.naming import snake_case, unused
 from synmod.leaves.suggest import did_you_mean
 from synmod.module.attributes import ABSENT, attribute_of, put_attribute
-from synmod.module.builds import current_undo
+from synmod.module.building.builds import current_undo
+from synmod.module.interface.where import where
 from synmod.module.sealing import held, refuse_if_sealed
 from synmod.module.variable_creator import created
-from synmod.module.where import where
 from synmod.tree import Param, Variable
 
 if TYPE_CHECKING:

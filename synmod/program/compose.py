@@ -15,15 +15,15 @@ from synmod.errors import ArgumentError, BuildError, SchemaError
 from synmod.flow.nest import aligned
 from synmod.leaves.aio import Suspended, drive
 from synmod.leaves.naming import check_name
-from synmod.module.annotations import (
+from synmod.module.building.builds import Build
+from synmod.module.declaration import first_paragraph
+from synmod.module.interface.annotations import (
     UNDECLARED,
     model_of_annotation,
     read_outputs,
     resolved_annotations,
     without_none,
 )
-from synmod.module.builds import Build
-from synmod.module.declaration import first_paragraph
 from synmod.program.input import Input
 from synmod.program.program import M, Program
 

@@ -13,7 +13,7 @@ from synmod.data.subtyping.subtype import is_subschema
 from synmod.errors import CallError, SchemaError
 from synmod.flow.nest import aligned, is_leaf, kind_of, leaves, map_leaves
 from synmod.leaves.suggest import did_you_mean
-from synmod.module.where import where
+from synmod.module.interface.where import where
 from synmod.program.keys import Keys
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from synmod.module.annotations import UNDECLARED, resolved_annotations, without_none
-from synmod.module.nests import is_nothing
-from synmod.module.outputs import check_output, declared_outputs
+from synmod.module.interface.annotations import UNDECLARED, resolved_annotations, without_none
+from synmod.module.interface.nests import is_nothing
+from synmod.module.interface.outputs import check_output, declared_outputs
 
 _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 

@@ -9,9 +9,9 @@ from synmod.errors import BuildError, ConfigError
 from synmod.flow import FlowGraph, Plan, Step, compile_flow, live_graph, record_graph, steps_between
 from synmod.flow.nest import copied, leaves
 from synmod.module import Module
-from synmod.module.builds import running_own_build
+from synmod.module.building.builds import running_own_build
 from synmod.module.execution import Child, Execution, steps_before, verify_wiring
-from synmod.module.where import where
+from synmod.module.interface.where import where
 from synmod.program.door import Door
 from synmod.program.keys import Keys
 from synmod.scope import current_call

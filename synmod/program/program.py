@@ -20,9 +20,9 @@ from synmod.leaves.paths import path_str
 from synmod.leaves.suggest import did_you_mean
 from synmod.module import Module
 from synmod.module.arguments import unknown_keyword
-from synmod.module.inputs import no_call
+from synmod.module.interface.inputs import no_call
+from synmod.module.interface.where import where
 from synmod.module.sealing import seal
-from synmod.module.where import where
 from synmod.program.all_built import all_built
 from synmod.program.files import load_as
 from synmod.program.graph_of import check_place, execution_of, take_graph, wiring_of

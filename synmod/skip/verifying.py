@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from synmod.errors import SkipVerifyError
 from synmod.module.execution import SCHEDULERS, VERIFIERS
-from synmod.module.where import where
+from synmod.module.interface.where import where
 from synmod.skip.given import open_store
 from synmod.skip.ordering import skips_before
 from synmod.skip.skip_frame import SkipFrame

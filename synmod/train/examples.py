@@ -12,7 +12,7 @@ from synmod.data.models.value import JsonDataModel
 from synmod.errors import ArgumentError
 from synmod.flow.nest import SEQUENCE, kind_of, leaves
 from synmod.leaves.frozen_types import is_object
-from synmod.module.contract import declared_inputs
+from synmod.module.building.contract import declared_inputs
 
 if TYPE_CHECKING:
     from synmod.module import Module

@@ -8,9 +8,9 @@ from synmod.data.models.declare import schema_of
 from synmod.errors import SynmodError
 from synmod.flow.nest import leaves, map_leaves
 from synmod.flow.record import FlowGraph, FlowStep, SymbolRef
-from synmod.module.contract import input_spec_of
+from synmod.module.building.contract import input_spec_of
 from synmod.module.execution import Child
-from synmod.module.outputs import declared_outputs
+from synmod.module.interface.outputs import declared_outputs
 from synmod.view.flow_lines import row_of
 from synmod.view.outline import below_first
 from synmod.view.recorded import calls_below, recorded_call

@@ -9,7 +9,7 @@ from synmod.errors import BuildError, LoadError
 from synmod.leaves.aio import Suspended, drive
 from synmod.lm import LanguageModel
 from synmod.module import Module
-from synmod.module.build_config import read_build_config
+from synmod.module.building.build_config import read_build_config
 from synmod.module.sealing import seal
 from synmod.saving.making.flow_restore import restored_flow
 from synmod.saving.making.guarded import guarded

@@ -11,13 +11,13 @@ from synmod.data.models.value import JsonDataModel, to_value
 from synmod.errors import ArgumentError, CallError, NoCallError
 from synmod.flow.nest import map_leaves
 from synmod.leaves.suggest import did_you_mean
-from synmod.module.nests import each_leaf, is_data, is_nothing
-from synmod.module.where import where
-from synmod.module.wrong_leaf import wrong_leaf
+from synmod.module.interface.nests import each_leaf, is_data, is_nothing
+from synmod.module.interface.where import where
+from synmod.module.interface.wrong_leaf import wrong_leaf
 
 if TYPE_CHECKING:
+    from synmod.module.interface.signatures import CallSignature
     from synmod.module.module import Module
-    from synmod.module.signatures import CallSignature
 
 
 def is_not_taken(call: CallSignature, args: tuple[Any, ...]) -> bool:

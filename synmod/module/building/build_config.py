@@ -13,11 +13,11 @@ from synmod.flow.nest import MAPPING, kind_of
 from synmod.leaves.aio import Suspended, drive
 from synmod.leaves.frozen import thaw
 from synmod.leaves.suggest import did_you_mean
-from synmod.module.building import ensure_built, mark_built
+from synmod.module.building.building import ensure_built, mark_built
 from synmod.module.frames import SymbolicFrame
+from synmod.module.interface.signatures import POSITIONAL
+from synmod.module.interface.where import where
 from synmod.module.notes import note_failure
-from synmod.module.signatures import POSITIONAL
-from synmod.module.where import where
 
 if TYPE_CHECKING:
     from synmod.module.module import Module

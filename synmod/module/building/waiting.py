@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from synmod.module.builds import LOCK, Build, current_build
+from synmod.module.building.builds import LOCK, Build, current_build
 
 if TYPE_CHECKING:
     from synmod.module.module import Module

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from synmod.module.contract import Contract
+from synmod.module.building.contract import Contract
 
 if TYPE_CHECKING:
     from synmod.module.module import Module

@@ -9,8 +9,8 @@ from synmod.data.models.model import DataModel
 from synmod.data.schemas.schema import Schema
 from synmod.errors import SchemaError
 from synmod.flow.nest import LEAF, MAPPING, kind_of
-from synmod.module.nests import is_datum, title_of
-from synmod.module.where import kind_text, where
+from synmod.module.interface.nests import is_datum, title_of
+from synmod.module.interface.where import kind_text, where
 
 if TYPE_CHECKING:
     from synmod.module.module import Module

@@ -14,7 +14,7 @@ from synmod.tree.walking.node_types import get_node_impl
 from synmod.tree.walking.walk import walk
 
 if TYPE_CHECKING:
-    from synmod.module.builds import Build
+    from synmod.module.building.builds import Build
     from synmod.module.module import Module
     from synmod.module.record import ModuleRecord
 

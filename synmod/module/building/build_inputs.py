@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from synmod.errors import BuildError
-from synmod.module.inputs import data_among
-from synmod.module.nests import fresh
-from synmod.module.signatures import POSITIONAL
-from synmod.module.where import where
-from synmod.module.wrong_leaf import wrong_leaf
+from synmod.module.interface.inputs import data_among
+from synmod.module.interface.nests import fresh
+from synmod.module.interface.signatures import POSITIONAL
+from synmod.module.interface.where import where
+from synmod.module.interface.wrong_leaf import wrong_leaf
 
 if TYPE_CHECKING:
     from synmod.module.module import Module

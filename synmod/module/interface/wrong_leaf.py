@@ -11,8 +11,8 @@ from synmod.data.models.model import DataModel
 from synmod.errors import CallError, DataError
 from synmod.flow.nest import LEAF, MAPPING, NestPath, kind_of, leaves_with_path
 from synmod.leaves.frozen import frozen
-from synmod.module.nests import DATA, each_leaf, step_text
-from synmod.module.where import kind_text, where
+from synmod.module.interface.nests import DATA, each_leaf, step_text
+from synmod.module.interface.where import kind_text, where
 
 if TYPE_CHECKING:
     from synmod.module.module import Module

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Self
 
 from synmod.errors import BuildError, DeadlineExceeded
 from synmod.leaves.aio import Signal, is_cancellation
+from synmod.module.building.undo import Undo, undo_all
+from synmod.module.interface.where import where
 from synmod.module.paths import extend_paths
-from synmod.module.undo import Undo, undo_all
-from synmod.module.where import where
 from synmod.scope.ambient import reset
 from synmod.tree.variable.overlay import BEFORE_WRITE
 from synmod.tree.walking.edits import EDITS

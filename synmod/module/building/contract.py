@@ -13,16 +13,16 @@ from synmod.data.subtyping.subtype import is_subschema
 from synmod.data.validation.validate import validate
 from synmod.errors import SchemaError
 from synmod.flow.nest import LEAF, MAPPING, SEQUENCE, NestPath, kind_of, leaves, pack
-from synmod.module.build_inputs import inputs_by_parameter
-from synmod.module.builds import is_ready_here
-from synmod.module.known import ANY_CLASS, KnownSchemas
-from synmod.module.misfit import Demand, misfit, other_structure, shape
-from synmod.module.nests import is_datum, paired, step_text, symbols_of, title_of_schema
-from synmod.module.where import where
+from synmod.module.building.build_inputs import inputs_by_parameter
+from synmod.module.building.builds import is_ready_here
+from synmod.module.interface.known import ANY_CLASS, KnownSchemas
+from synmod.module.interface.misfit import Demand, misfit, other_structure, shape
+from synmod.module.interface.nests import is_datum, paired, step_text, symbols_of, title_of_schema
+from synmod.module.interface.where import where
 
 if TYPE_CHECKING:
+    from synmod.module.interface.signatures import Parameter
     from synmod.module.module import Module
-    from synmod.module.signatures import Parameter
 
 _UNSET: Final = object()
 _BUILT_ON: Final = "the schema it was built on"

@@ -13,10 +13,10 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from synmod.module.attributes import ABSENT, attribute_of, attributes_of, put_attribute
-from synmod.module.plain_containers import contents_below
+from synmod.module.building.plain_containers import contents_below
 
 if TYPE_CHECKING:
-    from synmod.module.builds import Build
+    from synmod.module.building.builds import Build
     from synmod.module.module import Module
     from synmod.tree import Variable
 

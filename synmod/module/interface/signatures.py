@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from synmod.data.models.model import DataModel
 from synmod.errors import ConfigError
-from synmod.module.annotations import (
+from synmod.module.interface.annotations import (
     UNDECLARED,
     model_of_annotation,
     read_outputs,

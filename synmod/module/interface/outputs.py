@@ -14,10 +14,10 @@ from synmod.data.validation.validate import validate
 from synmod.errors import CallError, DataError, SchemaError
 from synmod.flow.nest import MAPPING, aligned, kind_of, leaves, map_leaves, pack
 from synmod.leaves.frozen import frozen
-from synmod.module.annotations import UNDECLARED
-from synmod.module.known import ANY_CLASS, KnownSchemas
-from synmod.module.nests import fresh, symbols_of, title_of_schema
-from synmod.module.where import kind_text, where
+from synmod.module.interface.annotations import UNDECLARED
+from synmod.module.interface.known import ANY_CLASS, KnownSchemas
+from synmod.module.interface.nests import fresh, symbols_of, title_of_schema
+from synmod.module.interface.where import kind_text, where
 
 if TYPE_CHECKING:
     from synmod.module.module import Module

@@ -22,8 +22,8 @@ class BuildMethod:
 
     def __call__(self, module: Any, *inputs: Any, **named: Any) -> Any:
         """Run the body where the module's own build runs (`super().build(...)`), else build the module."""
-        from synmod.module.builds import running_own_build
-        from synmod.module.sm_build import build
+        from synmod.module.building.builds import running_own_build
+        from synmod.module.building.sm_build import build
 
         running = running_own_build(module._record)
         if running is None:

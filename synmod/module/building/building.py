@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.flow.nest import map_leaves
 from synmod.module.attributes import attributes_of
-from synmod.module.build_inputs import symbols_for
-from synmod.module.build_method import build_method_of
-from synmod.module.builds import LOCK, Build, current_undo, is_ready_here
+from synmod.module.building.build_inputs import symbols_for
+from synmod.module.building.build_method import build_method_of
+from synmod.module.building.builds import LOCK, Build, current_undo, is_ready_here
+from synmod.module.building.waiting import wait_for
 from synmod.module.frames import SymbolicFrame
-from synmod.module.inputs import data_among
+from synmod.module.interface.inputs import data_among
 from synmod.module.paths import extend_paths
 from synmod.module.sealing import seal
-from synmod.module.waiting import wait_for
 from synmod.scope.ambient import ambient
 from synmod.scope.frame import current_call
 from synmod.scope.hooks import hooks_for

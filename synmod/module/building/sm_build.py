@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 from synmod.errors import BuildError, SkipError, SkipVerifyError, SymbolicValueError
 from synmod.flow.nest import LEAF, kind_of
 from synmod.leaves.paths import KeyPath, path_str
-from synmod.module.building import ensure_built
-from synmod.module.builds import Build, current_undo
-from synmod.module.checks import check_inputs
+from synmod.module.building.building import ensure_built
+from synmod.module.building.builds import Build, current_undo
+from synmod.module.building.checks import check_inputs
+from synmod.module.building.symbolic import output_symbols, trace
 from synmod.module.execution import verify_wiring
 from synmod.module.frames import SymbolicFrame
-from synmod.module.inputs import check_signature, no_call
-from synmod.module.nests import is_declaration, symbols_of
+from synmod.module.interface.inputs import check_signature, no_call
+from synmod.module.interface.nests import is_declaration, symbols_of
+from synmod.module.interface.outputs import declared_outputs, symbolic_outputs
+from synmod.module.interface.where import where
 from synmod.module.notes import note_failure
-from synmod.module.outputs import declared_outputs, symbolic_outputs
 from synmod.module.record import ModuleRecord
 from synmod.module.sealing import seal
-from synmod.module.symbolic import output_symbols, trace
-from synmod.module.where import where
 from synmod.tree.walking.walk import walk
 
 if TYPE_CHECKING:
