@@ -9,7 +9,7 @@ from typing import Any
 
 from synmod.errors import CallError
 from synmod.leaves import aio
-from synmod.scope import CallFrame, current_call
+from synmod.scope import CallFrame, current_call, is_of_block_around
 
 
 class _Flight:
@@ -36,7 +36,7 @@ class SingleFlight:
         >>> await flights.run("answer", work)  # doctest: +SKIP
         42
 
-    Source: Go's singleflight; differs: a leader that is cancelled hands over to one of those who wait.
+    Source: Go's singleflight; differs: a leader that is cancelled, or stopped by a limit of its own, hands over.
     """
 
     __slots__ = ("_flights", "_lock")
@@ -74,13 +74,14 @@ class SingleFlight:
         return await self._lead(key, work)
 
     async def _lead(self, key: Hashable, work: Callable[[], Awaitable[Any]]) -> Any:
-        """Do the work; an exit or a cancellation leaves the flight without an end, so that another one leads."""
+        """Do the work; an exit, a cancellation or a limit around it leaves no end, so that another one leads."""
         flight = self._flights[key]
         try:
             flight.result = result = await work()
             flight.landed = True
         except Exception as error:  # kept for those who wait, and raised here as itself
-            flight.error, flight.traceback = error, error.__traceback__
+            if not is_of_block_around(error):  # what the leader may spend binds nobody else
+                flight.error, flight.traceback = error, error.__traceback__
             raise
         finally:
             with self._lock:

@@ -23,7 +23,7 @@ from .hook import Hook, check_hook
 from .hooks import Listeners, hooks, hooks_for, hooks_inside
 from .in_place import LMOutcome
 from .ledger import Reward
-from .limits import check_deadline, deadline, note_waiting, plain_limit, time_left
+from .limits import check_deadline, deadline, is_of_block_around, note_waiting, plain_limit, time_left
 from .notify import begin_build, end_build, notify_assign
 from .notify_calls import begin_call, end_call
 from .notify_lm import begin_lm, end_lm, lm_listeners
@@ -99,6 +99,7 @@ __all__ = [
     "hooks_for",
     "hooks_inside",
     "hooks_lib",
+    "is_of_block_around",
     "lm_listeners",
     "nearest_live",
     "note_waiting",

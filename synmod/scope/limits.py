@@ -6,7 +6,7 @@ import math
 from numbers import Real
 from types import TracebackType
 
-from synmod.errors import ArgumentError
+from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded
 from synmod.leaves.aio import DeadlineScope, deadline_scope, in_task
 from synmod.scope.ambient import Ambient, Entered, ambient, enter, leave, take_entry
 from synmod.scope.deadline import Deadline
@@ -150,3 +150,13 @@ def time_left() -> float | None:
     """
     record = ambient()
     return None if record is None or record.deadline is None else max(0.0, record.deadline.left())
+
+
+def is_of_block_around(error: BaseException) -> bool:
+    """Tell whether an error is that of a budget or deadline which holds here: not the fault of what raised it."""
+    record = ambient()
+    if record is None:
+        return False
+    if isinstance(error, BudgetExceeded):
+        return any(error.account is account for account in record.budgets)
+    return isinstance(error, DeadlineExceeded) and record.deadline is not None and record.deadline.is_over

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any, Final, Literal, cast
 
 from synmod.errors import (
-    BudgetExceeded,
-    DeadlineExceeded,
     ModelTimeout,
     RateLimitError,
     SchemaError,
@@ -15,8 +13,7 @@ from synmod.errors import (
 from synmod.leaves.clock import current_clock
 from synmod.lm import current_sample, drawing
 from synmod.module import Module
-from synmod.scope import hooks, time_left, track_rewards, track_usage
-from synmod.scope.ambient import ambient
+from synmod.scope import hooks, is_of_block_around, track_rewards, track_usage
 from synmod.train.example_result import ExampleError, ExampleResult
 from synmod.train.examples import Example, UnreadableRow, inputs_for
 from synmod.train.feedback import Feedback
@@ -49,8 +46,6 @@ class OneRun:
         self._tally = tally
         self._samples = samples
         self._first = current_sample() * samples
-        record = ambient()
-        self._budgets = () if record is None else record.budgets
 
     async def __call__(self, index: int, example: Example, sample: int) -> int:
         """Run, score, tell; give the number of the run back.
@@ -80,7 +75,7 @@ class OneRun:
             except UnreadableRow:
                 raise
             except Exception as error:  # one example under collection: its failure is its result
-                if self._is_of_a_block_around(error):
+                if is_of_block_around(error):
                     raise
                 failure = error
         result = ExampleResult(
@@ -116,12 +111,6 @@ class OneRun:
     def _counts(self, failure: Exception, *, ran: bool) -> bool:
         """Whether a failure counts as one of the program: neither the reward's, nor an outage, nor left out."""
         return not ran and not isinstance(failure, _TRANSIENT) and not self._leaves_failures_out
-
-    def _is_of_a_block_around(self, error: Exception) -> bool:
-        """Whether an error is that of a budget or deadline around the evaluation."""
-        if isinstance(error, BudgetExceeded):
-            return any(error.account is account for account in self._budgets)
-        return isinstance(error, DeadlineExceeded) and time_left() == 0
 
 
 def _with_objectives(feedback: Feedback, given: list[Any]) -> Feedback:

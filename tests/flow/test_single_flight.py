@@ -5,8 +5,10 @@ import threading
 
 import pytest
 
+import synmod as sm
 from synmod.flow.single_flight import SingleFlight
 from synmod.leaves import aio
+from synmod.scope import check_deadline, reserve
 
 
 def test_equal_work_is_done_once(any_loop):
@@ -67,6 +69,39 @@ async def test_a_cancelled_leader_hands_over():
         await asyncio.sleep(0)
     gate.set()
     assert await asyncio.gather(*others) == [2, 2, 2]
+
+
+@pytest.mark.parametrize("limit", [lambda: sm.budget(calls=0), lambda: sm.deadline(0)])
+async def test_a_leader_stopped_by_its_own_limit_hands_over(limit):
+    """What one of them may spend binds nobody else; a limit inside of the work is the work's failure."""
+    flights, runs = SingleFlight(), []
+
+    async def work():
+        runs.append(1)
+        await asyncio.sleep(0)
+        check_deadline("here")
+        reserve().release()
+        return len(runs)
+
+    async def limited():
+        with limit():
+            return await flights.run(1, work)
+
+    leader, *others = await asyncio.gather(
+        limited(), flights.run(1, work), flights.run(1, work), return_exceptions=True
+    )
+    assert isinstance(leader, (sm.BudgetExceeded, sm.DeadlineExceeded))
+    assert others == [2, 2]
+
+    async def too_much():
+        runs.append(1)
+        await asyncio.sleep(0)
+        with sm.budget(calls=0):
+            reserve()
+
+    failures = await asyncio.gather(*(flights.run(1, too_much) for _ in range(3)), return_exceptions=True)
+    assert len(set(failures)) == 1
+    assert len(runs) == 3
 
 
 def test_threads_share_a_flight():
