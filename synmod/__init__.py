@@ -185,7 +185,7 @@ if TYPE_CHECKING:
         ToolCall,
         normalize_score,
     )
-    from synmod.flow import Failed, in_thread, map_concurrently, run
+    from synmod.flow import Failed, Progress, in_thread, map_concurrently, run
     from synmod.lm import Attempt, LMReply, LMRequest
     from synmod.saving import (
         FileLimits,
@@ -291,6 +291,7 @@ __all__ = [
     "PathIn",
     "Prefix",
     "Program",
+    "Progress",
     "RateLimitError",
     "Rating",
     "Rating10",

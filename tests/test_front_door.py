@@ -62,8 +62,8 @@ def test_a_misspelt_name_is_guessed():
 def parameters_of(thing):
     """The parameters that a user gives: those of a function, or of a constructor that the class itself defines."""
     if isinstance(thing, type):
-        if issubclass(thing, sm.DataModel | enum.Enum):
-            return []  # pydantic's fields, and members
+        if issubclass(thing, sm.DataModel | enum.Enum) or getattr(thing, "_is_protocol", False):
+            return []  # pydantic's fields, and members; Python's own constructor of protocols
         thing = vars(thing).get("__init__") or vars(thing).get("__new__")
     if not inspect.isfunction(thing):
         return []

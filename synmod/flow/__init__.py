@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from synmod.flow.bridge import in_thread, run
     from synmod.flow.pool import ConcurrentMap, Failed, map_concurrently
+    from synmod.flow.progress import Progress
 
 __all__ = [
     "ConcurrentMap",
@@ -34,6 +35,7 @@ __all__ = [
     "FlowStep",
     "Origin",
     "Plan",
+    "Progress",
     "Step",
     "SymbolRef",
     "compile_flow",
@@ -50,10 +52,10 @@ __all__ = [
 
 
 def _parts() -> tuple[ModuleType, ...]:
-    """Load the worker pool, and the bridge from plain code."""
-    from synmod.flow import bridge, pool
+    """Load the worker pool, what watches it, and the bridge from plain code."""
+    from synmod.flow import bridge, pool, progress
 
-    return bridge, pool
+    return bridge, pool, progress
 
 
 __getattr__, __dir__ = opened_late(globals(), _parts)

@@ -16,7 +16,23 @@ _LINE_S: Final = 1.0
 
 
 class Progress(Protocol):
-    """Who wants to see how far something is.
+    """Who wants to see how far something is: given as `progress=` to whatever takes it.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Counted:
+        ...     done = 0
+        ...
+        ...     def begin(self, label: str, total: int | None) -> None: ...
+        ...
+        ...     def advance(self, n: int, **numbers: float) -> None:
+        ...         self.done += n
+        ...
+        ...     def end(self, outcome: str) -> None: ...
+        >>> watched: sm.Progress = Counted()
+        >>> report = sm.run(sm.evaluate(sm.Identity(), [sm.ChatMessage(role="user", content="Hi")], progress=watched))
+        >>> watched.done
+        1
 
     Source: tqdm; differs: a protocol of three calls, so that anything may stand behind it.
     """

@@ -3,6 +3,7 @@
 import io
 import logging
 
+import synmod as sm
 from synmod.flow import map_concurrently
 from synmod.flow.progress import Bar, Lines, shown
 
@@ -33,6 +34,11 @@ def test_lines_are_written_once_a_second():
     unknown.begin("x", None)
     unknown.end("stopped")
     assert stream.getvalue().endswith("x: 0, stopped\n")
+
+
+def test_the_protocol_stands_at_the_front_door():
+    """Where those who write one of their own look for it."""
+    assert sm.Progress.__module__ == "synmod.flow.progress"
 
 
 def test_nothing_is_shown_where_nobody_looks(capsys):
