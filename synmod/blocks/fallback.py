@@ -65,12 +65,12 @@ class Fallback(Module):
             return await preferred(inputs)
         except self.on as error:
             failure = error
-        for module in others:
-            try:
-                return await module(inputs)
-            except self.on as error:
-                add_note(failure, f"then {module.name!r} failed too: {type(error).__name__}: {error}")
         try:
+            for module in others:
+                try:
+                    return await module(inputs)
+                except self.on as error:
+                    add_note(failure, f"then {module.name!r} failed too: {type(error).__name__}: {error}")
             raise failure
         finally:
             del failure  # no circle of an exception and the frame that holds it

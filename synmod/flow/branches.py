@@ -129,10 +129,15 @@ async def together(*calls: Callable[[], Awaitable[Any]]) -> list[Any]:
         try:
             results[index] = await calls[index]()
         except BaseException as error:
-            branches.stop(error)
+            if branches is not None:
+                branches.stop(error)
             raise
 
+    branches: Branches | None = None
     if calls:
         branches = Branches(run)
-        await branches.finish(range(len(calls)))
+        try:
+            await branches.finish(range(len(calls)))
+        finally:
+            branches = None  # it refers to `run`, and `run` to it: results are freed by counting, not by the collector
     return results

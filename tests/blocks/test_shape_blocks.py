@@ -1,7 +1,9 @@
 """Map, Repeat, Fallback: lists, loops and spares."""
 
 import asyncio
+import gc
 import io
+import weakref
 
 import pytest
 
@@ -206,6 +208,27 @@ async def test_fallback_takes_the_next_on_what_is_named():
         await sm.Fallback(failing(first), failing(ConnectionError("two")), on=ConnectionError)(Count(n=1))
     assert caught.value is first
     assert any("'failing' failed too: ConnectionError: two" in note for note in first.__notes__)
+
+
+async def test_a_failure_that_a_fallback_mended_is_freed_by_counting():
+    """Neither the error nor the inputs that its traceback leads to wait for the collector."""
+    refs = []
+
+    class Down(ConnectionError):
+        def __init__(self):
+            refs.append(weakref.ref(self))
+
+    def fail(_):
+        raise Down
+
+    block = sm.Fallback(sm.Lambda(fail, output=Count), sm.Identity(), on=ConnectionError)
+    gc.collect()
+    gc.disable()
+    try:
+        await block(Count(n=1))
+        assert [ref() for ref in refs] == [None]
+    finally:
+        gc.enable()
 
 
 async def test_fallback_of_members_that_differ():

@@ -1,7 +1,10 @@
 """Branches: several calls at once, the first failure for all."""
 
 import asyncio
+import contextlib
 import dataclasses
+import gc
+import weakref
 
 import pytest
 
@@ -119,3 +122,32 @@ async def test_failures_that_refuse_attributes_are_noted_too():
     with pytest.raises(Frozen) as caught:
         await together(lambda: fail(Frozen(1)), lambda: fail(Frozen(2)), lambda: fail(Odd("odd")))
     assert [note.split(":")[0] for note in caught.value.__notes__] == ["another branch failed too"] * 2
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_results_are_freed_by_counting(fails):
+    """Nothing of an ended group waits for the collector."""
+
+    class Value:
+        pass
+
+    async def make():
+        value = Value()
+        refs.append(weakref.ref(value))
+        return value
+
+    async def fail():
+        value = await make()
+        if fails:
+            raise LookupError(value)
+
+    refs = []
+    gc.collect()
+    gc.disable()
+    try:
+        with contextlib.suppress(LookupError):
+            await together(make, fail)
+        await asyncio.sleep(0)
+        assert [ref() for ref in refs] == [None, None]
+    finally:
+        gc.enable()
