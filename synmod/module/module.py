@@ -116,7 +116,9 @@ class Module(metaclass=ModuleMeta):
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
         module = object.__new__(cls)
-        object.__setattr__(module, "_record", ModuleRecord(cls._declaration, None))
+        says = cls._declaration
+        record = ModuleRecord(says, says.default_name, says.default_description, built=not says.defines_build)
+        object.__setattr__(module, "_record", record)
         return module
 
     # -- labels -------------------------------------------------------------------------------------------------------

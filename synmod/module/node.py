@@ -71,33 +71,44 @@ _NONE: frozenset[str] = frozenset()
 
 
 def _create_empty(made: Blueprint) -> Module:
-    module = object.__new__(made.cls)
-    _put_record(module, ModuleRecord(made.cls._declaration, made.arguments))
-    _follow(module, made)
+    """Make a module of a blueprint. Hot, one for each module of a merge, so it is taken apart at once."""
+    (
+        cls, name, description, trainable, arguments, given, build_config, built, sealed, reassigned, removed,
+        made_in_build, flow, done, isolated, ignored, _,
+    ) = made  # fmt: skip
+    module = _new(cls)
+    record = ModuleRecord(
+        cls._declaration, name, description, trainable, arguments, given, build_config, built, sealed, made_in_build,
+        flow, done, isolated, True,
+    )  # fmt: skip
+    _put_record(module, record)
+    if reassigned or removed or ignored:
+        _follow_names(module, made)
     return module
 
 
+_new: Any = object.__new__
 _put_record: Any = vars(Module)["_record"].__set__
 
 
 def _follow(module: Module, made: Blueprint) -> None:
-    """Take over everything of a blueprint, where no name is noted yet. Hot, so it is taken apart at once."""
-    (
-        _, name, description, trainable, arguments, given, build_config, built, sealed, reassigned, removed,
-        made_in_build, flow, done, isolated, ignored, _,
-    ) = made  # fmt: skip
+    """Let a live module take over everything of a blueprint, where no name is noted yet."""
     record = module._record
-    record.arguments, record.given, record.flow = arguments, given, flow
-    record.name, record.description, record.trainable = name, description, trainable
-    record.build_config, record.made_in_build = build_config, made_in_build
-    record.built, record.sealed, record.reopened = built, sealed, False
-    record.done, record.isolated = done, isolated
+    record.arguments, record.given, record.flow = made.arguments, made.given, made.flow
+    record.name, record.description, record.trainable = made.name, made.description, made.trainable
+    record.build_config, record.made_in_build = made.build_config, made.made_in_build
+    record.built, record.sealed, record.reopened = made.built, made.sealed, False
+    record.done, record.isolated = made.done, made.isolated
     record.constructed = True
-    if reassigned:
-        record.reassigned.update(dict.fromkeys(reassigned))
-    if removed:
-        record.removed.update(dict.fromkeys(removed))
-    for attribute, value in ignored.items():
+    _follow_names(module, made)
+
+
+def _follow_names(module: Module, made: Blueprint) -> None:
+    """Take over what a blueprint says of single attributes."""
+    record = module._record
+    record.reassigned.update(dict.fromkeys(made.reassigned))
+    record.removed.update(dict.fromkeys(made.removed))
+    for attribute, value in made.ignored.items():
         put_attribute(module, attribute, value)
 
 

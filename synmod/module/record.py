@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from synmod.scope.tracing.nodes import TraceNode
 
 
+NO_NAMES: frozenset[str] = frozenset()
 _NONE_ISOLATED: Mapping[str, Any] = {}
 _FIRST_USE = threading.RLock()
 
@@ -69,46 +70,62 @@ class ModuleRecord:
 
     counters: CallCounters
 
-    def __init__(self, declaration: ClassDeclaration, arguments: Mapping[str, Any] | None) -> None:
+    def __init__(
+        self,
+        declaration: ClassDeclaration,
+        name: str,
+        description: str,
+        trainable: bool = True,
+        arguments: Mapping[str, Any] | None = None,
+        given: tuple[str, str, bool] | None = None,
+        build_config: Mapping[str, Any] | None = None,
+        built: bool = False,
+        sealed: bool = False,
+        made_in_build: frozenset[str] = NO_NAMES,
+        flow: Any = None,
+        done: frozenset[str] = NO_NAMES,
+        isolated: Mapping[str, Any] = _NONE_ISOLATED,
+        constructed: bool = False,
+    ) -> None:
         self.declaration = declaration
         self.arguments = arguments
         """Constructor arguments by parameter; None for a module that was not made by calling its class."""
-        self.name: str = declaration.default_name
-        self.description: str = declaration.default_description
-        self.trainable: bool = True
+        self.name = name
+        self.description = description
+        self.trainable = trainable
         self.hooks: tuple[Hook, ...] = ()
         self.runner: Runner | None = declaration.runner
         """Runs `call` where skips are declared here or below; see `skips`."""
-        self.isolated: Mapping[str, Any] = _NONE_ISOLATED
+        self.isolated = isolated
         """The Namespace of each skip name that was put into one."""
-        self.given: tuple[str, str, bool] | None = None
+        self.given = given
         """Name, description and trainable as the constructor left them."""
-        self.constructed = False
-        self.done: frozenset[str] = frozenset()
+        self.constructed = constructed
+        self.done = done
         """The methods marked `sm.once` that were run."""
         self.reassigned: dict[str, None] = {}
         self.removed: dict[str, None] = {}
-        self.made_in_build: frozenset[str] = frozenset()
+        self.made_in_build = made_in_build
         self.provisional: dict[str, Any] = {}
         """Variables of `add_variable` that stand under their own name until they are assigned to an attribute."""
         self.building: Build | None = None
-        self.built: bool = not declaration.defines_build
+        self.built = built
         self.ready = False
         """Built and sealed for everybody: the one test of a call."""
         self.restored = False
         """A load has put back what `build` made, so that building again only marks the module as built."""
         self.statics: dict[str, None] = {}
         """Attributes that were set to `static(x)`; they read as x."""
-        self.sealed = False
+        self.sealed = sealed
         self.reopened = False
         """Was sealed, and is open for editing until it is handed back."""
-        self.layout: dict[str | int, Any] | None = None
+        self.layout: list[object] | None = None
         """What the containers held when the structure was sealed."""
         self.version = 0
-        self.build_config: Mapping[str, Any] | None = None
+        self.build_config = build_config
         self.contract: Contract | None = None
         self.declared: DeclaredOutputs | None = None
-        self.flow: Any = None
+        self.flow = flow
         """The graph of a functional program: a record of the flow room."""
         self.paths: PathTable | None = None
         """As an entry module: where everything below stands."""

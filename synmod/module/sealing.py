@@ -31,32 +31,39 @@ def seal(module: Module) -> None:
     record.ready = record.built and record.building is None
 
 
-def layout_of(attributes: Iterable[tuple[str | int, Any]]) -> dict[str | int, object]:
-    """Which nodes and Variables the attributes of a module are, or where they hold them.
+def layout_of(attributes: Iterable[tuple[str | int, Any]]) -> list[object]:
+    """Which nodes and Variables the attributes of a module are, or where they hold them: three items for each.
 
-    Hot, since every split of what is sealed asks: most attributes are plain, or Variables. Each part is told by its
-    identity, and kept alive, so that nothing else comes to have that.
+    Hot, since every split of what is sealed asks, and every merge makes one for each module: so it is flat, and small.
+    Each part is told by its identity, and kept alive, so that nothing else comes to have that: name, identity and
+    Variable, or name, 0 and contents.
     """
-    layout: dict[str | int, object] = {}
+    layout: list[object] = []
     for name, value in attributes:
         cls = type(value)  # pyright: ignore[reportUnknownVariableType]  (hot: no `class_of`)
         kind = KNOWN.get(cls)  # pyright: ignore[reportUnknownArgumentType]
         if kind is None and isinstance(value, Variable):
-            layout[name] = id(value), value
+            layout += (name, id(value), value)
         elif kind is None or (kind != STATIC and value):
             found = _contents(value)
             if found:
-                layout[name] = found
+                layout += (name, 0, found)
     return layout
 
 
-def _contents(value: Any) -> list[tuple[object, ...]]:
-    """The nodes and Variables in a value; a by-reference node stands for its kind, whose others may take its place."""
+def _contents(value: Any) -> list[object]:
+    """The nodes and Variables in a value, as flat: path below it, identity and part.
+
+    A by-reference node stands for its kind, whose others may take its place.
+    """
     impls = Impls()
-    return [
-        (at, impls[type(part)]) if kind == NODE and impls[type(part)].by_reference else (at, id(part), part)
-        for at, part, kind in held(value)
-    ]
+    contents: list[object] = []
+    for at, part, kind in held(value):
+        if kind == NODE and impls[type(part)].by_reference:
+            contents += (at, 0, impls[type(part)])
+        else:
+            contents += (at, id(part), part)
+    return contents
 
 
 def held(value: Any) -> Iterator[tuple[KeyPath, Any, int]]:
@@ -95,9 +102,14 @@ def check_layout(module: Module) -> None:
     now = layout_of(structural_attributes(module))
     if now == record.layout:
         return
-    for name in dict.fromkeys((*record.layout, *now)):
-        if record.layout.get(name) != now.get(name):
+    old_parts, new_parts = _by_name(record.layout), _by_name(now)  # which may have come into another order
+    for name in dict.fromkeys((*old_parts, *new_parts)):
+        if old_parts.get(name) != new_parts.get(name):
             raise SealedError(_text(module, str(name), f"what attribute {name!r} holds was changed"))
+
+
+def _by_name(layout: list[object]) -> dict[object, tuple[object, object]]:
+    return dict(zip(layout[::3], zip(layout[1::3], layout[2::3], strict=True), strict=True))
 
 
 def refuse_if_sealed(module: Module, attribute: str, what: str) -> None:
