@@ -38,6 +38,8 @@ PARTS = {
 
 def main(names):
     """Measure the named parts, all without names."""
+    if not set(names) <= set(PARTS):
+        sys.exit(f"usage: python -m tests.benchmarks [part ...], where the parts are {', '.join(PARTS)}")
     chosen = [PARTS[name] for name in names] or list(PARTS.values())
     print(table([row for part in chosen for row in part.rows()]))
 
