@@ -84,6 +84,6 @@ def table(rows) -> str:
     for row in rows:
         floor = "" if row.floor_us is None else f"{row.floor_us:,.2f} µs"
         over = "  over" if row.got > row.budget else ""
-        got, budget = f"{row.got:.2f} {row.unit}", f"{row.budget:.4g} {row.unit}"
+        got, budget = f"{row.got:.2f} {row.unit}", f"{round(row.budget, 3):g} {row.unit}"
         lines.append(f"{row.what:<56}{row.ours_us:>12,.2f} µs{floor:>15}{got:>10}{budget:>10}{over}")
     return "\n".join(lines)
