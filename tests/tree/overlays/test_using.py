@@ -118,6 +118,39 @@ async def test_a_hundred_candidates_at_once(program):
     assert program.m.value == []
 
 
+async def test_a_thousand_overlays_at_once_leave_the_program_alone(program):
+    """With writes, nested ones, child tasks and cancellations inside: each reads its own, nothing live moves."""
+    variables = (program.a, program.m, program.inner.x)
+    live = [(variable.value, variable.version) for variable in variables]
+
+    async def read():
+        await asyncio.sleep(0)
+        return program.inner.x.value
+
+    async def score(number):
+        with using(program, {"inner/x": f"{number}", "a": "A"}) as overlay:
+            program.m.assign([number])
+            assert await asyncio.create_task(read()) == f"{number}"
+            with using(program, {"inner/x": "nested"}) as nested:
+                program.a.assign(f"written {number}")
+                assert await asyncio.create_task(read()) == "nested"
+            assert program.a.value == "A"
+            assert (program.m.value, await read()) == ([number], f"{number}")
+        assert [leaf.value for leaf in nested.changes.flat().values()] == [f"written {number}"]
+        assert [leaf.value for leaf in overlay.changes.flat().values()] == [[number]]
+
+    tasks = [asyncio.create_task(score(number)) for number in range(1_000)]
+    for step in range(3):
+        await asyncio.sleep(0)
+        for task in tasks[step::20]:
+            task.cancel()
+    ended = await asyncio.gather(*tasks, return_exceptions=True)
+    stopped = [error for error in ended if isinstance(error, asyncio.CancelledError)]
+    assert len(stopped) == 150
+    assert ended.count(None) == 850
+    assert [(variable.value, variable.version) for variable in variables] == live
+
+
 def test_an_overlay_holds_on_every_loop(any_loop, program):
     """Entered around a loop it is seen inside."""
 
