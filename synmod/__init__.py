@@ -71,7 +71,6 @@ from synmod.scope import (
     hooks,
     phase,
     time_left,
-    trace,
     track_rewards,
     track_usage,
 )
@@ -106,14 +105,12 @@ from synmod.tree import (
     capture,
     clone,
     crossover,
-    current_update_context,
     filters,
     find_duplicates,
     graphdef,
     initializers,
     iter_graph,
     merge,
-    merge_context,
     paths_of,
     pop,
     recursive_map,
@@ -121,11 +118,9 @@ from synmod.tree import (
     set_attributes,
     set_metadata,
     split,
-    split_context,
     state,
     static,
     update,
-    update_context,
     using,
     variables,
 )
@@ -200,8 +195,9 @@ if TYPE_CHECKING:
         save,
         save_variables,
     )
-    from synmod.scope import hooks_lib
+    from synmod.scope import hooks_lib, trace
     from synmod.train import Evaluation, Example, ExampleResult, Feedback, evaluate
+    from synmod.tree import current_update_context, merge_context, split_context, update_context
     from synmod.view import format_variables
 
 __all__ = [
@@ -418,7 +414,7 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
-_LATE = (blocks, cache, data, flow, lm, saving, scope, train, view)
+_LATE = (blocks, cache, data, flow, lm, saving, scope, train, tree, view)
 
 
 def __getattr__(name: str) -> _Any:

@@ -11,9 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from synmod.leaves.late import opened_late
-from synmod.scope.tracing.nodes import LMCallNode, TraceNode
-from synmod.scope.tracing.trace import trace
-from synmod.scope.tracing.tracer import Tracer
 
 from .ambient import AMBIENT, Ambient, ambient, effective
 from .budget import budget, cost_is_limited, reserve
@@ -39,6 +36,9 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from synmod.scope import hooks_lib
+    from synmod.scope.tracing.nodes import LMCallNode, TraceNode
+    from synmod.scope.tracing.trace import trace
+    from synmod.scope.tracing.tracer import Tracer
 
     from .events import BuildBegin, BuildEnd, CallBegin, CallEnd, Event, LMBegin, LMEnd, SkipDropped, VariableAssign
 
@@ -125,6 +125,13 @@ def _parts() -> tuple[ModuleType, ...]:
     return (events,)
 
 
+def _traces() -> tuple[ModuleType, ...]:
+    """Load what records traces."""
+    from synmod.scope.tracing import nodes, trace, tracer
+
+    return nodes, trace, tracer
+
+
 def _other_parts() -> tuple[ModuleType, ...]:
     """Load the ready-made hooks."""
     import synmod.scope.hooks_lib as ready_made
@@ -132,4 +139,4 @@ def _other_parts() -> tuple[ModuleType, ...]:
     return (ready_made,)
 
 
-__getattr__, __dir__ = opened_late(globals(), _parts, _other_parts)
+__getattr__, __dir__ = opened_late(globals(), _parts, _traces, _other_parts)

@@ -6,9 +6,12 @@ programs for as long as they live. Speed: at most 5 µs a visit; reading a Varia
 know: modules, calls, flows, language models, files.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from synmod.leaves.late import opened_late
 from synmod.leaves.paths import KeyPath, path_str
-from synmod.tree.boundaries.index_spaces import merge_context, split_context
-from synmod.tree.boundaries.update_context import current_update_context, update_context
 from synmod.tree.editing.mapping import map  # noqa: A004  (`sm.tree.map` is its name)
 from synmod.tree.editing.pop import pop
 from synmod.tree.editing.recursive_map import recursive_map
@@ -64,6 +67,12 @@ All = filters.All
 Any = filters.Any
 Path = filters.Path
 Schema = filters.Schema
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from synmod.tree.boundaries.index_spaces import merge_context, split_context
+    from synmod.tree.boundaries.update_context import current_update_context, update_context
 
 __all__ = [
     "CODEC",
@@ -145,3 +154,13 @@ __all__ = [
     "views",
     "walk",
 ]
+
+
+def _contexts() -> tuple[ModuleType, ...]:
+    """Load what takes programs across a boundary."""
+    from synmod.tree.boundaries import index_spaces, update_context
+
+    return index_spaces, update_context
+
+
+__getattr__, __dir__ = opened_late(globals(), _contexts)
