@@ -114,6 +114,7 @@ def test_importing_loads_no_room_that_a_program_may_not_need():
     assert run_alone(f"import sys, synmod; print(*[m for m in {late} if 'synmod.' + m in sys.modules])") == []
 
 
+@pytest.mark.slow
 def test_late_names_behave_like_others():
     """A star import, `dir`, pickles and the registry know them before anybody asked for one."""
     assert run_alone("from synmod import *; print(Generator.__module__, LMRequest.__name__)") == [

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from synmod.data import SymbolicDataModel, ops
-from synmod.data.models.declare import model_of, schema_of
-from synmod.data.models.typed import validator_faults
-from synmod.data.models.value import wrap
+from synmod.data import SymbolicDataModel, model_of, ops, schema_of, validator_faults, wrap
 from synmod.leaves.frozen import frozen
 
 if TYPE_CHECKING:
@@ -15,8 +12,7 @@ if TYPE_CHECKING:
 
     from synmod.data import JsonDataModel, Schema
     from synmod.leaves.frozen import Json
-    from synmod.lm import LMReply
-    from synmod.lm.prompt import Layout
+    from synmod.lm import Layout, LMReply
 
 
 class Asking(NamedTuple):
@@ -66,6 +62,6 @@ class Asking(NamedTuple):
 
 def _spoken(reply: LMReply) -> JsonDataModel[Any]:
     """The message of a reply in plain text."""
-    from synmod.data.messages.chat import ChatMessage
+    from synmod.data import ChatMessage
 
     return ChatMessage(role="assistant", content=reply.text, reasoning_content=reply.reasoning).to_json_data_model()

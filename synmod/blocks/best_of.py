@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from synmod.flow import ConcurrentMap
-    from synmod.module import ModuleOptions
-    from synmod.module.attempts import Attempt
+    from synmod.module import Attempt, ModuleOptions
 
 
 class _Draw(NamedTuple):

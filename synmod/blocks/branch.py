@@ -14,8 +14,7 @@ from synmod.data import ops
 from synmod.errors import CallError, ConfigError
 from synmod.leaves.frozen_types import is_array
 from synmod.lm import sampling_params
-from synmod.module import Module
-from synmod.module.execution import Child, Execution
+from synmod.module import Child, Execution, Module
 from synmod.registry import register_own
 
 if TYPE_CHECKING:

@@ -10,22 +10,18 @@ from pydantic import BaseModel
 
 from synmod.blocks.arguments import function, member
 from synmod.blocks.structure_text import StructureText
-from synmod.cache.cache import Cache, checked_ttl
-from synmod.cache.key import key_of
-from synmod.data.models.declare import model_of, schema_of
+from synmod.cache import Cache, checked_ttl, key_of
+from synmod.data import model_of, schema_of
 from synmod.errors import ConfigError, DataError
-from synmod.flow.nest import copied, leaves
-from synmod.flow.nest_json import classes_in, nest_from, nest_json
-from synmod.flow.single_flight import SingleFlight
+from synmod.flow import SingleFlight, classes_in, copied, leaves, nest_from
+from synmod.flow.nest_json import nest_json
 from synmod.leaves import aio
 from synmod.leaves.frozen import frozen
 from synmod.lm import current_sample, models_in_force
-from synmod.module import Module
-from synmod.module.paths import is_bypassed
+from synmod.module import Module, is_bypassed
 from synmod.registry import lookup, register_own
 from synmod.scope import current_call
-from synmod.tree import state
-from synmod.tree.graphs.encoding import class_text
+from synmod.tree import class_text, state
 
 if TYPE_CHECKING:
     from collections.abc import Callable

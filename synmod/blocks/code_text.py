@@ -9,7 +9,7 @@ import hashlib
 import types
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from synmod.tree.graphs.encoding import class_text, static_text
+from synmod.tree import class_text, static_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

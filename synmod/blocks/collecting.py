@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from synmod.blocks.uniting import common_schema
-from synmod.data import JsonDataModel, Schema
-from synmod.data.models.value import wrap
-from synmod.data.schemas.parts import parts_of
-from synmod.data.schemas.schema import trusted_schema
+from synmod.data import JsonDataModel, Schema, parts_of, trusted_schema, wrap
 from synmod.flow import Failed
 from synmod.leaves.frozen import frozen
 

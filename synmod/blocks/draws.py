@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from synmod.flow import ConcurrentMap, map_concurrently
 from synmod.lm import current_sample, drawing
-from synmod.module.attempts import Attempt, attempt
+from synmod.module import Attempt, attempt
 
 if TYPE_CHECKING:
     from synmod.module import Module

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from synmod.data.schemas.parts import portable
-from synmod.data.schemas.schema import trusted_schema
+from synmod.data import portable, trusted_schema
 
 if TYPE_CHECKING:
     from synmod.data import Schema

@@ -9,8 +9,7 @@ from synmod.blocks.uniting import any_of
 from synmod.errors import ModelError
 from synmod.leaves.notes import add_note
 from synmod.lm import current_sample, drawing
-from synmod.module import Module
-from synmod.module.execution import Child, Execution
+from synmod.module import Child, Execution, Module
 from synmod.registry import register_own
 
 if TYPE_CHECKING:

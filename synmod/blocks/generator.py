@@ -11,15 +11,19 @@ from typing_extensions import TypeVar
 from synmod.blocks.asking import Asking
 from synmod.blocks.examples_schema import examples_schema
 from synmod.blocks.options import KEYWORDS, sampling_of
-from synmod.data import DataModel, JsonDataModel
-from synmod.data.models.declare import schema_of
-from synmod.data.models.symbol import declaration, symbol
+from synmod.data import DataModel, JsonDataModel, declaration, schema_of, symbol
 from synmod.errors import ArgumentError, CallError, SchemaError
 from synmod.leaves.frozen import frozen
-from synmod.lm import LanguageModel, model_from, resolve_model, sampling_params
-from synmod.lm.draws import check_sample
-from synmod.lm.prompt import Layout, default_instructions
-from synmod.lm.settings import check_structured
+from synmod.lm import (
+    LanguageModel,
+    Layout,
+    check_sample,
+    check_structured,
+    default_instructions,
+    model_from,
+    resolve_model,
+    sampling_params,
+)
 from synmod.module import Module
 from synmod.registry import register_own
 
@@ -27,11 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from synmod.blocks.options import GeneratorOptions
-    from synmod.data import Schema, SymbolicDataModel
-    from synmod.data.messages.chat import ChatMessage
+    from synmod.data import ChatMessage, Schema, SymbolicDataModel
     from synmod.leaves.frozen import Json
-    from synmod.lm.messages import Message
-    from synmod.scope.hooks import Hook
+    from synmod.lm import Message
+    from synmod.scope import Hook
 
 M = TypeVar("M", bound=BaseModel, default=Any)
 
@@ -256,7 +259,7 @@ class Generator(Module, Generic[M]):
             >>> sm.Generator(instructions="Be brief.").render(Query(question="Who?"))[1].content
             '<inputs>{"question":"Who?"}</inputs>'
         """
-        from synmod.data.messages.chat import ChatMessage
+        from synmod.data import ChatMessage
 
         self._refuse_nest(inputs)
         if not isinstance(inputs, (DataModel, JsonDataModel)):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
@@ -287,7 +290,7 @@ class Generator(Module, Generic[M]):
 def _output_of(data_model: Any, schema: Json, kind: str) -> tuple[SymbolicDataModel, Schema | None]:
     """The output as a symbol, and the schema that the reply must satisfy; None for a reply in plain text."""
     if data_model is None and schema is None:
-        from synmod.data.messages.chat import ChatMessage
+        from synmod.data import ChatMessage
 
         return symbol(schema_of(ChatMessage), ChatMessage), None
     declared, model = declaration(schema, data_model, kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from synmod.data.schemas.schema import trusted_schema
+from synmod.data import trusted_schema
 
 if TYPE_CHECKING:
     from synmod.data import Schema

@@ -8,13 +8,12 @@ from synmod.blocks.arguments import field_name, member, whole
 from synmod.blocks.draws import draws
 from synmod.blocks.said import must_have
 from synmod.data import JsonDataModel
-from synmod.flow.nest import leaves
+from synmod.flow import leaves
 from synmod.module import Module
 from synmod.registry import register_own
 
 if TYPE_CHECKING:
-    from synmod.module import ModuleOptions
-    from synmod.module.attempts import Attempt
+    from synmod.module import Attempt, ModuleOptions
 
 _ANY: Final = {"type": "object"}
 

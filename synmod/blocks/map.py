@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from synmod.blocks.arguments import field_name, member, one_of, whole
 from synmod.blocks.collecting import collected, collecting_schema
 from synmod.blocks.uniting import common_schema
-from synmod.data import SymbolicDataModel
-from synmod.data.algebra.items import items_of, with_items
-from synmod.data.models.declare import schema_of
-from synmod.data.models.symbol import symbol
-from synmod.data.models.value import wrap
+from synmod.data import SymbolicDataModel, items_of, schema_of, symbol, with_items, wrap
 from synmod.errors import ArgumentError, CallError, SchemaError
 from synmod.flow import map_concurrently
 from synmod.leaves.frozen import frozen

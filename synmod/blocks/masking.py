@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from synmod.blocks.algebra_block import AlgebraBlock
-from synmod.data import ops
-from synmod.data.algebra.mask_patterns import patterns_of
+from synmod.data import ops, patterns_of
 from synmod.registry import register_own
 
 if TYPE_CHECKING:

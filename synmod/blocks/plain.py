@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from synmod.blocks.arguments import function
 from synmod.blocks.inferred import inferred_schema
-from synmod.data import JsonDataModel
-from synmod.data.models.declare import model_of, schema_of
-from synmod.data.models.symbol import symbol
-from synmod.data.models.value import wrap
+from synmod.data import JsonDataModel, model_of, schema_of, symbol, wrap
 from synmod.errors import ConfigError
 from synmod.leaves.frozen import FrozenDict, frozen
-from synmod.module import Module
-from synmod.module.interface.annotations import UNDECLARED, read_outputs, resolved_annotations
+from synmod.module import UNDECLARED, Module, read_outputs, resolved_annotations
 from synmod.registry import register_own
 
 if TYPE_CHECKING:

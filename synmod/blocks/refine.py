@@ -6,21 +6,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 
 from synmod.blocks.arguments import member, number, whole
 from synmod.blocks.said import must_say, said
-from synmod.data import ops
-from synmod.data.models.declare import schema_of
-from synmod.data.models.symbol import symbol
-from synmod.data.models.value import wrap
-from synmod.data.schemas.parts import parts_of
-from synmod.data.schemas.schema import trusted_schema
+from synmod.data import ops, parts_of, schema_of, symbol, trusted_schema, wrap
 from synmod.errors import CallError
 from synmod.leaves.frozen import frozen
-from synmod.module import Module
-from synmod.module.attempts import attempt
+from synmod.module import Module, attempt
 from synmod.registry import register_own
 
 if TYPE_CHECKING:
-    from synmod.module import ModuleOptions
-    from synmod.module.attempts import Attempt
+    from synmod.module import Attempt, ModuleOptions
 
 _CRITIQUE: Final = {
     "additionalProperties": False,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from synmod.blocks.algebra_block import AlgebraBlock
-from synmod.data import ops
-from synmod.data.algebra.rename import checked_prefix, checked_suffix
+from synmod.data import checked_prefix, checked_suffix, ops
 from synmod.errors import ConfigError
 from synmod.registry import register_own
 

@@ -6,10 +6,9 @@ import inspect
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from synmod.blocks.arguments import function, member, one_of, whole
-from synmod.data import is_subschema
-from synmod.data.models.declare import schema_of
+from synmod.data import is_subschema, schema_of
 from synmod.errors import CallError, ConfigError, SchemaError
-from synmod.flow.nest import aligned
+from synmod.flow import aligned
 from synmod.module import Module
 from synmod.registry import register_own
 

@@ -8,8 +8,7 @@ from synmod.blocks.arguments import field_name, member, one_of
 from synmod.blocks.routes import alternatives, checked_routes, merged, symbols_of, take
 from synmod.blocks.said import must_have
 from synmod.errors import CallError
-from synmod.module import Module
-from synmod.module.execution import Child, Execution
+from synmod.module import Child, Execution, Module
 from synmod.registry import register_own
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from synmod.blocks.arguments import member
 from synmod.data import ops
 from synmod.errors import ConfigError
 from synmod.flow import together
-from synmod.module import Module
-from synmod.module.execution import Child, Execution
+from synmod.module import Child, Execution, Module
 
 
 def checked_routes(kind: str, name: str, routes: Any) -> dict[str, Module]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from synmod.data.models.declare import schema_of
-from synmod.data.schemas.parts import parts_of
+from synmod.data import parts_of, schema_of
 from synmod.errors import SchemaError
 from synmod.leaves.suggest import did_you_mean
 

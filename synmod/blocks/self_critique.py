@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from synmod.blocks.generator import Generator
 from synmod.blocks.options import KEYWORDS
-from synmod.data import ops
-from synmod.data.models.symbol import declaration, symbol
+from synmod.data import declaration, ops, symbol
 from synmod.registry import register_own
 
 if TYPE_CHECKING:

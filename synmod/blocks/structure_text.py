@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import BaseModel
 
 from synmod.blocks.code_text import code_text
-from synmod.cache.key import key_of
-from synmod.data.models.declare import schema_of
-from synmod.flow.nest import leaves
-from synmod.tree import graphdef
-from synmod.tree.walking.walk import walk
+from synmod.cache import key_of
+from synmod.data import schema_of
+from synmod.flow import leaves
+from synmod.tree import graphdef, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from synmod.data import DataModel
-from synmod.data.models.own_models import TOLD_BRIEFLY
+from synmod.data import TOLD_BRIEFLY, DataModel
 from synmod.registry import register_own
 
 

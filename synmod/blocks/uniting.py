@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from synmod.data import ops
-from synmod.data.models.declare import schema_of
-from synmod.data.models.symbol import symbol
+from synmod.data import ops, schema_of, symbol
 from synmod.errors import SchemaError
-from synmod.flow.nest import aligned, leaves, pack
+from synmod.flow import aligned, leaves, pack
 
 if TYPE_CHECKING:
     from synmod.data import Schema

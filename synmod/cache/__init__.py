@@ -28,4 +28,12 @@ def _parts() -> tuple[ModuleType, ...]:
     return cache, key
 
 
-__getattr__, __dir__ = opened_late(globals(), _parts)
+if TYPE_CHECKING:  # for the rooms above
+    from synmod.cache.cache import checked_ttl as checked_ttl
+    from synmod.cache.database import Database as Database
+
+_FOR_ROOMS = {
+    "Database": "synmod.cache.database",
+    "checked_ttl": "synmod.cache.cache",
+}
+__getattr__, __dir__ = opened_late(globals(), _parts, inner=_FOR_ROOMS)

@@ -85,5 +85,95 @@ def _parts() -> tuple[ModuleType, ...]:
     return (ready_made,)
 
 
-__getattr__, __dir__ = opened_late(globals(), _parts)
+if TYPE_CHECKING:  # for the rooms above
+    from synmod.data.algebra.contain import includes as includes
+    from synmod.data.algebra.items import items_of as items_of
+    from synmod.data.algebra.items import with_items as with_items
+    from synmod.data.algebra.mask_patterns import patterns_of as patterns_of
+    from synmod.data.algebra.ops import OPERATIONS as OPERATIONS
+    from synmod.data.algebra.rename import checked_prefix as checked_prefix
+    from synmod.data.algebra.rename import checked_suffix as checked_suffix
+    from synmod.data.models.class_schema import dump as dump
+    from synmod.data.models.class_schema import schema_of_class as schema_of_class
+    from synmod.data.models.declare import declare as declare
+    from synmod.data.models.declare import model_of as model_of
+    from synmod.data.models.declare import schema_of as schema_of
+    from synmod.data.models.described import Described as Described
+    from synmod.data.models.described import label as label
+    from synmod.data.models.labels import label_of as label_of
+    from synmod.data.models.own_models import TOLD_BRIEFLY as TOLD_BRIEFLY
+    from synmod.data.models.symbol import RECORDERS as RECORDERS
+    from synmod.data.models.symbol import declaration as declaration
+    from synmod.data.models.symbol import symbol as symbol
+    from synmod.data.models.typed import typed_instance as typed_instance
+    from synmod.data.models.typed import validator_faults as validator_faults
+    from synmod.data.models.value import admit as admit
+    from synmod.data.models.value import to_value as to_value
+    from synmod.data.models.value import wrap as wrap
+    from synmod.data.schemas.check_budget import CHECKS_PER_VALUE as CHECKS_PER_VALUE
+    from synmod.data.schemas.check_budget import FREE_CHECKS as FREE_CHECKS
+    from synmod.data.schemas.check_budget import CheckBudget as CheckBudget
+    from synmod.data.schemas.complexity import charge as charge
+    from synmod.data.schemas.outline import Outline as Outline
+    from synmod.data.schemas.parts import parts_of as parts_of
+    from synmod.data.schemas.parts import portable as portable
+    from synmod.data.schemas.patterns import MAX_WEIGHT as MAX_WEIGHT
+    from synmod.data.schemas.patterns import BadPattern as BadPattern
+    from synmod.data.schemas.patterns import compiled as compiled
+    from synmod.data.schemas.patterns import weight_of as weight_of
+    from synmod.data.schemas.schema import schema_from as schema_from
+    from synmod.data.schemas.schema import trusted_schema as trusted_schema
+    from synmod.data.schemas.schema_budget import MAX_TOGETHER as MAX_TOGETHER
+    from synmod.data.schemas.schema_budget import SchemaBudget as SchemaBudget
+    from synmod.data.text import parse_frozen as parse_frozen
+    from synmod.data.validation.validate import is_valid as is_valid
+    from synmod.data.validation.validate import problems as problems
+    from synmod.data.validation.validate import validate as validate
+
+_FOR_ROOMS = {
+    "BadPattern": "synmod.data.schemas.patterns",
+    "CHECKS_PER_VALUE": "synmod.data.schemas.check_budget",
+    "CheckBudget": "synmod.data.schemas.check_budget",
+    "Described": "synmod.data.models.described",
+    "FREE_CHECKS": "synmod.data.schemas.check_budget",
+    "MAX_TOGETHER": "synmod.data.schemas.schema_budget",
+    "MAX_WEIGHT": "synmod.data.schemas.patterns",
+    "OPERATIONS": "synmod.data.algebra.ops",
+    "Outline": "synmod.data.schemas.outline",
+    "RECORDERS": "synmod.data.models.symbol",
+    "SchemaBudget": "synmod.data.schemas.schema_budget",
+    "TOLD_BRIEFLY": "synmod.data.models.own_models",
+    "admit": "synmod.data.models.value",
+    "charge": "synmod.data.schemas.complexity",
+    "checked_prefix": "synmod.data.algebra.rename",
+    "checked_suffix": "synmod.data.algebra.rename",
+    "compiled": "synmod.data.schemas.patterns",
+    "declaration": "synmod.data.models.symbol",
+    "declare": "synmod.data.models.declare",
+    "dump": "synmod.data.models.class_schema",
+    "includes": "synmod.data.algebra.contain",
+    "is_valid": "synmod.data.validation.validate",
+    "items_of": "synmod.data.algebra.items",
+    "label": "synmod.data.models.described",
+    "label_of": "synmod.data.models.labels",
+    "model_of": "synmod.data.models.declare",
+    "parse_frozen": "synmod.data.text",
+    "parts_of": "synmod.data.schemas.parts",
+    "patterns_of": "synmod.data.algebra.mask_patterns",
+    "portable": "synmod.data.schemas.parts",
+    "problems": "synmod.data.validation.validate",
+    "schema_from": "synmod.data.schemas.schema",
+    "schema_of": "synmod.data.models.declare",
+    "schema_of_class": "synmod.data.models.class_schema",
+    "symbol": "synmod.data.models.symbol",
+    "to_value": "synmod.data.models.value",
+    "trusted_schema": "synmod.data.schemas.schema",
+    "typed_instance": "synmod.data.models.typed",
+    "validate": "synmod.data.validation.validate",
+    "validator_faults": "synmod.data.models.typed",
+    "weight_of": "synmod.data.schemas.patterns",
+    "with_items": "synmod.data.algebra.items",
+    "wrap": "synmod.data.models.value",
+}
+__getattr__, __dir__ = opened_late(globals(), _parts, inner=_FOR_ROOMS)
 own_later(partial(__getattr__, "Score"))

@@ -58,4 +58,52 @@ def _parts() -> tuple[ModuleType, ...]:
     return bridge, pool, progress
 
 
-__getattr__, __dir__ = opened_late(globals(), _parts)
+if TYPE_CHECKING:  # for the rooms above
+    from synmod.flow.graph import step_of as step_of
+    from synmod.flow.nest import LEAF as LEAF
+    from synmod.flow.nest import MAPPING as MAPPING
+    from synmod.flow.nest import SEQUENCE as SEQUENCE
+    from synmod.flow.nest import NestPath as NestPath
+    from synmod.flow.nest import aligned as aligned
+    from synmod.flow.nest import copied as copied
+    from synmod.flow.nest import is_leaf as is_leaf
+    from synmod.flow.nest import kind_of as kind_of
+    from synmod.flow.nest import leaves as leaves
+    from synmod.flow.nest import leaves_with_path as leaves_with_path
+    from synmod.flow.nest import map_leaves as map_leaves
+    from synmod.flow.nest import pack as pack
+    from synmod.flow.nest import same_structure as same_structure
+    from synmod.flow.nest_json import classes_in as classes_in
+    from synmod.flow.nest_json import nest_from as nest_from
+    from synmod.flow.progress import Bar as Bar
+    from synmod.flow.progress import Lines as Lines
+    from synmod.flow.progress import Shown as Shown
+    from synmod.flow.progress import shown as shown
+    from synmod.flow.single_flight import SingleFlight as SingleFlight
+    from synmod.flow.steps import symbol_of as symbol_of
+
+_FOR_ROOMS = {
+    "Bar": "synmod.flow.progress",
+    "LEAF": "synmod.flow.nest",
+    "Lines": "synmod.flow.progress",
+    "MAPPING": "synmod.flow.nest",
+    "NestPath": "synmod.flow.nest",
+    "SEQUENCE": "synmod.flow.nest",
+    "Shown": "synmod.flow.progress",
+    "SingleFlight": "synmod.flow.single_flight",
+    "aligned": "synmod.flow.nest",
+    "classes_in": "synmod.flow.nest_json",
+    "copied": "synmod.flow.nest",
+    "is_leaf": "synmod.flow.nest",
+    "kind_of": "synmod.flow.nest",
+    "leaves": "synmod.flow.nest",
+    "leaves_with_path": "synmod.flow.nest",
+    "map_leaves": "synmod.flow.nest",
+    "nest_from": "synmod.flow.nest_json",
+    "pack": "synmod.flow.nest",
+    "same_structure": "synmod.flow.nest",
+    "shown": "synmod.flow.progress",
+    "step_of": "synmod.flow.graph",
+    "symbol_of": "synmod.flow.steps",
+}
+__getattr__, __dir__ = opened_late(globals(), _parts, inner=_FOR_ROOMS)

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from synmod.data import JsonDataModel
-from synmod.data.models.value import admit
-from synmod.data.schemas.schema import Schema
-from synmod.data.subtyping.subtype import is_subschema
+from synmod.data import JsonDataModel, Schema, admit, is_subschema
 from synmod.errors import CallError
 from synmod.flow.nest import aligned, map_leaves
 from synmod.flow.record import SymbolRef

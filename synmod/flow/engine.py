@@ -14,7 +14,7 @@ from synmod.flow.branches import Branches
 from synmod.flow.conform import conformed, conformed_nest
 from synmod.flow.nest import map_leaves
 from synmod.flow.plan import Plan, PlannedStep, filled
-from synmod.scope.frame import current_call
+from synmod.scope import current_call
 
 
 async def run_plan(plan: Plan, inputs: Sequence[Any]) -> Any:

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-from synmod.data.models.symbol import SymbolicDataModel
+from synmod.data import SymbolicDataModel
 from synmod.errors import GraphError
 from synmod.flow.nest import NestPath, leaves, leaves_with_path
 from synmod.flow.steps import Origin, Step

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from synmod.data.models.symbol import SymbolicDataModel
+from synmod.data import SymbolicDataModel
 from synmod.flow.nest import leaves, map_leaves
 from synmod.flow.record import FlowGraph, FlowStep, SymbolRef
 from synmod.flow.steps import Declared, Origin, Step, symbol_of

@@ -11,8 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, Final, cast
 
-from synmod.data.models.symbol import SymbolicDataModel
-from synmod.data.models.value import JsonDataModel
+from synmod.data import JsonDataModel, SymbolicDataModel
 from synmod.errors import CallError
 from synmod.leaves.frozen import FrozenDict, FrozenList
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from synmod.data.models.value import JsonDataModel, wrap
-from synmod.data.schemas.schema import trusted_schema
+from synmod.data import JsonDataModel, trusted_schema, wrap
 from synmod.errors import DataError
 from synmod.flow.nest import LEAF, MAPPING, kind_of, leaves
 from synmod.leaves.frozen import Json, freeze
@@ -17,7 +16,7 @@ from synmod.leaves.frozen import Json, freeze
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from synmod.data.schemas.schema import Schema
+    from synmod.data import Schema
 
 _Names: TypeAlias = "Callable[[type[Any]], str] | None"
 

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, cast
 
-from synmod.data.algebra.ops import OPERATIONS
-from synmod.data.schemas.schema import Schema
+from synmod.data import OPERATIONS, Schema
 from synmod.errors import GraphError
 from synmod.flow.nest import SEQUENCE, is_leaf, kind_of, leaves, map_leaves
 from synmod.flow.record import FlowGraph, FlowStep, SymbolRef

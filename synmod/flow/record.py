@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from synmod.data.models.symbol import SymbolicDataModel, symbol
+from synmod.data import SymbolicDataModel, symbol
 from synmod.flow.graph import Key, key_of
 from synmod.flow.nest import leaves, map_leaves
 from synmod.flow.steps import Declared, Origin, Step, declared_of

@@ -13,9 +13,8 @@ from itertools import count
 from types import MappingProxyType
 from typing import Any, cast
 
+from synmod.data import Schema, SymbolicDataModel
 from synmod.data.models import symbol as symbols
-from synmod.data.models.symbol import SymbolicDataModel
-from synmod.data.schemas.schema import Schema
 from synmod.errors import DataError
 from synmod.flow.nest import copied, is_leaf, kind_of, leaves, map_leaves
 from synmod.leaves.frozen import frozen

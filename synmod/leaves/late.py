@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 
 def opened_late(
-    room: dict[str, Any], *loads: Callable[[], Iterable[ModuleType]]
+    room: dict[str, Any], *loads: Callable[[], Iterable[ModuleType]], inner: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Make the `__getattr__` and the `__dir__` of a room, some of whose names stand in parts that are imported late.
 
@@ -16,6 +17,7 @@ def opened_late(
         room: `globals()` of the room, whose `__all__` lists all names.
         *loads: Each imports some parts, whose names in `__all__` become the room's; one after the other, until the
             name that was asked for is there.
+        inner: Names that are not public, for the rooms above, each with the file that it stands in.
 
     Returns:
         Both functions, for the room to keep under these names.
@@ -25,6 +27,8 @@ def opened_late(
 
     def read(name: str) -> Any:
         """Open the parts, and give one name."""
+        if inner and name in inner:
+            return room.setdefault(name, getattr(import_module(inner[name]), name))
         if name not in room["__all__"]:
             raise AttributeError(f"module {room['__name__']!r} has no attribute {name!r}")
         for load in loads:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from synmod.errors import ConfigError
 from synmod.lm.model import LanguageModel
 from synmod.lm.standing_in import STAND_INS, StandIns, for_all, stand_ins_in_force
-from synmod.scope.ambient import reset
+from synmod.scope import reset
 
 if TYPE_CHECKING:
     from synmod.leaves.frozen import Json

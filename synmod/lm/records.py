@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from synmod.data.schemas.schema import Schema
+from synmod.data import Schema
 from synmod.errors import DataError, FieldError
 from synmod.leaves.frozen import Json, frozen_dict
 from synmod.leaves.frozen_types import is_array, is_object

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from synmod.errors import CallError, ConfigError
-from synmod.flow.nest import copied
+from synmod.flow import copied
 from synmod.leaves.suggest import did_you_mean
 from synmod.module.declaration import ClassDeclaration
 

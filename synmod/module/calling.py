@@ -11,7 +11,7 @@ import inspect
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from synmod.data.models.value import JsonDataModel
+from synmod.data import JsonDataModel
 from synmod.errors import SynmodError
 from synmod.module.building.building import ensure_built
 from synmod.module.building.checks import check_inputs
@@ -22,11 +22,19 @@ from synmod.module.interface.known import ANY_CLASS, MISS
 from synmod.module.interface.outputs import check_output, declared_outputs
 from synmod.module.notes import note_failure
 from synmod.module.paths import paths_below
-from synmod.scope.ambient import AMBIENT, effective
-from synmod.scope.frame import FRAME, CallFrame, RootFrame, nearest_live
-from synmod.scope.hooks import hooks_for
-from synmod.scope.limits import check_deadline, plain_limit
-from synmod.scope.notify_calls import begin_call, end_call
+from synmod.scope import (
+    AMBIENT,
+    FRAME,
+    CallFrame,
+    RootFrame,
+    begin_call,
+    check_deadline,
+    effective,
+    end_call,
+    hooks_for,
+    nearest_live,
+    plain_limit,
+)
 
 if TYPE_CHECKING:
     from synmod.module.module import Module

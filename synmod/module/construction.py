@@ -9,7 +9,7 @@ from synmod.module.arguments import unknown_keyword
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
-    from synmod.scope.hooks import Hook
+    from synmod.scope import Hook
 
 
 def construct(

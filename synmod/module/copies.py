@@ -9,13 +9,12 @@ from synmod.errors import ArgumentError
 from synmod.leaves.naming import check_name
 from synmod.leaves.paths import path_str
 from synmod.module.building.builds import current_undo
-from synmod.tree import GraphDef, State, deepcopy_node, get_node_impl, merge, split
+from synmod.tree import GraphDef, State, deepcopy_node, get_node_impl, merge, split, walk
 from synmod.tree import clone as clone_node
-from synmod.tree.walking.walk import walk
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
-    from synmod.scope.hooks import Hook
+    from synmod.scope import Hook
 
 M = TypeVar("M", bound="Module")
 

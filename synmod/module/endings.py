@@ -6,11 +6,11 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from synmod.leaves.aio import is_cancellation
-from synmod.scope.rewards import hand_up
+from synmod.scope import hand_up
 
 if TYPE_CHECKING:
     from synmod.module.record import ModuleRecord
-    from synmod.scope.frame import CallFrame
+    from synmod.scope import CallFrame
 
 
 def was_cancelled(failure: BaseException) -> bool:

@@ -8,9 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from synmod.module.paths import paths_below
-from synmod.scope.ambient import ambient, reset
-from synmod.scope.frame import FRAME, CallFrame, RootFrame, nearest_live
-from synmod.scope.phase import phase_in
+from synmod.scope import FRAME, CallFrame, RootFrame, ambient, nearest_live, phase_in, reset
 
 if TYPE_CHECKING:
     from synmod.module.module import Module

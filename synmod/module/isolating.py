@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from synmod.errors import ArgumentError, SealedError, SkipNameError
 from synmod.module.building.builds import current_undo
 from synmod.module.interface.where import where
-from synmod.tree import is_token
-from synmod.tree.walking.edits import EDITS
+from synmod.tree import EDITS, is_token
 
 if TYPE_CHECKING:
     from synmod.module.module import Module

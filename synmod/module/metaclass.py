@@ -12,8 +12,7 @@ from synmod.errors import ConfigError
 from synmod.module.arguments import capture
 from synmod.module.building.build_method import BuildMethod
 from synmod.module.declaration import ClassDeclaration, definer, is_base
-from synmod.tree.variable.containers import class_of
-from synmod.tree.walking.kinds import KNOWN, NODE, STATIC, VARIABLE, Kinds, holds_node
+from synmod.tree import KNOWN, NODE, STATIC, VARIABLE, Kinds, class_of, holds_node
 
 _SPECS = {"input_spec": "_class_input_spec", "output_spec": "_class_output_spec"}
 _METHODS = ("call", "build", "compute_output_spec")

@@ -10,13 +10,22 @@ from typing import TYPE_CHECKING, Any, Self
 
 from synmod.errors import SkipError
 from synmod.module.paths import paths_below
-from synmod.scope.ambient import ambient, reset
-from synmod.scope.frame import FRAME, CallFrame, RootFrame, nearest_live
-from synmod.scope.hooks import hooks_for
-from synmod.scope.limits import plain_limit
-from synmod.scope.notify_calls import begin_call, begin_call_plain, end_call, end_call_plain
-from synmod.scope.phase import phase_in
-from synmod.scope.rewards import hand_up
+from synmod.scope import (
+    FRAME,
+    CallFrame,
+    RootFrame,
+    ambient,
+    begin_call,
+    begin_call_plain,
+    end_call,
+    end_call_plain,
+    hand_up,
+    hooks_for,
+    nearest_live,
+    phase_in,
+    plain_limit,
+    reset,
+)
 
 if TYPE_CHECKING:
     from synmod.module.module import Module

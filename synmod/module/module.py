@@ -26,17 +26,14 @@ from synmod.module.record import ModuleRecord
 from synmod.module.showing import shown
 from synmod.module.sowing import sow
 from synmod.module.typing import AsyncCallee, PlainCallee, YieldingCallee
-from synmod.scope.counters import CallCounters
-from synmod.scope.hooks import Hook, check_hook
-from synmod.scope.rewards import add_reward, rewards_of
-from synmod.tree import Param, Variable, set_attributes, views
-from synmod.tree.graphs.iterate import flattened
+from synmod.scope import CallCounters, Hook, add_reward, check_hook, rewards_of
+from synmod.tree import Param, Variable, flattened, set_attributes, views
 
 if TYPE_CHECKING:
     import os
 
     from synmod.module.execution import Execution
-    from synmod.scope.scopes import NameScope
+    from synmod.scope import NameScope
 
 R = TypeVar("R")
 
@@ -151,7 +148,7 @@ class Module(metaclass=ModuleMeta):
     @property
     def name_scope(self) -> NameScope:
         """A block in which `sm.current_scope()` shows this module's name."""
-        from synmod.scope.scopes import NameScope
+        from synmod.scope import NameScope
 
         return NameScope(self._record)
 

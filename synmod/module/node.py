@@ -6,8 +6,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, cast
 
 from synmod.errors import GraphError
-from synmod.flow.nest import map_leaves
-from synmod.flow.record import FlowGraph, SymbolRef
+from synmod.flow import FlowGraph, SymbolRef, map_leaves
 from synmod.lm import SAMPLING, LanguageModel
 from synmod.module.attributes import ABSENT, attribute_of, attributes_of, put_attribute, structural_attributes
 from synmod.module.blueprint import Blueprint

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from synmod.leaves.aio import is_cancellation
 from synmod.leaves.notes import add_note, attributes_of
 from synmod.module.interface.nests import each_leaf, is_datum, title_of
-from synmod.scope.limits import note_waiting
+from synmod.scope import note_waiting
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
-    from synmod.scope.frame import CallFrame
+    from synmod.scope import CallFrame
 
 _MARK = "_synmod_noted_in"
 

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, cast
 from synmod.errors import CallError, ConfigError
 from synmod.leaves.aio import Signal
 from synmod.module.record import ModuleRecord
-from synmod.scope.ambient import reset
+from synmod.scope import reset
 
 F = TypeVar("F", bound=Callable[..., Any])
 

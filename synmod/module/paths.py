@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 from synmod.leaves.paths import KeyPath, parse_path, path_str
 from synmod.module.record import ModuleRecord
 from synmod.module.skips import Carried, carry, has_open_ends, note_carried
-from synmod.scope.frame import CallFrame, current_call
-from synmod.tree.walking.edits import EDITS
-from synmod.tree.walking.walk import walk
+from synmod.scope import CallFrame, current_call
+from synmod.tree import EDITS, walk
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
-    from synmod.tree.walking.walk import Visit
+    from synmod.tree import Visit
 
 
 class PathTable(dict[int, str]):

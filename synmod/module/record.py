@@ -9,7 +9,7 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from synmod.scope.counters import CallCounters
+from synmod.scope import CallCounters
 
 if TYPE_CHECKING:
     from synmod.module.building.builds import Build
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from synmod.module.interface.outputs import DeclaredOutputs
     from synmod.module.paths import PathTable
     from synmod.module.skips import Runner
-    from synmod.scope.hooks import Hook
-    from synmod.scope.tracing.nodes import TraceNode
+    from synmod.scope import Hook, TraceNode
 
 
 NO_NAMES: frozenset[str] = frozenset()

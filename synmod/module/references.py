@@ -4,17 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from synmod.tree import split
-from synmod.tree.graphs.defs import ContainerDef, NodeRef, Reference, VariableRef
-from synmod.tree.graphs.encoding import static_text
-from synmod.tree.variable.containers import class_of, numbered, put_together, take_apart
-from synmod.tree.walking.kinds import DICT, KNOWN, NODE, SEQUENCE, STATIC, TREE, VARIABLE, kind_of
-from synmod.tree.walking.static import Static
+from synmod.tree import (
+    DICT,
+    KNOWN,
+    NODE,
+    SEQUENCE,
+    STATIC,
+    TREE,
+    VARIABLE,
+    ContainerDef,
+    NodeRef,
+    Reference,
+    Static,
+    VariableRef,
+    class_of,
+    kind_of,
+    numbered,
+    put_together,
+    split,
+    static_text,
+    take_apart,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
-    from synmod.tree.graphs.defs import Term
+    from synmod.tree import Term
 
 _CONTAINERS = frozenset({SEQUENCE, DICT, TREE})
 _REFERENCES = (NodeRef, VariableRef)

@@ -10,10 +10,21 @@ from synmod.errors import SealedError
 from synmod.leaves.paths import KeyPath, path_str
 from synmod.module.attributes import ABSENT, attribute_of, structural_attributes
 from synmod.module.paths import note_edit
-from synmod.tree.variable.containers import numbered, take_apart
-from synmod.tree.variable.variable import Variable
-from synmod.tree.walking.kinds import DICT, KNOWN, NODE, STATIC, TREE, VARIABLE, Kinds, kind_of
-from synmod.tree.walking.node_types import Impls, get_node_impl
+from synmod.tree import (
+    DICT,
+    KNOWN,
+    NODE,
+    STATIC,
+    TREE,
+    VARIABLE,
+    Impls,
+    Kinds,
+    Variable,
+    get_node_impl,
+    kind_of,
+    numbered,
+    take_apart,
+)
 
 if TYPE_CHECKING:
     from synmod.module.module import Module

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from synmod.data.schemas.schema import Schema
+from synmod.data import Schema
 from synmod.leaves.paths import path_str
 from synmod.module.record import ModuleRecord
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
-    from synmod.scope.frame import CallFrame
-    from synmod.tree.walking.walk import Visit
+    from synmod.scope import CallFrame
+    from synmod.tree import Visit
 
 
 class Runner(Protocol):

@@ -12,10 +12,8 @@ from synmod.leaves.naming import check_name
 from synmod.module.attributes import ABSENT, attribute_of
 from synmod.module.interface.where import where
 from synmod.module.paths import current_path, frame_of, steps_of
-from synmod.scope.frame import CallFrame, current_call
-from synmod.tree import Variable, get_node_impl
-from synmod.tree.overlays.capture import ANYTHING, LISTS, Sown, appended, open_captures
-from synmod.tree.variable.variable_state import VariableState
+from synmod.scope import CallFrame, current_call
+from synmod.tree import ANYTHING, LISTS, Sown, Variable, VariableState, appended, get_node_impl, open_captures
 
 if TYPE_CHECKING:
     from synmod.module.module import Module

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
 
 if TYPE_CHECKING:
-    from synmod.scope.hooks import Hook
+    from synmod.scope import Hook
 
 R_co = TypeVar("R_co", covariant=True)
 

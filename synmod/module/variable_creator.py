@@ -7,7 +7,7 @@ from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from synmod.errors import ArgumentError
-from synmod.scope.ambient import reset
+from synmod.scope import reset
 from synmod.tree import Variable
 
 if TYPE_CHECKING:

@@ -8,17 +8,15 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, overload
 
-from synmod.data.algebra.contain import contains
-from synmod.data.models.symbol import SymbolicDataModel
-from synmod.data.models.value import JsonDataModel
+from synmod.data import JsonDataModel, SymbolicDataModel, contains
 from synmod.errors import ArgumentError, BuildError, SchemaError
-from synmod.flow.nest import aligned
+from synmod.flow import aligned
 from synmod.leaves.aio import Suspended, drive
 from synmod.leaves.naming import check_name
-from synmod.module.building.builds import Build
-from synmod.module.declaration import first_paragraph
-from synmod.module.interface.annotations import (
+from synmod.module import (
     UNDECLARED,
+    Build,
+    first_paragraph,
     model_of_annotation,
     read_outputs,
     resolved_annotations,

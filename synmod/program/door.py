@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from synmod.data.models.labels import label_of
-from synmod.data.models.model import DataModel
-from synmod.data.models.symbol import SymbolicDataModel
-from synmod.data.models.value import JsonDataModel, admit
-from synmod.data.subtyping.subtype import is_subschema
+from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, admit, is_subschema, label_of
 from synmod.errors import CallError, SchemaError
-from synmod.flow.nest import aligned, is_leaf, kind_of, leaves, map_leaves
+from synmod.flow import aligned, is_leaf, kind_of, leaves, map_leaves
 from synmod.leaves.suggest import did_you_mean
-from synmod.module.interface.where import where
+from synmod.module import where
 from synmod.program.keys import Keys
 
 if TYPE_CHECKING:

@@ -7,9 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from synmod.module.interface.annotations import UNDECLARED, resolved_annotations, without_none
-from synmod.module.interface.nests import is_nothing
-from synmod.module.interface.outputs import check_output, declared_outputs
+from synmod.module import UNDECLARED, check_output, declared_outputs, is_nothing, resolved_annotations, without_none
 
 _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 

@@ -6,12 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from synmod.errors import BuildError, ConfigError
-from synmod.flow import FlowGraph, Plan, Step, compile_flow, live_graph, record_graph, steps_between
-from synmod.flow.nest import copied, leaves
-from synmod.module import Module
-from synmod.module.building.builds import running_own_build
-from synmod.module.execution import Child, Execution, steps_before, verify_wiring
-from synmod.module.interface.where import where
+from synmod.flow import FlowGraph, Plan, Step, compile_flow, copied, leaves, live_graph, record_graph, steps_between
+from synmod.module import Child, Execution, Module, running_own_build, steps_before, verify_wiring, where
 from synmod.program.door import Door
 from synmod.program.keys import Keys
 from synmod.scope import current_call

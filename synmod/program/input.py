@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from synmod.data.models.declare import declare, model_of
-from synmod.data.models.symbol import SymbolicDataModel, symbol
+from synmod.data import SymbolicDataModel, declare, model_of, symbol
 from synmod.errors import ArgumentError
-from synmod.flow.steps import Origin
+from synmod.flow import Origin
 
 
 def Input(  # noqa: N802  # read as a noun, as in Keras

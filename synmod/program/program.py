@@ -11,18 +11,12 @@ from pydantic import BaseModel
 from typing_extensions import TypeVar
 
 from synmod import saving, train
-from synmod.data.models.symbol import SymbolicDataModel
+from synmod.data import SymbolicDataModel
 from synmod.errors import GraphError
-from synmod.flow import Step, run_plan
-from synmod.flow.nest import copied, map_leaves
-from synmod.flow.steps import symbol_of
+from synmod.flow import Step, copied, map_leaves, run_plan, symbol_of
 from synmod.leaves.paths import path_str
 from synmod.leaves.suggest import did_you_mean
-from synmod.module import Module
-from synmod.module.arguments import unknown_keyword
-from synmod.module.interface.inputs import no_call
-from synmod.module.interface.where import where
-from synmod.module.sealing import seal
+from synmod.module import Module, no_call, seal, unknown_keyword, where
 from synmod.program.all_built import all_built
 from synmod.program.files import load_as
 from synmod.program.graph_of import check_place, execution_of, take_graph, wiring_of
@@ -33,9 +27,8 @@ from synmod.tree import walk
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from synmod.data.models.value import JsonDataModel
-    from synmod.module.execution import Execution
-    from synmod.module.typing import AsyncCallee
+    from synmod.data import JsonDataModel
+    from synmod.module import AsyncCallee, Execution
     from synmod.saving import LoadReport
     from synmod.scope import Hook
     from synmod.train import Evaluation

@@ -7,14 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from synmod.data.models.model import DataModel
-from synmod.data.models.symbol import SymbolicDataModel
+from synmod.data import DataModel, SymbolicDataModel
 from synmod.errors import ConfigError, GraphError
 from synmod.leaves.aio import Suspended, drive
-from synmod.module import Module, build
-from synmod.module.config import from_config
-from synmod.module.execution import Child, Execution, verify_wiring
-from synmod.module.sealing import refuse_if_sealed, seal
+from synmod.module import Child, Execution, Module, build, from_config, refuse_if_sealed, seal, verify_wiring
 from synmod.program.all_built import all_built
 from synmod.program.function_member import FunctionMember
 from synmod.program.input import Input

@@ -47,4 +47,24 @@ def _parts() -> tuple[ModuleType, ...]:
     return api, limits, variables_file
 
 
-__getattr__, __dir__ = opened_late(globals(), _parts)
+if TYPE_CHECKING:  # for the rooms above
+    from synmod.saving.text.document import FIRST_READERS as FIRST_READERS
+    from synmod.saving.text.document import FORMAT as FORMAT
+    from synmod.saving.text.footprint import footprint as footprint
+    from synmod.saving.text.layout import compact as compact
+    from synmod.saving.text.layout import compact_plain as compact_plain
+    from synmod.saving.text.layout import layout as layout
+    from synmod.saving.text.parse import parse_document as parse_document
+    from synmod.saving.text.scan import measure as measure
+
+_FOR_ROOMS = {
+    "FIRST_READERS": "synmod.saving.text.document",
+    "FORMAT": "synmod.saving.text.document",
+    "compact": "synmod.saving.text.layout",
+    "compact_plain": "synmod.saving.text.layout",
+    "footprint": "synmod.saving.text.footprint",
+    "layout": "synmod.saving.text.layout",
+    "measure": "synmod.saving.text.scan",
+    "parse_document": "synmod.saving.text.parse",
+}
+__getattr__, __dir__ = opened_late(globals(), _parts, inner=_FOR_ROOMS)

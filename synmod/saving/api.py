@@ -22,9 +22,7 @@ from synmod.saving.text.parse import encoded
 from synmod.saving.text.read_file import file_bytes
 from synmod.saving.vocabulary.problems import raise_if_any
 from synmod.saving.writing.encode import encoded_graph
-from synmod.tree.variable.containers import class_of
-from synmod.tree.walking.kinds import DICT, NODE, SEQUENCE, kind_of
-from synmod.tree.walking.walk import walk
+from synmod.tree import DICT, NODE, SEQUENCE, class_of, kind_of, walk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

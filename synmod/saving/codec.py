@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from synmod.tree.graphs.codec import CODEC
+from synmod.tree import CODEC
 
 if TYPE_CHECKING:
     from synmod.leaves.frozen import Json

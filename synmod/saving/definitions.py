@@ -19,9 +19,7 @@ from synmod.saving.text.limits import DEFAULT_LIMITS
 from synmod.saving.text.parse import parse_document
 from synmod.saving.vocabulary.problems import raise_if_any
 from synmod.saving.writing.encode import encoded_definition
-from synmod.tree.graphs.kept import without_stateful
-from synmod.tree.graphs.mark import Mark, defined_at
-from synmod.tree.graphs.record import record
+from synmod.tree import Mark, defined_at, record, without_stateful
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

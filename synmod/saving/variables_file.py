@@ -6,7 +6,7 @@ import os
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from synmod.data.schemas.schema import trusted_schema
+from synmod.data import trusted_schema
 from synmod.errors import DataError, GraphError, StateError
 from synmod.leaves.files import write_atomic
 from synmod.leaves.frozen import frozen
@@ -19,18 +19,14 @@ from synmod.saving.text.faults import in_file, load_fault
 from synmod.saving.text.known_keys import check_secrets
 from synmod.saving.text.limits import limits_or_default
 from synmod.saving.text.read_file import file_bytes
-from synmod.tree import State, graphdef, iter_graph, state, update
-from synmod.tree.graphs.record import record
-from synmod.tree.states.layout import Layout
-from synmod.tree.variable.containers import class_of
-from synmod.tree.variable.variable_state import snapshot
+from synmod.tree import Layout, State, class_of, graphdef, iter_graph, record, snapshot, state, update
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from synmod.leaves.frozen import Json
     from synmod.saving.text.limits import FileLimits
-    from synmod.tree.graphs.record import Recording
+    from synmod.tree import Recording
 
 __all__ = ["LoadReport", "load_variables", "save_variables"]
 

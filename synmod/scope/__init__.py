@@ -139,4 +139,34 @@ def _other_parts() -> tuple[ModuleType, ...]:
     return (ready_made,)
 
 
-__getattr__, __dir__ = opened_late(globals(), _parts, _traces, _other_parts)
+if TYPE_CHECKING:  # for the rooms above
+    from synmod.scope.ambient import Entered as Entered
+    from synmod.scope.ambient import enter as enter
+    from synmod.scope.ambient import leave as leave
+    from synmod.scope.ambient import reset as reset
+    from synmod.scope.ambient import take_entry as take_entry
+    from synmod.scope.frame import TOLD as TOLD
+    from synmod.scope.in_place import InPlace as InPlace
+    from synmod.scope.ledger import RewardLedger as RewardLedger
+    from synmod.scope.limits import keep_partial as keep_partial
+    from synmod.scope.notify import notify_skip_dropped as notify_skip_dropped
+    from synmod.scope.notify_calls import begin_call_plain as begin_call_plain
+    from synmod.scope.notify_calls import end_call_plain as end_call_plain
+    from synmod.scope.tracing.page import PAGES as PAGES
+
+_FOR_ROOMS = {
+    "Entered": "synmod.scope.ambient",
+    "InPlace": "synmod.scope.in_place",
+    "PAGES": "synmod.scope.tracing.page",
+    "RewardLedger": "synmod.scope.ledger",
+    "TOLD": "synmod.scope.frame",
+    "begin_call_plain": "synmod.scope.notify_calls",
+    "end_call_plain": "synmod.scope.notify_calls",
+    "enter": "synmod.scope.ambient",
+    "keep_partial": "synmod.scope.limits",
+    "leave": "synmod.scope.ambient",
+    "notify_skip_dropped": "synmod.scope.notify",
+    "reset": "synmod.scope.ambient",
+    "take_entry": "synmod.scope.ambient",
+}
+__getattr__, __dir__ = opened_late(globals(), _parts, _traces, _other_parts, inner=_FOR_ROOMS)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, Final, cast
 
-from synmod.data.models.symbol import SymbolicDataModel
+from synmod.data import SymbolicDataModel
 
 _DEEPEST: Final = 60  # deeper than any data; what goes on is no data, and may go on for ever
 _LONGEST_BITS: Final = 14_000  # of an integer that Python writes in digits

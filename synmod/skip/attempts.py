@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Self
 
-from synmod.module.attempts import ATTEMPTS
-from synmod.scope.frame import current_call
+from synmod.module import ATTEMPTS
+from synmod.scope import current_call
 from synmod.skip.given import Given, close_given, open_given
 from synmod.skip.layers import Layer
 from synmod.skip.opening import layer_of

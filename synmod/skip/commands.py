@@ -7,15 +7,15 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final
 
 from synmod.errors import SkipError
-from synmod.scope.frame import FRAME, nearest_live
+from synmod.scope import FRAME, nearest_live
 from synmod.skip.namespace import shown
 from synmod.skip.slots import LOCK, Slot
 from synmod.skip.symbols import as_popped, as_stashed
 from synmod.skip.typed import admitted, hold_to_declared
 
 if TYPE_CHECKING:
-    from synmod.module.skips import DeclaredSkips
-    from synmod.scope.frame import CallFrame
+    from synmod.module import DeclaredSkips
+    from synmod.scope import CallFrame
     from synmod.skip.layers import Layer
 
 _ABSENT: Final[Any] = object()

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
-from synmod.data.models.declare import declare, model_of
-from synmod.data.schemas.schema import Schema
+from synmod.data import Schema, declare, model_of
 from synmod.errors import ArgumentError, ConfigError, SchemaError
-from synmod.module import Module
-from synmod.module.skips import DeclaredSkips
+from synmod.module import DeclaredSkips, Module
 from synmod.skip.running import CARRIER, SKIPPABLE
 
 C = TypeVar("C", bound=type)

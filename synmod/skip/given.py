@@ -6,8 +6,7 @@ from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING
 
 from synmod.errors import ArgumentError
-from synmod.scope.ambient import reset
-from synmod.scope.frame import CallFrame, current_call, nearest_live
+from synmod.scope import CallFrame, current_call, nearest_live, reset
 
 if TYPE_CHECKING:
     from synmod.skip.skip_frame import SkipFrame

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from synmod.errors import SkipError
-from synmod.scope.notify import notify_skip_dropped
+from synmod.scope import notify_skip_dropped
 from synmod.skip.namespace import Key, order_of, shown
 from synmod.skip.slots import LOCK, TAKEN, Journal, Slot, Store, undo, write
 
 if TYPE_CHECKING:
     from synmod.leaves.aio import Signal
-    from synmod.module.skips import DeclaredSkips
-    from synmod.scope.frame import CallFrame
+    from synmod.module import DeclaredSkips
+    from synmod.scope import CallFrame
     from synmod.skip.skip_frame import SkipFrame
 
 _NONE: Final[Any] = {}  # never written to

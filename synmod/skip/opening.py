@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from synmod.scope.frame import CallFrame, nearest_live
+from synmod.scope import CallFrame, nearest_live
 from synmod.skip.given import GIVEN, given_store
 from synmod.skip.layers import Layer, Run
 from synmod.skip.skip_frame import SkipFrame

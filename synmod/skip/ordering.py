@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING
 
-from synmod.module.execution import Execution
+from synmod.module import Execution
 from synmod.skip.namespace import Key
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from synmod.module.paths import PathTable
+from synmod.module import PathTable
 from synmod.skip.namespace import Key, Namespace
 
 if TYPE_CHECKING:
-    from synmod.module.skips import Carried
-    from synmod.scope.frame import RootFrame
+    from synmod.module import Carried
+    from synmod.scope import RootFrame
 
 
 class Routes:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.data import SymbolicDataModel
 from synmod.errors import SkipError
-from synmod.flow.nest import leaves
-from synmod.module.paths import paths_below
+from synmod.flow import leaves
+from synmod.module import paths_below
 from synmod.skip.generators import played
 from synmod.skip.layers import Layer
 from synmod.skip.namespace import Key
@@ -20,9 +20,8 @@ from synmod.skip.symbols import UNKNOWN, as_stashed, assumed, from_history, unty
 from synmod.skip.waiting import never_stashed, producing, wait_for
 
 if TYPE_CHECKING:
-    from synmod.module import Module
-    from synmod.module.skips import DeclaredSkips
-    from synmod.scope.frame import CallFrame
+    from synmod.module import DeclaredSkips, Module
+    from synmod.scope import CallFrame
 
 
 class Skippable:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import KeysView, Mapping
 from typing import Any
 
-from synmod.data import JsonDataModel
-from synmod.data.models.model import DataModel
-from synmod.data.models.value import to_value
+from synmod.data import DataModel, JsonDataModel, to_value
 from synmod.errors import DataError
 from synmod.leaves.frozen import Json, frozen, thaw
 from synmod.leaves.frozen_types import is_object
 from synmod.leaves.paths import parse_path, path_str
-from synmod.scope.frame import TOLD, CallFrame, current_call, nearest_live
+from synmod.scope import TOLD, CallFrame, current_call, nearest_live
 from synmod.skip.namespace import Key, Namespace, shown
 from synmod.skip.slots import Journal, Slot, write
 

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from synmod.errors import ArgumentError
 from synmod.leaves.paths import KeyPath
-from synmod.module import Module
-from synmod.module.execution import Child, Execution
-from synmod.module.skips import note_carried
+from synmod.module import Child, Execution, Module, note_carried
 from synmod.skip.namespace import Key
-from synmod.tree.walking.walk import Visit, walk
+from synmod.tree import Visit, walk
 
 if TYPE_CHECKING:
-    from synmod.data.schemas.schema import Schema
+    from synmod.data import Schema
 
 Offers = Mapping[Key, tuple[KeyPath, "Schema | None"]]
 

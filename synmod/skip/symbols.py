@@ -10,17 +10,14 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from synmod.data import JsonDataModel, SymbolicDataModel
-from synmod.data.models.model import DataModel
-from synmod.data.models.symbol import symbol
-from synmod.data.models.value import to_value
+from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, symbol, to_value
 from synmod.errors import SkipError, SymbolicValueError
-from synmod.flow.graph import step_of
+from synmod.flow import step_of
 from synmod.skip.namespace import Key, shown
 from synmod.skip.slots import TAKEN, Slot
 
 if TYPE_CHECKING:
-    from synmod.data.schemas.schema import Schema
+    from synmod.data import Schema
     from synmod.flow import Step
     from synmod.skip.commands import Command
     from synmod.skip.layers import Layer

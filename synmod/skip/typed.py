@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from synmod.data import JsonDataModel, SymbolicDataModel
-from synmod.data.algebra.contain import includes
-from synmod.data.models.model import DataModel
-from synmod.data.models.value import to_value, wrap
-from synmod.data.schemas.schema import Schema
-from synmod.data.subtyping.subtype import is_subschema
-from synmod.data.validation.validate import validate
+from synmod.data import (
+    DataModel,
+    JsonDataModel,
+    Schema,
+    SymbolicDataModel,
+    includes,
+    is_subschema,
+    to_value,
+    validate,
+    wrap,
+)
 from synmod.errors import SchemaError
 from synmod.leaves.frozen import FrozenDict, frozen
 from synmod.leaves.frozen_types import is_object
 
 if TYPE_CHECKING:
-    from synmod.module.skips import DeclaredSkips
+    from synmod.module import DeclaredSkips
     from synmod.skip.commands import Command
     from synmod.skip.layers import Layer
     from synmod.skip.slots import Slot

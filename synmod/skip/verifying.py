@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from synmod.errors import SkipVerifyError
-from synmod.module.execution import SCHEDULERS, VERIFIERS
-from synmod.module.interface.where import where
+from synmod.module import SCHEDULERS, VERIFIERS, where
 from synmod.skip.given import open_store
 from synmod.skip.ordering import skips_before
 from synmod.skip.skip_frame import SkipFrame
 from synmod.skip.structure import Structure
 from synmod.skip.wiring import Wiring
-from synmod.tree.walking.walk import walk
+from synmod.tree import walk
 
 if TYPE_CHECKING:
     from synmod.errors import SkipProblem

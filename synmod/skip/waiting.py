@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from synmod.errors import SkipError
 from synmod.leaves.aio import Signal
-from synmod.scope.frame import nearest_live
+from synmod.scope import nearest_live
 from synmod.skip.namespace import Key, shown
 from synmod.skip.routes import routes_of
 
 if TYPE_CHECKING:
-    from synmod.scope.frame import CallFrame
+    from synmod.scope import CallFrame
     from synmod.skip.layers import Layer
 
 

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from synmod.errors import SkipProblem
 from synmod.leaves.paths import KeyPath, path_str
-from synmod.module.execution import Child, Execution
+from synmod.module import Child, Execution
 from synmod.skip.namespace import Key
 from synmod.skip.ordering import ordered
 from synmod.skip.structure import Structure
 from synmod.skip.typed import misfit_of
 
 if TYPE_CHECKING:
-    from synmod.data.schemas.schema import Schema
-    from synmod.module import Module
-    from synmod.module.skips import DeclaredSkips
+    from synmod.data import Schema
+    from synmod.module import DeclaredSkips, Module
 
 
 class Site(NamedTuple):

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from synmod.data.text import dump_json
+from synmod.data import dump_json
 from synmod.errors import ConfigError
 from synmod.leaves import aio
 from synmod.leaves.frozen_types import is_array
-from synmod.lm.model import LanguageModel
-from synmod.lm.records import LMReply, LMRequest
-from synmod.lm.tokens import estimate_text, estimate_tokens
+from synmod.lm import LanguageModel, LMReply, LMRequest, estimate_text, estimate_tokens
 from synmod.scope import Usage
 
 __all__ = ["Double", "reply_of"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from synmod.lm.records import LMRequest
+from synmod.lm import LMRequest
 from synmod.testing.doubles import Double
 
 __all__ = ["FunctionLM"]

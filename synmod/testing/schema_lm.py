@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from synmod.data.text import dump_json
+from synmod.data import dump_json
 from synmod.leaves.frozen import frozen_dict, frozen_list
-from synmod.lm.records import LMRequest
+from synmod.lm import LMRequest
 from synmod.testing.doubles import Double
 from synmod.testing.instances import instance_of
 

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any, cast
 
 from synmod.errors import ConfigError
-from synmod.lm.records import LMRequest
+from synmod.lm import LMRequest
 from synmod.scope import current_call
 from synmod.testing.doubles import Double
 

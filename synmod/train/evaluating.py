@@ -9,12 +9,11 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
 from synmod.errors import ArgumentError, EvaluationError
-from synmod.flow.pool import map_concurrently
-from synmod.flow.progress import Progress, Shown, shown
+from synmod.flow import Progress, Shown, map_concurrently, shown
 from synmod.leaves.aio import close_generator, is_cancellation
 from synmod.leaves.notes import attributes_of
 from synmod.module import Module
-from synmod.scope.limits import keep_partial
+from synmod.scope import keep_partial
 from synmod.train.examples import Example, ExampleReader, is_data
 from synmod.train.measuring import Metrics
 from synmod.train.one_run import OneRun

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from synmod.data.text import dump_json
+from synmod.data import dump_json
 from synmod.errors import DataError
 from synmod.leaves.files import write_atomic
 from synmod.leaves.frozen import thaw

@@ -6,13 +6,11 @@ from collections.abc import AsyncIterable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from synmod.data.models.model import DataModel
-from synmod.data.models.symbol import SymbolicDataModel
-from synmod.data.models.value import JsonDataModel
+from synmod.data import DataModel, JsonDataModel, SymbolicDataModel
 from synmod.errors import ArgumentError
-from synmod.flow.nest import SEQUENCE, kind_of, leaves
+from synmod.flow import SEQUENCE, kind_of, leaves
 from synmod.leaves.frozen_types import is_object
-from synmod.module.building.contract import declared_inputs
+from synmod.module import declared_inputs
 
 if TYPE_CHECKING:
     from synmod.module import Module

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from synmod.scope import CallFrame
-from synmod.scope.in_place import InPlace
+from synmod.scope import CallFrame, InPlace
 
 if TYPE_CHECKING:
-    from synmod.scope.events import BuildEnd, CallBegin, CallEnd
+    from synmod.scope import BuildEnd, CallBegin, CallEnd
 
 
 class Watch(InPlace):

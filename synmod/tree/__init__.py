@@ -163,4 +163,96 @@ def _contexts() -> tuple[ModuleType, ...]:
     return index_spaces, update_context
 
 
-__getattr__, __dir__ = opened_late(globals(), _contexts)
+if TYPE_CHECKING:  # for the rooms above
+    from synmod.tree.filtering.filters import to_filter as to_filter
+    from synmod.tree.filtering.glob import glob_matches as glob_matches
+    from synmod.tree.graphs.def_reader import DefReader as DefReader
+    from synmod.tree.graphs.defs import Reference as Reference
+    from synmod.tree.graphs.defs import Term as Term
+    from synmod.tree.graphs.encoding import class_text as class_text
+    from synmod.tree.graphs.encoding import static_text as static_text
+    from synmod.tree.graphs.iterate import flattened as flattened
+    from synmod.tree.graphs.kept import without_stateful as without_stateful
+    from synmod.tree.graphs.mark import Mark as Mark
+    from synmod.tree.graphs.mark import defined_at as defined_at
+    from synmod.tree.graphs.record import Recording as Recording
+    from synmod.tree.graphs.record import record as record
+    from synmod.tree.overlays.capture import ANYTHING as ANYTHING
+    from synmod.tree.overlays.capture import LISTS as LISTS
+    from synmod.tree.overlays.capture import Sown as Sown
+    from synmod.tree.overlays.capture import appended as appended
+    from synmod.tree.overlays.capture import open_captures as open_captures
+    from synmod.tree.overlays.leaf_table import leaf_table as leaf_table
+    from synmod.tree.states.layout import Layout as Layout
+    from synmod.tree.states.path_map import PathMap as PathMap
+    from synmod.tree.variable.containers import TREE_TYPES as TREE_TYPES
+    from synmod.tree.variable.containers import class_of as class_of
+    from synmod.tree.variable.containers import is_namedtuple as is_namedtuple
+    from synmod.tree.variable.containers import numbered as numbered
+    from synmod.tree.variable.containers import put_together as put_together
+    from synmod.tree.variable.containers import take_apart as take_apart
+    from synmod.tree.variable.initializers import empty_value as empty_value
+    from synmod.tree.variable.overlay import BEFORE_WRITE as BEFORE_WRITE
+    from synmod.tree.variable.variable_state import snapshot as snapshot
+    from synmod.tree.walking.kinds import DICT as DICT
+    from synmod.tree.walking.kinds import KNOWN as KNOWN
+    from synmod.tree.walking.kinds import NODE as NODE
+    from synmod.tree.walking.kinds import SEQUENCE as SEQUENCE
+    from synmod.tree.walking.kinds import STATIC as STATIC
+    from synmod.tree.walking.kinds import TREE as TREE
+    from synmod.tree.walking.kinds import VARIABLE as VARIABLE
+    from synmod.tree.walking.kinds import Kinds as Kinds
+    from synmod.tree.walking.kinds import holds_node as holds_node
+    from synmod.tree.walking.kinds import kind_of as kind_of
+    from synmod.tree.walking.kinds import kind_of_type as kind_of_type
+    from synmod.tree.walking.node_types import Impls as Impls
+    from synmod.tree.walking.views import is_trainable as is_trainable
+    from synmod.tree.walking.walk import OpenVisit as OpenVisit
+
+_FOR_ROOMS = {
+    "ANYTHING": "synmod.tree.overlays.capture",
+    "BEFORE_WRITE": "synmod.tree.variable.overlay",
+    "DICT": "synmod.tree.walking.kinds",
+    "DefReader": "synmod.tree.graphs.def_reader",
+    "Impls": "synmod.tree.walking.node_types",
+    "KNOWN": "synmod.tree.walking.kinds",
+    "Kinds": "synmod.tree.walking.kinds",
+    "LISTS": "synmod.tree.overlays.capture",
+    "Layout": "synmod.tree.states.layout",
+    "Mark": "synmod.tree.graphs.mark",
+    "NODE": "synmod.tree.walking.kinds",
+    "OpenVisit": "synmod.tree.walking.walk",
+    "PathMap": "synmod.tree.states.path_map",
+    "Recording": "synmod.tree.graphs.record",
+    "Reference": "synmod.tree.graphs.defs",
+    "SEQUENCE": "synmod.tree.walking.kinds",
+    "STATIC": "synmod.tree.walking.kinds",
+    "Sown": "synmod.tree.overlays.capture",
+    "TREE": "synmod.tree.walking.kinds",
+    "TREE_TYPES": "synmod.tree.variable.containers",
+    "Term": "synmod.tree.graphs.defs",
+    "VARIABLE": "synmod.tree.walking.kinds",
+    "appended": "synmod.tree.overlays.capture",
+    "class_of": "synmod.tree.variable.containers",
+    "class_text": "synmod.tree.graphs.encoding",
+    "defined_at": "synmod.tree.graphs.mark",
+    "empty_value": "synmod.tree.variable.initializers",
+    "flattened": "synmod.tree.graphs.iterate",
+    "glob_matches": "synmod.tree.filtering.glob",
+    "holds_node": "synmod.tree.walking.kinds",
+    "is_namedtuple": "synmod.tree.variable.containers",
+    "is_trainable": "synmod.tree.walking.views",
+    "kind_of": "synmod.tree.walking.kinds",
+    "kind_of_type": "synmod.tree.walking.kinds",
+    "leaf_table": "synmod.tree.overlays.leaf_table",
+    "numbered": "synmod.tree.variable.containers",
+    "open_captures": "synmod.tree.overlays.capture",
+    "put_together": "synmod.tree.variable.containers",
+    "record": "synmod.tree.graphs.record",
+    "snapshot": "synmod.tree.variable.variable_state",
+    "static_text": "synmod.tree.graphs.encoding",
+    "take_apart": "synmod.tree.variable.containers",
+    "to_filter": "synmod.tree.filtering.filters",
+    "without_stateful": "synmod.tree.graphs.kept",
+}
+__getattr__, __dir__ = opened_late(globals(), _contexts, inner=_FOR_ROOMS)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from synmod.module import Module
-from synmod.module.building.builds import is_built_here
+from synmod.module import Module, is_built_here
 from synmod.view.outline import below_first
 
 if TYPE_CHECKING:

@@ -11,15 +11,15 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from synmod.data.models.value import JsonDataModel
-from synmod.flow.nest import leaves
+from synmod.data import JsonDataModel
+from synmod.flow import leaves
 from synmod.leaves.frozen import FrozenDict, FrozenList
 from synmod.view.recorded import calls_below
 from synmod.view.schema_text import title_text
 
 if TYPE_CHECKING:
     from synmod.module import Module
-    from synmod.scope.tracing.nodes import TraceNode
+    from synmod.scope import TraceNode
     from synmod.view.picture import Node
     from synmod.view.sketch import Sketch
 

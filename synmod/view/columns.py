@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from synmod.lm.tokens import estimate_text
+from synmod.lm import estimate_text
 from synmod.view.rows import Row
 from synmod.view.units import count_text, dollars_text, seconds_text, size_text
 

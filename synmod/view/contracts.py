@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from synmod.data.models.declare import schema_of
+from synmod.data import schema_of
 from synmod.errors import SynmodError
-from synmod.flow.nest import leaves, map_leaves
-from synmod.flow.record import FlowGraph, FlowStep, SymbolRef
-from synmod.module.building.contract import input_spec_of
-from synmod.module.execution import Child
-from synmod.module.interface.outputs import declared_outputs
+from synmod.flow import FlowGraph, FlowStep, SymbolRef, leaves, map_leaves
+from synmod.module import Child, declared_outputs, input_spec_of
 from synmod.view.flow_lines import row_of
 from synmod.view.outline import below_first
 from synmod.view.recorded import calls_below, recorded_call
 from synmod.view.schema_text import nest_text
 
 if TYPE_CHECKING:
-    from synmod.flow.steps import Declared
+    from synmod.flow import Declared
     from synmod.module import Module
     from synmod.view.outline import Outline
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from synmod.module.showing import SHOW
-from synmod.scope.tracing.page import PAGES
+from synmod.module import SHOW
+from synmod.scope import PAGES
 
 
 def _summary(*arguments: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from synmod.scope.usage_record import Usage
+from synmod.scope import Usage
 
 
 @dataclass(frozen=True, slots=True)

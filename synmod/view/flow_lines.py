@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from synmod.flow.nest import leaves, leaves_with_path
-from synmod.flow.record import FlowGraph, FlowStep, SymbolRef
+from synmod.flow import FlowGraph, FlowStep, SymbolRef, leaves, leaves_with_path
 from synmod.leaves.naming import unused
-from synmod.module import Module
-from synmod.module.attributes import attribute_of
-from synmod.module.execution import Child, Execution
+from synmod.module import Child, Execution, Module, attribute_of
 from synmod.view.schema_text import title_text
 
 if TYPE_CHECKING:

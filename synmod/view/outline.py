@@ -11,9 +11,7 @@ from typing import Any, cast
 from synmod.leaves.paths import KeyPath, escape_step
 from synmod.lm import LanguageModel
 from synmod.module import Module
-from synmod.tree import Variable
-from synmod.tree.walking.views import is_trainable
-from synmod.tree.walking.walk import OpenVisit, Visit, walk
+from synmod.tree import OpenVisit, Variable, Visit, is_trainable, walk
 
 
 class Member:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from synmod.data.text import dump_json
+from synmod.data import dump_json
 from synmod.errors import ArgumentError
 from synmod.leaves.files import write_atomic
 from synmod.leaves.suggest import did_you_mean

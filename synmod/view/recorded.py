@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from synmod.scope.usage_record import Usage
+from synmod.scope import Usage
 from synmod.view.figures import Spent
 
 if TYPE_CHECKING:
     from synmod.module import Module
-    from synmod.scope.tracing.nodes import TraceNode
+    from synmod.scope import TraceNode
 
 
 def recorded_call(module: Module) -> TraceNode | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from synmod.data.text import dump_json
+from synmod.data import dump_json
 from synmod.view.built import unbuilt_in
 from synmod.view.contracts import Contract, contracts_in
 from synmod.view.figures import Held, Spent

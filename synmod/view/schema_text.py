@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from synmod.flow.nest import MAPPING, kind_of, leaves
+from synmod.flow import MAPPING, kind_of, leaves
 
 _LONGEST: Final = 72
 """Characters of one schema; the rest of its fields are left out."""

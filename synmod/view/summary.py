@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from synmod.errors import ArgumentError
 from synmod.leaves.files import write_atomic
 from synmod.leaves.suggest import did_you_mean
-from synmod.lm.tokens import estimate_text
+from synmod.lm import estimate_text
 from synmod.view.columns import COLUMNS, Column
 from synmod.view.plain import table
 from synmod.view.rows import Rows

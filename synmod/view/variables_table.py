@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from synmod.data.text import dump_json
+from synmod.data import dump_json
 from synmod.errors import ArgumentError
 from synmod.leaves.paths import path_str
-from synmod.lm.tokens import estimate_text
-from synmod.tree import Variable, VariableState
-from synmod.tree.states.path_map import PathMap
+from synmod.lm import estimate_text
+from synmod.tree import PathMap, Variable, VariableState
 from synmod.view.plain import table
 from synmod.view.schema_text import schema_text
 from synmod.view.units import count_text, plural, size_text

@@ -1,8 +1,7 @@
 """Data: values of ten fields made, joined, masked, compared and validated."""
 
 import synmod as sm
-from synmod.data.schemas.schema import schema_from
-from synmod.data.validation.validate import validate
+from synmod.data import schema_from, validate
 from tests.benchmarks.measure import alone, paired
 
 

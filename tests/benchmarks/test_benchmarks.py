@@ -5,6 +5,8 @@ import pytest
 from tests.benchmarks.__main__ import PARTS
 from tests.benchmarks.measure import table
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("part", sorted(PARTS))
 def test_a_benchmark_gives_rows(part):

@@ -7,8 +7,7 @@ import pytest
 from pydantic import Field, field_validator
 
 from synmod.blocks import Generator
-from synmod.data import DataModel, JsonDataModel, SymbolicDataModel
-from synmod.data.messages.chat import ChatMessage, ChatMessages
+from synmod.data import ChatMessage, ChatMessages, DataModel, JsonDataModel, SymbolicDataModel
 from synmod.errors import ArgumentError, BadReplyError, CallError, ConfigError, DataError, SchemaError
 from synmod.lm import LanguageModel, drawing, set_default_language_model
 from synmod.module import Module, build

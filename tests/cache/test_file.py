@@ -336,7 +336,7 @@ def test_an_unwritable_place_falls_back_to_memory(tmp_path, place, caplog):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no way to fill a disk")
 def test_a_full_disk_costs_no_call(tmp_path, monkeypatch, caplog):
     """What cannot be committed is remembered in memory; what was there before is still found."""
-    from synmod.cache.database import Database
+    from synmod.cache import Database
 
     path = tmp_path / "cache.db"
     cache = Cache(path)
@@ -422,7 +422,7 @@ async def test_a_locked_file_is_waited_for(tmp_path):
 
 async def test_many_entries_are_one_commit(tmp_path, monkeypatch):
     """A thousand at once cost a few transactions, not a thousand."""
-    from synmod.cache.database import Database
+    from synmod.cache import Database
 
     commits = []
     write = Database.write

@@ -194,6 +194,7 @@ async def test_modules_come_apart_and_together_again(name):
 
 
 @every
+@pytest.mark.slow
 async def test_a_thousand_first_calls_build_once(name):
     """Unbuilt, called by a thousand tasks (a thousand model calls at least): one set of Variables, equal answers."""
     block, inputs = made(name)

@@ -2,10 +2,7 @@
 
 from hypothesis import strategies as st
 
-from synmod.data import JsonDataModel
-from synmod.data.models.symbol import symbol
-from synmod.data.schemas.schema import schema_from
-from synmod.data.validation.validate import is_valid
+from synmod.data import JsonDataModel, is_valid, schema_from, symbol
 
 NAMES = ["k", "k_1", "k_2", "k_1_1", "note", "a"]
 EXTRAS = ["k", "k_1", "k_3", "note", "z", "a_1"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synmod.data.text import dump_json, parse_json
+from synmod.data import dump_json, parse_json
 from synmod.errors import ArgumentError, DataError
 from synmod.leaves.frozen import frozen, json_equal
 
@@ -99,6 +99,7 @@ def test_only_text_is_read():
 
 
 @given(st.text(max_size=30) | st.binary(max_size=30) | st.text('[]{}",:0eE.-+\\u d8', max_size=30))
+@pytest.mark.slow
 def test_any_text_is_read_or_refused(text):
     """Whatever comes, it is either JSON that survives the round trip or a DataError."""
     try:

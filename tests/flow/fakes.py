@@ -3,10 +3,8 @@
 import asyncio
 import contextvars
 
-from synmod.data import DataModel, JsonDataModel
-from synmod.data.models.symbol import SymbolicDataModel, symbol
-from synmod.flow import compile_flow, record_call, record_graph, run_plan, steps_between
-from synmod.flow.nest import leaves, map_leaves
+from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, symbol
+from synmod.flow import compile_flow, leaves, map_leaves, record_call, record_graph, run_plan, steps_between
 from synmod.leaves import aio
 
 

@@ -418,6 +418,7 @@ async def test_constants_reach_their_steps():
     assert kwargs == {"k": "v"}
 
 
+@pytest.mark.slow
 def test_five_thousand_steps_in_a_chain_and_branches(any_loop):
     """Linear time and a stack of constant depth, in a chain, in branches, and in a chain of diamonds."""
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synmod.errors import CallError
-from synmod.flow.nest import aligned, copied, is_leaf, leaves, leaves_with_path, map_leaves, pack, same_structure
+from synmod.flow import aligned, copied, is_leaf, leaves, leaves_with_path, map_leaves, pack, same_structure
 from synmod.leaves.frozen import frozen
 
 Pair = namedtuple("Pair", "left right")

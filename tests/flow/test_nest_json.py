@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import synmod as sm
-from synmod.flow.nest import leaves
-from synmod.flow.nest_json import classes_in, nest_from, nest_json
+from synmod.flow import classes_in, leaves, nest_from
+from synmod.flow.nest_json import nest_json
 from synmod.leaves.frozen import frozen
-from synmod.tree.graphs.encoding import class_text
+from synmod.tree import class_text
 
 
 class Count(sm.DataModel):

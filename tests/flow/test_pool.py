@@ -145,6 +145,7 @@ def test_a_slow_head_holds_only_the_buffer(any_loop):
     assert any_loop(main) == list(range(8))
 
 
+@pytest.mark.slow
 async def test_a_million_items_in_flat_memory():
     """A long generator is a stream: memory does not grow with it."""
     tracemalloc.start()

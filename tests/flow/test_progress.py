@@ -4,8 +4,7 @@ import io
 import logging
 
 import synmod as sm
-from synmod.flow import map_concurrently
-from synmod.flow.progress import Bar, Lines, shown
+from synmod.flow import Bar, Lines, map_concurrently, shown
 
 
 class Time:

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 import synmod as sm
-from synmod.flow.single_flight import SingleFlight
+from synmod.flow import SingleFlight
 from synmod.leaves import aio
 from synmod.scope import check_deadline, reserve
 

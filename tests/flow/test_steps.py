@@ -3,8 +3,9 @@
 import gc
 import weakref
 
-from synmod.data import ops
-from synmod.data.models.symbol import symbol
+import pytest
+
+from synmod.data import ops, symbol
 from synmod.flow import Step
 from synmod.leaves.frozen import FrozenDict
 from tests.flow.fakes import Fake, Number, a_symbol, number
@@ -84,6 +85,7 @@ async def test_nothing_knows_the_steps_of_a_module():
         gc.enable()
 
 
+@pytest.mark.slow
 async def test_long_histories_are_freed_without_recursion():
     """Twenty thousand steps in a chain, and five thousand operators, die with their last symbol."""
     module = Fake()

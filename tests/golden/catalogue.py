@@ -5,7 +5,7 @@ model. Until the first published release format 1 may grow; then its files are n
 """
 
 import synmod as sm
-from synmod.program.sequential import Sequential
+from synmod.program import Sequential
 from synmod.skip import Namespace, pop, skippable, stash
 
 PACKAGE = "golden"

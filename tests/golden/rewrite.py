@@ -8,8 +8,7 @@ import json
 from pathlib import Path
 
 import synmod as sm
-from synmod.saving import loads, save
-from synmod.saving.text.document import FORMAT
+from synmod.saving import FORMAT, loads, save
 from tests.golden.catalogue import CATALOGUE, plain
 
 FOLDER = Path(__file__).parent

@@ -143,6 +143,7 @@ assert left == ["a.bin"], left
 """
 
 
+@pytest.mark.slow
 def test_sixty_kills_leave_whole_files_and_nothing_else(tmp_path):
     """F1, F2: killed at any moment the target is whole, and the next save removes what was abandoned."""
     chance = random.Random(7)

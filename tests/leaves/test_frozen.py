@@ -100,6 +100,7 @@ def test_copies_and_pickles_are_the_value(value):
 
 
 @given(st.dictionaries(TEXT, JSON, max_size=5))
+@pytest.mark.slow
 def test_hash_does_not_depend_on_the_order_of_keys(value):
     """Equal objects have equal hashes, whatever the order in which their keys came."""
     turned = dict(reversed(list(value.items())))
@@ -267,6 +268,7 @@ def test_depth_counts_what_was_frozen_before():
     assert depth_of(frozen(1)) == 0
 
 
+@pytest.mark.slow
 def test_very_deep_input_is_refused_without_recursion():
     """Input a million levels deep is a DataError, never a RecursionError."""
     value = nested(1_000_000)

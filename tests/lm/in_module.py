@@ -2,8 +2,7 @@
 
 from contextlib import contextmanager
 
-from synmod.scope import FRAME, RootFrame
-from synmod.scope.frame import CallFrame
+from synmod.scope import FRAME, CallFrame, RootFrame
 
 
 class Owner:

@@ -93,6 +93,7 @@ async def crowd(lm, count, *, cancelled=0.0, seed=0):
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.slow
 async def test_counters_usage_and_events_add_up(seed):
     """Calls that ended and calls that were cancelled are all calls; phases add up; requests are those that left."""
     adapter, ends = Unreliable(seed), Ends()

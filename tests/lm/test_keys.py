@@ -3,9 +3,7 @@
 import pytest
 
 from synmod.errors import AuthError
-from synmod.lm import LanguageModel
-from synmod.lm.keys import ENVIRONMENT, find_key, known_secrets, missing_key, scrubbed
-from synmod.lm.settings import checked_settings
+from synmod.lm import ENVIRONMENT, LanguageModel, checked_settings, find_key, known_secrets, missing_key, scrubbed
 from tests.lm.in_module import inside
 
 

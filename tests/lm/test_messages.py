@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from synmod.data.messages.chat import ChatMessage, ChatMessages
+from synmod.data import ChatMessage, ChatMessages
 from synmod.errors import ConfigError, DataError
-from synmod.lm.messages import message, turns
+from synmod.lm import message, turns
 
 
 def test_a_str_is_one_user_turn():

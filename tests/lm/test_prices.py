@@ -5,8 +5,7 @@ import sys
 
 import pytest
 
-from synmod.lm import LanguageModel
-from synmod.lm.prices import FREE, Price, Rates, list_price
+from synmod.lm import FREE, LanguageModel, Price, Rates, list_price
 from synmod.testing import FunctionLM
 
 

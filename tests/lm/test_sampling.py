@@ -3,7 +3,7 @@
 import pytest
 
 from synmod.errors import ConfigError, DataError
-from synmod.lm.sampling import SAMPLING, sampling_params
+from synmod.lm import SAMPLING, sampling_params
 
 
 def test_known_parameters_are_kept():

@@ -9,8 +9,7 @@ from synmod.data import DataModel, SymbolicDataModel
 from synmod.errors import BuildError, ConfigError, SchemaError, SealedError
 from synmod.leaves import aio
 from synmod.module import Module, build
-from synmod.scope.frame import FRAME
-from synmod.scope.hooks import Hook
+from synmod.scope import FRAME, Hook
 from tests.module.models import Answer, Built, Echo, Notes, Query
 
 q = Query(question="x")

@@ -7,7 +7,7 @@ import pytest
 from synmod.data import DataModel, JsonDataModel
 from synmod.errors import ArgumentError, CallError, NoCallError, SchemaError
 from synmod.module import Module, build
-from synmod.scope.frame import FRAME, current_call
+from synmod.scope import FRAME, current_call
 from tests.module.models import Answer, Echo, Query, Reply
 
 

@@ -9,10 +9,7 @@ import pytest
 
 from synmod.leaves import aio
 from synmod.module import Module
-from synmod.scope.frame import FRAME, current_call
-from synmod.scope.hooks import Hook, hooks
-from synmod.scope.phase import phase
-from synmod.scope.rewards import track_rewards
+from synmod.scope import FRAME, Hook, current_call, hooks, phase, track_rewards
 from tests.module.models import Query
 
 
@@ -103,6 +100,7 @@ class Watch(Hook):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.slow
 def test_a_thousand_mixed_calls_keep_every_record_right(any_loop):
     """Parents, paths, phases, modes and rewards are those of the call; counters add up exactly."""
     root, watch, collected = Root(), Watch(), {}

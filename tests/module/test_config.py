@@ -8,7 +8,7 @@ import pytest
 
 from synmod.errors import ConfigError
 from synmod.module import Module
-from synmod.scope.hooks import Hook
+from synmod.scope import Hook
 from synmod.tree import Param, split, static
 from tests.module.models import Built, Echo, Query
 

@@ -5,8 +5,7 @@ import pytest
 from synmod.data import JsonDataModel, SymbolicDataModel
 from synmod.errors import CallError, SchemaError, SymbolicValueError
 from synmod.module import Module, build
-from synmod.scope.frame import current_call
-from synmod.scope.hooks import Hook, hooks
+from synmod.scope import Hook, current_call, hooks
 from synmod.tree import static
 from tests.module.models import Answer, Built, Echo, Notes, Query, Reply
 

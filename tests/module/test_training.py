@@ -4,7 +4,7 @@ from synmod.module import Module
 from synmod.program import Input, Program
 from synmod.registry import register
 from synmod.saving import dumps, loads
-from synmod.scope.frame import current_call
+from synmod.scope import current_call
 from tests.module.models import Query
 
 q = Query(question="x")

@@ -405,6 +405,7 @@ def test_a_random_program_gives_what_plain_code_gives(shape):
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_five_thousand_steps_compose_make_run_and_clone_in_linear_time():
     """A chain, and as many branches; no recursion."""
 

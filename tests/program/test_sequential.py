@@ -318,6 +318,7 @@ def test_an_unknown_keyword_is_a_config_error():
         Sequential([], hook=[])
 
 
+@pytest.mark.slow
 def test_five_thousand_members():
     """Built, called and cloned in linear time, without recursion."""
     sequence = Sequential([Echo() for _ in range(5_000)])

@@ -85,6 +85,7 @@ def test_limits_are_raised_by_the_caller_only(tmp_path):
             FileLimits(**wrong)
 
 
+@pytest.mark.slow
 def test_a_chain_of_5000_modules():
     """Graph depth is not nesting: nodes lie in a flat list."""
     root = module = Keep()

@@ -6,8 +6,7 @@ import pytest
 
 import synmod as sm
 from synmod.registry import registered
-from synmod.saving import dumps, load
-from synmod.saving.text.document import FIRST_READERS, FORMAT
+from synmod.saving import FIRST_READERS, FORMAT, dumps, load
 from tests.golden.catalogue import CATALOGUE, plain
 from tests.golden.rewrite import FOLDER, made
 

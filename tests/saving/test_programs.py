@@ -3,8 +3,7 @@
 import pytest
 
 import synmod as sm
-from synmod.program.compose import compose
-from synmod.program.sequential import Sequential
+from synmod.program import Sequential, compose
 from synmod.saving import dumps, loads
 from synmod.testing import ScriptedLM, assert_saves
 from tests.saving.programs import Answer, Built, Explain, Keep, Query, Unregistered

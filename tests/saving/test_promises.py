@@ -10,10 +10,7 @@ import time
 import pytest
 
 import synmod as sm
-from synmod.saving import dumps, load, loads
-from synmod.saving.text.footprint import footprint
-from synmod.saving.text.layout import layout
-from synmod.saving.text.scan import measure
+from synmod.saving import dumps, footprint, layout, load, loads, measure
 from tests.saving.hostile import minimal, places, sealed, sections_of
 from tests.saving.programs import Answer, Explain, Keep
 
@@ -216,6 +213,7 @@ CROWDS = {
 
 
 @pytest.mark.parametrize("name", CROWDS)
+@pytest.mark.slow
 def test_s7_crowds_are_refused_quickly(name):
     """S7: within a second (three on a busy machine), also where only the last of many records is wrong."""
     text = CROWDS[name](60_000)
@@ -255,6 +253,7 @@ def test_s7_what_saves_is_light_enough_to_load(value):
         assert footprint(measures, len(text)) * million < 64 * 2**20 + 10 * len(text) * million
 
 
+@pytest.mark.slow
 def test_s7_large_programs_of_honest_people_come_back():
     """Ten thousand Variables and a value of some megabytes; the limits are far from them."""
     rows = [{"question": f"q{number}", "scores": [number, 0.5, True]} for number in range(20_000)]
@@ -271,6 +270,7 @@ def test_s7_ten_thousand_generators_have_room():
     assert loads(text)[99].instructions.value == "Answer 99."
 
 
+@pytest.mark.slow
 def test_s7_a_dense_text_loads_for_who_means_it():
     """A text of tiny containers only is refused, until `max_values` makes room."""
     text = sealed(minimal(state={"x": [{"": {}}] * 230_000})).replace(" ", "")
@@ -347,6 +347,7 @@ for path in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_s7_memory(tmp_path):
     """S7: at most 64 MiB plus ten times the file."""
     paths = []

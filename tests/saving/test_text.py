@@ -7,12 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import synmod as sm
-from synmod.data.schemas.schema import schema_from
+from synmod.data import schema_from
 from synmod.leaves.frozen import frozen
-from synmod.saving import FileLimits
-from synmod.saving.text.layout import compact, compact_plain, layout
-from synmod.saving.text.parse import parse_document
-from synmod.saving.text.scan import measure
+from synmod.saving import FileLimits, compact, compact_plain, layout, measure, parse_document
 
 texts = st.text(st.sampled_from('ab[]{},:"\\/\n\t\u0085\u2028é\U0001f600 ')) | st.text(
     st.characters(exclude_categories=["Cs"]), max_size=5

@@ -18,8 +18,8 @@ from synmod.scope import (
     note_waiting,
     phase_in,
     plain_limit,
+    reset,
 )
-from synmod.scope.ambient import reset
 
 
 class Part:

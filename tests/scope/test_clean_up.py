@@ -6,10 +6,8 @@ from contextvars import copy_context
 import pytest
 
 import synmod as sm
-from synmod.lm.counters import ModelCounters
-from synmod.scope import CallCounters, Usage, UsageMeter
-from synmod.scope.ledger import RewardLedger
-from synmod.scope.spending import Account, Spent
+from synmod.lm import ModelCounters
+from synmod.scope import Account, CallCounters, RewardLedger, Spent, Usage, UsageMeter
 
 
 class Query(sm.DataModel):

@@ -147,6 +147,7 @@ async def test_an_occupied_slot_names_its_producer():
     assert got == [2]
 
 
+@pytest.mark.slow
 def test_a_command_that_is_never_awaited_warns():
     """One that was neither awaited nor yielded says so when it is collected."""
     with pytest.warns(RuntimeWarning, match=re.escape("stash('doc') was never awaited")):

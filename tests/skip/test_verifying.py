@@ -3,7 +3,7 @@
 import pytest
 
 import synmod as sm
-from synmod.module.execution import Child, Execution
+from synmod.module import Child, Execution
 from synmod.skip import Namespace, SkipVerifyError, pop, skip_layout, skippable, verify_skippables
 from tests.skip.parts import QUERY, Cite, Document, Query, Retrieve, Tell, calling, popper, stasher
 

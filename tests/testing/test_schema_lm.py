@@ -12,11 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import synmod as sm
-from synmod.data.models.declare import declare
-from synmod.data.validation.validate import is_valid, problems
-from synmod.testing import SchemaLM
-from synmod.testing.instances import instance_of
-from synmod.testing.instances.pattern_texts import text_for
+from synmod.data import declare, is_valid, problems
+from synmod.testing import SchemaLM, instance_of, text_for
 
 
 class Colour(enum.Enum):

@@ -5,6 +5,8 @@ import pytest
 import synmod as sm
 from tests.benchmarks.growth import FUNCTIONS, deep, growth, wide
 
+pytestmark = pytest.mark.slow
+
 PATHS_HANDED_OUT = {"recursive_map"}
 """What gives a path to the user's function for everything there is."""
 

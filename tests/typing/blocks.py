@@ -34,10 +34,7 @@ from synmod.blocks import (
     Xor,
 )
 from synmod.cache import Cache, key_of
-from synmod.data.messages.chat import ChatMessage
-from synmod.data.models.model import DataModel
-from synmod.data.models.symbol import SymbolicDataModel
-from synmod.data.models.value import JsonDataModel
+from synmod.data import ChatMessage, DataModel, JsonDataModel, SymbolicDataModel
 
 
 class Query(DataModel):

@@ -2,9 +2,7 @@
 
 from typing import Any, assert_type
 
-from synmod.data.models.model import DataModel
-from synmod.data.models.symbol import SymbolicDataModel
-from synmod.data.models.value import JsonDataModel
+from synmod.data import DataModel, JsonDataModel, SymbolicDataModel
 from synmod.program import Input, Program, compose
 
 

@@ -6,10 +6,10 @@ import xml.etree.ElementTree as ET
 import pytest
 
 import synmod as sm
-from synmod.flow.nest import leaves, map_leaves
+from synmod.flow import leaves, map_leaves
 from synmod.leaves.paths import path_str
 from synmod.testing import SchemaLM
-from synmod.tree.graphs.iterate import iter_modules
+from synmod.tree import iter_modules
 from synmod.view import FORMATS
 from tests.conformance.catalogue import CATALOGUE
 

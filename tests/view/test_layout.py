@@ -5,12 +5,19 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synmod.view.layout import Measure, Rectangle, arranged, labelled
-from synmod.view.layout.layers import layers_of, without_circles
-from synmod.view.layout.obstacles import points_of
-from synmod.view.layout.order import Layered
-from synmod.view.layout.places import places_across
-from synmod.view.letters import fitted, text_width
+from synmod.view import (
+    Layered,
+    Measure,
+    Rectangle,
+    arranged,
+    fitted,
+    labelled,
+    layers_of,
+    places_across,
+    points_of,
+    text_width,
+    without_circles,
+)
 
 COUNTS = st.integers(1, 14)
 PAIRS = st.lists(st.tuples(st.integers(0, 13), st.integers(0, 13)), max_size=30)

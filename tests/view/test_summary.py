@@ -234,6 +234,7 @@ def test_an_overlay_is_what_is_measured():
         assert "1.0 kB" in leaf.summary()
 
 
+@pytest.mark.slow
 def test_deep_programs_are_shown():
     """Five thousand in one another: no recursion, no square of the depth."""
     deep = chain(5000)
@@ -253,6 +254,7 @@ def test_deep_rows_are_shown():
     assert "1,001 modules, 1,000 unbuilt" in row.summary(depth=1)
 
 
+@pytest.mark.slow
 def test_wide_programs_are_shown():
     """Ten thousand beside one another."""
     assert Wide(10_000).summary().count("\n") == 10_003

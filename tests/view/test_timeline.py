@@ -8,8 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 import synmod as sm
-from synmod.view.timeline.page import trace_page
-from synmod.view.timeline.rows import rows_of
+from synmod.view import rows_of, trace_page
 from tests.view.browser import shown
 
 HOSTILE = (

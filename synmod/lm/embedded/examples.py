@@ -6,7 +6,7 @@ from functools import lru_cache
 from math import fsum, sqrt
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from synmod.data.text import parse_json
+from synmod.data import parse_json
 from synmod.errors import DataError
 from synmod.lm.embedded.columns import Field
 from synmod.lm.embedded.words import features, leaf_text, word_features, words

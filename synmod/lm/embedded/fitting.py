@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
-from synmod.data.schemas.patterns import BadPattern, compiled
+from synmod.data import BadPattern, compiled
 from synmod.leaves.frozen import json_equal
 from synmod.lm.prompt.subschemas import alternatives, fields_of, is_array, is_object, resolved
 

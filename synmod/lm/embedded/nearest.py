@@ -15,7 +15,7 @@ from synmod.lm.embedded.scene import Scene
 from synmod.lm.embedded.words import token_count
 from synmod.lm.prompt.escape import json_text
 from synmod.lm.records import LMReply
-from synmod.scope.usage import Usage
+from synmod.scope import Usage
 
 if TYPE_CHECKING:
     from synmod.lm.records import LMRequest

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from synmod.data.models.declare import declare
-from synmod.data.schemas.schema import Schema
+from synmod.data import Schema, declare
 from synmod.leaves.frozen import FrozenDict, Json, frozen_dict
 from synmod.lm.draws import check_sample, current_sample
 from synmod.lm.layers.call import ModelCall, refuse_while_building

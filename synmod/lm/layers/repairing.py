@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from synmod.data.schemas.schema import Schema
+from synmod.data import Schema
 from synmod.errors import BadReplyError
 from synmod.lm.layers.call import Below, ModelCall
 from synmod.lm.messages import Message, message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from synmod.data.models.symbol import SymbolicDataModel
+from synmod.data import SymbolicDataModel
 from synmod.errors import DataError
 from synmod.lm.messages import Message, turns
 from synmod.lm.prompt.subschemas import resolved
@@ -24,8 +24,7 @@ def holds_conversation(schema: Mapping[str, Json]) -> bool:
     """Tell whether values of a schema hold a conversation: whether `ChatMessages` is contained in it."""
     if MESSAGES not in resolved(schema, schema).get("required", ()):
         return False
-    from synmod.data.algebra.contain import contains
-    from synmod.data.messages.chat import ChatMessages
+    from synmod.data import ChatMessages, contains
 
     return contains(SymbolicDataModel(schema), ChatMessages)
 

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from synmod.lm.providers.closing import close_leftovers
 from synmod.lm.providers.door import tls
 from synmod.lm.providers.errors import Heard
-from synmod.scope.ambient import reset
+from synmod.scope import reset
 
 __all__ = ["Exchange", "client_for", "exchanging", "leave_loop"]
 

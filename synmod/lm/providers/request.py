@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from synmod.data.text import dump_json
+from synmod.data import dump_json
 from synmod.errors import RequestError
 from synmod.leaves.frozen import Json, thaw
 from synmod.lm.messages import Message, message

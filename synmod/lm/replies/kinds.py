@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from synmod.data.schemas.schema import Schema
+from synmod.data import Schema
 from synmod.leaves.frozen import Json
 from synmod.leaves.frozen_types import is_array, is_object
 

@@ -12,9 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from synmod.data.schemas.schema import Schema
-from synmod.data.text import parse_frozen
-from synmod.data.validation.validate import problems
+from synmod.data import Schema, parse_frozen, problems
 from synmod.errors import DataError, SchemaTooComplex
 from synmod.leaves.frozen import Json
 from synmod.lm.replies.kinds import kind_of, wanted_kinds

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from synmod.data.schemas.schema import Schema, trusted_schema
+from synmod.data import Schema, trusted_schema
 from synmod.errors import ConfigError
 from synmod.leaves.frozen import Json, frozen_dict
 from synmod.leaves.frozen_types import is_object

@@ -6,10 +6,9 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from synmod.data.models.declare import declare, schema_of
-from synmod.data.models.symbol import SymbolicDataModel, symbol
+from synmod.data import SymbolicDataModel, declare, schema_of, symbol
 from synmod.errors import BuildError, ConfigError
-from synmod.flow.nest import MAPPING, kind_of
+from synmod.flow import MAPPING, kind_of
 from synmod.leaves.aio import Suspended, drive
 from synmod.leaves.frozen import thaw
 from synmod.leaves.suggest import did_you_mean

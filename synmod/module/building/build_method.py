@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Generator
 from typing import Any
 
-from synmod.tree.variable.containers import class_of
+from synmod.tree import class_of
 
 
 class BuildMethod:

@@ -8,7 +8,7 @@ from time import perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from synmod.flow.nest import map_leaves
+from synmod.flow import map_leaves
 from synmod.module.attributes import attributes_of
 from synmod.module.building.build_inputs import symbols_for
 from synmod.module.building.build_method import build_method_of
@@ -18,11 +18,7 @@ from synmod.module.frames import SymbolicFrame
 from synmod.module.interface.inputs import data_among
 from synmod.module.paths import extend_paths
 from synmod.module.sealing import seal
-from synmod.scope.ambient import ambient
-from synmod.scope.frame import current_call
-from synmod.scope.hooks import hooks_for
-from synmod.scope.notify import begin_build, end_build
-from synmod.scope.place import place_of
+from synmod.scope import ambient, begin_build, current_call, end_build, hooks_for, place_of
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
@@ -110,7 +106,7 @@ async def _announced(mine: Build, module: Module, inputs: inspect.BoundArguments
         if heard is None:
             await _body(mine, module, inputs)
             return
-        from synmod.scope.events import BuildBegin, BuildEnd
+        from synmod.scope import BuildBegin, BuildEnd
 
         place = place_of(caller if caller is not None and caller._owner is module._record else frame, frame.phase)
         started = perf_counter()

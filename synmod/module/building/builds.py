@@ -17,9 +17,8 @@ from synmod.leaves.aio import Signal, is_cancellation
 from synmod.module.building.undo import Undo, undo_all
 from synmod.module.interface.where import where
 from synmod.module.paths import extend_paths
-from synmod.scope.ambient import reset
-from synmod.tree.variable.overlay import BEFORE_WRITE
-from synmod.tree.walking.edits import EDITS
+from synmod.scope import reset
+from synmod.tree import BEFORE_WRITE, EDITS
 
 if TYPE_CHECKING:
     from synmod.module.module import Module

@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from synmod.data.algebra.contain import contains
-from synmod.data.models.declare import schema_of
-from synmod.data.models.symbol import symbol
-from synmod.data.models.value import JsonDataModel
-from synmod.data.subtyping.subtype import is_subschema
-from synmod.data.validation.validate import validate
+from synmod.data import JsonDataModel, contains, is_subschema, schema_of, symbol, validate
 from synmod.errors import SchemaError
-from synmod.flow.nest import LEAF, MAPPING, SEQUENCE, NestPath, kind_of, leaves, pack
+from synmod.flow import LEAF, MAPPING, SEQUENCE, NestPath, kind_of, leaves, pack
 from synmod.module.building.build_inputs import inputs_by_parameter
 from synmod.module.building.builds import is_ready_here
 from synmod.module.interface.known import ANY_CLASS, KnownSchemas

@@ -8,10 +8,7 @@ from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 from synmod.module.attributes import attributes_of
-from synmod.tree.variable.containers import class_of, take_apart
-from synmod.tree.walking.kinds import NODE, VARIABLE, kind_of_type
-from synmod.tree.walking.node_types import get_node_impl
-from synmod.tree.walking.walk import walk
+from synmod.tree import NODE, VARIABLE, class_of, get_node_impl, kind_of_type, take_apart, walk
 
 if TYPE_CHECKING:
     from synmod.module.building.builds import Build

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from synmod.errors import BuildError, SkipError, SkipVerifyError, SymbolicValueError
-from synmod.flow.nest import LEAF, kind_of
+from synmod.flow import LEAF, kind_of
 from synmod.leaves.paths import KeyPath, path_str
 from synmod.module.building.building import ensure_built
 from synmod.module.building.builds import Build, current_undo
@@ -21,7 +21,7 @@ from synmod.module.interface.where import where
 from synmod.module.notes import note_failure
 from synmod.module.record import ModuleRecord
 from synmod.module.sealing import seal
-from synmod.tree.walking.walk import walk
+from synmod.tree import walk
 
 if TYPE_CHECKING:
     from synmod.module.module import Module

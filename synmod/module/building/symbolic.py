@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from synmod.errors import SymbolicValueError
-from synmod.flow.steps import record_call
+from synmod.flow import record_call
 from synmod.leaves.notes import add_note, notes_of
 from synmod.module.building.building import ensure_built
 from synmod.module.building.checks import check_inputs
@@ -16,7 +16,7 @@ from synmod.module.interface.inputs import convert_arguments, no_call
 from synmod.module.interface.nests import symbols_of
 from synmod.module.interface.outputs import declared_outputs, symbolic_outputs
 from synmod.module.notes import note_failure
-from synmod.scope.frame import current_call
+from synmod.scope import current_call
 from synmod.tree import discarding_writes
 
 if TYPE_CHECKING:

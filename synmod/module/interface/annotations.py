@@ -8,8 +8,7 @@ import typing
 from collections.abc import Callable
 from typing import Any, Final
 
-from synmod.data.models.model import DataModel
-from synmod.data.models.value import JsonDataModel
+from synmod.data import DataModel, JsonDataModel
 
 UNDECLARED: Final = object()
 """Stands for an annotation that says nothing of data."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from synmod.data.models.model import DataModel
-from synmod.data.models.symbol import SymbolicDataModel
-from synmod.data.models.value import JsonDataModel, to_value
+from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, to_value
 from synmod.errors import ArgumentError, CallError, NoCallError
-from synmod.flow.nest import map_leaves
+from synmod.flow import map_leaves
 from synmod.leaves.suggest import did_you_mean
 from synmod.module.interface.nests import each_leaf, is_data, is_nothing
 from synmod.module.interface.where import where

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from synmod.data.models.value import JsonDataModel
-from synmod.data.schemas.schema import Schema
+from synmod.data import JsonDataModel, Schema
 
 ANY_CLASS: Final[Any] = object()
 """Stands for: whatever class the value was made from."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from synmod.data.models.model import DataModel
-from synmod.data.schemas.schema import Schema
+from synmod.data import DataModel, Schema
 from synmod.errors import SchemaError
-from synmod.flow.nest import LEAF, MAPPING, kind_of
+from synmod.flow import LEAF, MAPPING, kind_of
 from synmod.module.interface.nests import is_datum, title_of
 from synmod.module.interface.where import kind_text, where
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
-from synmod.data.models.declare import declare, model_of, schema_of
-from synmod.data.models.model import DataModel
-from synmod.data.models.symbol import SymbolicDataModel, symbol
-from synmod.data.models.value import JsonDataModel
+from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, declare, model_of, schema_of, symbol
 from synmod.errors import ArgumentError
-from synmod.flow.nest import LEAF, MAPPING, NestPath, kind_of, leaves, map_leaves
+from synmod.flow import LEAF, MAPPING, NestPath, kind_of, leaves, map_leaves
 
 DATA = (JsonDataModel, SymbolicDataModel)
 

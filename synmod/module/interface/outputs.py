@@ -5,14 +5,18 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, cast
 
-from synmod.data.models.model import DataModel
-from synmod.data.models.symbol import SymbolicDataModel
-from synmod.data.models.typed import validator_faults
-from synmod.data.models.value import JsonDataModel, to_value, wrap
-from synmod.data.subtyping.subtype import is_subschema
-from synmod.data.validation.validate import validate
+from synmod.data import (
+    DataModel,
+    JsonDataModel,
+    SymbolicDataModel,
+    is_subschema,
+    to_value,
+    validate,
+    validator_faults,
+    wrap,
+)
 from synmod.errors import CallError, DataError, SchemaError
-from synmod.flow.nest import MAPPING, aligned, kind_of, leaves, map_leaves, pack
+from synmod.flow import MAPPING, aligned, kind_of, leaves, map_leaves, pack
 from synmod.leaves.frozen import frozen
 from synmod.module.interface.annotations import UNDECLARED
 from synmod.module.interface.known import ANY_CLASS, KnownSchemas

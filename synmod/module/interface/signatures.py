@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from synmod.data.models.model import DataModel
+from synmod.data import DataModel
 from synmod.errors import ConfigError
 from synmod.module.interface.annotations import (
     UNDECLARED,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from synmod.data.models.model import DataModel
+from synmod.data import DataModel
 from synmod.errors import CallError, DataError
-from synmod.flow.nest import LEAF, MAPPING, NestPath, kind_of, leaves_with_path
+from synmod.flow import LEAF, MAPPING, NestPath, kind_of, leaves_with_path
 from synmod.leaves.frozen import frozen
 from synmod.module.interface.nests import DATA, each_leaf, step_text
 from synmod.module.interface.where import kind_text, where

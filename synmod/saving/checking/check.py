@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from synmod.data.models.class_schema import schema_of_class
-from synmod.data.models.model import DataModel
+from synmod.data import DataModel, schema_of_class
 from synmod.leaves.frozen import Json, frozen_dict, json_equal
 from synmod.lm import LanguageModel
 from synmod.saving.checking.nodes import NodeChecker, check_arguments, check_namespaces, checked_name
@@ -20,7 +19,7 @@ from synmod.saving.text.limits import DEFAULT_LIMITS
 from synmod.saving.text.schema_check import SchemaChecker
 from synmod.saving.vocabulary.attribute_names import AttributeNames
 from synmod.saving.vocabulary.model_records import check_record
-from synmod.tree.variable.variable import Variable
+from synmod.tree import Variable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

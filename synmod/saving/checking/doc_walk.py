@@ -13,7 +13,7 @@ from synmod.leaves.frozen import Json
 from synmod.leaves.paths import escape_step
 from synmod.saving.checking.terms import tree_class
 from synmod.saving.text.faults import load_fault
-from synmod.tree.variable.containers import TREE_TYPES, is_namedtuple, numbered
+from synmod.tree import TREE_TYPES, is_namedtuple, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

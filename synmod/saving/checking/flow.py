@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from synmod.data.algebra.ops import OPERATIONS
+from synmod.data import OPERATIONS
 from synmod.leaves.suggest import did_you_mean
 from synmod.saving.checking.terms import check_array, check_bool, check_index, check_object, check_text
 from synmod.saving.text.document import check_fields

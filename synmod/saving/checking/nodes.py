@@ -17,7 +17,7 @@ from synmod.saving.checking.terms import check_array, check_bool, check_object, 
 from synmod.saving.text.document import check_fields
 from synmod.saving.text.faults import load_fault, malformed, shown
 from synmod.saving.vocabulary.overrides import is_overridden
-from synmod.tree.walking.node_types import NodeImpl, own_impl
+from synmod.tree import NodeImpl, own_impl
 
 if TYPE_CHECKING:
     from synmod.saving.checking.terms import TermChecker

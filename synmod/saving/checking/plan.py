@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from synmod.data.schemas.schema import Schema
+    from synmod.data import Schema
     from synmod.leaves.frozen import FrozenDict, Json
     from synmod.lm import LanguageModel
     from synmod.saving.checking.resolver import Resolver
-    from synmod.tree.walking.node_types import NodeImpl
+    from synmod.tree import NodeImpl
 
 __all__ = ["NO_VALUE", "ModelEntry", "NodeEntry", "Plan", "VariableEntry"]
 

@@ -15,7 +15,7 @@ from synmod.saving.text.document import check_fields
 from synmod.saving.text.faults import load_fault, malformed, shown
 from synmod.saving.vocabulary.scalars import NAMES, scalar_from
 from synmod.saving.vocabulary.term_leaves import OWN_TREE_TYPES
-from synmod.tree.variable.containers import TREE_TYPES, is_namedtuple
+from synmod.tree import TREE_TYPES, is_namedtuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

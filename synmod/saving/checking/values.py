@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from synmod.data.schemas.check_budget import CHECKS_PER_VALUE, FREE_CHECKS, CheckBudget
-from synmod.data.validation.validate import validate
+from synmod.data import CHECKS_PER_VALUE, FREE_CHECKS, CheckBudget, validate
 from synmod.errors import DataError, SchemaError
 from synmod.leaves.freezing_trees import freeze_own_tree
 from synmod.leaves.frozen import Json
 from synmod.saving.text.faults import load_fault
 
 if TYPE_CHECKING:
-    from synmod.data.schemas.schema import Schema
+    from synmod.data import Schema
 
 __all__ = ["ValueChecker"]
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any
 
-from synmod.data.models.symbol import symbol
-from synmod.data.models.typed import typed_instance
-from synmod.data.models.value import wrap
+from synmod.data import symbol, typed_instance, wrap
 from synmod.errors import SynmodError
-from synmod.flow.record import SymbolRef
+from synmod.flow import SymbolRef
 from synmod.leaves.frozen import Json, frozen, thaw
 from synmod.saving.checking.terms import tree_class
 from synmod.saving.making.guarded import guarded
@@ -17,7 +15,7 @@ from synmod.saving.making.model_makers import made_model
 from synmod.saving.text.faults import load_fault
 from synmod.saving.vocabulary.scalars import scalar_from
 from synmod.saving.vocabulary.stand_ins import keep_id
-from synmod.tree.variable.containers import TREE_TYPES, put_together
+from synmod.tree import TREE_TYPES, put_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable

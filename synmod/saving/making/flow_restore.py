@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from synmod.data.models.class_schema import schema_of_class
+from synmod.data import schema_of_class
 from synmod.flow import Declared, FlowGraph, FlowStep, compile_flow
 from synmod.saving.making.guarded import guarded
 from synmod.saving.vocabulary.stand_ins import keep_id

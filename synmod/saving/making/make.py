@@ -12,10 +12,7 @@ from synmod.saving.making.guarded import guarded
 from synmod.saving.making.matching import Match
 from synmod.saving.making.module_restore import PendingBuild, restore_module
 from synmod.saving.text.faults import load_fault
-from synmod.tree.variable.containers import take_apart
-from synmod.tree.variable.initializers import empty_value
-from synmod.tree.variable.variable import Variable
-from synmod.tree.walking.kinds import DICT, NODE, SEQUENCE, TREE, kind_of
+from synmod.tree import DICT, NODE, SEQUENCE, TREE, Variable, empty_value, kind_of, take_apart
 
 if TYPE_CHECKING:
     from synmod.saving.checking.plan import NodeEntry, Plan

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from synmod.data.models.declare import schema_of
-from synmod.data.models.described import Described
+from synmod.data import Described, schema_of
 from synmod.errors import SynmodError
 from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen, json_equal
 from synmod.lm import LanguageModel
@@ -18,7 +17,7 @@ from synmod.saving.making.decode import Decoder, parts_of
 from synmod.saving.vocabulary.model_records import record_of
 from synmod.saving.vocabulary.problems import Problems
 from synmod.saving.vocabulary.scalars import NAMES, scalar_text
-from synmod.tree.variable.containers import class_of, take_apart
+from synmod.tree import class_of, take_apart
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping

@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from synmod.errors import BuildError, LoadError
 from synmod.leaves.aio import Suspended, drive
 from synmod.lm import LanguageModel
-from synmod.module import Module
-from synmod.module.building.build_config import read_build_config
-from synmod.module.sealing import seal
+from synmod.module import Module, read_build_config, seal
 from synmod.saving.making.flow_restore import restored_flow
 from synmod.saving.making.guarded import guarded
 from synmod.saving.text.faults import load_fault
-from synmod.tree.walking.kinds import STATIC, kind_of
-from synmod.tree.walking.static import Static
-from synmod.tree.walking.walk import walk
+from synmod.tree import STATIC, Static, kind_of, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

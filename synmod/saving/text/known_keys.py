@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from synmod.errors import SaveError, SaveProblem
 from synmod.leaves.paths import pointer
-from synmod.lm import LanguageModel, default_language_model
-from synmod.lm.keys import environment_secrets
+from synmod.lm import LanguageModel, default_language_model, environment_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

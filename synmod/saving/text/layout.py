@@ -13,7 +13,7 @@ from itertools import repeat
 from json.encoder import encode_basestring as quoted
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
-from synmod.data.schemas.schema import Schema
+from synmod.data import Schema
 from synmod.leaves.frozen import FrozenDict, FrozenList
 
 if TYPE_CHECKING:

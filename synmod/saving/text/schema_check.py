@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from synmod.data.schemas.complexity import charge
-from synmod.data.schemas.outline import Outline
-from synmod.data.schemas.schema import schema_from
-from synmod.data.schemas.schema_budget import MAX_TOGETHER, SchemaBudget
+from synmod.data import MAX_TOGETHER, Outline, SchemaBudget, charge, schema_from
 from synmod.errors import SaveProblem, SchemaTooComplex, SynmodError
 from synmod.leaves.freezing_trees import frozen_tree
 from synmod.leaves.frozen import MAX_DEPTH
@@ -19,7 +16,7 @@ from synmod.saving.text.limits import USUAL_VALUES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from synmod.data.schemas.schema import Schema
+    from synmod.data import Schema
     from synmod.leaves.frozen import Json
     from synmod.saving.text.limits import FileLimits
 

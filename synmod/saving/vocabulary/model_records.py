@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from synmod.leaves.frozen_types import is_object
 from synmod.leaves.suggest import did_you_mean
-from synmod.lm import SAMPLING, LanguageModel, UnboundLanguageModel
-from synmod.lm.settings import STRUCTURED
+from synmod.lm import SAMPLING, STRUCTURED, LanguageModel, UnboundLanguageModel
 from synmod.registry import id_of
 from synmod.saving.text.document import check_fields
 from synmod.saving.text.faults import malformed, shown

@@ -7,7 +7,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from synmod.errors import GraphError, SaveError, SaveProblem
-from synmod.tree.variable.containers import class_of
+from synmod.tree import class_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

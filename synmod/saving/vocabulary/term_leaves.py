@@ -12,17 +12,13 @@ from pydantic import BaseModel
 
 from synmod.data import JsonDataModel, SymbolicDataModel
 from synmod.errors import DataError, SchemaError
-from synmod.flow.record import SymbolRef
+from synmod.flow import SymbolRef
 from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen
 from synmod.lm import LanguageModel
 from synmod.registry import id_of
 from synmod.saving.vocabulary.problems import Problems, unregistered, what_and_remedy
 from synmod.saving.vocabulary.scalars import NAMES, scalar_text
-from synmod.tree.graphs.defs import NodeRef, VariableRef
-from synmod.tree.variable.containers import TREE_TYPES, class_of, is_namedtuple
-from synmod.tree.variable.variable import Variable
-from synmod.tree.walking.node_types import own_impl
-from synmod.tree.walking.static import Static
+from synmod.tree import TREE_TYPES, NodeRef, Static, Variable, VariableRef, class_of, is_namedtuple, own_impl
 
 if TYPE_CHECKING:
     from collections.abc import Callable

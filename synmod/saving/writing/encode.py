@@ -21,12 +21,7 @@ from synmod.saving.writing.module_record import module_record
 from synmod.saving.writing.tables import DataModelTable, LanguageModelTable
 from synmod.saving.writing.terms import Place, TermWriter
 from synmod.saving.writing.views import MISSING, Definitions, NodeView, variable_view
-from synmod.tree.graphs.def_reader import DefReader
-from synmod.tree.graphs.defs import NodeRef, VariableRef
-from synmod.tree.variable.containers import class_of
-from synmod.tree.walking.kinds import KNOWN, NODE, VARIABLE, Kinds
-from synmod.tree.walking.refmap import RefMap
-from synmod.tree.walking.walk import Visit, walk
+from synmod.tree import KNOWN, NODE, VARIABLE, DefReader, Kinds, NodeRef, RefMap, VariableRef, Visit, class_of, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

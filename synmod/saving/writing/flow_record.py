@@ -9,10 +9,10 @@ from synmod.saving.writing.terms import Place
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from synmod.flow.record import FlowGraph, FlowStep
+    from synmod.flow import FlowGraph, FlowStep
     from synmod.leaves.frozen import Json
     from synmod.saving.writing.module_record import Writer
-    from synmod.tree.walking.walk import Visit
+    from synmod.tree import Visit
 
 __all__ = ["flow_record"]
 

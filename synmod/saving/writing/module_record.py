@@ -9,23 +9,21 @@ from synmod.data import SymbolicDataModel
 from synmod.leaves.frozen import Json
 from synmod.leaves.frozen_types import is_object
 from synmod.leaves.paths import path_str
-from synmod.module import Module
-from synmod.module.config import is_passed_on
+from synmod.module import Module, is_passed_on
 from synmod.saving.text.layout import compact
 from synmod.saving.vocabulary.overrides import is_overridden
 from synmod.saving.writing.circles import Need
 from synmod.saving.writing.flow_record import flow_record
 from synmod.saving.writing.terms import Place, TermWriter
-from synmod.tree.walking.kinds import NODE, STATIC, VARIABLE, Kinds, holds_node
-from synmod.tree.walking.static import Static
+from synmod.tree import NODE, STATIC, VARIABLE, Kinds, Static, holds_node
 
 if TYPE_CHECKING:
-    from synmod.module.declaration import ClassDeclaration
+    from synmod.module import ClassDeclaration
     from synmod.saving.vocabulary.attribute_names import AttributeNames
     from synmod.saving.vocabulary.problems import Problems
     from synmod.saving.writing.circles import Needs
     from synmod.saving.writing.views import NodeView
-    from synmod.tree.walking.walk import Visit
+    from synmod.tree import Visit
 
 __all__ = ["Writer", "module_record"]
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from synmod.data.models.declare import schema_of
-from synmod.data.models.described import Described
-from synmod.flow.steps import Declared
+from synmod.data import Described, schema_of
+from synmod.flow import Declared
 from synmod.registry import id_of
 from synmod.saving.vocabulary.model_records import record_of
 from synmod.saving.vocabulary.stand_ins import kept_id
@@ -14,7 +13,7 @@ from synmod.saving.vocabulary.stand_ins import kept_id
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from synmod.data.schemas.schema import Schema
+    from synmod.data import Schema
     from synmod.leaves.frozen import Json
     from synmod.lm import LanguageModel
     from synmod.saving.vocabulary.problems import Problems

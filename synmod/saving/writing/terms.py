@@ -16,7 +16,7 @@ from synmod.leaves.paths import path_str
 from synmod.registry import id_of
 from synmod.saving.vocabulary.problems import at
 from synmod.saving.vocabulary.term_leaves import OWN_TREE_TYPES, PURE, LeafWriter, Names
-from synmod.tree.variable.containers import class_of, numbered, take_apart
+from synmod.tree import class_of, numbered, take_apart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

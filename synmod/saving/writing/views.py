@@ -6,17 +6,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from synmod.errors import GraphError
 from synmod.lm import LanguageModel
-from synmod.tree.graphs.defs import ContainerDef, NodeDef, NodeRef, StaticDef, VariableDef, VariableRef
-from synmod.tree.variable.containers import put_together
-from synmod.tree.walking.node_types import get_node_impl, own_impl
+from synmod.tree import (
+    ContainerDef,
+    NodeDef,
+    NodeRef,
+    StaticDef,
+    VariableDef,
+    VariableRef,
+    get_node_impl,
+    own_impl,
+    put_together,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from synmod.data.schemas.schema import Schema
+    from synmod.data import Schema
     from synmod.leaves.frozen import FrozenDict, Json
-    from synmod.tree import GraphDef
-    from synmod.tree.variable.variable import Variable
+    from synmod.tree import GraphDef, Variable
 
 __all__ = ["MISSING", "Definitions", "NodeView", "VariableView", "variable_view"]
 

@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from synmod.data.schemas.schema import trusted_schema
-from synmod.data.validation.validate import is_valid
+from synmod.data import is_valid, trusted_schema
 from synmod.leaves.frozen import Json
 from synmod.testing.instances.joining import joined, without
 from synmod.testing.instances.scalars import word

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any, Final
 
-from synmod.data.schemas.schema import Schema, trusted_schema
-from synmod.data.validation.validate import is_valid
+from synmod.data import Schema, is_valid, trusted_schema
 from synmod.leaves.frozen import Json, frozen
 from synmod.leaves.frozen_types import is_array, is_object
 from synmod.testing.instances.containers import array_of, object_of

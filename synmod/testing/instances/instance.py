@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from synmod.data.schemas.schema import Schema
-from synmod.data.validation.validate import problems
+from synmod.data import Schema, problems
 from synmod.leaves.frozen import Json, frozen
 from synmod.leaves.seeds import rng
 from synmod.testing.instances.drawing import Drawing

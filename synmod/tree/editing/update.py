@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from synmod.errors import Problem, SchemaError
 from synmod.leaves.frozen import FrozenDict, json_equal
 from synmod.leaves.paths import path_str
-from synmod.scope.notify import notify_assign
+from synmod.scope import notify_assign
 from synmod.tree.editing.additions import Additions
 from synmod.tree.graphs.record import record
 from synmod.tree.states.faults import Fault, raise_faults

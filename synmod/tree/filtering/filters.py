@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import Any as Anything
 from typing import TypeAlias
 
-from synmod.data.algebra.contain import contains
-from synmod.data.models.declare import declare
+from synmod.data import contains, declare
 from synmod.leaves.frozen import Json, frozen, json_equal
 from synmod.leaves.paths import KeyPath
 from synmod.tree.filtering.filter import Filter, invalid

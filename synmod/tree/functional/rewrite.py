@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.errors import GraphError
 from synmod.leaves.frozen import json_equal
-from synmod.scope.notify import notify_assign
+from synmod.scope import notify_assign
 from synmod.tree.graphs.encoding import static_text
 
 if TYPE_CHECKING:

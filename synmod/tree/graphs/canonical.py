@@ -21,7 +21,7 @@ from synmod.tree.walking.static import Static
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from synmod.data.schemas.schema import Schema
+    from synmod.data import Schema
     from synmod.tree.graphs.defs import Definition, Term
 
 Link = tuple[Any, Any] | None

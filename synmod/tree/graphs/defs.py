@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from synmod.data.schemas.schema import Schema
+    from synmod.data import Schema
     from synmod.leaves.frozen import FrozenDict, Json
     from synmod.tree.variable.variable import Variable
 

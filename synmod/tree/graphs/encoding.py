@@ -14,9 +14,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from synmod.data.models.declare import schema_of
-from synmod.data.models.described import Described
-from synmod.data.models.symbol import SymbolicDataModel
+from synmod.data import Described, SymbolicDataModel, schema_of
 from synmod.errors import SynmodError
 from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen
 from synmod.registry import id_of

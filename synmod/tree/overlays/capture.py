@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self, cast
 
-from synmod.data.schemas.schema import trusted_schema
+from synmod.data import trusted_schema
 from synmod.errors import ArgumentError, DataError
 from synmod.leaves.frozen import Json, frozen
 from synmod.leaves.paths import KeyPath, path_str
-from synmod.scope.ambient import Entered, ambient, enter, leave, take_entry
+from synmod.scope import Entered, ambient, enter, leave, take_entry
 from synmod.tree.states.state import State
 from synmod.tree.variable import about
 from synmod.tree.variable.variable import Variable

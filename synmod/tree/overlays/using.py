@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from synmod.data.validation.validate import is_valid
+from synmod.data import is_valid
 from synmod.errors import ArgumentError, DataError, GraphError
 from synmod.leaves.frozen import frozen
 from synmod.leaves.paths import KeyPath

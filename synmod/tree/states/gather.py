@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from synmod.data.validation.validate import problems
+from synmod.data import problems
 from synmod.errors import DataError, Problem
 from synmod.leaves.frozen import FrozenDict, Json, frozen, json_equal
 from synmod.leaves.paths import path_str
@@ -16,7 +16,7 @@ from synmod.tree.variable.variable_state import VariableState
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from synmod.data.schemas.schema import Schema
+    from synmod.data import Schema
     from synmod.leaves.paths import KeyPath
     from synmod.tree.states.layout import Layout, Misfit, StateLike
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from inspect import iscoroutine
 from typing import TYPE_CHECKING, Any
 
-from synmod.data.models.declare import declare, model_of
-from synmod.data.schemas.schema import Schema, trusted_schema
+from synmod.data import Schema, declare, model_of, trusted_schema
 from synmod.errors import ArgumentError
 from synmod.leaves.frozen import Json, frozen, json_equal
 from synmod.tree.variable.containers import class_of

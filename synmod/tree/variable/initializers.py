@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from synmod.data.models.class_schema import dump
-from synmod.data.models.declare import declare, model_of
+from synmod.data import declare, dump, model_of
 from synmod.errors import SchemaError
 from synmod.leaves.frozen import FrozenDict, Json, frozen
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from synmod.data.schemas.schema import Schema
+    from synmod.data import Schema
 
 _FIRST = {"string": "", "integer": 0, "number": 0, "boolean": False}
 _DEEPEST = 50

@@ -6,13 +6,12 @@ import threading
 from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from synmod.data.schemas.schema import Schema, trusted_schema
-from synmod.data.validation.validate import validate
+from synmod.data import Schema, trusted_schema, validate
 from synmod.errors import DataError, FieldError, SchemaError, StateError
 from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen
 from synmod.leaves.suggest import did_you_mean
 from synmod.registry import admit
-from synmod.scope.notify import notify_assign
+from synmod.scope import notify_assign
 from synmod.tree.variable import about
 from synmod.tree.variable.first_value import declared_schema, first_value
 from synmod.tree.variable.initializers import schema_of_json

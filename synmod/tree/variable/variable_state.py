@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
-from synmod.data.models.declare import declare
-from synmod.data.validation.validate import validate
+from synmod.data import declare, validate
 from synmod.errors import ArgumentError
 from synmod.leaves.frozen import FrozenDict, Json, frozen, json_equal
 from synmod.tree.variable import about
@@ -13,7 +12,7 @@ from synmod.tree.variable import about
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from synmod.data.schemas.schema import Schema
+    from synmod.data import Schema
 
 VariableClass: TypeAlias = type[Any]
 """A class derived from Variable, which this file, being below it, does not know."""

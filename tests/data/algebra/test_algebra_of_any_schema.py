@@ -1,12 +1,10 @@
 """The algebra on schemas that use any keyword: what comes out is valid for the schema it carries."""
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from synmod.data import JsonDataModel, ops, thaw
-from synmod.data.algebra.ops import OPERATIONS
-from synmod.data.schemas.schema import schema_from
-from synmod.data.validation.validate import is_valid
+from synmod.data import OPERATIONS, JsonDataModel, is_valid, ops, schema_from, thaw
 from synmod.errors import SchemaError
 from tests.data.model_strategies import is_sound
 from tests.data.schema_strategies import NAMES, VALUES, schemas
@@ -30,6 +28,7 @@ def models(draw):
 
 @slow
 @given(models(), models())
+@pytest.mark.slow
 def test_merging(left, right):
     """`C` and `U` admit what they are made of, and lose nothing."""
     a, b = left[0], right[0]

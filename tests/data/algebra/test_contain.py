@@ -2,9 +2,7 @@
 
 from hypothesis import given
 
-from synmod.data import DataModel, JsonDataModel, contains
-from synmod.data.models.symbol import symbol
-from synmod.data.schemas.schema import schema_from
+from synmod.data import DataModel, JsonDataModel, contains, schema_from, symbol
 from tests.data.model_strategies import schemas_with_values
 
 

@@ -3,9 +3,7 @@
 import pytest
 from hypothesis import given
 
-from synmod.data import DataModel, JsonDataModel, ops
-from synmod.data.models.symbol import symbol
-from synmod.data.schemas.schema import schema_from
+from synmod.data import DataModel, JsonDataModel, ops, schema_from, symbol
 from synmod.errors import ArgumentError, SchemaError
 from tests.data.model_strategies import is_sound, symbol_of, values
 

@@ -7,10 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from synmod.data import DataModel, JsonDataModel, ops
-from synmod.data.algebra.ops import OPERATIONS
-from synmod.data.models.symbol import symbol
-from synmod.data.schemas.schema import schema_from
+from synmod.data import OPERATIONS, DataModel, JsonDataModel, ops, schema_from, symbol
 from synmod.errors import ArgumentError, SchemaError, SchemaTooComplex
 from tests.data.model_strategies import is_sound, symbol_of, values
 

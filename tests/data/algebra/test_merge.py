@@ -4,9 +4,7 @@ import pytest
 from hypothesis import given
 from jsonschema import Draft202012Validator
 
-from synmod.data import DataModel, JsonDataModel, is_subschema, json_equal, ops
-from synmod.data.models.symbol import symbol
-from synmod.data.schemas.schema import schema_from
+from synmod.data import DataModel, JsonDataModel, is_subschema, json_equal, ops, schema_from, symbol
 from tests.data.model_strategies import schemas_with_values, symbol_of, values
 
 

@@ -7,10 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, is_subschema, json_equal, ops
-from synmod.data.algebra.ops import OPERATIONS
-from synmod.data.models.symbol import RECORDERS
-from synmod.data.validation.validate import is_valid
+from synmod.data import (
+    OPERATIONS,
+    RECORDERS,
+    DataModel,
+    JsonDataModel,
+    SymbolicDataModel,
+    is_subschema,
+    is_valid,
+    json_equal,
+    ops,
+)
 from synmod.errors import ArgumentError, DataError, SynmodError
 from tests.data.model_strategies import is_sound, schemas_with_values, symbol_of, values
 

@@ -3,10 +3,7 @@
 import pydantic
 import pytest
 
-from synmod.data import DataModel, JsonDataModel
-from synmod.data.models.declare import declare, model_of, schema_of
-from synmod.data.models.labels import label_of
-from synmod.data.schemas.schema import trusted_schema
+from synmod.data import DataModel, JsonDataModel, declare, label_of, model_of, schema_of, trusted_schema
 from synmod.errors import ArgumentError, SchemaError
 
 

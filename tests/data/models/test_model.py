@@ -23,8 +23,7 @@ from pydantic import (
     model_serializer,
 )
 
-from synmod.data import DataModel, JsonDataModel, SymbolicDataModel
-from synmod.data.models.class_schema import dump, schema_of_class
+from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, dump, schema_of_class
 from synmod.errors import DataError, FieldError, SchemaError
 
 

@@ -5,8 +5,7 @@ import pickle
 
 import pytest
 
-from synmod.data import DataModel, SymbolicDataModel, is_symbolic
-from synmod.data.models.symbol import RECORDERS, symbol
+from synmod.data import RECORDERS, DataModel, SymbolicDataModel, is_symbolic, symbol
 from synmod.errors import ArgumentError, FieldError, SchemaError, SymbolicValueError
 
 

@@ -10,9 +10,7 @@ import pytest
 from pydantic import ConfigDict, field_validator
 
 import synmod
-from synmod.data import DataModel, JsonDataModel, SymbolicDataModel
-from synmod.data.models.described import label
-from synmod.data.models.value import admit, wrap
+from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, admit, label, wrap
 from synmod.errors import ArgumentError, DataError, FieldError, SchemaError, SymbolicValueError
 
 

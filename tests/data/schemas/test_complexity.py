@@ -4,9 +4,7 @@ import time
 
 import pytest
 
-from synmod.data.schemas.patterns import MAX_WEIGHT, compiled, weight_of
-from synmod.data.schemas.schema import schema_from
-from synmod.data.validation.validate import is_valid
+from synmod.data import MAX_WEIGHT, compiled, is_valid, schema_from, weight_of
 from synmod.errors import SchemaError, SchemaTooComplex
 
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from synmod.data.schemas.schema import schema_from
-from synmod.data.validation.validate import is_valid
+from synmod.data import is_valid, schema_from
 from synmod.errors import SchemaError
 
 DRAFTS = {

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError as LibrarySchemaError
 
-from synmod.data.schemas.schema import Schema, schema_from, trusted_schema
+from synmod.data import Schema, schema_from, trusted_schema
 from synmod.errors import DataError, SchemaError, SchemaTooComplex
 from synmod.leaves.frozen import FrozenDict, frozen
 from tests.data.schema_strategies import schemas

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from synmod.data.schemas.schema import schema_from
-from synmod.data.subtyping.subtype import is_subschema
-from synmod.data.validation.validate import is_valid
+from synmod.data import is_subschema, is_valid, schema_from
 from synmod.errors import SchemaError
 from tests.data.schema_strategies import SCALARS, TYPES, VALUES, schemas
 
@@ -219,6 +217,7 @@ def test_a_repeated_question_is_a_lookup():
     assert len(sub._subtypes) <= 1_024
 
 
+@pytest.mark.slow
 def test_large_and_tangled_schemas_end():
     """Products of alternatives and doubly recursive types end soon, if need be without a proof."""
     start = time.process_time()

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from referencing import Registry
 
-from synmod.data.schemas.schema import schema_from, trusted_schema
-from synmod.data.validation.validate import CheckBudget, is_valid, problems, validate
+from synmod.data import CheckBudget, is_valid, problems, schema_from, trusted_schema, validate
 from synmod.errors import Problem, SchemaError, SchemaTooComplex
 from synmod.leaves.frozen import frozen
 from tests.data.schema_strategies import VALUES, schemas
@@ -276,6 +275,7 @@ def test_recursive_alternatives_do_not_double_at_each_level():
     assert [fault.pointer for fault in problems(schema, bad)] == ["/args/0" * 24]
 
 
+@pytest.mark.slow
 def test_long_chains_of_references_are_followed():
     """Thousands of references behind one another are no deeper than one."""
     links = {f"d{number}": {"$ref": f"#/$defs/d{number + 1}", "minimum": 0} for number in range(4_900)}

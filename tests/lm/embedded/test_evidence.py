@@ -12,11 +12,9 @@ import random
 
 import pytest
 
-from synmod.data.schemas.schema import trusted_schema
+from synmod.data import trusted_schema
 from synmod.leaves.frozen import frozen
-from synmod.lm.embedded import adapter_for
-from synmod.lm.prompt import Layout
-from synmod.lm.records import LMRequest
+from synmod.lm import Layout, LMRequest, adapter_for
 
 TEMPLATES = {
     "billing": [

@@ -7,8 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from synmod.leaves.frozen import frozen
-from synmod.lm.embedded import adapter_for
-from synmod.lm.records import LMRequest
+from synmod.lm import LMRequest, adapter_for
 
 BOUND = st.integers(-5, 5)
 

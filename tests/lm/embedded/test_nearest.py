@@ -9,10 +9,8 @@ import pytest
 
 from synmod.errors import ConfigError
 from synmod.leaves.frozen import frozen
-from synmod.lm.embedded import adapter_for, examples
-from synmod.lm.embedded.examples import ExampleSet
-from synmod.lm.embedded.words import words
-from synmod.lm.records import LMRequest
+from synmod.lm import ExampleSet, LMRequest, adapter_for, words
+from synmod.lm.embedded import examples
 
 LABEL = {"type": "object", "properties": {"label": {"enum": ["ham", "spam"]}}, "required": ["label"]}
 

@@ -7,8 +7,7 @@ import pytest
 import synmod as sm
 from synmod.errors import AuthError, BadReplyError, ModelTimeout, UnavailableError
 from synmod.leaves.clock import use_clock
-from synmod.lm import LanguageModel, LMReply
-from synmod.lm.layers.failing import unsent
+from synmod.lm import LanguageModel, LMReply, unsent
 from synmod.testing import FunctionLM
 
 

@@ -3,8 +3,7 @@
 import pytest
 
 from synmod.errors import BadReplyError
-from synmod.lm import LMReply
-from synmod.lm.layers.repairing import REPAIR_OPENING
+from synmod.lm import REPAIR_OPENING, LMReply
 from synmod.testing import FunctionLM, ScriptedLM
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}

@@ -1,7 +1,6 @@
 """Fields in words: what a model is told of schemas."""
 
-from synmod.lm.prompt import default_instructions, input_fields
-from synmod.lm.prompt.subschemas import resolved
+from synmod.lm import default_instructions, input_fields, resolved
 
 
 def test_types_are_said_in_words():

@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import synmod as sm
-from synmod.data.messages.chat import ChatMessages
-from synmod.data.schemas.schema import trusted_schema
+from synmod.data import ChatMessages, trusted_schema
 from synmod.errors import ArgumentError, ConfigError, DataError
 from synmod.leaves.frozen import frozen
-from synmod.lm.prompt import Layout, Template
+from synmod.lm import Layout, Template
 
 QUERY = trusted_schema(
     {

@@ -20,8 +20,11 @@ sys.path[:0] = [str(Path(__file__).parent)]
 from loopback import Answer, Loopback, completion, failure  # noqa: E402
 
 from synmod.errors import SynmodError  # noqa: E402
-from synmod.lm import LanguageModel, LMReply  # noqa: E402
-from synmod.lm.keys import ENVIRONMENT  # noqa: E402
+from synmod.lm import (  # noqa: E402
+    ENVIRONMENT,
+    LanguageModel,
+    LMReply,
+)
 
 _LOOK_UP = socket.getaddrinfo
 
@@ -333,7 +336,7 @@ def classes():
     """Exception classes of litellm, and whether each is mapped by its own name."""
     import litellm.exceptions as module
 
-    from synmod.lm.providers.errors import BY_CLASS
+    from synmod.lm import BY_CLASS
 
     named = {name: one for name, one in vars(module).items() if isinstance(one, type)}
     own = [name for name, one in named.items() if issubclass(one, BaseException) and one.__module__ == module.__name__]

@@ -51,6 +51,7 @@ STATUSES = {
 
 
 @pytest.mark.parametrize(("name", "status"), [(name, one) for name, many in STATUSES.items() for one in many])
+@pytest.mark.slow
 def test_each_status_has_its_class(told, name, status):
     """The table of failures, by status; one request each, and what the provider said."""
     got = told["statuses"][str(status)]

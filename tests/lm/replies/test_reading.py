@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synmod.data.models.declare import declare
-from synmod.data.text import dump_json
-from synmod.lm.replies.kinds import wanted_kinds
-from synmod.lm.replies.reading import read_reply
+from synmod.data import declare, dump_json
+from synmod.lm import read_reply, wanted_kinds
 
 OBJECT = declare({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
 ANY = {kind: declare({"type": kind}, root="any") for kind in ("array", "string", "integer", "boolean", "null")}

@@ -4,10 +4,7 @@ import pytest
 
 import synmod as sm
 from synmod.errors import BadReplyError, ConfigError
-from synmod.lm import LanguageModel, LMReply, LMRequest
-from synmod.lm.messages import message
-from synmod.lm.providers.reasoning import tells_reasoning
-from synmod.lm.providers.route import Route
+from synmod.lm import LanguageModel, LMReply, LMRequest, Route, message, tells_reasoning
 from synmod.testing import FunctionLM, ScriptedLM
 
 SCHEMA = {

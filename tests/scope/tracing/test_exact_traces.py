@@ -72,6 +72,7 @@ def below(nodes):
         yield from below(node.children)
 
 
+@pytest.mark.slow
 async def test_a_thousand_concurrent_runs_are_traced_exactly():
     """Parents, order by start, tokens, and the cost to its last digit, whatever ended first."""
     t, lm = await traced(1_000)

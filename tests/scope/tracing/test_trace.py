@@ -12,6 +12,7 @@ from synmod.errors import ArgumentError
 from synmod.leaves.aio import task_group
 from synmod.scope import (
     LMOutcome,
+    Tracer,
     Usage,
     add_reward,
     begin_lm,
@@ -22,7 +23,6 @@ from synmod.scope import (
     phase,
     trace,
 )
-from synmod.scope.tracing.trace import Tracer
 from tests.scope.part import Part
 
 

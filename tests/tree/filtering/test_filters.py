@@ -4,9 +4,7 @@ import pytest
 
 import synmod as sm
 from synmod.errors import ArgumentError
-from synmod.tree import Memory, Param, filters, state, variables
-from synmod.tree.filtering.filters import to_filter
-from synmod.tree.filtering.glob import glob_matches
+from synmod.tree import Memory, Param, filters, glob_matches, state, to_filter, variables
 from tests.tree.stores import Part, Store
 
 

@@ -2,8 +2,7 @@
 
 import copy
 
-from synmod.tree import Memory, Param, clone, graphdef, state
-from synmod.tree.functional.clone import deepcopy_node
+from synmod.tree import Memory, Param, clone, deepcopy_node, graphdef, state
 from tests.tree.stores import Handle, Part, Store
 
 

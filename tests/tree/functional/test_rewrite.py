@@ -3,8 +3,7 @@
 import pytest
 
 import synmod as sm
-from synmod.tree import GraphDef, Param, RefMap, flatten, graphdef, split, unflatten
-from synmod.tree.graphs.mark import Mark
+from synmod.tree import GraphDef, Mark, Param, RefMap, flatten, graphdef, split, unflatten
 from tests.module.models import Answer, Query
 from tests.tree.stores import Store
 

@@ -246,6 +246,7 @@ def test_unflatten_can_rewrite_in_place():
         unflatten(shape, values, index_ref_cache={0: Param(1)})
 
 
+@pytest.mark.slow
 def test_deep_chains_split_and_merge():
     """5,000 nodes, each holding the next, and a handle shared by all."""
     handle = Handle()

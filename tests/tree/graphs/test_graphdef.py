@@ -13,8 +13,7 @@ import pytest
 import synmod as sm
 from synmod.errors import GraphError
 from synmod.skip import Namespace, skippable
-from synmod.tree import GraphDef, Param, clone, graphdef, register_tree_type, split, static
-from synmod.tree.graphs.codec import CODEC
+from synmod.tree import CODEC, GraphDef, Param, clone, graphdef, register_tree_type, split, static
 from tests.tree.stores import Handle, Pair, Part, Spot, Store
 
 
@@ -176,6 +175,7 @@ def test_pickles_and_copies():
     assert pickle.loads(pickle.dumps(shape)) == shape
 
 
+@pytest.mark.slow
 def test_fingerprints_are_equal_in_every_process():
     """Another interpreter with another hash seed gives the same digest."""
     code = (

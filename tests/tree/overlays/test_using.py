@@ -9,8 +9,7 @@ import threading
 import pytest
 
 from synmod.errors import ArgumentError, GraphError, SchemaError, StateError, StateSchemaError
-from synmod.tree import EDITS, Memory, Param, State, discarding_writes, graphdef, state, update, using
-from synmod.tree.overlays.leaf_table import leaf_table
+from synmod.tree import EDITS, Memory, Param, State, discarding_writes, graphdef, leaf_table, state, update, using
 from tests.tree.stores import Handle, Part, Store
 
 

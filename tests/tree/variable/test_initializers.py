@@ -3,8 +3,7 @@
 import pytest
 
 import synmod as sm
-from synmod.tree import Variable
-from synmod.tree.variable.initializers import empty_value
+from synmod.tree import Variable, empty_value
 
 
 @pytest.mark.parametrize(
