@@ -53,7 +53,7 @@ from synmod.errors import (
     UnavailableError,
     UnboundModelError,
 )
-from synmod.leaves.paths import KeyPath
+from synmod.leaves.names import KeyPath
 from synmod.leaves.seeds import rng
 from synmod.lm import LanguageModel, set_default_language_model, use_language_models
 from synmod.module import Deferred, Module, build, once, variable_creator
@@ -429,7 +429,7 @@ def __getattr__(name: str) -> _Any:
         return synmod.skip
     room = next((room for room in _LATE if name in room.__all__), None) if name in __all__ else None
     if room is None:
-        from synmod.leaves.suggest import did_you_mean
+        from synmod.leaves.names import did_you_mean
 
         raise AttributeError(f"module 'synmod' has no attribute {name!r}.{did_you_mean(name, __all__)}")
     globals()[name] = getattr(room, name)

@@ -411,3 +411,13 @@ class BadReplyError(ModelError):
 
 class UnboundModelError(ModelError):
     """A model of a loaded program whose connection the file, rightly, does not hold."""
+
+
+def add_note(error: BaseException, note: str) -> None:
+    """Add a note to an exception, also to one whose class forbids setting attributes (a frozen dataclass)."""
+    error.__dict__.setdefault("__notes__", []).append(note)
+
+
+def notes_of(error: BaseException) -> list[str]:
+    """Return the notes of an exception."""
+    return list(map(str, error.__dict__.get("__notes__", ())))

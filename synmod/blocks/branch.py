@@ -12,7 +12,7 @@ from synmod.blocks.routes import alternatives, checked_routes, merged, symbols_o
 from synmod.blocks.said import must_say, said
 from synmod.data import ops
 from synmod.errors import CallError, ConfigError
-from synmod.leaves.frozen_types import is_array
+from synmod.leaves.frozen import is_array
 from synmod.lm import sampling_params
 from synmod.module import Child, Execution, Module
 from synmod.registry import register_own

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from synmod.blocks.arguments import exceptions, member, members, whole
 from synmod.blocks.uniting import any_of
-from synmod.errors import ModelError
-from synmod.leaves.notes import add_note
+from synmod.errors import ModelError, add_note
 from synmod.lm import current_sample, drawing
 from synmod.module import Child, Execution, Module
 from synmod.registry import register_own

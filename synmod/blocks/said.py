@@ -11,7 +11,7 @@ from typing import Any
 
 from synmod.data import parts_of, schema_of
 from synmod.errors import SchemaError
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean
 
 
 def must_have(kind: str, whose: str, x: Any, name: str) -> None:

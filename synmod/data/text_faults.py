@@ -7,7 +7,7 @@ from json import JSONDecodeError, loads
 from math import isfinite
 from typing import Final
 
-from synmod.leaves.not_json import MAX_DEPTH, MAX_DIGITS
+from synmod.leaves.frozen import MAX_DEPTH, MAX_DIGITS
 
 _PART: Final = re.compile(
     r'"[^"\\]*(?:\\.[^"\\]*)*"'  # a string

@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
+from synmod.errors import add_note, notes_of
 from synmod.leaves import aio
-from synmod.leaves.notes import add_note, notes_of
 
 
 class Branches:

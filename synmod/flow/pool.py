@@ -17,7 +17,7 @@ from synmod.errors import ArgumentError, SynmodWarning
 from synmod.flow.progress import Progress, shown
 from synmod.flow.workers import Workers
 from synmod.leaves import aio
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import Any
 
+from synmod.errors import add_note
 from synmod.flow.progress import Shown
 from synmod.leaves import aio
-from synmod.leaves.notes import add_note
 
 _NO_MORE = object()
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from synmod.errors import DataError
 from synmod.leaves.frozen_types import FROZEN, depth_of, frozen_dict, frozen_list, put
+from synmod.leaves.names import pointer
 from synmod.leaves.not_json import (
     INT_END,
     MAX_DEPTH,
@@ -20,7 +21,6 @@ from synmod.leaves.not_json import (
     key_fault,
     value_fault,
 )
-from synmod.leaves.paths import pointer
 
 _PLAIN: Final = (dict, list)
 

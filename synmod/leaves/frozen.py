@@ -27,11 +27,13 @@ from synmod.leaves.frozen_types import (
     is_object,
     thawed,
 )
-from synmod.leaves.not_json import MAX_DEPTH
+from synmod.leaves.not_json import INT_END, MAX_DEPTH, MAX_DIGITS
 
 __all__ = [
     "CONTAINERS",
+    "INT_END",
     "MAX_DEPTH",
+    "MAX_DIGITS",
     "FrozenDict",
     "FrozenList",
     "Json",

@@ -8,7 +8,7 @@ from math import fsum
 from typing import Final
 
 from synmod.leaves.exact_sum import Parts, added, total
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean
 from synmod.scope import PHASES, Usage, check_phase
 
 __all__ = ["ModelCounters", "PhaseCounters"]

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from typing import Any, Final, NoReturn
 
 from synmod.errors import ConfigError, DataError
-from synmod.leaves.frozen import FrozenDict, frozen
-from synmod.leaves.frozen_types import fill, is_array, is_object
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.frozen import FrozenDict, fill, frozen, is_array, is_object
+from synmod.leaves.names import did_you_mean
 
 __all__ = ["Message", "message", "turns"]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from synmod.leaves.frozen import FrozenDict, Json
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean
 from synmod.lm.adapters import adapter_for
 from synmod.lm.counters import ATTRIBUTES, ModelCounters
 from synmod.lm.keys import known_secrets, scrubbed

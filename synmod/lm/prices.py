@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from synmod.leaves import aio
-from synmod.leaves.frozen_types import is_object
+from synmod.leaves.frozen import is_object
 from synmod.lm.settings import Settings
 
 __all__ = ["FREE", "ModelPrice", "Price", "list_price"]

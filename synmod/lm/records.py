@@ -8,9 +8,8 @@ from typing import Any
 
 from synmod.data import Schema
 from synmod.errors import DataError, FieldError
-from synmod.leaves.frozen import Json, frozen_dict
-from synmod.leaves.frozen_types import is_array, is_object
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.frozen import Json, frozen_dict, is_array, is_object
+from synmod.leaves.names import did_you_mean
 from synmod.lm.messages import Message
 from synmod.scope import Usage
 

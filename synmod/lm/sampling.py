@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from synmod.errors import ConfigError, DataError
 from synmod.leaves.frozen import FrozenDict, frozen, frozen_dict
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean
 
 __all__ = ["SAMPLING", "sampling_params", "unknown_keyword"]
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast
 
 from synmod.errors import ConfigError, DataError
 from synmod.leaves.frozen import FrozenDict, Json, frozen
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean
 
 __all__ = ["STRUCTURED", "ApiKey", "Secret", "Settings", "check_model_string", "check_seconds", "check_structured"]
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from synmod.errors import CallError, ConfigError
 from synmod.flow import copied
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean
 from synmod.module.declaration import ClassDeclaration
 
 _NEVER_RECORDED = "hooks"

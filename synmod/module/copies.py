@@ -6,8 +6,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from synmod.errors import ArgumentError
-from synmod.leaves.naming import check_name
-from synmod.leaves.paths import path_str
+from synmod.leaves.names import check_name, path_str
 from synmod.module.building.builds import current_undo
 from synmod.tree import GraphDef, State, deepcopy_node, get_node_impl, merge, split, walk
 from synmod.tree import clone as clone_node

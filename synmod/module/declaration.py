@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from synmod.leaves.naming import snake_case
+from synmod.leaves.names import snake_case
 from synmod.module.interface.signatures import CallSignature, own_signature, read_call
 from synmod.module.skips import publish
 

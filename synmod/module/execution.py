@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from synmod.leaves.paths import KeyPath
+from synmod.leaves.names import KeyPath
 
 if TYPE_CHECKING:
     from synmod.module.module import Module

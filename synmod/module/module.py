@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
 from synmod.errors import ConfigError
-from synmod.leaves.naming import check_name
+from synmod.leaves.names import check_name
 from synmod.module import config, copies, isolating, variables
 from synmod.module.assigning import delete_attribute, set_attribute
 from synmod.module.building import builds

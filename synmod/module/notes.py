@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from synmod.errors import add_note
 from synmod.leaves.aio import is_cancellation
-from synmod.leaves.notes import add_note, attributes_of
 from synmod.module.interface.nests import each_leaf, is_datum, title_of
 from synmod.scope import note_waiting
 
@@ -28,11 +28,11 @@ def note_failure(error: BaseException, frame: CallFrame, module: Module, inputs:
     """
     if is_cancellation(error):
         note_waiting(frame)
-    elif isinstance(error, Exception) and _MARK not in attributes_of(error):
+    elif isinstance(error, Exception) and _MARK not in error.__dict__:
         note = f"in {frame.path or frame.name!r} ({type(module).__name__}), call {frame.id}"
         if not module._record.ready:
             titles = [title_of(leaf) for leaf in each_leaf(inputs) if is_datum(leaf)]
             if titles or not inputs:  # what is no data is told of by the error itself
                 note += f", while building on {', '.join(titles) or 'no inputs'}"
         add_note(error, note)
-        attributes_of(error)[_MARK] = True
+        error.__dict__[_MARK] = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from synmod.leaves.paths import KeyPath, parse_path, path_str
+from synmod.leaves.names import KeyPath, parse_path, path_str
 from synmod.module.record import ModuleRecord
 from synmod.module.skips import Carried, carry, has_open_ends, note_carried
 from synmod.scope import CallFrame, current_call

@@ -7,7 +7,7 @@ from inspect import getattr_static
 from typing import TYPE_CHECKING, Any
 
 from synmod.errors import SealedError
-from synmod.leaves.paths import KeyPath, path_str
+from synmod.leaves.names import KeyPath, path_str
 from synmod.module.attributes import ABSENT, attribute_of, structural_attributes
 from synmod.module.paths import note_edit
 from synmod.tree import (

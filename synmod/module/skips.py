@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from synmod.data import Schema
-from synmod.leaves.paths import path_str
+from synmod.leaves.names import path_str
 from synmod.module.record import ModuleRecord
 
 if TYPE_CHECKING:

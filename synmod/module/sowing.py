@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.errors import ArgumentError, DataError, GraphError
 from synmod.leaves.frozen import Json, frozen
-from synmod.leaves.naming import check_name
+from synmod.leaves.names import check_name
 from synmod.module.attributes import ABSENT, attribute_of
 from synmod.module.interface.where import where
 from synmod.module.paths import current_path, frame_of, steps_of

@@ -8,8 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from synmod.errors import ArgumentError, GraphError
-from synmod.leaves.naming import snake_case, unused
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean, snake_case, unused
 from synmod.module.attributes import ABSENT, attribute_of, put_attribute
 from synmod.module.building.builds import current_undo
 from synmod.module.interface.where import where

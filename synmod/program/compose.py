@@ -12,7 +12,7 @@ from synmod.data import JsonDataModel, SymbolicDataModel, contains
 from synmod.errors import ArgumentError, BuildError, SchemaError
 from synmod.flow import aligned
 from synmod.leaves.aio import Suspended, drive
-from synmod.leaves.naming import check_name
+from synmod.leaves.names import check_name
 from synmod.module import (
     UNDECLARED,
     Build,

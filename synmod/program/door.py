@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, admit, is_subschema, label_of
 from synmod.errors import CallError, SchemaError
 from synmod.flow import aligned, is_leaf, kind_of, leaves, map_leaves
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean
 from synmod.module import where
 from synmod.program.keys import Keys
 

@@ -14,8 +14,7 @@ from synmod import saving, train
 from synmod.data import SymbolicDataModel
 from synmod.errors import GraphError
 from synmod.flow import Step, copied, map_leaves, run_plan, symbol_of
-from synmod.leaves.paths import path_str
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean, path_str
 from synmod.module import Module, no_call, seal, unknown_keyword, where
 from synmod.program.all_built import all_built
 from synmod.program.files import load_as

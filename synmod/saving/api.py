@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from synmod.errors import ArgumentError, SaveError, SaveProblem
 from synmod.leaves.files import write_atomic
-from synmod.leaves.frozen_types import is_object
+from synmod.leaves.frozen import is_object
 from synmod.saving.checking.check import checked
 from synmod.saving.checking.resolver import Resolver
 from synmod.saving.making.make import Made, make

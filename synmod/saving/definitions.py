@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from synmod.errors import ArgumentError, GraphError
-from synmod.leaves.frozen_types import is_object
-from synmod.leaves.paths import path_str
+from synmod.leaves.frozen import is_object
+from synmod.leaves.names import path_str
 from synmod.saving.checking.check import checked
 from synmod.saving.checking.resolver import Resolver
 from synmod.saving.making.make import make

@@ -10,8 +10,7 @@ from synmod.data import trusted_schema
 from synmod.errors import DataError, GraphError, StateError
 from synmod.leaves.files import write_atomic
 from synmod.leaves.frozen import frozen
-from synmod.leaves.paths import path_str
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean, path_str
 from synmod.lm import LanguageModel
 from synmod.saving.checking.terms import check_object
 from synmod.saving.text.document import read, written

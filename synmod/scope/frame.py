@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from synmod.data.models import symbol as symbols
-from synmod.leaves.ids import new_run_id
+from synmod.leaves.names import new_run_id
 from synmod.scope.ledger import Reward, RewardLedger
 from synmod.scope.meter import UsageMeter
 from synmod.scope.usage_record import Usage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from synmod.errors import CallError
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean
 
 PHASES: Final = ("inference", "reward", "optimizer")
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from synmod.data import DataModel, JsonDataModel, to_value
 from synmod.errors import DataError
-from synmod.leaves.frozen import Json, frozen, thaw
-from synmod.leaves.frozen_types import is_object
-from synmod.leaves.paths import parse_path, path_str
+from synmod.leaves.frozen import Json, frozen, is_object, thaw
+from synmod.leaves.names import parse_path, path_str
 from synmod.scope import TOLD, CallFrame, current_call, nearest_live
 from synmod.skip.namespace import Key, Namespace, shown
 from synmod.skip.slots import Journal, Slot, write

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from synmod.errors import ArgumentError
-from synmod.leaves.paths import KeyPath
+from synmod.leaves.names import KeyPath
 from synmod.module import Child, Execution, Module, note_carried
 from synmod.skip.namespace import Key
 from synmod.tree import Visit, walk

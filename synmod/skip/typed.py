@@ -17,8 +17,7 @@ from synmod.data import (
     wrap,
 )
 from synmod.errors import SchemaError
-from synmod.leaves.frozen import FrozenDict, frozen
-from synmod.leaves.frozen_types import is_object
+from synmod.leaves.frozen import FrozenDict, frozen, is_object
 
 if TYPE_CHECKING:
     from synmod.module import DeclaredSkips

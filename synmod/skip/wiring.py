@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from synmod.errors import SkipProblem
-from synmod.leaves.paths import KeyPath, path_str
+from synmod.leaves.names import KeyPath, path_str
 from synmod.module import Child, Execution
 from synmod.skip.namespace import Key
 from synmod.skip.ordering import ordered

@@ -8,7 +8,7 @@ from typing import Any
 from synmod.data import dump_json
 from synmod.errors import ConfigError
 from synmod.leaves import aio
-from synmod.leaves.frozen_types import is_array
+from synmod.leaves.frozen import is_array
 from synmod.lm import LanguageModel, LMReply, LMRequest, estimate_text, estimate_tokens
 from synmod.scope import Usage
 

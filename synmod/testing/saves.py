@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from synmod.leaves.paths import path_str
+from synmod.leaves.names import path_str
 from synmod.saving import dumps, loads
 from synmod.tree import split
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from synmod.errors import ArgumentError, EvaluationError
 from synmod.flow import Progress, Shown, map_concurrently, shown
 from synmod.leaves.aio import close_generator, is_cancellation
-from synmod.leaves.notes import attributes_of
 from synmod.module import Module
 from synmod.scope import keep_partial
 from synmod.train.examples import Example, ExampleReader, is_data
@@ -118,7 +117,7 @@ def _losing_nothing(tally: Tally, bar: Shown) -> Generator[None]:
         if is_cancellation(error):
             keep_partial(tally.evaluation())
         else:
-            attributes_of(error)["partial"] = tally.evaluation()  # what the data raised is anybody's class
+            error.__dict__["partial"] = tally.evaluation()  # what the data raised is anybody's class
         raise
     finally:
         bar.end(outcome)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Self, cast
 
-from synmod.leaves.frozen import thaw
-from synmod.leaves.frozen_types import is_object
-from synmod.leaves.notes import notes_of
+from synmod.errors import notes_of
+from synmod.leaves.frozen import is_object, thaw
 from synmod.scope import Usage
 from synmod.train.feedback import Feedback
 

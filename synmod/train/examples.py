@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel
 from synmod.errors import ArgumentError
 from synmod.flow import SEQUENCE, kind_of, leaves
-from synmod.leaves.frozen_types import is_object
+from synmod.leaves.frozen import is_object
 from synmod.module import declared_inputs
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from numbers import Real
 from typing import Any
 
 from synmod.errors import ArgumentError, CallError
-from synmod.leaves.frozen_types import is_object
+from synmod.leaves.frozen import is_object
 from synmod.scope import phase
 from synmod.train.example_result import ExampleResult
 

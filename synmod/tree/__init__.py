@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from synmod.leaves.late import opened_late
-from synmod.leaves.paths import KeyPath, path_str
+from synmod.leaves.names import KeyPath, path_str
 from synmod.tree.editing.mapping import map  # noqa: A004  (`sm.tree.map` is its name)
 from synmod.tree.editing.pop import pop
 from synmod.tree.editing.recursive_map import recursive_map

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from synmod.flow import FlowGraph, FlowStep, SymbolRef, leaves, leaves_with_path
-from synmod.leaves.naming import unused
+from synmod.leaves.names import unused
 from synmod.module import Child, Execution, Module, attribute_of
 from synmod.view.schema_text import title_text
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
-from synmod.leaves.paths import KeyPath, escape_step
+from synmod.leaves.names import KeyPath, escape_step
 from synmod.lm import LanguageModel
 from synmod.module import Module
 from synmod.tree import OpenVisit, Variable, Visit, is_trainable, walk

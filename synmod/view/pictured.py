@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from synmod.leaves.paths import path_str
+from synmod.leaves.names import path_str
 from synmod.view.built import unbuilt_in
 from synmod.view.call_lines import draw_calls
 from synmod.view.contracts import contracts_in

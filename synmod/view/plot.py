@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from synmod.data import dump_json
 from synmod.errors import ArgumentError
 from synmod.leaves.files import write_atomic
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean
 from synmod.view.pictured import picture_of
 
 if TYPE_CHECKING:

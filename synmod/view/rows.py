@@ -13,7 +13,7 @@ from synmod.view.recorded import recorded_call, spent_by_path
 from synmod.view.skips import declared_skips
 
 if TYPE_CHECKING:
-    from synmod.leaves.paths import KeyPath
+    from synmod.leaves.names import KeyPath
     from synmod.module import Module
     from synmod.tree import Variable
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from synmod.errors import ArgumentError
 from synmod.leaves.files import write_atomic
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean
 from synmod.lm import estimate_text
 from synmod.view.columns import COLUMNS, Column
 from synmod.view.plain import table

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from synmod.data import dump_json
 from synmod.errors import ArgumentError
-from synmod.leaves.paths import path_str
+from synmod.leaves.names import path_str
 from synmod.lm import estimate_text
 from synmod.tree import PathMap, Variable, VariableState
 from synmod.view.plain import table

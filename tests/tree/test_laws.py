@@ -6,7 +6,7 @@ import pickle
 
 from hypothesis import given, settings
 
-from synmod.leaves.paths import path_str
+from synmod.leaves.names import path_str
 from synmod.tree import (
     State,
     Variable,

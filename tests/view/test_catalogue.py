@@ -7,7 +7,7 @@ import pytest
 
 import synmod as sm
 from synmod.flow import leaves, map_leaves
-from synmod.leaves.paths import path_str
+from synmod.leaves.names import path_str
 from synmod.testing import SchemaLM
 from synmod.tree import iter_modules
 from synmod.view import FORMATS

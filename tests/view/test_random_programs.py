@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import synmod as sm
-from synmod.leaves.paths import path_str
+from synmod.leaves.names import path_str
 from synmod.view import FORMATS
 from tests.view.programs import Leaf, Tied
 

@@ -10,8 +10,7 @@ from synmod.data.schemas.parts import Parts, parts_of
 from synmod.data.schemas.schema import Schema
 from synmod.errors import ArgumentError, SchemaError
 from synmod.leaves.frozen import FrozenDict, frozen_dict, frozen_list
-from synmod.leaves.naming import unused
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean, unused
 
 from .merge import any_of
 from .plans import Operands, Values

@@ -9,7 +9,7 @@ from synmod.data.schemas.schema import Schema, trusted_schema
 from synmod.data.schemas.subschemas import definition_of
 from synmod.errors import SchemaError
 from synmod.leaves.frozen import FrozenDict, frozen_dict, frozen_list, is_object
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean
 
 from .definitions import beside
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from synmod.errors import SchemaError, SchemaTooComplex
 from synmod.leaves.frozen import FrozenDict, FrozenList, frozen_dict, frozen_list
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean
 
 from .mask_patterns import Patterns, Positions
 from .places import Place, Places

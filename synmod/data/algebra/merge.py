@@ -11,7 +11,7 @@ from typing import Any, Final
 from synmod.data.schemas.parts import ANYTHING, Parts, text_of_fields
 from synmod.data.schemas.subschemas import without_annotations
 from synmod.leaves.frozen import FrozenDict, fill, frozen_dict, frozen_list, is_object, json_equal
-from synmod.leaves.naming import unused
+from synmod.leaves.names import unused
 
 from .definitions import beside
 

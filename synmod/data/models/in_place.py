@@ -10,7 +10,7 @@ from synmod.data.schemas.schema import Schema
 from synmod.data.schemas.subschemas import without_annotations
 from synmod.data.validation.validate import is_valid
 from synmod.leaves.frozen import FrozenDict, FrozenList, is_object
-from synmod.leaves.paths import pointer
+from synmod.leaves.names import pointer
 
 _KINDS: Final[dict[str, tuple[type, ...]]] = {
     "string": (str,),

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from synmod.data.schemas.schema import Schema
-from synmod.leaves.naming import snake_case
+from synmod.leaves.names import snake_case
 
 _UNTITLED: Final = "data_model"
 _NOT_IN_A_NAME = re.compile(r"\W+")

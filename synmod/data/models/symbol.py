@@ -11,7 +11,7 @@ from synmod.data.schemas.rooted import properties_of
 from synmod.data.schemas.schema import Schema
 from synmod.errors import ArgumentError, FieldError, SymbolicValueError
 from synmod.leaves.frozen import json_equal
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean
 
 from .declare import declare, model_of
 from .described import Described, field_list, importable

@@ -11,7 +11,7 @@ from synmod.data.schemas.rooted import properties_of
 from synmod.data.validation.validate import validate
 from synmod.errors import ArgumentError, Problem, SchemaError
 from synmod.leaves.frozen import FrozenDict, frozen, is_array, is_object
-from synmod.leaves.paths import pointer
+from synmod.leaves.names import pointer
 
 from .class_schema import schema_of_class
 

@@ -16,7 +16,7 @@ from synmod.data.text import dump_json
 from synmod.data.validation.validate import validate
 from synmod.errors import ArgumentError, DataError, FieldError, SymbolicValueError
 from synmod.leaves.frozen import FrozenDict, frozen, is_object, json_equal, thaw
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean
 
 from .class_schema import dump, dump_and_schema
 from .described import Described, ModelT, field_list, importable

@@ -12,7 +12,7 @@ from json.encoder import encode_basestring as quoted
 from typing import Any, Final
 
 from synmod.leaves.frozen import FrozenDict, frozen_dict, frozen_list
-from synmod.leaves.naming import unused
+from synmod.leaves.names import unused
 
 from .rooted import root_of
 from .schema import Schema, _intern

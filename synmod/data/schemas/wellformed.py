@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from synmod.errors import SchemaError
 from synmod.leaves.frozen import is_array, is_object
-from synmod.leaves.paths import pointer
+from synmod.leaves.names import pointer
 
 from .keywords import ONE_SUBSCHEMA, SUBSCHEMA_LISTS, SUBSCHEMA_MAPS, Step
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from synmod.data.schemas.keywords import ASSERTIONS
 from synmod.errors import Problem
 from synmod.leaves.frozen import is_array, is_object
-from synmod.leaves.paths import pointer
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean, pointer
 
 from .in_force import InForce
 from .parts_of_value import said_of_items, said_of_keys

@@ -6,7 +6,7 @@ every layer above an adapter treats these like any other provider.
 """
 
 from synmod.errors import ConfigError
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean
 from synmod.lm.adapter import Adapter
 from synmod.lm.embedded.nearest import NearestAdapter
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from synmod.errors import ConfigError
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean
 from synmod.lm.prompt.slots import SLOTS
 
 _ROLES: Final = ("system", "user")

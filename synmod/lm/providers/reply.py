@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from synmod.errors import BadReplyError
-from synmod.leaves.frozen_types import is_array, is_object
+from synmod.leaves.frozen import is_array, is_object
 from synmod.lm.providers.errors import Heard
 from synmod.lm.records import LMReply, LMRequest
 from synmod.lm.tokens import estimate_text, estimate_tokens

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from synmod.leaves.frozen import Json
-from synmod.leaves.frozen_types import is_object
+from synmod.leaves.frozen import Json, is_object
 
 __all__ = ["is_strict"]
 

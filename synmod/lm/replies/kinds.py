@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from synmod.data import Schema
-from synmod.leaves.frozen import Json
-from synmod.leaves.frozen_types import is_array, is_object
+from synmod.leaves.frozen import Json, is_array, is_object
 
 __all__ = ["kind_of", "wanted_kinds"]
 

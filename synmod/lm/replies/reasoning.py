@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from synmod.data import Schema, trusted_schema
 from synmod.errors import ConfigError
-from synmod.leaves.frozen import Json, frozen_dict
-from synmod.leaves.frozen_types import is_object
+from synmod.leaves.frozen import Json, frozen_dict, is_object
 from synmod.lm.messages import Message, message
 from synmod.lm.prompt.escape import value_text
 from synmod.lm.prompt.subschemas import fields_of

@@ -11,7 +11,7 @@ from synmod.errors import BuildError, ConfigError
 from synmod.flow import MAPPING, kind_of
 from synmod.leaves.aio import Suspended, drive
 from synmod.leaves.frozen import thaw
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean
 from synmod.module.building.building import ensure_built, mark_built
 from synmod.module.frames import SymbolicFrame
 from synmod.module.interface.signatures import POSITIONAL

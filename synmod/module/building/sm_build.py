@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.errors import BuildError, SkipError, SkipVerifyError, SymbolicValueError
 from synmod.flow import LEAF, kind_of
-from synmod.leaves.paths import KeyPath, path_str
+from synmod.leaves.names import KeyPath, path_str
 from synmod.module.building.building import ensure_built
 from synmod.module.building.builds import Build, current_undo
 from synmod.module.building.checks import check_inputs

@@ -6,9 +6,8 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from synmod.errors import SymbolicValueError
+from synmod.errors import SymbolicValueError, add_note, notes_of
 from synmod.flow import record_call
-from synmod.leaves.notes import add_note, notes_of
 from synmod.module.building.building import ensure_built
 from synmod.module.building.checks import check_inputs
 from synmod.module.frames import SymbolicFrame

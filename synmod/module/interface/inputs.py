@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, to_value
 from synmod.errors import ArgumentError, CallError, NoCallError
 from synmod.flow import map_leaves
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean
 from synmod.module.interface.nests import each_leaf, is_data, is_nothing
 from synmod.module.interface.where import where
 from synmod.module.interface.wrong_leaf import wrong_leaf

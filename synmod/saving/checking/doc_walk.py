@@ -10,7 +10,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from synmod.leaves.frozen import Json
-from synmod.leaves.paths import escape_step
+from synmod.leaves.names import escape_step
 from synmod.saving.checking.terms import tree_class
 from synmod.saving.text.faults import load_fault
 from synmod.tree import TREE_TYPES, is_namedtuple, numbered

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from synmod.data import OPERATIONS
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean
 from synmod.saving.checking.terms import check_array, check_bool, check_index, check_object, check_text
 from synmod.saving.text.document import check_fields
 from synmod.saving.text.faults import load_fault, malformed, shown

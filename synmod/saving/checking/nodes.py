@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from synmod.errors import BadNameError
-from synmod.leaves.frozen import Json
-from synmod.leaves.frozen_types import is_array, is_object
-from synmod.leaves.naming import check_name
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.frozen import Json, is_array, is_object
+from synmod.leaves.names import check_name, did_you_mean
 from synmod.lm import LanguageModel
 from synmod.module import Module
 from synmod.saving.checking.flow import check_flow

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from synmod.errors import ArgumentError
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean
 from synmod.registry import check_registrable, load_own, lookup, registered
 from synmod.saving.text.faults import load_fault, shown
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from synmod.leaves.frozen import json_equal
-from synmod.leaves.paths import pointer
+from synmod.leaves.names import pointer
 
 if TYPE_CHECKING:
     from synmod.leaves.frozen import Json

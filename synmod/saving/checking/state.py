@@ -6,8 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from synmod.leaves.frozen import Json
-from synmod.leaves.paths import escape_step
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean, escape_step
 from synmod.saving.checking.doc_walk import UNKNOWN, DocumentWalk, Link, leads_to
 from synmod.saving.checking.plan import NO_VALUE
 from synmod.saving.text.faults import load_fault, malformed, shown

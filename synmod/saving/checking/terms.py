@@ -9,8 +9,7 @@ from collections import OrderedDict, deque
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from synmod.leaves.frozen import Json
-from synmod.leaves.frozen_types import is_array, is_object
+from synmod.leaves.frozen import Json, is_array, is_object
 from synmod.saving.text.document import check_fields
 from synmod.saving.text.faults import load_fault, malformed, shown
 from synmod.saving.vocabulary.scalars import NAMES, scalar_from

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from synmod.errors import ArgumentError, SynmodError
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean
 from synmod.lm import LanguageModel, UnboundLanguageModel, model_from
 from synmod.saving.text.faults import load_fault, shown
 

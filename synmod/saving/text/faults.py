@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from synmod.errors import FormatError, LoadError
-from synmod.leaves.paths import pointer
+from synmod.leaves.names import pointer
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -6,7 +6,7 @@ from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, cast
 
 from synmod.errors import SaveError, SaveProblem
-from synmod.leaves.paths import pointer
+from synmod.leaves.names import pointer
 from synmod.lm import LanguageModel, default_language_model, environment_secrets
 
 if TYPE_CHECKING:

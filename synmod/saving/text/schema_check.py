@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from synmod.data import MAX_TOGETHER, Outline, SchemaBudget, charge, schema_from
 from synmod.errors import SaveProblem, SchemaTooComplex, SynmodError
 from synmod.leaves.freezing_trees import frozen_tree
-from synmod.leaves.frozen import MAX_DEPTH
-from synmod.leaves.frozen_types import is_object
+from synmod.leaves.frozen import MAX_DEPTH, is_object
 from synmod.saving.text.faults import load_fault, malformed
 from synmod.saving.text.layout import compact_plain
 from synmod.saving.text.limits import USUAL_VALUES

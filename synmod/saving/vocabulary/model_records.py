@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from synmod.leaves.frozen_types import is_object
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.frozen import is_object
+from synmod.leaves.names import did_you_mean
 from synmod.lm import SAMPLING, STRUCTURED, LanguageModel, UnboundLanguageModel
 from synmod.registry import id_of
 from synmod.saving.text.document import check_fields

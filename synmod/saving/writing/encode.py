@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from synmod.errors import DataError
 from synmod.leaves.frozen import Json, frozen
-from synmod.leaves.paths import path_str
+from synmod.leaves.names import path_str
 from synmod.lm import LanguageModel, UnboundLanguageModel
 from synmod.module import Module
 from synmod.registry import id_of

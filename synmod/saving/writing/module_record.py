@@ -6,9 +6,8 @@ import inspect
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from synmod.data import SymbolicDataModel
-from synmod.leaves.frozen import Json
-from synmod.leaves.frozen_types import is_object
-from synmod.leaves.paths import path_str
+from synmod.leaves.frozen import Json, is_object
+from synmod.leaves.names import path_str
 from synmod.module import Module, is_passed_on
 from synmod.saving.text.layout import compact
 from synmod.saving.vocabulary.overrides import is_overridden

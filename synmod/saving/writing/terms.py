@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from synmod.leaves.freezing_trees import frozen_tree
 from synmod.leaves.frozen import MAX_DEPTH
-from synmod.leaves.paths import path_str
+from synmod.leaves.names import path_str
 from synmod.registry import id_of
 from synmod.saving.vocabulary.problems import at
 from synmod.saving.vocabulary.term_leaves import OWN_TREE_TYPES, PURE, LeafWriter, Names

@@ -7,8 +7,7 @@ from random import Random
 from typing import Any, Final
 
 from synmod.data import Schema, is_valid, trusted_schema
-from synmod.leaves.frozen import Json, frozen
-from synmod.leaves.frozen_types import is_array, is_object
+from synmod.leaves.frozen import Json, frozen, is_array, is_object
 from synmod.testing.instances.containers import array_of, object_of
 from synmod.testing.instances.joining import joined, without
 from synmod.testing.instances.scalars import number_of, text_of

@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from synmod.leaves.frozen import Json
-from synmod.leaves.frozen_types import is_object
+from synmod.leaves.frozen import Json, is_object
 
 __all__ = ["joined", "without"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 from synmod.errors import ArgumentError, GraphError
-from synmod.leaves.ids import new_run_id
+from synmod.leaves.names import new_run_id
 from synmod.tree.filtering.filters import to_filter
 from synmod.tree.functional.merge import check_type, unflatten_into
 from synmod.tree.functional.split import states_of

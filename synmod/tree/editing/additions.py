@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from synmod.errors import DataError, SchemaError, StateError
 from synmod.leaves.frozen import frozen
-from synmod.leaves.paths import KeyPath, path_str
+from synmod.leaves.names import KeyPath, path_str
 from synmod.tree.states.faults import Fault
 from synmod.tree.variable.containers import DICTS
 from synmod.tree.variable.variable import Variable

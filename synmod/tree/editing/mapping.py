@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from synmod.leaves.frozen import Json
-    from synmod.leaves.paths import KeyPath
+    from synmod.leaves.names import KeyPath
     from synmod.tree.variable.variable_state import VariableState
 
 M = TypeVar("M")

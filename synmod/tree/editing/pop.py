@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, overload
 
 from synmod.errors import GraphError, StateError
-from synmod.leaves.paths import path_str
+from synmod.leaves.names import path_str
 from synmod.tree.editing.additions import tell_owner
 from synmod.tree.filtering.decisions import Decisions
 from synmod.tree.filtering.filters import Any as AnyOf

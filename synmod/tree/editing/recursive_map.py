@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from synmod.errors import GraphError
-from synmod.leaves.paths import path_str
+from synmod.leaves.names import path_str
 from synmod.tree.functional.clone import editable_copy
 from synmod.tree.graphs.defs import NodeDef
 from synmod.tree.graphs.record import record
@@ -17,7 +17,7 @@ from synmod.tree.walking.walk import walk
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from synmod.leaves.paths import KeyPath
+    from synmod.leaves.names import KeyPath
     from synmod.tree.walking.walk import Visit
 
 M = TypeVar("M")

@@ -7,8 +7,7 @@ from inspect import getattr_static
 from typing import TYPE_CHECKING, Any
 
 from synmod.errors import GraphError
-from synmod.leaves.paths import path_str
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean, path_str
 from synmod.tree.filtering.decisions import Decisions
 from synmod.tree.filtering.filters import Any as AnyOf
 from synmod.tree.filtering.filters import Everything, FilterLike

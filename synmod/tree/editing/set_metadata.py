@@ -12,7 +12,7 @@ from synmod.tree.walking.walk import walk
 
 if TYPE_CHECKING:
     from synmod.leaves.frozen import FrozenDict, Json
-    from synmod.leaves.paths import KeyPath
+    from synmod.leaves.names import KeyPath
     from synmod.tree.variable.variable import Variable
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.errors import Problem, SchemaError
 from synmod.leaves.frozen import FrozenDict, json_equal
-from synmod.leaves.paths import path_str
+from synmod.leaves.names import path_str
 from synmod.scope import notify_assign
 from synmod.tree.editing.additions import Additions
 from synmod.tree.graphs.record import record
@@ -17,7 +17,7 @@ from synmod.tree.states.layout import Layout
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from synmod.leaves.paths import KeyPath
+    from synmod.leaves.names import KeyPath
     from synmod.tree.states.layout import Misfit, StateLike
     from synmod.tree.variable.variable import Variable
 

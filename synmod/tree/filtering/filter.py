@@ -6,7 +6,7 @@ from typing import Any as Anything
 
 from synmod.errors import ArgumentError
 from synmod.leaves.frozen import FrozenDict, FrozenList, json_equal
-from synmod.leaves.paths import KeyPath
+from synmod.leaves.names import KeyPath
 
 
 class Filter:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from synmod.data import contains, declare
 from synmod.leaves.frozen import Json, frozen, json_equal
-from synmod.leaves.paths import KeyPath
+from synmod.leaves.names import KeyPath
 from synmod.tree.filtering.filter import Filter, invalid
 from synmod.tree.filtering.path_filters import Path, PathContains, PathIn
 from synmod.tree.variable.variable import Variable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from synmod.leaves.paths import KeyPath, parse_path
+from synmod.leaves.names import KeyPath, parse_path
 
 T = TypeVar("T")
 S = TypeVar("S")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any as Anything
 
-from synmod.leaves.paths import KeyPath, path_str
+from synmod.leaves.names import KeyPath, path_str
 from synmod.tree.filtering.filter import Filter, invalid
 from synmod.tree.filtering.glob import glob_matches
 

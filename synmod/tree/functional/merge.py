@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from synmod.errors import ArgumentError, GraphError, StateError
-from synmod.leaves.paths import path_str
+from synmod.leaves.names import path_str
 from synmod.tree.functional.build import build
 from synmod.tree.functional.candidate import Candidate
 from synmod.tree.graphs.defs import VariableDef

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 from synmod.errors import ArgumentError, StateError
-from synmod.leaves.paths import path_str
+from synmod.leaves.names import path_str
 from synmod.tree.filtering.filters import FilterLike, to_filter
 from synmod.tree.graphs.graphdef import GraphDef
 from synmod.tree.graphs.record import Recording, check_root, record
@@ -21,7 +21,7 @@ from synmod.tree.walking.walk import walk
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from synmod.leaves.paths import KeyPath
+    from synmod.leaves.names import KeyPath
     from synmod.tree.filtering.filters import Filter
     from synmod.tree.variable.variable_state import VariableState
     from synmod.tree.walking.refmap import RefMap

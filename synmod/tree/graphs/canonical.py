@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from synmod.errors import GraphError
 from synmod.leaves.frozen import FrozenDict, FrozenList
-from synmod.leaves.paths import KeyPath, path_str
+from synmod.leaves.names import KeyPath, path_str
 from synmod.tree.graphs.codec import codec
 from synmod.tree.graphs.defs import ContainerDef, DataDef, NodeDef, NodeRef, StaticDef, VariableDef, VariableRef
 from synmod.tree.graphs.encoding import canonical_json, class_text, data_text, static_text

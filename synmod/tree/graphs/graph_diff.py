@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from synmod.tree.graphs.canonical import Canonical, Number, path_of
 
 if TYPE_CHECKING:
-    from synmod.leaves.paths import KeyPath
+    from synmod.leaves.names import KeyPath
     from synmod.tree.graphs.canonical import Link, Pairs, Place
     from synmod.tree.graphs.graphdef import GraphDef
 

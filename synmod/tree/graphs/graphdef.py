@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from synmod.errors import GraphError
-from synmod.leaves.paths import KeyPath
+from synmod.leaves.names import KeyPath
 from synmod.tree.graphs.canonical import REMEDY, Canonical, Opaque, Place, describe, sorted_by_key
 from synmod.tree.graphs.codec import codec
 from synmod.tree.graphs.def_reader import DefReader

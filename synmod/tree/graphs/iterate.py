@@ -14,7 +14,7 @@ from synmod.tree.walking.walk import Order, walk
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from synmod.leaves.paths import KeyPath
+    from synmod.leaves.names import KeyPath
 
 
 def iter_graph(

@@ -12,7 +12,7 @@ from synmod.tree.walking.walk import walk
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from synmod.leaves.paths import KeyPath
+    from synmod.leaves.names import KeyPath
     from synmod.tree.graphs.defs import Definition, Term
 
 

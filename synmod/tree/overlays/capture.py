@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, Self, cast
 from synmod.data import trusted_schema
 from synmod.errors import ArgumentError, DataError
 from synmod.leaves.frozen import Json, frozen
-from synmod.leaves.paths import KeyPath, path_str
+from synmod.leaves.names import KeyPath, path_str
 from synmod.scope import Entered, ambient, enter, leave, take_entry
 from synmod.tree.states.state import State
 from synmod.tree.variable import about

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any, Final
 
-from synmod.leaves.paths import path_str
+from synmod.leaves.names import path_str
 from synmod.tree.graphs.record import check_root
 from synmod.tree.walking.edits import EDITS
 from synmod.tree.walking.node_types import impl_of
@@ -14,7 +14,7 @@ from synmod.tree.walking.walk import walk
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from synmod.leaves.paths import KeyPath
+    from synmod.leaves.names import KeyPath
     from synmod.tree.variable.variable import Variable
     from synmod.tree.walking.walk import Visit
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from synmod.leaves.frozen import Json
-from synmod.leaves.paths import KeyPath
+from synmod.leaves.names import KeyPath
 from synmod.tree.states.faults import Fault, raise_faults
 from synmod.tree.states.gather import checked_leaf
 from synmod.tree.variable.overlay import MISSING, Layer, beneath

@@ -9,7 +9,7 @@ from synmod.tree.overlays.leaf_table import LeafTable, leaf_table
 from synmod.tree.walking.edits import EDITS
 
 if TYPE_CHECKING:
-    from synmod.leaves.paths import KeyPath
+    from synmod.leaves.names import KeyPath
     from synmod.tree.variable.overlay import Layer
     from synmod.tree.variable.variable import Variable
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from synmod.data import is_valid
 from synmod.errors import ArgumentError, DataError, GraphError
 from synmod.leaves.frozen import frozen
-from synmod.leaves.paths import KeyPath
+from synmod.leaves.names import KeyPath
 from synmod.tree.graphs.record import record
 from synmod.tree.overlays.leaf_table import LeafTable, leaf_table
 from synmod.tree.overlays.mapped_reads import MappedReads

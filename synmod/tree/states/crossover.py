@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, TypeAlias
 
 from synmod.errors import StateError
-from synmod.leaves.paths import KeyPath, path_str
+from synmod.leaves.names import KeyPath, path_str
 from synmod.tree.filtering.filters import FilterLike, PathIn, to_filter
 from synmod.tree.states.state import State
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from synmod.data import problems
 from synmod.errors import DataError, Problem
 from synmod.leaves.frozen import FrozenDict, Json, frozen, json_equal
-from synmod.leaves.paths import path_str
+from synmod.leaves.names import path_str
 from synmod.tree.states.faults import Fault
 from synmod.tree.states.layout import ABSENT
 from synmod.tree.variable.variable import Variable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from synmod.data import Schema
-    from synmod.leaves.paths import KeyPath
+    from synmod.leaves.names import KeyPath
     from synmod.tree.states.layout import Layout, Misfit, StateLike
 
 _UNKNOWN_LAST = float("inf")

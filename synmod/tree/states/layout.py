@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from synmod.errors import ArgumentError
-from synmod.leaves.paths import KeyPath, parse_path, path_str
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import KeyPath, did_you_mean, parse_path, path_str
 from synmod.tree.graphs.defs import ContainerDef, NodeDef, StaticDef, VariableRef
 from synmod.tree.states.path_map import PathMap
 

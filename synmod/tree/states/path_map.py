@@ -6,8 +6,7 @@ from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, M
 from typing import Any, Generic, Self, TypeVar
 
 from synmod.errors import FieldError, StateError
-from synmod.leaves.paths import KeyPath, parse_path, path_str
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import KeyPath, did_you_mean, parse_path, path_str
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
-from synmod.leaves.paths import KeyPath, path_str
+from synmod.leaves.names import KeyPath, path_str
 from synmod.tree.filtering.filters import FilterLike, to_filter
 from synmod.tree.graphs.encoding import canonical_json, class_text
 from synmod.tree.states.faults import Fault, raise_faults

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from synmod.leaves.frozen import FrozenDict, FrozenList, Json, json_equal
-from synmod.leaves.paths import KeyPath, parse_path, path_str, pointer
+from synmod.leaves.names import KeyPath, parse_path, path_str, pointer
 from synmod.tree.states.faults import Fault, raise_faults
 from synmod.tree.states.path_map import check_apart
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.errors import StateError
 from synmod.leaves.frozen import Json
-from synmod.leaves.paths import KeyPath, escape_step, parse_path, path_str
+from synmod.leaves.names import KeyPath, escape_step, parse_path, path_str
 from synmod.tree.graphs.defs import ContainerDef, VariableRef
 from synmod.tree.states.faults import Fault, raise_faults
 from synmod.tree.states.gather import checked_leaf, gather, leaves_by_path

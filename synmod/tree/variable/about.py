@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.errors import ArgumentError, DataError
 from synmod.leaves.frozen import FrozenDict, Json, frozen, frozen_dict
-from synmod.leaves.naming import check_name
+from synmod.leaves.names import check_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from synmod.data import Schema, trusted_schema, validate
 from synmod.errors import DataError, FieldError, SchemaError, StateError
 from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen
-from synmod.leaves.suggest import did_you_mean
+from synmod.leaves.names import did_you_mean
 from synmod.registry import admit
 from synmod.scope import notify_assign
 from synmod.tree.variable import about

@@ -11,7 +11,7 @@ from synmod.tree.walking.node_types import is_node_type
 from synmod.tree.walking.steps import bad_key, refuse_key, where
 
 if TYPE_CHECKING:
-    from synmod.leaves.paths import KeyPath
+    from synmod.leaves.names import KeyPath
 
 STATIC: Final = 0
 VARIABLE: Final = 1

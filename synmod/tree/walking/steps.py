@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from synmod.errors import GraphError
-from synmod.leaves.not_json import INT_END
-from synmod.leaves.paths import path_str
+from synmod.leaves.frozen import INT_END
+from synmod.leaves.names import path_str
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from synmod.leaves.paths import KeyPath
+    from synmod.leaves.names import KeyPath
 
 
 class BadKey(NamedTuple):

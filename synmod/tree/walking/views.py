@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from synmod.errors import NotBuiltError
-from synmod.leaves.paths import path_str
+from synmod.leaves.names import path_str
 from synmod.tree.walking.walk import Visit, walk
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from synmod.errors import GraphError
-from synmod.leaves.paths import path_str
+from synmod.leaves.names import path_str
 from synmod.tree.variable.containers import class_of
 from synmod.tree.walking.kinds import KNOWN, NODE, STATIC, VARIABLE, Kinds, check_keys, open_container
 from synmod.tree.walking.node_types import Impls

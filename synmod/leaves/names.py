@@ -1,0 +1,125 @@
+"""Names: of modules, fields and runs, of places in a program and in JSON; the known name nearest to a misspelt one."""
+
+from __future__ import annotations
+
+import itertools
+import keyword
+import os
+from collections.abc import Container, Iterable
+from typing import TypeAlias
+
+from synmod.errors import BadNameError
+
+KeyPath: TypeAlias = tuple[str | int, ...]
+"""Steps from a root: attribute names, dict keys, indices."""
+
+_LONGEST_WORD = 200  # a longer word is not a typing mistake, and comparing it would take noticeable time
+_RANDOM_BITS = 44  # of the first id of a process; the others count on from it
+
+
+def snake_case(name: str) -> str:
+    """Return the name of an instance of the class `name`: `http_server` for `HTTPServer`."""
+    name = name.lstrip("_")
+    words = "".join(f"_{char}" if _starts_word(name, at) else char for at, char in enumerate(name)).lower()
+    if keyword.iskeyword(words):
+        return f"{words}_"
+    return words if words.isidentifier() else f"_{words}"
+
+
+def _starts_word(name: str, at: int) -> bool:
+    """Whether a capital follows a lower-case letter or digit, or is followed by a lower-case letter."""
+    if at == 0 or not name[at].isupper() or name[at - 1] == "_":
+        return False
+    before, after = name[at - 1], name[at + 1 : at + 2]
+    return before.islower() or before.isdigit() or after.islower()
+
+
+def check_name(name: object, kind: str = "module") -> str:
+    """Return `name` if it is an identifier and not a Python keyword (BadNameError)."""
+    if isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name):
+        return name
+    raise BadNameError(
+        f"{name!r} is not a valid {kind} name: write an identifier that is not a keyword, such as 'my_{kind.lower()}'."
+    )
+
+
+def unused(name: str, taken: Container[str]) -> str:
+    """Return the first of `name`, `name_1`, `name_2`, ... that is not taken."""
+    return name if name not in taken else numbered(name, taken)
+
+
+def numbered(name: str, taken: Container[str]) -> str:
+    """Return the first of `name_1`, `name_2`, ... that is not taken."""
+    return next(new for number in itertools.count(1) if (new := f"{name}_{number}") not in taken)
+
+
+def did_you_mean(word: object, known: Iterable[object]) -> str:
+    """Return the sentence " Did you mean 'x'?", or "" where nothing known is near."""
+    from difflib import get_close_matches
+
+    text = str(word)
+    if len(text) > _LONGEST_WORD:
+        return ""
+    by_folded = {str(option).casefold(): str(option) for option in known if len(str(option)) <= _LONGEST_WORD}
+    near = get_close_matches(text.casefold(), by_folded, n=1)
+    return f" Did you mean {by_folded[near[0]]!r}?" if near else ""
+
+
+def escape_step(step: str | int) -> str:
+    """Return one step as it is written between slashes (`~0` for `~`, `~1` for `/`, `~2` for `#`)."""
+    text = str(step)
+    if "~" in text or "/" in text or "#" in text:
+        return text.replace("~", "~0").replace("/", "~1").replace("#", "~2")
+    return text
+
+
+def path_str(path: Iterable[str | int]) -> str:
+    """Return the text of a path: its steps joined by `/`, "" for the root.
+
+    Example:
+        >>> path_str(("layers", 0, "prompt"))
+        'layers/0/prompt'
+
+    Source: tf.Module names, JSON Pointer escapes.
+    """
+    return "/".join(map(escape_step, path))
+
+
+def parse_path(text: str) -> tuple[str, ...]:
+    """Return the steps of a path text, all as texts: only the graph knows which of them were ints."""
+    if not text:
+        return ()
+    if "~" not in text:
+        return tuple(text.split("/"))
+    return tuple(step.replace("~2", "#").replace("~1", "/").replace("~0", "~") for step in text.split("/"))
+
+
+def pointer(steps: Iterable[str | int]) -> str:
+    """Return the JSON Pointer (RFC 6901) of a place: "" for the whole, else a slash before each step."""
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+
+
+def _new_count() -> itertools.count[int]:
+    return itertools.count(int.from_bytes(os.urandom(8), "big") >> (64 - _RANDOM_BITS))
+
+
+class _RunIds:
+    """The ids of this process; a forked child starts from another random number."""
+
+    numbers = _new_count()
+
+    @classmethod
+    def renew(cls) -> None:
+        cls.numbers = _new_count()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_RunIds.renew)
+
+
+def new_run_id() -> str:
+    """Return an id of about eleven letters and digits that no other run has, in this process or another.
+
+    Source: trace ids of OpenTelemetry; differs: short, because people read them in error notes.
+    """
+    return f"{next(_RunIds.numbers):x}"
