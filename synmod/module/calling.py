@@ -78,20 +78,20 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
             return await call_symbolic(module, args, kwargs, training)
 
     parent = FRAME.get()
-    if parent is not None and not parent._live:
+    if parent is not None and not parent.live:
         parent = nearest_live(parent)
     around = AMBIENT.get()
     if around is not None:
         around = effective(around)
-    phase = (None if around is None else around.phase) or ("inference" if parent is None else parent._phase)
+    phase = (None if around is None else around.phase) or ("inference" if parent is None else parent.phase)
     if training is None:
-        training = parent._training if parent is not None else None
+        training = parent.decided_training if parent is not None else None
         if training is None:
             training = module.__dict__.get("training", call.training_on_class)
     if parent is None:
         frame: CallFrame = RootFrame(record, training, phase, False, paths_below(module))
     else:
-        frame = CallFrame(parent, record, training, phase, parent._symbolic)
+        frame = CallFrame(parent, record, training, phase, parent.symbolic)
     token = FRAME.set(frame)
     heard = hooks_for(around, record.hooks) if record.hooks or (around is not None and around.hooks) else None
     started = perf_counter() if heard is not None else 0.0
@@ -135,16 +135,16 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
             seen = declared.known.get(id(output._schema), MISS)
             if seen is not ANY_CLASS and (seen is MISS or seen is not output._model):
                 output = check_output(module, output)
-        if frame._layer is not None:
-            frame._layer.commit()
+        if frame.layer is not None:
+            frame.layer.commit()
         if heard is not None:
             listening, heard = heard, None
             await end_call(listening, frame, output, None, started)
         return output
     except BaseException as error:
         failure = error
-        if frame._layer is not None:
-            frame._layer.drop()
+        if frame.layer is not None:
+            frame.layer.drop()
         note_failure(error, frame, module, args)
         if heard is not None:
             try:
@@ -154,7 +154,7 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
                 raise
         raise
     finally:
-        frame._live = False
+        frame.live = False
         try:
             FRAME.reset(token)
         except ValueError:  # collected in another context, where there is nothing to go back to
@@ -165,7 +165,7 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
             record.counters.count_nested()
         else:
             end_failed(record, frame, failure)
-        frame._layer = None  # no circle of a frame and its layer
+        frame.layer = None  # no circle of a frame and its layer
         if limit is not None:
             limit.__exit__(None if failure is None else type(failure), failure, None)
         failure = refused = None  # no circle of an exception and the frame that holds it

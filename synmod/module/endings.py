@@ -24,8 +24,8 @@ def end_entry(record: ModuleRecord, frame: CallFrame, phase: str, failure: BaseE
         record.counters.count_cancelled(phase)
         return
     record.counters.count_entry(phase, perf_counter() - frame.root.started, failed=failure is not None)
-    if failure is None and frame._layer is not None:
-        frame._layer.close()
+    if failure is None and frame.layer is not None:
+        frame.layer.close()
     if failure is None and frame.root.ledger is not None:
         hand_up(frame)
 

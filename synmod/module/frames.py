@@ -31,7 +31,7 @@ class SymbolicFrame:
         phase = phase_in(ambient(), parent)
         record = module._record
         if training is None and parent is not None:
-            training = parent._training
+            training = parent.decided_training
         if training is None:
             training = vars(module).get("training", record.declaration.call.training_on_class)
         if parent is None:
@@ -45,7 +45,7 @@ class SymbolicFrame:
         return self._frame
 
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
-        layer = self._frame._layer
+        layer = self._frame.layer
         try:
             if layer is not None and error is None and self._hands_on:
                 layer.commit()
@@ -53,7 +53,7 @@ class SymbolicFrame:
             elif layer is not None:
                 layer.drop()
         finally:
-            self._frame._live = False
-            self._frame._layer = None
+            self._frame.live = False
+            self._frame.layer = None
             if self._token is not None:
                 reset(FRAME, self._token)

@@ -41,7 +41,7 @@ class MethodRun:
         phase = phase_in(around, parent)
         training = kwargs.get("training")
         if not isinstance(training, bool):
-            training = None if parent is None else parent._training
+            training = None if parent is None else parent.decided_training
         if training is None:
             training = vars(module).get("training", record.declaration.call.training_on_class)
         self._module = module
@@ -51,7 +51,7 @@ class MethodRun:
         self._frame = (
             RootFrame(record, training, phase, False, paths_below(module))
             if parent is None
-            else CallFrame(parent, record, training, phase, parent._symbolic)
+            else CallFrame(parent, record, training, phase, parent.symbolic)
         )
         self._token: Token[CallFrame | None] | None = None
         self._started = perf_counter()
@@ -120,7 +120,7 @@ class MethodRun:
 
     def _handed_on(self) -> BaseException | None:
         """Hand to the calling module what calls inside left beside their values; give what is against that."""
-        layer = self._frame._layer
+        layer = self._frame.layer
         try:
             if layer is not None:
                 layer.commit()
@@ -130,15 +130,15 @@ class MethodRun:
 
     def _close(self, failure: BaseException | None) -> None:
         """Note that it is over: what was handed up is told of, or dropped."""
-        frame, layer, ledger = self._frame, self._frame._layer, self._frame.root.ledger
+        frame, layer, ledger = self._frame, self._frame.layer, self._frame.root.ledger
         if failure is not None and layer is not None:
             layer.drop()
-        frame._live = False
+        frame.live = False
         if self._token is not None:
             reset(FRAME, self._token)
         if failure is None and layer is not None and frame.parent is None:
             layer.close()
-        frame._layer = None  # no circle of a frame and its layer
+        frame.layer = None  # no circle of a frame and its layer
         if ledger is not None and failure is not None:
             ledger.discard(frame)
         elif ledger is not None and frame.parent is None:

@@ -118,9 +118,9 @@ def _add_carried(table: PathTable, carried: tuple[Carried, ...], frame: CallFram
     around: list[ModuleRecord] = []
     one: CallFrame | None = frame
     while one is not None:
-        if isinstance(one._owner, ModuleRecord):
-            around.append(one._owner)
-        one = one._parent
+        if isinstance(one.owner, ModuleRecord):
+            around.append(one.owner)
+        one = one.parent
     for each in carried:
         if each.key not in table.carried:
             carry(each.skips, around)
@@ -145,8 +145,8 @@ def current_path(module: Module) -> str:
 
 def frame_of(record: ModuleRecord, frame: CallFrame | None) -> CallFrame | None:
     """The innermost running call of a module."""
-    while frame is not None and frame._owner is not record:
-        frame = frame._parent
+    while frame is not None and frame.owner is not record:
+        frame = frame.parent
     return frame
 
 

@@ -67,7 +67,7 @@ def _sown(
     root = frame.root
     giver = frame_of(module._record, frame) or frame
     path = (*steps_of(frame, current_path(module)), name)
-    return Sown((root.started, root.id), giver._number, path, kind, json, reduce, init)
+    return Sown((root.started, root.id), giver.number, path, kind, json, reduce, init)
 
 
 def _persist(

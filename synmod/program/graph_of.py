@@ -96,7 +96,7 @@ def execution_of(program: Program) -> Execution:
 def _is_root(program: Program) -> bool:
     """Tell whether a program is made for itself, and not by the build of one that stands in another."""
     frame = current_call()
-    while frame is not None and frame._owner is program._record:
+    while frame is not None and frame.owner is program._record:
         frame = frame.parent
     return frame is None or not program._record.constructed
 

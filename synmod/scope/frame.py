@@ -78,24 +78,28 @@ class CallLayer(Protocol):
 class CallFrame:
     """One running module call: frozen, pointing at its parent.
 
+    Attributes:
+        owner: What the frame knows of the module.
+        live: Whether the call still runs; cleared by the code that runs it.
+        layer: The values that travel past the call (skip connections), None where there are none.
+
     Source: trace spans, Synalinks' call context; differs: never mutated, never shared between siblings.
     """
 
-    __slots__ = ("_layer", "_live", "_number", "_owner", "_parent", "_phase", "_root", "_symbolic", "_training")
+    __slots__ = ("_number", "_parent", "_phase", "_root", "_symbolic", "_training", "layer", "live", "owner")
     _root: RootFrame
-    _layer: CallLayer | None
 
     def __init__(self, parent: CallFrame, owner: Owner, training: bool | None, phase: str, symbolic: bool) -> None:
         self._parent: CallFrame | None = parent
         root: Any = parent._root or parent  # only a root has none
         self._root = root
-        self._owner = owner
+        self.owner = owner
         self._training = training
         self._phase = phase
         self._symbolic = symbolic
-        self._number = next(root._numbers)
-        self._live = True
-        self._layer = None
+        self._number: int = next(root._numbers)
+        self.live = True
+        self.layer: CallLayer | None = None
 
     @property
     def id(self) -> str:
@@ -122,7 +126,7 @@ class CallFrame:
     def path(self) -> str:
         """Where the module stands below the entry module; where it stands nowhere, the caller's path and its name."""
         root: RootFrame = self._root or self  # pyright: ignore[reportAssignmentType]  # as in `id`
-        known = root.paths.get(id(self._owner))
+        known = root.paths.get(id(self.owner))
         if known is not None or self._parent is None:
             return known or ""
         above = self._parent.path
@@ -131,7 +135,12 @@ class CallFrame:
     @property
     def name(self) -> str:
         """The label of the module."""
-        return self._owner.name
+        return self.owner.name
+
+    @property
+    def number(self) -> int:
+        """Which call of its run this is, counted from 0 by their starts."""
+        return self._number
 
     @property
     def phase(self) -> str:
@@ -141,7 +150,12 @@ class CallFrame:
     @property
     def training(self) -> bool:
         """Whether the call runs in training mode."""
-        return self._owner.training_default if self._training is None else self._training
+        return self.owner.training_default if self._training is None else self._training
+
+    @property
+    def decided_training(self) -> bool | None:
+        """The mode decided for this call or by a call above, None where nothing decided one."""
+        return self._training
 
     @property
     def depth(self) -> int:
@@ -185,14 +199,14 @@ class RootFrame(CallFrame):
     ) -> None:
         self._parent = None
         self._root: Any = None  # not itself: counting shall free it
-        self._owner = owner
+        self.owner = owner
         self._training = training
         self._phase = phase
         self._symbolic = symbolic
         self._numbers: Iterator[int] = itertools.count(1)
         self._number = 0
-        self._live = True
-        self._layer = None
+        self.live = True
+        self.layer = None
         self._run_id: str | None = None
         self.paths = paths
         self.started = perf_counter()
@@ -238,7 +252,7 @@ TOLD: ContextVar[CallFrame | None] = ContextVar("synmod_told", default=None)
 
 def nearest_live(frame: CallFrame | None) -> CallFrame | None:
     """Step up to the first frame whose call still runs."""
-    while frame is not None and not frame._live:
+    while frame is not None and not frame.live:
         frame = frame._parent
     return frame
 

@@ -102,9 +102,9 @@ def hooks_inside(record: Ambient | None, frame: CallFrame | None) -> Listeners |
     """Give those who listen to what happens inside the call of `frame`: also the modules above, outermost first."""
     own: tuple[Hook, ...] = ()
     while frame is not None:
-        if frame._owner.hooks:
-            own = _united((), (*frame._owner.hooks, *own))
-        frame = frame._parent
+        if frame.owner.hooks:
+            own = _united((), (*frame.owner.hooks, *own))
+        frame = frame.parent
     return hooks_for(record, own)
 
 

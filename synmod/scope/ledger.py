@@ -28,7 +28,10 @@ class RewardEntry(NamedTuple):
 class Numbered(Protocol):
     """What a ledger knows of a frame: the number of the call in its run."""
 
-    _number: int
+    @property
+    def number(self) -> int:
+        """Which call of its run it is."""
+        ...
 
 
 class RewardLedger:
@@ -53,7 +56,7 @@ class RewardLedger:
     def discard(self, frame: Numbered) -> None:
         """Drop what a call that did not return, and the calls below it, have given."""
         with self._lock:
-            self._entries[:] = [entry for entry in self._entries if frame._number not in entry.lineage]
+            self._entries[:] = [entry for entry in self._entries if frame.number not in entry.lineage]
 
     def entries(self) -> list[RewardEntry]:
         """Give all entries, in order."""

@@ -91,7 +91,7 @@ def _begun(
     listeners: Listeners, frame: CallFrame, inputs: tuple[Any, ...], kwargs: Mapping[str, Any], method: str | None
 ) -> CallBegin:
     """The record of a call that begins; the call of another method has the name of that."""
-    call_id, above, path, name, phase, training = listeners.place_of(frame, frame._phase)
+    call_id, above, path, name, phase, training = listeners.place_of(frame, frame.phase)
     told: type[CallBegin] = Listeners.records.CallBegin
     return told(call_id, above, path, method or name, phase, training, inputs, MappingProxyType(dict(kwargs)), method)
 
@@ -105,9 +105,9 @@ def _ended(
     method: str | None,
 ) -> CallEnd:
     """The record of an ended call; that of an entry call carries usage and rewards of the whole run."""
-    call_id, above, path, name, phase, training = listeners.place_of(frame, frame._phase)
+    call_id, above, path, name, phase, training = listeners.place_of(frame, frame.phase)
     usage, rewards = None, ()
-    if frame._parent is None:
+    if frame.parent is None:
         usage = frame.usage
         rewards = frame.rewards if failure is None else ()  # those of a failed call are gone
     told: type[CallEnd] = Listeners.records.CallEnd

@@ -36,7 +36,7 @@ def phase_in(record: Ambient | None, frame: CallFrame | None) -> str:
     """Give the phase in which a call below `frame` begins; a call outlives the block it was begun in."""
     if record is not None and record.phase is not None:
         return record.phase
-    return "inference" if frame is None else frame._phase
+    return "inference" if frame is None else frame.phase
 
 
 def current_phase() -> str:

@@ -35,8 +35,8 @@ def add_reward(owner: Owner, value: object, name: str | None = None) -> None:
 
 def _frame_of(owner: Owner, frame: CallFrame | None) -> CallFrame | None:
     """Find the innermost running call of a module."""
-    while frame is not None and frame._owner is not owner:
-        frame = frame._parent
+    while frame is not None and frame.owner is not owner:
+        frame = frame.parent
     return frame
 
 
@@ -74,8 +74,8 @@ def _numbers_above(frame: CallFrame | None) -> list[int]:
     """Number the calls from `frame` up to its entry call."""
     numbers: list[int] = []
     while frame is not None:
-        numbers.append(frame._number)
-        frame = frame._parent
+        numbers.append(frame.number)
+        frame = frame.parent
     return numbers
 
 

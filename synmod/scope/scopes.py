@@ -59,8 +59,8 @@ def current_scope() -> str:
     frame = current_call()
     while frame is not None:
         chain += [owner for owner, opened_in in reversed(blocks) if opened_in is frame]
-        chain.append(frame._owner)
-        frame = frame._parent
+        chain.append(frame.owner)
+        frame = frame.parent
     chain += [owner for owner, opened_in in reversed(blocks) if opened_in is None]
     names: list[str] = []
     last: Owner | None = None

@@ -22,7 +22,7 @@ class SkipAttempt:
 
     def __enter__(self) -> Self:
         frame = current_call()
-        if frame is not None and not frame._symbolic:
+        if frame is not None and not frame.symbolic:
             below = layer_of(frame)
             self._layer = Layer(frame, below, below.base, below.run)
             self._given = open_given(self._layer)

@@ -41,9 +41,9 @@ class Command:
         """
         self._used = True
         frame = FRAME.get()
-        if frame is not None and not frame._live:
+        if frame is not None and not frame.live:
             frame = nearest_live(frame)
-        layer: Any = None if frame is None else frame._layer
+        layer: Any = None if frame is None else frame.layer
         if layer is None or layer.skips is None:
             layer = _call_around(frame)
             if layer is None:
@@ -114,7 +114,7 @@ class stash(Command):  # noqa: N801  # read as a verb: `await stash("doc", doc)`
             if known is not None or self._name in layer.stashes_done:
                 raise self._doubled(layer, known)
         value = admitted(self, layer, skips, self._value) if skips.schemas else self._value
-        if layer.frame._symbolic:
+        if layer.frame.symbolic:
             value = as_stashed(value, skips.schemas.get(self._name), skips.models.get(self._name))
         layer.stash(key, Slot(value, layer.frame.path or layer.frame.name, replaces=self._replace))
 
@@ -208,12 +208,12 @@ class peek(Command):  # noqa: N801  # read as a verb: `doc = await peek("doc")`
 
 def _call_around(frame: CallFrame | None) -> Layer | None:
     """The layer of the skippable call that runs a method of its own module, which has a frame too; None without."""
-    owner = None if frame is None else frame._owner
-    while frame is not None and frame._owner is owner:
-        layer: Any = frame._layer
+    owner = None if frame is None else frame.owner
+    while frame is not None and frame.owner is owner:
+        layer: Any = frame.layer
         if layer is not None and layer.skips is not None:
             return layer
-        frame = nearest_live(frame._parent)
+        frame = nearest_live(frame.parent)
     return None
 
 
@@ -229,7 +229,7 @@ def _outside(command: Command, frame: CallFrame | None) -> SkipError:
 def _given(command: Command, layer: Layer, skips: DeclaredSkips, slot: Slot) -> Any:
     """The value of a slot, as the consumer gets it."""
     schema = skips.schemas.get(command._name)
-    if layer.frame._symbolic:
+    if layer.frame.symbolic:
         return as_popped(command, layer, slot, schema, skips.models.get(command._name))
     if schema is not None:
         hold_to_declared(command, layer, slot, schema)

@@ -88,9 +88,9 @@ def close_given(given: Given) -> None:
 def given_store(frame: CallFrame) -> Store | None:
     """What a call runs on by itself, since its caller has opened a block; None for the layer of its caller."""
     given = _open(GIVEN.get())
-    if given is None or frame._symbolic:
+    if given is None or frame.symbolic:
         return None
-    above = nearest_live(frame._parent)
+    above = nearest_live(frame.parent)
     while given is not None:
         if above is None or given.at is above:
             return given.store

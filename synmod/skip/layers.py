@@ -90,7 +90,7 @@ class Layer:
     @property
     def is_apart(self) -> bool:
         """Whether this is the outermost call on symbols: what it does is seen inside, and goes nowhere."""
-        return self.frame._symbolic and not (self.below is not None and self.below.frame._symbolic)
+        return self.frame.symbolic and not (self.below is not None and self.below.frame.symbolic)
 
     # -- what is seen -------------------------------------------------------------------------------------------------
 
@@ -127,7 +127,7 @@ class Layer:
         slot = self.find(key) or self._retained(key)
         if slot is None or self._is_refused(slot):
             return False
-        if not self.frame._symbolic:
+        if not self.frame.symbolic:
             slot.taker = self
         self.hold(key, slot)
         return True
@@ -140,7 +140,7 @@ class Layer:
 
     def _is_refused(self, slot: Slot) -> bool:
         """Tell whether another module has reserved a slot; runs of one module at the same time may all read it."""
-        return slot.taker is not None and slot.taker.frame._owner is not self.frame._owner
+        return slot.taker is not None and slot.taker.frame.owner is not self.frame.owner
 
     def _retained(self, key: Key) -> Slot | None:
         """A slot that this very module popped before, if the frame retains those."""
@@ -149,7 +149,7 @@ class Layer:
             return None
         found = (layer.spent[key] for layer in self._downwards() if key in layer.spent)
         slot = next(found, None) or base.spent.get(key)
-        if slot is None or slot.consumer != id(self.frame._owner) or slot.reuses >= base.retain:
+        if slot is None or slot.consumer != id(self.frame.owner) or slot.reuses >= base.retain:
             return None
         self.reused |= {key}
         return slot
@@ -167,19 +167,19 @@ class Layer:
         """Let a slot be gone, by a command of this call; None for one that was absent."""
         self.pops_done |= {key[1]}
         if slot is not None:
-            slot.consumer = id(self.frame._owner)
+            slot.consumer = id(self.frame.owner)
             self.take(key, slot, [])
 
     # -- changes ------------------------------------------------------------------------------------------------------
 
     def take(self, key: Key, slot: Slot, journal: Journal) -> None:
         """Let a slot be gone."""
-        if self.frame._symbolic and not self.followed:
+        if self.frame.symbolic and not self.followed:
             return
         gone: Slot | None = slot
         if self.stashed.get(key) is slot:
             write(self.stashed, key, None, journal)
-            if not self.frame._symbolic:  # of what ran on symbols it is asked what was popped
+            if not self.frame.symbolic:  # of what ran on symbols it is asked what was popped
                 gone = self.find(key) if slot.replaces else None  # what it took the place of does not come back
         if gone is not None:
             if self.popped is _NONE:
@@ -192,7 +192,7 @@ class Layer:
 
     def put(self, key: Key, slot: Slot, journal: Journal) -> None:
         """Let a slot be seen."""
-        if self.frame._symbolic and not self.followed:  # what goes on below is told by the symbols alone
+        if self.frame.symbolic and not self.followed:  # what goes on below is told by the symbols alone
             self.handed = {**self.handed, key: slot}
         else:
             if self.stashed is _NONE:
@@ -209,7 +209,7 @@ class Layer:
         """
         if self.stashed or self.popped or self.held or self.spent:
             with LOCK:
-                if not (self.frame._symbolic and self.is_apart):
+                if not (self.frame.symbolic and self.is_apart):
                     self._journal = []
                     self._hand_on(self._open_below())
                 self.handed, self.taken = self.stashed, self.popped
@@ -254,7 +254,7 @@ class Layer:
     def _open_below(self) -> Store:
         """The layer of the nearest calling module that still runs, else the frame."""
         layer = self.below
-        while layer is not None and not layer.frame._live:
+        while layer is not None and not layer.frame.live:
             layer = layer.below
         return self.base if layer is None else layer
 

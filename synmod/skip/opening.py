@@ -13,29 +13,29 @@ from synmod.skip.slots import LOCK
 
 def layer_of(frame: CallFrame) -> Layer:
     """The layer of a running call; a call that has none yet gets one, with all calls above it."""
-    layer: Any = frame._layer
+    layer: Any = frame.layer
     if layer is not None:
         return layer
-    above = frame._parent
-    if above is not None and above._live and above._layer is not None and GIVEN.get() is None:
-        below: Any = above._layer
-        layer = frame._layer = Layer(frame, below, below.base, below.run)
+    above = frame.parent
+    if above is not None and above.live and above.layer is not None and GIVEN.get() is None:
+        below: Any = above.layer
+        layer = frame.layer = Layer(frame, below, below.base, below.run)
         return layer
     with LOCK:
         missing: list[CallFrame] = []
         one: CallFrame | None = frame
-        while one is not None and one._layer is None:
+        while one is not None and one.layer is None:
             missing.append(one)
-            one = None if given_store(one) is not None else nearest_live(one._parent)
+            one = None if given_store(one) is not None else nearest_live(one.parent)
         for each in reversed(missing):
-            each._layer = _new_layer(each)
-    made: Any = frame._layer
+            each.layer = _new_layer(each)
+    made: Any = frame.layer
     return made  # the frame knows no more than that it is a layer
 
 
 def _new_layer(frame: CallFrame) -> Layer:
     """A layer on that of the calling module, which is there already, or on the skip frame."""
-    above = nearest_live(frame._parent)
+    above = nearest_live(frame.parent)
     given = given_store(frame)
     if given is not None:
         below = given if isinstance(given, Layer) else None

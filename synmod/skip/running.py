@@ -39,7 +39,7 @@ class Skippable:
         layer = _begun(module, frame)
         skips = layer.skips
         assert skips is not None
-        if frame._symbolic:
+        if frame.symbolic:
             _found_on_symbols(layer, skips, (args, dict(kwargs)))
         elif skips.asks and (lacking := _reserved(layer, skips)):
             await _entered(layer, skips, lacking)

@@ -136,7 +136,7 @@ class SkipFrame:
         from synmod.skip.layers import Layer
 
         frame = here()
-        layer = None if frame is None else frame._layer
+        layer = None if frame is None else frame.layer
         return layer.contents() if isinstance(layer, Layer) and layer.base is self else self.slots
 
     def _text(self, key: Key) -> str:

@@ -21,10 +21,10 @@ def producing(layer: Layer, lacking: Sequence[Key]) -> Layer | None:
     stashed_at = routes_of(layer.frame.root).stashed_at
     around = _around(layer.frame)
     for call in layer.run.running:
-        above = nearest_live(call.frame._parent)
+        above = nearest_live(call.frame.parent)
         if call.frame in around or above is None or above not in around:
             continue
-        keys = stashed_at.get(id(call.frame._owner), ())
+        keys = stashed_at.get(id(call.frame.owner), ())
         if any(key in keys for key in lacking):
             return call
     return None
@@ -73,7 +73,7 @@ def _around(frame: CallFrame | None) -> set[CallFrame]:
     around: set[CallFrame] = set()
     while frame is not None:
         around.add(frame)
-        frame = frame._parent
+        frame = frame.parent
     return around
 
 

@@ -27,4 +27,4 @@ def inside(path="", name="writer", phase="inference", hooks=()):
         yield frame
     finally:
         FRAME.reset(token)
-        frame._live = root._live = False
+        frame.live = root.live = False

@@ -69,7 +69,7 @@ class Part:
                 await end_call(heard, frame, None, error, started)
             raise
         finally:
-            frame._live = False
+            frame.live = False
             reset(FRAME, token)
             self._count(frame, phase, failure, perf_counter() - started)
 

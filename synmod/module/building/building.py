@@ -108,7 +108,7 @@ async def _announced(mine: Build, module: Module, inputs: inspect.BoundArguments
             return
         from synmod.scope import BuildBegin, BuildEnd
 
-        place = place_of(caller if caller is not None and caller._owner is module._record else frame, frame.phase)
+        place = place_of(caller if caller is not None and caller.owner is module._record else frame, frame.phase)
         started = perf_counter()
         failure: BaseException | None = None
         try:

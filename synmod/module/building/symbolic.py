@@ -51,7 +51,7 @@ async def call_symbolic(module: Module, args: tuple[Any, ...], kwargs: dict[str,
             await ensure_built(module, args, kwargs)
             check_inputs(module, args, kwargs)
             outputs = await output_symbols(module, args, kwargs)
-            if module._record.runner is not None and not (frame._layer is not None and frame._layer.followed):
+            if module._record.runner is not None and not (frame.layer is not None and frame.layer.followed):
                 module._record.runner.assume(module, frame)
         except BaseException as error:
             note_failure(error, frame, module, args)
@@ -93,7 +93,7 @@ async def trace(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
         raise no_call(module)
     frame = current_call()
     run = module._record.runner
-    if run is not None and (frame is None or frame._owner is not module._record):
+    if run is not None and (frame is None or frame.owner is not module._record):
         with SymbolicFrame(module, hands_on=False):
             return await trace(module, args, kwargs)
     named = dict(kwargs)

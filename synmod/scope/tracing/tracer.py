@@ -117,17 +117,17 @@ class Tracer(InPlace):
         self, frame: CallFrame, inputs: tuple[Any, ...], kwargs: Mapping[str, Any], started: float, method: str | None
     ) -> None:
         """The same, of the call itself; this and the next are hot."""
-        call_id, above, name = frame.id, frame._parent, method or frame._owner.name
+        call_id, above, name = frame.id, frame.parent, method or frame.owner.name
         if self._tree.keeps(call_id):
             parent_id = None if above is None else above.id
-            node = TraceNode(call_id, parent_id, frame.path, name, frame._phase, method, self._epoch + started)
+            node = TraceNode(call_id, parent_id, frame.path, name, frame.phase, method, self._epoch + started)
             self._open(node, inputs, kwargs)
 
     def close_call(self, frame: CallFrame, outputs: Any, failure: BaseException | None, elapsed_s: float) -> None:
         """The same, of the call itself."""
         node = self._tree.close(frame.id)
         if node is not None:
-            is_entry = frame._parent is None
+            is_entry = frame.parent is None
             self._close(node, outputs, failure, elapsed_s, frame.rewards if is_entry and failure is None else ())
             if is_entry:
                 self._leave(node, frame)
@@ -189,7 +189,7 @@ class Tracer(InPlace):
     def _leave(self, node: TraceNode, frame: CallFrame) -> None:
         """Let the module of an entry call keep what is recorded of it, to be shown with it."""
         if not node.run.is_dropped:
-            frame._owner.recorded = node
+            frame.owner.recorded = node
 
     def to_json(self) -> dict[str, Any]:
         """Give the trace as JSON: `version`, `dropped`, `usage`, `calls` (nested under `children`), `lm_calls`.
