@@ -56,7 +56,7 @@ from synmod.errors import (
 from synmod.leaves.names import KeyPath
 from synmod.leaves.seeds import rng
 from synmod.lm import LanguageModel, set_default_language_model, use_language_models
-from synmod.module import Deferred, Module, build, once, variable_creator
+from synmod.module import Module, build
 from synmod.program import Input, Program, Sequential, compose
 from synmod.registry import register, registered
 from synmod.scope import (
@@ -229,7 +229,6 @@ __all__ = [
     "DataModel",
     "DeadlineExceeded",
     "Decision",
-    "Deferred",
     "Evaluation",
     "EvaluationError",
     "Everything",
@@ -373,7 +372,6 @@ __all__ = [
     "merge_context",
     "module",
     "normalize_score",
-    "once",
     "ops",
     "paths_of",
     "phase",
@@ -408,7 +406,6 @@ __all__ = [
     "update_context",
     "use_language_models",
     "using",
-    "variable_creator",
     "variables",
     "view",
 ]

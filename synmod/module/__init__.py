@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING
 from synmod.leaves.late import opened_late
 from synmod.module import node
 from synmod.module.building.sm_build import build
-from synmod.module.deferred import Deferred
 from synmod.module.module import Module
-from synmod.module.once import once
 from synmod.module.typing import ModuleOptions
-from synmod.module.variable_creator import variable_creator
 
-__all__ = ["Deferred", "Module", "ModuleOptions", "build", "node", "once", "variable_creator"]
+__all__ = ["Module", "ModuleOptions", "build", "node"]
 
 if TYPE_CHECKING:  # for the rooms above
     from synmod.module.arguments import unknown_keyword as unknown_keyword

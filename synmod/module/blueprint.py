@@ -25,7 +25,6 @@ class Blueprint(NamedTuple):
     removed: tuple[str, ...] = ()
     made_in_build: frozenset[str] = frozenset()
     flow: Any = None
-    done: frozenset[str] = frozenset()
     isolated: Mapping[str, Any] = {}
     ignored: Mapping[str, Any] = {}
     referring: tuple[str, ...] = ()

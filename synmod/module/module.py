@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     import os
 
     from synmod.module.execution import Execution
-    from synmod.scope import NameScope
 
 R = TypeVar("R")
 
@@ -144,13 +143,6 @@ class Module(metaclass=ModuleMeta):
     def path(self) -> str:
         """Where this module stands below the entry module; "" for a root."""
         return current_path(self)
-
-    @property
-    def name_scope(self) -> NameScope:
-        """A block in which `sm.current_scope()` shows this module's name."""
-        from synmod.scope import NameScope
-
-        return NameScope(self._record)
 
     with_name_scope = staticmethod(with_name_scope)
 

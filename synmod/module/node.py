@@ -58,7 +58,6 @@ def blueprint(module: Module) -> Blueprint:
         tuple(record.removed),
         record.made_in_build,
         record.flow,
-        record.done,
         record.isolated,
         {name: value for name, value in attributes_of(module) if name in ignored} if ignored else _NOTHING,
         tuple([name for name, value in record.arguments.items() if may_refer(value)]) if record.arguments else (),
@@ -73,12 +72,12 @@ def _create_empty(made: Blueprint) -> Module:
     """Make a module of a blueprint. Hot, one for each module of a merge, so it is taken apart at once."""
     (
         cls, name, description, trainable, arguments, given, build_config, built, sealed, reassigned, removed,
-        made_in_build, flow, done, isolated, ignored, _,
+        made_in_build, flow, isolated, ignored, _,
     ) = made  # fmt: skip
     module = _new(cls)
     record = ModuleRecord(
         cls._declaration, name, description, trainable, arguments, given, build_config, built, sealed, made_in_build,
-        flow, done, isolated, True,
+        flow, isolated, True,
     )  # fmt: skip
     _put_record(module, record)
     if reassigned or removed or ignored:
@@ -97,7 +96,7 @@ def _follow(module: Module, made: Blueprint) -> None:
     record.name, record.description, record.trainable = made.name, made.description, made.trainable
     record.build_config, record.made_in_build = made.build_config, made.made_in_build
     record.built, record.sealed, record.reopened = made.built, made.sealed, False
-    record.done, record.isolated = made.done, made.isolated
+    record.isolated = made.isolated
     record.constructed = True
     _follow_names(module, made)
 

@@ -43,7 +43,6 @@ class ModuleRecord:
         "declaration",
         "declared",
         "description",
-        "done",
         "flow",
         "given",
         "home",
@@ -82,7 +81,6 @@ class ModuleRecord:
         sealed: bool = False,
         made_in_build: frozenset[str] = NO_NAMES,
         flow: Any = None,
-        done: frozenset[str] = NO_NAMES,
         isolated: Mapping[str, Any] = _NONE_ISOLATED,
         constructed: bool = False,
     ) -> None:
@@ -100,8 +98,6 @@ class ModuleRecord:
         self.given = given
         """Name, description and trainable as the constructor left them."""
         self.constructed = constructed
-        self.done = done
-        """The methods marked `sm.once` that were run."""
         self.reassigned: dict[str, None] = {}
         self.removed: dict[str, None] = {}
         self.made_in_build = made_in_build

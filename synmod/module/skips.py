@@ -28,10 +28,6 @@ class Runner(Protocol):
         """Run `call` in the frame of its call, with what must happen before and after it; to be awaited as it is."""
         ...
 
-    def note(self, frame: CallFrame) -> None:
-        """Let a run of another method of the module be known as under way."""
-        ...
-
     def assume(self, module: Module, frame: CallFrame) -> None:
         """Do to the lane what `call` is declared to do, where its outputs are declared and it is not followed."""
         ...

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import builtins
 import re
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from synmod.errors import ArgumentError, GraphError
@@ -13,8 +11,7 @@ from synmod.module.attributes import ABSENT, attribute_of, put_attribute
 from synmod.module.building.builds import current_undo
 from synmod.module.interface.where import where
 from synmod.module.sealing import held, refuse_if_sealed
-from synmod.module.variable_creator import created
-from synmod.tree import Param, Variable
+from synmod.tree import Variable
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
@@ -34,18 +31,15 @@ def add_variable(
 ) -> Variable:
     """Make a Variable and hold it under its name until it is assigned to an attribute."""
     refuse_if_sealed(module, name or "variable", "a Variable")
-    variable = created(
-        partial(_made, module),
-        {
-            "initializer": initializer,
-            "data_model": data_model,
-            "schema": schema,
-            "trainable": trainable,
-            "name": name,
-            "description": description,
-            "type": kind,
-            "owner": module.name,
-        },
+    if not isinstance(kind, type) or not issubclass(kind, Variable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArgumentError(f"{where(module)}: type={kind!r} is not a Variable type; use sm.Param, sm.Memory, ...")
+    variable = kind(
+        initializer=initializer,
+        data_model=data_model,
+        schema=schema,
+        trainable=trainable,
+        name=name,
+        description=description,
     )
     if variable.name is None:
         variable.name = _name_of(variable.schema.get("title"))
@@ -54,13 +48,6 @@ def add_variable(
     module._record.provisional[attribute] = variable
     object.__setattr__(module, attribute, variable)
     return variable
-
-
-def _made(module: Module, *, type: type[Variable] = Param, owner: str = "", **kwargs: Any) -> Variable:  # noqa: A002, ARG001
-    """Make a Variable from the keywords of `add_variable`."""
-    if not isinstance(type, builtins.type) or not issubclass(type, Variable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ArgumentError(f"{where(module)}: type={type!r} is no Variable type; use sm.Param, sm.Memory, ...")
-    return type(**kwargs)
 
 
 def _remember(module: Module, attribute: str) -> None:
@@ -72,8 +59,8 @@ def _remember(module: Module, attribute: str) -> None:
 
 def _name_of(title: Any) -> str:
     """The snake case of a schema's title, as far as that makes a name."""
-    name = _NO_WORD.sub("_", snake_case(title)).strip("_") if isinstance(title, str) else ""
-    name = snake_case(name)  # a keyword takes an underscore
+    words = _NO_WORD.sub("_", snake_case(title)).strip("_") if isinstance(title, str) else ""
+    name = snake_case(words) if words else ""  # a keyword takes an underscore
     return name if name.isidentifier() else "variable"
 
 

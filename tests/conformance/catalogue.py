@@ -75,7 +75,6 @@ CATALOGUE = {
     "Concat": (lambda: sm.Concat(name="both"), ([INPUT, INPUT],)),
     "Constant": (lambda: sm.Constant({"style": "brief", "n": [1, 2.5, None]}), (INPUT,)),
     "Decision": (lambda: sm.Decision({"a/b": "x", "": "y"}, question="Which?", multiple=True), (INPUT,)),
-    "Deferred": (lambda: sm.Deferred(sm.Identity), (INPUT,)),
     "Factorize": (lambda: sm.Factorize({"question": "questions"}), (TWICE,)),
     "Fallback": (lambda: sm.Fallback(sm.Generator(Answer), sm.Identity(), on=(sm.ModelError, KeyError)), (INPUT,)),
     "Generator": (

@@ -28,7 +28,7 @@ def _default_model():
 
 
 WITHOUT_MODELS = frozenset(
-    "And Concat Constant Deferred Factorize Fallback Identity InMask Lambda Map "
+    "And Concat Constant Factorize Fallback Identity InMask Lambda Map "
     "Not Or OutMask Prefix Repeat Route Suffix Xor".split()
 )
 """Those that ask no model in the catalogue, or by their own promise go on where one fails."""

@@ -141,13 +141,6 @@ async def built():
     return module
 
 
-async def deferred():
-    """A module that was made at its first call."""
-    program = sm.Deferred(sm.Identity, name="later")
-    await sm.build(program, Ticket)
-    return program
-
-
 def skips():
     """Pairs of one name in two Namespaces, one of them also a constructor argument, and in the default one."""
     one, two = Namespace("one"), Namespace()
@@ -199,7 +192,6 @@ CATALOGUE = {
     "constant": (lambda: sm.Constant({"style": "brief"}), [TICKET]),
     "decision": (lambda: sm.Decision({"a": "first", "b c": "second"}, language_model=model()), [TICKET]),
     "factorize": (lambda: sm.Factorize({"text": "texts"}), [TICKET + TICKET]),
-    "deferred": (deferred, [TICKET]),
     "fallback": (lambda: sm.Fallback(verdict(), sm.Identity(), on=(sm.AuthError, KeyError)), [TICKET]),
     "functional": (functional, [{"ticket": TICKET, "hint": None}]),
     "generator": (verdict, [TICKET]),

@@ -127,3 +127,11 @@ async def test_sm_build_seals_what_no_trace_has_called():
     await build(failing.parent, Query)
     with pytest.raises(SealedError):
         failing.parent.children[0].later = Param("x")
+
+
+def test_a_variable_without_a_title_is_called_variable():
+    """The default name is the snake case of the schema's title, else `variable`, then `variable_1`."""
+    module = Module()
+    assert [module.add_variable("text").name for _ in range(2)] == ["variable", "variable"]
+    assert list(module.variables_by_path()) == ["variable", "variable_1"]
+    assert module.add_variable(schema={"title": "!?", "type": "string"}).name == "variable"
