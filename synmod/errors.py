@@ -324,10 +324,14 @@ class ModelError(SynmodError, RuntimeError):
         request_id: The provider's id of the request, or None.
         retry_after_s: Seconds the provider asked to wait, or None.
         transient: Whether the same request may succeed later.
-        provider_message: What the provider said, without secrets, at most 2 kB.
+        provider_message: What the provider answered, without secrets, at most 2 kB.
+        sent: Whether a request had left; an adapter sets it to False for what it finds out before.
+        ending: Lines that the call adds to the text: the module, the requests sent.
     """
 
     transient: bool = False
+    sent: bool = True
+    ending: str = ""
 
     def __init__(
         self,
@@ -353,6 +357,10 @@ class ModelError(SynmodError, RuntimeError):
         self.request_id = request_id
         self.retry_after_s = retry_after_s
         self.provider_message = provider_message
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{self.model}: {text}{self.ending}" if self.ending else text
 
 
 class AuthError(ModelError):

@@ -1,6 +1,6 @@
 """Language models: a dependency handed to modules, one async call with every hard thing about providers behind it.
 
-Floor: 5. Purpose: LanguageModel, the layers of a call, adapters, replies, prices, counters, the default model.
+Floor: 5. Purpose: LanguageModel, one call, adapters, replies, prices, counters, the default model.
 State: the default model of the process, the models made from strings. Speed: a call of a zero-latency adapter costs
 at most 50 µs; litellm is imported by the first request that needs it.
 Must never know: a Module (it sees path strings), the walk, the graph, what a program is.
@@ -72,8 +72,6 @@ if TYPE_CHECKING:  # for the rooms above
     from synmod.lm.keys import known_secrets as known_secrets
     from synmod.lm.keys import missing_key as missing_key
     from synmod.lm.keys import scrubbed as scrubbed
-    from synmod.lm.layers.failing import unsent as unsent
-    from synmod.lm.layers.repairing import REPAIR_OPENING as REPAIR_OPENING
     from synmod.lm.messages import Message as Message
     from synmod.lm.messages import message as message
     from synmod.lm.messages import turns as turns
@@ -87,11 +85,12 @@ if TYPE_CHECKING:  # for the rooms above
     from synmod.lm.prompt import input_fields as input_fields
     from synmod.lm.prompt.subschemas import resolved as resolved
     from synmod.lm.providers.errors import BY_CLASS as BY_CLASS
+    from synmod.lm.providers.errors import unsent as unsent
     from synmod.lm.providers.reasoning import tells_reasoning as tells_reasoning
     from synmod.lm.providers.route import Route as Route
     from synmod.lm.providers.strict import is_strict as is_strict
-    from synmod.lm.replies.kinds import wanted_kinds as wanted_kinds
-    from synmod.lm.replies.reading import read_reply as read_reply
+    from synmod.lm.replies import REPAIR_OPENING as REPAIR_OPENING
+    from synmod.lm.replies import read_reply as read_reply
     from synmod.lm.settings import STRUCTURED as STRUCTURED
     from synmod.lm.settings import check_structured as check_structured
     from synmod.lm.settings import checked_settings as checked_settings
@@ -108,7 +107,7 @@ _FOR_ROOMS = {
     "Message": "synmod.lm.messages",
     "ModelCounters": "synmod.lm.counters",
     "Price": "synmod.lm.prices",
-    "REPAIR_OPENING": "synmod.lm.layers.repairing",
+    "REPAIR_OPENING": "synmod.lm.replies",
     "Rates": "synmod.lm.prices",
     "Route": "synmod.lm.providers.route",
     "STRUCTURED": "synmod.lm.settings",
@@ -128,13 +127,12 @@ _FOR_ROOMS = {
     "list_price": "synmod.lm.prices",
     "message": "synmod.lm.messages",
     "missing_key": "synmod.lm.keys",
-    "read_reply": "synmod.lm.replies.reading",
+    "read_reply": "synmod.lm.replies",
     "resolved": "synmod.lm.prompt.subschemas",
     "scrubbed": "synmod.lm.keys",
     "tells_reasoning": "synmod.lm.providers.reasoning",
     "turns": "synmod.lm.messages",
-    "unsent": "synmod.lm.layers.failing",
-    "wanted_kinds": "synmod.lm.replies.kinds",
+    "unsent": "synmod.lm.providers.errors",
     "words": "synmod.lm.embedded.words",
 }
 __getattr__, __dir__ = opened_late(globals(), _parts, inner=_FOR_ROOMS)

@@ -10,7 +10,7 @@ from typing import Final
 from synmod.errors import AuthError
 from synmod.lm.settings import Settings
 
-__all__ = ["ENVIRONMENT", "environment_secrets", "find_key", "known_secrets", "missing_key", "scrubbed"]
+__all__ = ["ENVIRONMENT", "environment_secrets", "find_key", "known_secrets", "missing_key", "scrubbed", "shortened"]
 
 ENVIRONMENT: Final[dict[str, tuple[str, ...]]] = {
     "ai21": ("AI21_API_KEY",),
@@ -95,6 +95,12 @@ def scrubbed(text: str, secrets: Iterable[str]) -> str:
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, "***")
     return text
+
+
+def shortened(text: str, most: int = 2_000) -> str:
+    """Return the beginning of a text, as many bytes as an error may hold; scrub it first, or half a secret may stay."""
+    raw = text.encode(errors="replace")
+    return text if len(raw) <= most else raw[:most].decode(errors="ignore")
 
 
 def _plain(key: object) -> str:

@@ -150,7 +150,7 @@ class LanguageModel:
             >>> reply["answer"]
             'Paris'
         """
-        from synmod.lm.layers.answering import answer
+        from synmod.lm.call import answer
 
         stand_in = stand_in_for(self.name)
         model = self if stand_in is None else stand_in

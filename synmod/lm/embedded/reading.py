@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from synmod.lm.embedded.examples import Pair, parsed
 from synmod.lm.embedded.words import leaf_text
-from synmod.lm.layers.repairing import REPAIR_OPENING
 from synmod.lm.prompt.subschemas import is_array, is_object
+from synmod.lm.replies import REPAIR_OPENING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -11,11 +11,10 @@ from synmod.errors import AuthError, ModelError, UnavailableError
 from synmod.leaves import aio
 from synmod.leaves.frozen import thaw
 from synmod.lm.keys import ENVIRONMENT, find_key, known_secrets, missing_key, scrubbed
-from synmod.lm.layers.failing import unsent
 from synmod.lm.messages import Message
 from synmod.lm.providers.client import Exchange, client_for, exchanging, leave_loop
 from synmod.lm.providers.door import open_door, quiet
-from synmod.lm.providers.errors import as_model_error, explained
+from synmod.lm.providers.errors import as_model_error, explained, unsent
 from synmod.lm.providers.reasoning import tells_reasoning
 from synmod.lm.providers.reply import reply_from
 from synmod.lm.providers.request import asked, best_level, check_params

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from math import isfinite
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 from synmod.errors import (
     AuthError,
@@ -20,10 +20,12 @@ from synmod.errors import (
     RequestError,
     UnavailableError,
 )
-from synmod.lm.layers.failing import shortened, unsent
+from synmod.lm.keys import shortened
 from synmod.lm.providers.route import Route
 
-__all__ = ["BY_CLASS", "Heard", "as_model_error", "explained"]
+__all__ = ["BY_CLASS", "Heard", "as_model_error", "explained", "unsent"]
+
+E = TypeVar("E", bound=ModelError)
 
 Kind: TypeAlias = type[ModelError] | str
 
@@ -106,6 +108,12 @@ def explained(failure: ModelError, litellm: Any, route: Route, *, asked_for_sche
         hints.append(f"The api_base {route.base!r} lacks /v1, which most servers want.")
     failure.args = (" ".join(filter(None, [str(failure), *hints])),)
     return failure
+
+
+def unsent(error: E) -> E:
+    """Mark an error of an adapter as found before a request left: it counts as no request, and is not retried."""
+    error.sent = False
+    return error
 
 
 class _Finding(NamedTuple):

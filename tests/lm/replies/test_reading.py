@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synmod.data import declare, dump_json
-from synmod.lm import read_reply, wanted_kinds
+from synmod.lm import read_reply
 
 OBJECT = declare({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
 ANY = {kind: declare({"type": kind}, root="any") for kind in ("array", "string", "integer", "boolean", "null")}
@@ -53,7 +53,7 @@ def test_valid_values_are_found(text):
         ('{"a": 1.5}', "schema"),
         ("{}", "schema"),
         ('[{"a": 1}]', "schema"),
-        ('Here: [{"a": 1}]', "not_json"),
+        ('Here: [{"a": 1}]', "schema"),
         ('The value {"b": 1} is all.', "schema"),
         ("1", "schema"),
     ],
@@ -70,15 +70,14 @@ def test_nothing_is_guessed(text, reason):
     ("kind", "text", "json"),
     [
         ("array", "Here: [1, 2]!", [1, 2]),
-        ("string", 'It is "Paris".', "Paris"),
-        ("integer", "The answer is 42.", 42),
+        ("string", '"Paris"', "Paris"),
         ("integer", "-7", -7),
-        ("boolean", "That is true.", True),
-        ("null", "null", None),
+        ("boolean", "```\ntrue\n```", True),
+        ("null", " null ", None),
     ],
 )
-def test_other_kinds_are_found_too(kind, text, json):
-    """The wanted kind is that of the schema, whatever it is."""
+def test_other_kinds_are_read_too(kind, text, json):
+    """Objects and arrays are found in prose; other values must be the whole text."""
     read = read_reply(text, ANY[kind])
     assert (read.json, read.fault) == (json, None)
 
@@ -136,11 +135,7 @@ def test_hostile_texts_are_refused_in_time(text):
     assert time.process_time() - began < 1
 
 
-def test_kinds_are_found_through_references_and_alternatives():
-    """What a schema wants at its root may stand behind `$ref`, `anyOf`, `enum` and `const`."""
-    schema = declare(
-        {"anyOf": [{"$ref": "#/$defs/A"}, {"const": "x"}, {"enum": [1, None]}], "$defs": {"A": {"type": "array"}}},
-        root="any",
-    )
-    assert wanted_kinds(schema) == {"array", "string", "integer", "number", "null"}
-    assert wanted_kinds(declare({}, root="any")) == {"object", "array"}
+def test_at_most_a_hundred_places_are_tried():
+    """The first valid value counts, if it does not stand behind a hundred brackets that begin nothing."""
+    assert read_reply("{ " * 99 + '{"a": 1}', OBJECT).json == {"a": 1}
+    assert read_reply("{ " * 100 + '{"a": 1}', OBJECT).fault.reason == "not_json"

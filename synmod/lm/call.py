@@ -1,0 +1,387 @@
+"""One call of a model, from its arguments to its reply; each function does one thing around the next one.
+
+`answer` checks the arguments and reports the call, `_valid` reads and repairs the reply, `_answered` is the one retry
+loop, `_sent` keeps the budgets, `_exchanged` is one request to the adapter.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Mapping
+from dataclasses import replace
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from synmod.data import Schema, declare
+from synmod.errors import BadReplyError, BuildError, ConfigError, ModelError, ModelTimeout
+from synmod.leaves import aio
+from synmod.leaves.clock import current_clock
+from synmod.leaves.frozen import Json, frozen_dict
+from synmod.lm.draws import check_sample, current_sample
+from synmod.lm.keys import shortened
+from synmod.lm.messages import Message, message, turns
+from synmod.lm.records import Attempt, LMReply, LMRequest
+from synmod.lm.replies import REPAIR_OPENING, Read, check_reasoning_field, read_reply, reasoning_for, without_asking
+from synmod.lm.sampling import sampling_params
+from synmod.lm.settings import check_seconds, check_structured
+from synmod.lm.tokens import estimate_tokens
+from synmod.scope import (
+    CallFrame,
+    LMOutcome,
+    Usage,
+    add_usage,
+    ambient,
+    begin_lm,
+    check_deadline,
+    current_call,
+    end_lm,
+    hooks_inside,
+    note_waiting,
+    open_meters,
+    phase_in,
+    reserve,
+)
+
+if TYPE_CHECKING:
+    from synmod.lm.model import LanguageModel
+
+__all__ = ["answer"]
+
+T = TypeVar("T")
+
+_CALL_KEYWORDS: Final = ("schema", "sample", "timeout_s", "structured", "reasoning_field")
+_FIRST_WAIT_S, _LONGEST_JITTER_S, _LONGEST_WAIT_S = 0.5, 30.0, 60.0
+_MOST_BYTES: Final = 2_000  # of the text of an error
+_JITTER: Final = random.SystemRandom()  # waits never touch a result, so they need no seed
+
+_FAULTS: Final = {
+    "not_json": "the reply is not JSON",
+    "schema": "the reply does not satisfy the schema",
+    "empty": "the reply is empty",
+    "tool": "the reply calls a tool",
+    "refused": "the model, or the content filter of the provider, refused to answer",
+    "length": "the reply was cut off; allow a longer one with max_tokens=...",
+}
+
+
+class ModelCall:
+    """One call under way: what the functions of this file share and fill in."""
+
+    __slots__ = (
+        "ambient", "attempts", "began", "clock", "frame", "limited_from", "model", "note", "over", "phase", "requests",
+        "started", "timeout_s", "used", "waited_s",
+    )  # fmt: skip
+
+    def __init__(self, model: LanguageModel, timeout_s: float | None) -> None:
+        self.model = model
+        self.timeout_s = timeout_s
+        self.ambient = ambient()
+        self.frame: CallFrame | None = current_call()
+        self.phase = phase_in(self.ambient, self.frame)
+        self.clock = current_clock()
+        self.began = perf_counter()  # before the clock is read, so that no call seems to end later than it did
+        self.started = self.limited_from = self.clock.now()
+        self.attempts: list[Attempt] = []
+        self.requests = 0
+        self.used = Usage()
+        self.waited_s = 0.0
+        self.over = False  # `timeout_s` has passed
+        self.note = ""  # why a transient failure was not retried
+
+    @property
+    def path(self) -> str:
+        """Path of the calling module, "" outside a module call."""
+        return "" if self.frame is None else self.frame.path
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the call began."""
+        return self.clock.now() - self.started
+
+    def usage(self, calls: int = 1) -> Usage:
+        """Return the tokens and cost of the requests that were answered, as those of so many calls."""
+        return replace(self.used, calls=calls, requests=self.requests)
+
+    def seconds_left(self) -> float | None:
+        """Return how long the call may still take; None where nothing limits it."""
+        deadline = None if self.ambient is None else self.ambient.deadline
+        left = None if deadline is None else deadline.left()
+        if self.timeout_s is None:
+            return left
+        own = self.timeout_s - (self.clock.now() - self.limited_from)
+        return own if left is None else min(own, left)
+
+    async def bounded(self, waiting: Awaitable[T], attempt_s: float | None = None) -> T:
+        """Wait for the adapter, for as long as the call and the attempt may take.
+
+        Raises:
+            ModelTimeout: `timeout_s` or `attempt_timeout_s` is over.
+            DeadlineExceeded: An enclosing `sm.deadline` is over.
+        """
+        limits = [limit for limit in (self.seconds_left(), attempt_s) if limit is not None]
+        if not limits:
+            return await waiting
+        with aio.deadline_scope(min(limits)):
+            return await waiting
+        # Only a scope that expired leads here: it swallowed its own cancellation.
+        check_deadline(self.frame or "", self.ambient)
+        if attempt_s is not None and attempt_s == min(limits):
+            raise ModelTimeout(f"no reply within attempt_timeout_s={attempt_s:g}")
+        self.over = True
+        raise ModelTimeout(f"no reply within timeout_s={self.timeout_s:g}")
+
+
+async def answer(
+    model: LanguageModel,
+    messages: Any,
+    schema: Any,
+    sample: int | None,
+    timeout_s: float | None,
+    structured: str | None,
+    reasoning_field: str | None,
+    params: Mapping[str, Json],
+) -> LMReply:
+    """Answer a call by this very model; hooks, counters and meters get its begin and its end once each."""
+    request = _request(model, messages, schema, sample, structured, reasoning_field, params)
+    limit = model.settings.timeout_s if timeout_s is None else check_seconds(model.model, "timeout_s", timeout_s)
+    call = ModelCall(model, limit)
+    listeners, meters = hooks_inside(call.ambient, call.frame), open_meters(call.frame)
+    reply, failure, usage = None, None, Usage()
+    try:
+        if listeners is not None:
+            await begin_lm(listeners, call.frame, call.phase, request, call.began, model.known_secrets)
+        check_deadline(call.frame or "", call.ambient)
+        await aio.checkpoint()  # so that every call can be cancelled, also one that is answered without a wait
+        reply = await _valid(call, request)
+        usage = reply.usage
+        model.counters.count(call.phase, usage, failed=False)
+        return reply
+    except BaseException as error:
+        failure = error
+        if isinstance(error, ModelError):
+            _complete(error, call)
+        if aio.is_cancellation(error) or isinstance(error, GeneratorExit):
+            usage = call.usage(calls=0)
+            note_waiting(call.frame or "")
+            model.counters.count_cancelled(call.phase, call.requests)
+        else:
+            usage = call.usage()
+            model.counters.count(call.phase, usage, failed=True)
+        raise
+    finally:
+        add_usage(meters, usage, call.phase)
+        if listeners is not None:
+            elapsed_s = call.elapsed_s if reply is None else reply.elapsed_s
+            outcome = LMOutcome(reply, failure, call.requests, usage, elapsed_s, secrets=model.known_secrets)
+            await end_lm(listeners, call.frame, call.phase, request, outcome)
+        failure = outcome = None  # the error's traceback holds this frame: neither may keep the other alive
+
+
+def _request(
+    model: LanguageModel,
+    messages: Any,
+    schema: Any,
+    sample: int | None,
+    structured: str | None,
+    reasoning_field: str | None,
+    params: Mapping[str, Json],
+) -> LMRequest:
+    """Check the arguments of a call; its parameters win over those of the model."""
+    frame, settings = current_call(), model.settings
+    if frame is not None and frame.symbolic:
+        raise BuildError(
+            f"{frame.path or frame.name!r}: {model.model} was called while the module is built on symbols. Call it in "
+            "`call`, and declare the output of `call` (`-> Answer`), so that its schema is known without a model."
+        )
+    wanted = schema if schema is None or type(schema) is Schema else declare(schema, root="any")
+    merged = settings.defaults
+    if params:
+        checked = sampling_params(params, f"await LanguageModel({model.model!r})(...)", _CALL_KEYWORDS)
+        merged = frozen_dict({**merged, **checked})
+    return LMRequest(
+        settings.model,
+        turns(messages),
+        wanted,
+        params=merged,
+        sample=current_sample() if sample is None else check_sample(sample),
+        structured=settings.structured if structured is None else check_structured(structured, settings.model),
+        reasoning_field=check_reasoning_field(reasoning_field, wanted, settings.model),
+    )
+
+
+async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
+    """Return a reply that satisfies the request; hand an invalid one back while repairs and attempts are left.
+
+    Raises:
+        BadReplyError: The reply is refused, cut off, empty or invalid.
+    """
+    adapter, repairs = call.model.adapter, call.model.settings.repairs
+    if (check := getattr(adapter, "check", None)) is not None:
+        check(request)
+    if (prepare := getattr(adapter, "prepare", None)) is not None:
+        await call.bounded(prepare(request))
+    asked = sent = without_asking(request, adapter)
+    while True:
+        reply = await _answered(call, asked)
+        json, fault = _read(reply, request, sent)
+        if fault is None:
+            return replace(
+                reply,
+                json=json,
+                message=reply.message or message("assistant", reply.text),
+                usage=call.usage(),
+                model=reply.model or request.model,
+                attempts=tuple(call.attempts),
+                elapsed_s=call.elapsed_s,
+            )
+        faults = [f"- {pointer or '(root)'}: {problem}" for pointer, problem in fault.errors]
+        if fault.reason in ("length", "refused") or not repairs or call.requests >= call.model.attempts:
+            raise BadReplyError(
+                "\n  ".join([_FAULTS[fault.reason], *faults]),
+                text=reply.text,
+                errors=fault.errors,
+                reason=fault.reason,
+                request_id=reply.request_id,
+            )
+        repairs -= 1
+        asked = replace(asked, messages=(*asked.messages, *_repair_turns(reply.text, faults, request)))
+
+
+def _read(reply: LMReply, request: LMRequest, sent: LMRequest) -> Read:
+    """Read what the request asked for: a value of its schema, or text."""
+    if reply.finish_reason in ("content_filter", "refusal", "refused"):
+        return Read.failed("refused")
+    if reply.tool_calls:
+        return Read.failed("tool", "the model called a tool, and the call offered none")
+    if request.schema is None:
+        return Read(None, None)
+    read = read_reply(reply.text, request.schema, reasoning_for(reply, request, sent))
+    if reply.finish_reason == "length" and (read.fault is not None or not isinstance(read.json, dict | list)):
+        return Read.failed("length")
+    return read
+
+
+def _repair_turns(text: str, faults: list[str], request: LMRequest) -> list[Message]:
+    """Return the turns that hand back a bad text and name its faults."""
+    wanted = "in text" if request.schema is None else "with one JSON value that satisfies the schema"
+    listed = "\n".join(faults)
+    asks = f"{REPAIR_OPENING}\nYour reply is not valid:\n{listed}\nReply again {wanted}, and nothing else.\n</repair>"
+    # Some providers refuse a turn without content, so an empty reply is not quoted.
+    return [message("assistant", text), message("user", asks)] if text.strip() else [message("user", asks)]
+
+
+async def _answered(call: ModelCall, request: LMRequest) -> LMReply:
+    """Send a request until it is answered: the one retry loop. At most `attempts` requests leave for one call.
+
+    Raises:
+        ModelError: A permanent failure; or the last transient one, when no attempt is left or the wait is too long.
+    """
+    failures = 0
+    while True:
+        try:
+            return await _sent(call, request)
+        except ModelError as error:
+            if call.over or not (error.transient and error.sent) or call.requests >= call.model.attempts:
+                raise
+            seconds = error.retry_after_s
+            if seconds is None:
+                seconds = _JITTER.uniform(0.0, min(_LONGEST_JITTER_S, _FIRST_WAIT_S * 2**failures))
+            left = call.seconds_left()
+            if seconds > _LONGEST_WAIT_S:
+                call.note = f"not retried: the wait would be {seconds:g} s, longer than {_LONGEST_WAIT_S:g} s"
+                raise
+            if left is not None and seconds >= left:
+                call.note = (
+                    f"not retried: a wait of {seconds:.3g} s would pass the deadline of the call,"
+                    f" {max(left, 0):.3g} s away"
+                )
+                raise
+        began = call.clock.now()
+        await (call.clock.sleep(seconds) if call.model.backoff else aio.checkpoint())
+        call.waited_s = call.clock.now() - began
+        failures += 1
+
+
+async def _sent(call: ModelCall, request: LMRequest) -> LMReply:
+    """Send one request if every enclosing budget has room for it, and account for what it used.
+
+    Raises:
+        BudgetExceeded: It does not fit; nothing was sent.
+        ConfigError: A cost is limited, and the price of the model is unknown.
+    """
+    budgets = () if call.ambient is None else call.ambient.budgets
+    price = await call.model.price.find()  # now, so that nothing waits between a reply and its account
+    prompt = completion = 0
+    cost = 0.0
+    if budgets:
+        most = request.params.get("max_tokens")
+        prompt, completion = estimate_tokens(request.messages), most if isinstance(most, int) else 0
+        if any("cost_usd" in account.limits for account in budgets):
+            if price is None:
+                raise ConfigError(
+                    f"{request.model}: a budget limits cost_usd, and the price of this model is not known:"
+                    " pass LanguageModel(..., price=(usd per million in, usd per million out))."
+                )
+            cost = price.cost_usd(prompt, completion)
+    with reserve(0 if call.requests else 1, prompt + completion, cost, where=call.path) as reservation:
+        try:
+            reply = await _exchanged(call, request)
+        except Exception as error:  # a cancellation gives everything back
+            if getattr(error, "sent", True):
+                reservation.settle(Usage())  # a call was made, though nothing came of it
+            raise
+        used = reply.usage
+        if not used.cost_usd:  # else the adapter knows it
+            tokens = used.prompt_tokens, used.completion_tokens, used.cached_tokens
+            used = replace(used, cost_usd=None if price is None else price.cost_usd(*tokens))
+        used = replace(used, calls=1, requests=1)
+        reservation.settle(used)
+        call.used = used if not call.used.calls else call.used + used
+        return reply
+
+
+async def _exchanged(call: ModelCall, request: LMRequest) -> LMReply:
+    """Send one request to the adapter: timed, recorded and counted.
+
+    Raises:
+        ModelTimeout: No reply in time.
+        ModelError: What the adapter raised.
+        TypeError: The adapter returned something else than an `LMReply`, or one whose text is not a str.
+    """
+    adapter = call.model.adapter
+    waited, call.waited_s = call.waited_s, 0.0
+    call.requests += 1
+    began = call.clock.now()
+    try:
+        reply = adapter.send(request)
+        if not isinstance(reply, LMReply):
+            reply = await call.bounded(reply, call.model.settings.attempt_timeout_s)
+    except ModelError as error:
+        if error.sent:
+            text = shortened(call.model.scrub(f"{type(error).__name__}: {error}"))
+            call.attempts.append(Attempt(error.status, text, call.clock.now() - began, waited))
+        else:
+            call.requests -= 1
+        raise
+    if not isinstance(reply, LMReply):  # pyright: ignore[reportUnnecessaryIsInstance]  (adapters may be untyped)
+        raise TypeError(f"adapter {adapter.name!r} returned {type(reply).__name__}, wanted an LMReply.")
+    if not isinstance(reply.text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"adapter {adapter.name!r} returned an LMReply with {type(reply.text).__name__} as its text.")
+    call.attempts.append(Attempt(200, None, call.clock.now() - began, waited))
+    return reply
+
+
+def _complete(error: ModelError, call: ModelCall) -> None:
+    """Fill in where, when and after how many requests a call failed, and take the secrets out."""
+    scrub = call.model.scrub
+    error.model, error.attempts, error.elapsed_s = call.model.model, call.requests, call.elapsed_s
+    error.path, error.phase = call.path, call.phase
+    error.provider_message = shortened(scrub(error.provider_message))
+    error.request_id = error.request_id and scrub(error.request_id)
+    if isinstance(error, BadReplyError):
+        error.text = scrub(error.text)
+        error.errors = tuple((pointer, scrub(problem)) for pointer, problem in error.errors)
+    module = "" if call.frame is None else f"module: {call.path or call.frame.name}   "
+    error.ending = "\n  ".join(["", *filter(None, [call.note]), f"{module}requests sent: {call.requests}"])
+    room = _MOST_BYTES - len(f"{error.model}: {error.ending}".encode(errors="replace"))
+    error.args = (shortened(scrub(str(error.args[0]) if error.args else ""), max(room, 500)),)
