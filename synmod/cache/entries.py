@@ -6,8 +6,7 @@ import hashlib
 import json
 from typing import Any, Final, NamedTuple
 
-from synmod.leaves.freezing_trees import frozen_tree
-from synmod.leaves.frozen import FrozenDict, Json, freeze
+from synmod.leaves.frozen import FrozenDict, Json, frozen
 
 _DEEPEST: Final = 300
 """How deep an entry may nest: a schema has at most 200 levels, a value 50, and both stand a little below the top."""
@@ -39,7 +38,7 @@ def entry_of(value: Json, made: float) -> tuple[Entry, str]:
     Raises:
         DataError: Something in it is no JSON.
     """
-    content = freeze(value, _DEEPEST)
+    content = frozen(value, _DEEPEST)
     text = _text(content)
     return Entry(content, made, len(text.encode()) + _ROUND_IT), text
 
@@ -54,6 +53,5 @@ def entry_from(key: str, row: tuple[Any, ...]) -> Entry | None:
     body, digest, made_us = row
     if type(body) is not bytes or type(made_us) is not int or digest != digest_of(key, made_us, body):
         return None
-    value = _read(body.decode())[0]  # JSON, since it is ours
-    frozen: Any = frozen_tree(value, _DEEPEST, own=True) or freeze(value, _DEEPEST)
-    return Entry(frozen, made_us / 1e6, len(body) + _ROUND_IT)
+    value = frozen(_read(body.decode())[0], _DEEPEST)
+    return Entry(value, made_us / 1e6, len(body) + _ROUND_IT)

@@ -6,7 +6,6 @@ import json as _json
 from typing import TYPE_CHECKING, Any, Final
 
 from synmod.errors import ArgumentError, DataError
-from synmod.leaves.freezing_trees import freeze_tree
 from synmod.leaves.frozen import frozen
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def _read(text: str | bytes) -> tuple[Json, Json]:
     text = _decoded(text)
     try:
         json = _DECODER.decode(text)
-        return json, freeze_tree(json)
+        return json, frozen(json)
     except _json.JSONDecodeError as error:
         what = "text after the JSON value" if error.msg == "Extra data" else error.msg
         raise DataError(f"line {error.lineno} column {error.colno}: not JSON: {what}.") from None

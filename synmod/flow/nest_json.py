@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from synmod.data import JsonDataModel, trusted_schema, wrap
 from synmod.errors import DataError
 from synmod.flow.nest import LEAF, MAPPING, kind_of, leaves
-from synmod.leaves.frozen import Json, freeze
+from synmod.leaves.frozen import Json, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -112,7 +112,7 @@ def _container(x: Any, name_of: _Names) -> tuple[Json, list[Any]]:
     odd = [key for key in keys if type(key) not in (str, int, float, bool, type(None))]
     if odd:
         raise DataError(f"the key {odd[0]!r:.100} of a dict is no JSON: use a str or a number.")
-    return {"kind": kind, "count": len(keys), "keys": freeze(keys)}, [x[key] for key in keys]
+    return {"kind": kind, "count": len(keys), "keys": frozen(keys)}, [x[key] for key in keys]
 
 
 def _rebuilt(part: Json, items: list[Any], class_of: Callable[[str], Any]) -> Any:

@@ -1,9 +1,9 @@
-"""Frozen JSON: values that nobody can change, so that they may be shared by everybody.
+"""Frozen JSON: values that cannot be changed, so that they can be shared without a copy.
 
 A JSON value is None, a bool, an int, a float, a str, a list, or a dict with str keys, of exactly these types. `frozen`
-checks that once and gives the same content as `FrozenDict` and `FrozenList`; after that nothing is copied or checked
-again. A class whose instances stand for JSON (a data model) says so with a method `__synmod_json__`, which gives the
-frozen JSON of an instance.
+checks that once and returns the same content as `FrozenDict` and `FrozenList`; after that nothing is copied or checked
+again. A class whose instances stand for JSON (a data model) has a method `__synmod_json__`, which returns the frozen
+JSON of an instance. Nesting is bounded, so all of it is plain recursion.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -11,61 +11,171 @@ frozen JSON of an instance.
 
 from __future__ import annotations
 
-from math import copysign
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from math import copysign, isfinite
+from typing import Any, Final, NoReturn, TypeAlias, TypeGuard, cast
 
-from synmod.leaves.freezing import freeze
-from synmod.leaves.frozen_types import (
-    CONTAINERS,
-    FrozenDict,
-    FrozenList,
-    depth_of,
-    fill,
-    frozen_dict,
-    frozen_list,
-    is_array,
-    is_object,
-    thawed,
-)
-from synmod.leaves.not_json import INT_END, MAX_DEPTH, MAX_DIGITS
-
-__all__ = [
-    "CONTAINERS",
-    "INT_END",
-    "MAX_DEPTH",
-    "MAX_DIGITS",
-    "FrozenDict",
-    "FrozenList",
-    "Json",
-    "depth_of",
-    "fill",
-    "freeze",
-    "frozen",
-    "frozen_dict",
-    "frozen_list",
-    "is_array",
-    "is_object",
-    "json_equal",
-    "thaw",
-]
+from synmod.errors import DataError
+from synmod.leaves.names import pointer
 
 Json: TypeAlias = Any
 """A JSON value, plain or frozen."""
 
+MAX_DEPTH: Final = 50
+"""How deep JSON may nest; `[]` is 1."""
 
-def frozen(json: Json) -> Json:
-    """Check a JSON value and freeze it, once.
+MAX_DIGITS: Final = 1_000
+"""How many digits an int may have."""
 
-    Linear, one pass, without recursion. What is frozen already is returned as it is, and shared.
+INT_END: Final = 10**MAX_DIGITS
+"""The first int with too many digits."""
+
+
+def _refuse(*_: object, **__: object) -> NoReturn:
+    """Stand in the place of every method that would change a frozen container."""
+    raise TypeError("This JSON is frozen: change a plain copy of it, made by thaw(x).")
+
+
+class FrozenDict(dict[str, Any]):
+    """A JSON object that cannot be changed; made by `frozen`, equal to the plain dict of the same content."""
+
+    __slots__ = ("__weakref__", "_depth", "_hash")
+
+    _depth: int
+    _hash: int
+
+    __init__ = __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"JSON object: write x[{name!r}], or take the typed value with .to()")
+
+    def __hash__(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]  (a dict has none)
+        return _measured(self, "_hash", lambda: hash(frozenset(self.items())))
+
+    def __copy__(self, memo: object = None) -> FrozenDict:
+        return self
+
+    __deepcopy__ = __copy__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return frozen, (_thawed(self), _DEEPEST_PICKLE)
+
+
+class FrozenList(list[Any]):
+    """A JSON array that cannot be changed; made by `frozen`, equal to the plain list of the same content."""
+
+    __slots__ = ("__weakref__", "_depth", "_hash")
+
+    _depth: int
+    _hash: int
+
+    __init__ = __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
+
+    def __hash__(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]  (a list has none)
+        return _measured(self, "_hash", lambda: hash(tuple(self)))
+
+    def __copy__(self, memo: object = None) -> FrozenList:
+        return self
+
+    __deepcopy__ = __copy__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return frozen, (_thawed(self), _DEEPEST_PICKLE)
+
+
+CONTAINERS: Final = (dict, list)
+"""All containers of JSON, for isinstance on hot paths: a union of types is made anew each time."""
+
+_SHOWN: Final = 200  # characters of a pointer
+_FROZEN: Final = (FrozenDict, FrozenList)
+_STR: Final = {str}
+_DEEPEST_PICKLE: Final = 1_000  # schemas and cached entries nest deeper than values
+
+_new_dict = FrozenDict.__new__
+_new_list = FrozenList.__new__
+_fill_dict = cast("Callable[[FrozenDict, Mapping[str, Any]], None]", dict.update)
+_fill_list = cast("Callable[[FrozenList, Iterable[Any]], None]", list.extend)
+
+
+def _measured(container: Any, slot: str, measure: Callable[[], int]) -> int:
+    """Return what a slot of a frozen container holds; measured at the first time."""
+    try:
+        return object.__getattribute__(container, slot)
+    except AttributeError:
+        measured = measure()
+        setattr(container, slot, measured)
+        return measured
+
+
+def fill(new: FrozenDict, content: Mapping[str, Any]) -> None:
+    """Put content into a frozen object that nobody has seen yet."""
+    _fill_dict(new, content)
+
+
+def frozen_dict(content: Mapping[str, Any]) -> FrozenDict:
+    """Wrap what is known to be JSON: scalars and frozen parts. Nothing is checked."""
+    new = _new_dict(FrozenDict)
+    _fill_dict(new, content)
+    return new
+
+
+def frozen_list(content: Iterable[Any]) -> FrozenList:
+    """Wrap what is known to be JSON: scalars and frozen parts. Nothing is checked."""
+    new = _new_list(FrozenList)
+    _fill_list(new, content)
+    return new
+
+
+def is_object(json: object) -> TypeGuard[dict[str, Any]]:
+    """Whether a JSON value, frozen or plain, is an object."""
+    return isinstance(json, dict)
+
+
+def is_array(json: object) -> TypeGuard[list[Any]]:
+    """Whether a JSON value, frozen or plain, is an array."""
+    return isinstance(json, list)
+
+
+def depth_of(json: Any) -> int:
+    """Return how deep frozen JSON nests; 0 for a scalar. Kept with each container."""
+    if not isinstance(json, _FROZEN):
+        return 0
+    parts: Any = json.values() if isinstance(json, dict) else json
+    return _measured(json, "_depth", lambda: 1 + max(map(depth_of, parts), default=0))
+
+
+class _NotJson(Exception):
+    """Something is not JSON; the path to it grows while the error passes through its containers."""
+
+    def __init__(self, found: str, remedy: str, *, too_deep: bool = False) -> None:
+        super().__init__(found)
+        self.found = found
+        self.remedy = remedy
+        self.too_deep = too_deep
+        self.path: list[str | int] = []
+
+
+def frozen(
+    json: Json, limit: int = MAX_DEPTH, too_deep: type[Exception] = DataError, *, data_models: bool = True
+) -> Json:
+    """Return a JSON value frozen, and check it, once.
+
+    Linear. What is frozen already is returned as it is, and shared.
 
     Args:
         json: None, bool, int, float, str, list or dict with str keys, their frozen forms, or data models at any depth.
+        limit: How deep it may nest.
+        too_deep: Raised where it nests deeper.
+        data_models: Whether data models stand for their JSON; else they are not JSON.
 
     Returns:
-        The same content; objects as `FrozenDict`, arrays as `FrozenList`, which refuse every change with a TypeError.
+        The same content; objects as `FrozenDict`, arrays as `FrozenList`, which raise a TypeError at every change.
 
     Raises:
-        DataError: Something in it is no JSON. Names the JSON Pointer, the type and the remedy.
+        DataError: Something in it is not JSON. Names the JSON Pointer, the type and the remedy.
 
     Example:
         >>> frozen({"a": [1, 2.0]})
@@ -74,11 +184,121 @@ def frozen(json: Json) -> Json:
     Source: pyrsistent's `freeze`; differs: subclasses of dict and list, and nothing is converted.
     """
     kind: type[Any] = type(json)
-    return json if kind is FrozenDict or kind is FrozenList else freeze(json)
+    if kind is FrozenDict or kind is FrozenList:
+        return json
+    try:
+        return _frozen(json, limit, data_models, {})
+    except _NotJson as fault:
+        place = pointer(reversed(fault.path))
+        where = f"{place[:_SHOWN]}…" if len(place) > _SHOWN else place or "The value"
+        found = f"nesting over {limit} levels, or a container inside itself," if fault.too_deep else fault.found
+        error = too_deep if fault.too_deep else DataError
+        raise error(f"{where}: {found} is not JSON: {fault.remedy or f'the limit is {limit}'}.") from None
+
+
+def _frozen(value: Any, room: int, data_models: bool, done: dict[int, Any]) -> Any:
+    """Freeze one value, nested at most `room` deep; `done` holds what each plain container has become."""
+    kind: type[Any] = type(value)
+    if kind is dict or kind is list:
+        part = done.get(id(value))
+        if part is None:
+            return _frozen_container(value, room, data_models, done)
+    elif isinstance(value, _FROZEN):
+        part = value
+    elif kind is str:
+        _check_text(value)
+        return value
+    elif (
+        value is None
+        or kind is bool
+        or (kind is int and -INT_END < value < INT_END)
+        or (kind is float and isfinite(value))
+    ):
+        return value
+    else:
+        stands_for = getattr(kind, "__synmod_json__", None) if data_models else None
+        if stands_for is None:
+            raise _NotJson(*_found_and_remedy(value))
+        part = stands_for(value)
+    if depth_of(part) > room:
+        raise _NotJson("", "", too_deep=True)
+    return part
+
+
+def _frozen_container(source: Any, room: int, data_models: bool, done: dict[int, Any]) -> Any:
+    """Freeze a plain dict or list. Hot: what it holds is looked at here, and only what must be is looked at again."""
+    if not room:
+        raise _NotJson("", "", too_deep=True)
+    new: Any
+    entries: Iterable[tuple[Any, Any]]
+    if type(source) is dict:
+        if not (set(map(type, source)) <= _STR and "".join(source).isascii()):
+            _check_keys(source)
+        new, entries, put = frozen_dict(source), source.items(), dict.__setitem__
+    else:
+        new, entries, put = frozen_list(source), enumerate(source), list.__setitem__
+    for key, value in entries:
+        kind: type[Any] = type(value)
+        if (
+            (kind is str and value.isascii())
+            or value is None
+            or kind is bool
+            or (kind is float and isfinite(value))
+            or (kind is int and -INT_END < value < INT_END)
+        ):
+            continue
+        try:
+            part = _frozen(value, room - 1, data_models, done)
+        except _NotJson as fault:
+            fault.path.append(key)
+            raise
+        if part is not value:
+            put(new, key, part)
+    done[id(source)] = new
+    return new
+
+
+def _check_keys(source: dict[Any, Any]) -> None:
+    """Raise unless every key is a str of whole characters."""
+    for key in source:
+        if type(key) is not str:
+            raise _NotJson(f"the key {key!r:.100} of type {type(key).__name__}", "write str(key)")
+        _check_text(key)
+
+
+def _check_text(text: str) -> None:
+    """Raise for half of a surrogate pair, which a UTF-8 file cannot hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        found = f"a lone surrogate (character {error.start} of a str)"
+        raise _NotJson(found, "text is limited to whole Unicode characters") from None
+
+
+def _found_and_remedy(value: object) -> tuple[str, str]:
+    """Return what a value that is not JSON is, and what to write instead."""
+    kind = type(value)
+    found = f"a value of type {kind.__name__}"
+    if kind is float:
+        return f"{value} (type float)", "write None or a string"
+    if kind is int:
+        return f"an int of over {MAX_DIGITS:,} digits", f"the limit is {MAX_DIGITS:,}; write a string"
+    if isinstance(value, Enum):
+        return found, "write x.value"
+    if hasattr(kind, "item") and hasattr(kind, "dtype"):
+        return found, "write x.tolist()" if getattr(value, "shape", ()) else "write x.item()"
+    if isinstance(value, tuple | set | frozenset):
+        return found, "write list(x)"
+    for plain in (list, dict, str, int, float):
+        if isinstance(value, plain):
+            return found, f"write {plain.__name__}(x)"
+    if isinstance(value, type):
+        found = f"the class {value.__name__}"
+    return found, "declare a field of that type in a DataModel, or write a string"
 
 
 def thaw(json: Json) -> Json:
-    """Give a deep, plain, mutable copy of a JSON value.
+    """Return a deep, plain, mutable copy of a JSON value.
 
     Args:
         json: A JSON value, plain or frozen, or a data model.
@@ -87,20 +307,29 @@ def thaw(json: Json) -> Json:
         dicts and lists all the way down; scalars as they are.
 
     Raises:
-        DataError: It is no JSON value.
+        DataError: It is not a JSON value.
 
     Example:
         >>> thaw(frozen({"a": [1]}))["a"].append(2)
 
     Source: pyrsistent's `thaw`.
     """
-    return thawed(frozen(json))
+    return _thawed(frozen(json))
+
+
+def _thawed(json: Any) -> Any:
+    """Copy frozen JSON into plain dicts and lists."""
+    if isinstance(json, dict):
+        return {key: _thawed(part) if isinstance(part, CONTAINERS) else part for key, part in json.items()}
+    if isinstance(json, list):
+        return [_thawed(part) if isinstance(part, CONTAINERS) else part for part in json]
+    return json
 
 
 def json_equal(a: Json, b: Json) -> bool:
-    """Tell whether two JSON values are the same, exactly.
+    """Whether two JSON values are the same, exactly.
 
-    Unlike `==`, which takes `1`, `1.0` and `True` for equal, and `0.0` and `-0.0`. The order of keys does not count.
+    Unlike `==`, for which `1`, `1.0` and `True` are equal, and `0.0` and `-0.0`. The order of keys does not count.
 
     Args:
         a: A JSON value, plain or frozen, or a data model.
@@ -110,7 +339,7 @@ def json_equal(a: Json, b: Json) -> bool:
         Whether both have the same kinds and the same content everywhere.
 
     Raises:
-        DataError: One of them is no JSON value.
+        DataError: One of them is not a JSON value.
 
     Example:
         >>> json_equal([1], [1.0])
@@ -118,23 +347,15 @@ def json_equal(a: Json, b: Json) -> bool:
 
     Source: the equality of RFC 8785 texts; differs: ints and floats stay apart.
     """
-    pending: list[tuple[Any, Any]] = [(frozen(a), frozen(b))]
-    compared: set[tuple[int, int]] = set()
-    while pending:
-        a, b = pending.pop()
-        if a is b or (id(a), id(b)) in compared:
-            continue
-        if isinstance(a, FrozenDict):
-            if not isinstance(b, FrozenDict) or a.keys() != b.keys():
-                return False
-            pending.extend([(part, b[key]) for key, part in a.items()])
-        elif isinstance(a, FrozenList):
-            if not isinstance(b, FrozenList) or len(a) != len(b):
-                return False
-            pending.extend(zip(a, b, strict=True))
-        elif type(a) is not type(b) or a != b or (a == 0.0 and copysign(1.0, a) != copysign(1.0, b)):
-            return False
-        else:
-            continue
-        compared.add((id(a), id(b)))
-    return True
+    return _equal(frozen(a), frozen(b))
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Compare two frozen values."""
+    if a is b:
+        return True
+    if isinstance(a, dict):
+        return isinstance(b, dict) and a.keys() == b.keys() and all(_equal(part, b[key]) for key, part in a.items())
+    if isinstance(a, list):
+        return isinstance(b, list) and len(a) == len(b) and all(map(_equal, a, b))
+    return type(a) is type(b) and a == b and (a != 0.0 or copysign(1.0, a) == copysign(1.0, b))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from weakref import WeakValueDictionary
 
 from synmod.errors import SchemaError, SchemaTooComplex
-from synmod.leaves.frozen import FrozenDict, Json, fill, freeze, frozen, frozen_dict, is_object, thaw
+from synmod.leaves.frozen import FrozenDict, Json, fill, frozen, frozen_dict, is_object, thaw
 
 from .check_budget import count_values
 from .closed import target_of
@@ -114,7 +114,7 @@ def _frozen_schema(json: Json) -> FrozenDict:
     if not is_object(json):
         raise SchemaError(f"A schema is an object or True, not a value of type {type(json).__name__}.")
     try:
-        return freeze(json, _MAX_NESTING, SchemaTooComplex) if type(json) is dict else frozen(json)
+        return frozen(json, _MAX_NESTING, SchemaTooComplex)
     except SchemaTooComplex as error:
         raise SchemaTooComplex(f"{error} A schema has at most {MAX_NESTED} subschemas inside one another.") from None
 

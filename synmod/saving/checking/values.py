@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from synmod.data import CHECKS_PER_VALUE, FREE_CHECKS, CheckBudget, validate
 from synmod.errors import DataError, SchemaError
-from synmod.leaves.freezing_trees import freeze_own_tree
-from synmod.leaves.frozen import Json
+from synmod.leaves.frozen import Json, frozen
 from synmod.saving.text.faults import load_fault
 
 if TYPE_CHECKING:
@@ -27,13 +26,13 @@ class ValueChecker:
         self._budget = CheckBudget(FREE_CHECKS + CHECKS_PER_VALUE * values)
 
     def freeze(self, json: Json, where: tuple[str | int, ...]) -> Json:
-        """Freeze a value of the document in place, so that it never stands twice in memory.
+        """Freeze a value of the document.
 
         Raises:
             LoadError: It nests deeper than a value may.
         """
         try:
-            return freeze_own_tree(json)
+            return frozen(json)
         except DataError as error:
             raise load_fault(where, str(error)) from error
 

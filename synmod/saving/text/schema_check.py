@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.data import MAX_TOGETHER, Outline, SchemaBudget, charge, schema_from
 from synmod.errors import SaveProblem, SchemaTooComplex, SynmodError
-from synmod.leaves.freezing_trees import frozen_tree
-from synmod.leaves.frozen import MAX_DEPTH, is_object
+from synmod.leaves.frozen import is_object
 from synmod.saving.text.faults import load_fault, malformed
 from synmod.saving.text.layout import compact_plain
 from synmod.saving.text.limits import USUAL_VALUES
@@ -50,9 +49,8 @@ class SchemaChecker:
         key = root, repr(json) if self._depth <= _SHALLOW else compact_plain(json, self._depth)
         known = self._known.get(key)
         if known is None:
-            quick = frozen_tree(json, MAX_DEPTH)
             try:
-                known = schema_from(json if quick is None else quick, root=root, together=self._budget)
+                known = schema_from(json, root=root, together=self._budget)
             except SynmodError as error:
                 raise load_fault(where, str(error)) from error
             self._known[key] = known

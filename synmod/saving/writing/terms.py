@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from synmod.leaves.freezing_trees import frozen_tree
-from synmod.leaves.frozen import MAX_DEPTH
+from synmod.errors import DataError
+from synmod.leaves.frozen import frozen
 from synmod.leaves.names import path_str
 from synmod.registry import id_of
 from synmod.saving.vocabulary.problems import at
@@ -80,9 +80,10 @@ class TermWriter:
         if value is None or value is True or value is False:
             return {"json": value}
         if type(value) is list or type(value) is dict:
-            quick = frozen_tree(cast("list[Any]", value), MAX_DEPTH)
-            if quick is not None:
-                return {"json": quick}
+            try:
+                return {"json": frozen(value, data_models=False)}
+            except DataError:
+                pass  # something in it is written by itself, or is a problem whose place is found below
         self._place, self._step = place, None
         written: Any = leaves.write(value, self._where)
         if written is None:

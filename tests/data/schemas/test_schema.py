@@ -196,7 +196,7 @@ def test_a_schema_is_json():
     """What is no JSON is no schema."""
     with pytest.raises(DataError, match="/enum"):
         schema_from({"enum": ("a", "b")}, root="any")
-    with pytest.raises(DataError, match="inside itself"):
+    with pytest.raises(SchemaError, match="inside itself"):
         cyclic = {}
         cyclic["properties"] = {"a": cyclic}
         schema_from(cyclic)
