@@ -1,4 +1,4 @@
-"""Clocks: the one that runs here, and a block that puts another in its place, so that tests need not sleep."""
+"""Clocks: the one that runs here, and a block that injects another, so that tests need not sleep."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from synmod.leaves.aio.kind import running_trio
 
 
 class Clock(Protocol):
-    """Tells the time and waits."""
+    """An object that returns the time and waits."""
 
     def now(self) -> float:
-        """Seconds since some moment; never goes back. Readable from any thread."""
+        """Return the seconds since some moment; never goes back. Readable from any thread."""
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -34,7 +34,7 @@ class LoopClock:
         self._read = read
 
     def now(self) -> float:
-        """Seconds since some moment."""
+        """Return the seconds since some moment."""
         return self._read()
 
     async def sleep(self, seconds: float) -> None:
@@ -47,10 +47,10 @@ _INJECTED: ContextVar[Clock | None] = ContextVar("synmod_clock", default=None)
 
 
 def current_clock() -> Clock:
-    """Give the clock that holds here: the injected one, else that of the running loop.
+    """Return the clock that is in force here: the injected one, else that of the running loop.
 
     Returns:
-        A clock that goes on telling the same time wherever it is read.
+        A clock that may be read from anywhere later.
 
     Example:
         >>> clock = current_clock()
@@ -71,7 +71,7 @@ def current_clock() -> Clock:
 
 @contextmanager
 def use_clock(clock: Clock) -> Generator[None, None, None]:
-    """Let another clock hold in a block and in the tasks started inside.
+    """Put another clock in force in a block and in the tasks started inside.
 
     Args:
         clock: Any object with `now()` and `async sleep(seconds)`.
@@ -94,10 +94,10 @@ def use_clock(clock: Clock) -> Generator[None, None, None]:
 
 
 def wall_time() -> float:
-    """Tell the time for what outlives a loop or a process, such as an entry of a cache.
+    """Return the time for what outlives a loop or a process, such as an entry of a cache.
 
     Returns:
-        Seconds since 1970; where a test's clock holds, the time that it tells.
+        Seconds since 1970; the time of the injected clock where there is one.
 
     Example:
         >>> abs(wall_time() - time.time()) < 1
@@ -111,7 +111,7 @@ def wall_time() -> float:
     trio = running_trio()
     if trio is not None:
         clock = trio.lowlevel.current_clock()
-        # each run of trio's own clock begins at another moment, to catch who compares runs
+        # trio's own clock begins each run at a random moment
         return time.time() if type(clock).__name__ == "SystemClock" else clock.current_time()
-    ahead = current_clock().now() - time.monotonic()  # nothing, but where a loop's test clock holds
+    ahead = current_clock().now() - time.monotonic()  # zero, unless the loop has a test clock
     return time.time() + ahead
