@@ -1,18 +1,15 @@
-"""A program is restructured in another process while it serves; the live objects stay the same.
+"""A program is restructured while it serves; the live objects stay the same.
 
     python examples/hot_edit.py [--model provider/name]
 
-A desk answers questions. Its graph and State go as JSON to a second process, which puts a step in front, swaps two
-others, teaches them and sends everything back. Meanwhile the desk goes on answering. Then the live program is
-updated in place, all of it or nothing: whoever holds one of its modules (a route, a hook) holds the same object
-afterwards.
+A desk answers questions. A copy of it gets a step in front, two others swapped and taught, and is tried out. Meanwhile
+the desk goes on answering. Then the live program is updated in place, all of it or nothing: whoever holds one of its
+modules (a route, a hook) holds the same object afterwards.
 """
 
 import argparse
 import asyncio
 import json
-import subprocess
-import sys
 from typing import Literal
 
 import synmod as sm
@@ -71,29 +68,6 @@ def restructure(desk):
     desk.tag = "v2"
 
 
-def edit():
-    """What the second process does: a program as JSON comes in, the edited one goes out."""
-    sent = json.load(sys.stdin)
-    graphdef = sm.GraphDef.from_json(sent["graphdef"])
-    with sm.update_context("editor") as ctx:
-        copy = ctx.merge(graphdef, sent["state"])
-        restructure(copy)
-        graphdef, state = ctx.split(copy)
-    json.dump({"graphdef": graphdef.to_json(), "state": state.to_json()}, sys.stdout)
-
-
-async def edited_elsewhere(graphdef, state):
-    """Send a program to the second process, and wait for what comes back."""
-    sent = json.dumps({"graphdef": graphdef.to_json(), "state": state.to_json()}).encode()
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, __file__, "--edit", stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    output, _ = await process.communicate(sent)
-    if process.returncode:
-        raise SystemExit(f"the editor failed with status {process.returncode}")
-    return json.loads(output)
-
-
 async def serve(desk, question, answers):
     """Answer again and again, as a server does."""
     while True:
@@ -112,9 +86,11 @@ async def main(model):
     answers = []
     serving = asyncio.create_task(serve(desk, question, answers))
     with sm.update_context("editor") as ctx:
-        back = await edited_elsewhere(*ctx.split(desk))
+        copy = ctx.merge(*ctx.split(desk))
+        restructure(copy)
+        print("copy:  ", json.dumps((await copy(question)).get_json()))
         meanwhile = len(answers)
-        edited = ctx.merge(sm.GraphDef.from_json(back["graphdef"]), back["state"])
+        edited = ctx.merge(*ctx.split(copy))
     serving.cancel()
     await asyncio.wait([serving])
 
@@ -127,9 +103,4 @@ async def main(model):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="embedded/nearest", help="provider/name; the default needs no key")
-    parser.add_argument("--edit", action="store_true", help="be the second process: read and write JSON")
-    arguments = parser.parse_args()
-    if arguments.edit:
-        edit()
-    else:
-        sm.run(main, arguments.model)
+    sm.run(main, parser.parse_args().model)

@@ -5,7 +5,7 @@
 Three generators sort a ticket by category, urgency and language. A candidate is a State: other rule lines for each of
 them, drawn from the words of the train tickets, or two candidates crossed. All candidates are evaluated at once, each
 under an overlay of the one program, which itself stays as it is. Then the best is applied, and what it changes is
-printed as a JSON Patch.
+printed.
 """
 
 import argparse
@@ -91,7 +91,7 @@ def make_candidates(state, rows, count, draw):
     candidates = [edited(state, words, draw) for _ in range(count - count // 4)]
     for _ in range(count // 4):
         mother, father = draw.sample(candidates, 2)
-        candidates.append(sm.crossover(mother, father, sm.PathContains(draw.choice(list(FIELDS)))))
+        candidates.append(mother | father.filter(sm.PathContains(draw.choice(list(FIELDS)))))
     return candidates
 
 
@@ -123,7 +123,8 @@ async def main(model, count, seed):
     best = candidates[scores.index(max(scores))]
     sm.update(sorter, best)
     print(f"held out, with the best: {await accuracy(heldout):.2f}\n")
-    print(json.dumps(before.diff(sm.state(sorter)).to_json_patch(), indent=2, ensure_ascii=False))
+    for path, (_, new) in before.diff(sm.state(sorter)).items():
+        print(f"{path}:\n{new.value}")
 
 
 if __name__ == "__main__":

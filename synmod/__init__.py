@@ -79,7 +79,6 @@ from synmod.scope import (
 from synmod.tree import All as All
 from synmod.tree import Any as Any
 from synmod.tree import (
-    Candidate,
     Everything,
     GraphDef,
     Intermediate,
@@ -104,7 +103,6 @@ from synmod.tree import (
     call,
     capture,
     clone,
-    crossover,
     filters,
     find_duplicates,
     graphdef,
@@ -113,7 +111,6 @@ from synmod.tree import (
     merge,
     paths_of,
     pop,
-    recursive_map,
     register_graph_node_type,
     set_attributes,
     set_metadata,
@@ -217,7 +214,6 @@ __all__ = [
     "Cached",
     "CallError",
     "CallFrame",
-    "Candidate",
     "ChainOfThought",
     "ChatMessage",
     "ChatMessages",
@@ -341,7 +337,6 @@ __all__ = [
     "capture",
     "clone",
     "compose",
-    "crossover",
     "current_call",
     "current_phase",
     "current_scope",
@@ -377,7 +372,6 @@ __all__ = [
     "phase",
     "pop",
     "program",
-    "recursive_map",
     "register",
     "register_graph_node_type",
     "registered",

@@ -548,36 +548,22 @@ class Module(metaclass=ModuleMeta):
         """The rewards under this module so far in the running entry call; () outside a call."""
         return rewards_of(self._record)
 
-    def sow(
-        self,
-        type: type[Variable],  # noqa: A002  # the word of the contract
-        name: str,
-        value: Any,
-        *,
-        persist: bool = False,
-        reduce: Callable[[Any, Any], Any] | None = None,
-        init: Callable[[], Any] | None = None,
-    ) -> bool:
+    def sow(self, type: type[Variable], name: str, value: Any) -> bool:  # noqa: A002  # the word of the contract
         """Note an intermediate value of the running call, for the open `sm.capture(type)` blocks.
 
         Nothing is written into the module, so that concurrent samples never mix; in a trace nothing happens.
 
         Args:
-            type: What it is, such as `sm.Intermediate`.
+            type: Variable type, such as `sm.Intermediate`.
             name: The key below this module's path.
             value: JSON or a data model.
-            persist: Append it to a Variable of that type and name on this module instead, made on demand.
-            reduce: `reduce(old, value)` gives the new value; default: `value` is appended to the list `old`.
-            init: Gives the first `old`; default: an empty list.
 
         Returns:
             Whether it was noted: False without an open capture of that type.
 
         Raises:
-            GraphError: With `persist`, the attribute is not a Variable of that type.
             DataError: The value is neither JSON nor a data model.
-            BadNameError: The name is no identifier.
-            ArgumentError: `type` is no Variable type.
+            BadNameError: The name is not an identifier.
 
         Example:
             >>> import synmod as sm
@@ -594,7 +580,7 @@ class Module(metaclass=ModuleMeta):
 
         Source: Flax NNX `sow`; differs: by call, not on the module.
         """
-        return sow(self, type, name, value, persist=persist, reduce=reduce, init=init)
+        return sow(self, type, name, value)
 
     # -- attributes ---------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from synmod.errors import GraphError
@@ -10,13 +10,12 @@ from synmod.flow import FlowGraph, SymbolRef, map_leaves
 from synmod.lm import SAMPLING, LanguageModel
 from synmod.module.attributes import ABSENT, attribute_of, attributes_of, put_attribute, structural_attributes
 from synmod.module.blueprint import Blueprint
-from synmod.module.building.undo import LABELS, Undo, undo_all
 from synmod.module.module import Module
 from synmod.module.paths import note_edit
 from synmod.module.record import ModuleRecord
-from synmod.module.references import may_refer, mean_the_same, says_the_same, with_references
+from synmod.module.references import may_refer, with_references
 from synmod.module.sealing import check_layout, layout_of, seal
-from synmod.tree import NodeDef, NodeImpl, NodeRef, Static, StaticDef, VariableRef, register_impl
+from synmod.tree import NodeDef, NodeImpl, Static, register_impl
 
 
 def children(module: Module) -> list[tuple[str, Any]]:
@@ -139,28 +138,10 @@ def _rewrite(module: Module, made: Blueprint, pairs: list[tuple[Any, Any]]) -> N
     record.contract = record.declared = None
     record.layout, record.ready = None, False
     _follow(module, made)
-    record.sealed = made.sealed or (was_sealed and made.built)  # a file does not tell it of each module
+    record.sealed = made.sealed or (was_sealed and made.built)
     _init(module, pairs)
     if before != (layout_of(structural_attributes(module)), record.flow):
         note_edit(module)
-
-
-def _own_handles(
-    module: Module, made: Blueprint, pairs: list[tuple[Any, Any]], known: Container[int]
-) -> tuple[Blueprint, list[tuple[Any, Any]]]:
-    """Let a live module keep its own objects where a blueprint from elsewhere brings others of the same meaning.
-
-    These are its statics and ignored attributes, and whatever of its other attributes and arguments has not changed.
-    """
-    own, arguments = dict(children(module)), module._record.arguments or {}
-    handles: dict[Any, Any] = {name: value for name, value in own.items() if isinstance(value, Static)}
-
-    def kept(mine: Any, value: Any) -> Any:
-        return mine if mean_the_same(mine, value, known) else value
-
-    attributes = [(name, handles.pop(name, None) or kept(own.get(name), value)) for name, value in pairs]
-    given = made.arguments and {name: kept(arguments.get(name), value) for name, value in made.arguments.items()}
-    return made._replace(ignored=blueprint(module).ignored, arguments=given), [*attributes, *handles.items()]
 
 
 def _unseal(module: Module) -> None:
@@ -212,16 +193,6 @@ def _clear(module: Module) -> None:
         put_attribute(module, name, ABSENT)
 
 
-def _remember(module: Module, name: str) -> Callable[[], None]:
-    """Give what puts an attribute, or a label, back as it is now."""
-    if name not in LABELS and isinstance(getattr(type(module), name, None), property):
-        before = getattr(module, name)
-        return lambda: setattr(module, name, before)
-    undo = Undo()
-    undo.remember_attribute(module, name)
-    return lambda: undo_all([undo], ())
-
-
 def _map_refs(made: Blueprint, fn: Callable[[Any], Any]) -> Blueprint:
     if made.flow is None and not made.referring and not made.isolated:
         return made
@@ -241,37 +212,13 @@ def _map_refs(made: Blueprint, fn: Callable[[Any], Any]) -> Blueprint:
 
 def _compared(definition: NodeDef) -> Any:
     made: Blueprint = definition.metadata
-    left_out = redundant(definition)
     return {
-        "arguments": {name: value for name, value in (made.arguments or {}).items() if name not in left_out},
         "labels": [made.name, made.description, made.trainable],
         "built": made.built,
         "build": {name: _listed(nest) for name, nest in (made.build_config or {}).items()},
         "flow": None if made.flow is None else _flow_compared(made.flow),
         **({"isolated": dict(made.isolated)} if made.isolated else {}),
     }
-
-
-def redundant(definition: NodeDef) -> set[str]:
-    """The arguments whose same-named attribute says the same, so that a comparison looks at the attribute alone.
-
-    Those that were assigned anew are among them: a config holds their present value, and so does a loaded module.
-    """
-    made: Blueprint = definition.metadata
-    given = made.arguments or {}
-    attributes: dict[Any, Any] = {name: StaticDef(value) for name, value in made.ignored.items()}
-    attributes |= {name: term for name, term in definition.attributes if name in given}
-    return {
-        name
-        for name, term in attributes.items()
-        if name in given and not isinstance(term, VariableRef)
-        if name in made.reassigned or _names_model(given[name], term) or says_the_same(given[name], term)
-    }
-
-
-def _names_model(given: Any, term: Any) -> bool:
-    """Tell whether an argument is the string that a language model was made of."""
-    return isinstance(given, str) and isinstance(term, NodeRef) and issubclass(term.type, LanguageModel)
 
 
 def _listed(nest: Any) -> Any:
@@ -297,10 +244,6 @@ def _flow_compared(flow: FlowGraph) -> Any:
             (step.node, step.op, plain(step.args), plain(dict(step.kwargs)), plain(step.gives)) for step in flow.steps
         ],
     }
-
-
-def _copied(old: Module, new: Module) -> None:
-    new._record.hooks = old._record.hooks
 
 
 def _model_compared(definition: NodeDef) -> Any:
@@ -332,12 +275,9 @@ register_impl(
         map_refs=_map_refs,
         compared=_compared,
         rewrite=_rewrite,
-        own_handles=_own_handles,
         sealed=lambda module: module._record.sealed,
         unseal=_unseal,
         reseal=_reseal,
-        remember=_remember,
-        copied=_copied,
         unbuilt=lambda module: not module.built,
         is_module=True,
         subclasses=True,

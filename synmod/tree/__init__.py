@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from synmod.leaves.late import opened_late
 from synmod.leaves.names import KeyPath, path_str
-from synmod.tree.editing.mapping import map  # noqa: A004  (`sm.tree.map` is its name)
+from synmod.tree.capture import Sown, capture, open_captures
 from synmod.tree.editing.pop import pop
-from synmod.tree.editing.recursive_map import recursive_map
 from synmod.tree.editing.set_attributes import set_attributes
 from synmod.tree.editing.set_metadata import set_metadata
 from synmod.tree.editing.update import update
@@ -30,7 +29,6 @@ from synmod.tree.filtering.filters import (
     WithTag,
 )
 from synmod.tree.functional.call import call
-from synmod.tree.functional.candidate import Candidate
 from synmod.tree.functional.clone import clone, deepcopy_node
 from synmod.tree.functional.merge import merge, unflatten
 from synmod.tree.functional.split import Variables, flatten, graphdef, split, state, variables
@@ -39,11 +37,8 @@ from synmod.tree.graphs.defs import ContainerDef, NodeDef, NodeRef, StaticDef, V
 from synmod.tree.graphs.graphdef import GraphDef
 from synmod.tree.graphs.iterate import iter_children, iter_graph, iter_modules
 from synmod.tree.graphs.sharing import find_duplicates, paths_of
-from synmod.tree.overlays.capture import capture
 from synmod.tree.overlays.using import using
-from synmod.tree.states.crossover import crossover
 from synmod.tree.states.state import State
-from synmod.tree.states.state_diff import StateDiff
 from synmod.tree.variable import initializers
 from synmod.tree.variable.overlay import discarding_writes
 from synmod.tree.variable.variable import Intermediate, Memory, OptState, Param, Stat, Variable
@@ -79,7 +74,6 @@ __all__ = [
     "EDITS",
     "All",
     "Any",
-    "Candidate",
     "ContainerDef",
     "Everything",
     "GraphDef",
@@ -99,9 +93,9 @@ __all__ = [
     "PathIn",
     "RefMap",
     "Schema",
+    "Sown",
     "Stat",
     "State",
-    "StateDiff",
     "Static",
     "StaticDef",
     "Trainable",
@@ -115,7 +109,6 @@ __all__ = [
     "call",
     "capture",
     "clone",
-    "crossover",
     "current_update_context",
     "deepcopy_node",
     "discarding_writes",
@@ -129,14 +122,13 @@ __all__ = [
     "iter_children",
     "iter_graph",
     "iter_modules",
-    "map",
     "merge",
     "merge_context",
+    "open_captures",
     "own_impl",
     "path_str",
     "paths_of",
     "pop",
-    "recursive_map",
     "register_graph_node_type",
     "register_impl",
     "register_tree_type",
@@ -174,14 +166,8 @@ if TYPE_CHECKING:  # for the rooms above
     from synmod.tree.graphs.iterate import flattened as flattened
     from synmod.tree.graphs.kept import without_stateful as without_stateful
     from synmod.tree.graphs.mark import Mark as Mark
-    from synmod.tree.graphs.mark import defined_at as defined_at
     from synmod.tree.graphs.record import Recording as Recording
     from synmod.tree.graphs.record import record as record
-    from synmod.tree.overlays.capture import ANYTHING as ANYTHING
-    from synmod.tree.overlays.capture import LISTS as LISTS
-    from synmod.tree.overlays.capture import Sown as Sown
-    from synmod.tree.overlays.capture import appended as appended
-    from synmod.tree.overlays.capture import open_captures as open_captures
     from synmod.tree.overlays.leaf_table import leaf_table as leaf_table
     from synmod.tree.states.layout import Layout as Layout
     from synmod.tree.states.path_map import PathMap as PathMap
@@ -210,14 +196,12 @@ if TYPE_CHECKING:  # for the rooms above
     from synmod.tree.walking.walk import OpenVisit as OpenVisit
 
 _FOR_ROOMS = {
-    "ANYTHING": "synmod.tree.overlays.capture",
     "BEFORE_WRITE": "synmod.tree.variable.overlay",
     "DICT": "synmod.tree.walking.kinds",
     "DefReader": "synmod.tree.graphs.def_reader",
     "Impls": "synmod.tree.walking.node_types",
     "KNOWN": "synmod.tree.walking.kinds",
     "Kinds": "synmod.tree.walking.kinds",
-    "LISTS": "synmod.tree.overlays.capture",
     "Layout": "synmod.tree.states.layout",
     "Mark": "synmod.tree.graphs.mark",
     "NODE": "synmod.tree.walking.kinds",
@@ -227,15 +211,12 @@ _FOR_ROOMS = {
     "Reference": "synmod.tree.graphs.defs",
     "SEQUENCE": "synmod.tree.walking.kinds",
     "STATIC": "synmod.tree.walking.kinds",
-    "Sown": "synmod.tree.overlays.capture",
     "TREE": "synmod.tree.walking.kinds",
     "TREE_TYPES": "synmod.tree.variable.containers",
     "Term": "synmod.tree.graphs.defs",
     "VARIABLE": "synmod.tree.walking.kinds",
-    "appended": "synmod.tree.overlays.capture",
     "class_of": "synmod.tree.variable.containers",
     "class_text": "synmod.tree.graphs.encoding",
-    "defined_at": "synmod.tree.graphs.mark",
     "empty_value": "synmod.tree.variable.initializers",
     "flattened": "synmod.tree.graphs.iterate",
     "glob_matches": "synmod.tree.filtering.glob",
@@ -246,7 +227,6 @@ _FOR_ROOMS = {
     "kind_of_type": "synmod.tree.walking.kinds",
     "leaf_table": "synmod.tree.overlays.leaf_table",
     "numbered": "synmod.tree.variable.containers",
-    "open_captures": "synmod.tree.overlays.capture",
     "put_together": "synmod.tree.variable.containers",
     "record": "synmod.tree.graphs.record",
     "snapshot": "synmod.tree.variable.variable_state",

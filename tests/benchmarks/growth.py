@@ -9,7 +9,7 @@ import sys
 from itertools import pairwise
 
 import synmod as sm
-from synmod.tree import Candidate, RefMap, flatten, unflatten
+from synmod.tree import RefMap, flatten, unflatten
 
 SIZES = (1_000, 2_000, 4_000)
 
@@ -56,7 +56,6 @@ FUNCTIONS = {
     "graphdef": lambda root, *_: sm.graphdef(root),
     "merge": lambda root, graphdef, state, _: sm.merge(graphdef, state),
     "merge of JSON": lambda root, graphdef, state, _: sm.merge(graphdef, state.to_json()),
-    "merge of candidates": lambda root, graphdef, state, _: sm.merge(Candidate(graphdef, state)),
     "clone": lambda root, *_: sm.clone(root),
     "deepcopy": lambda root, *_: copy.deepcopy(root),
     "update": lambda root, graphdef, state, other: sm.update(other, state.to_json()),
@@ -64,8 +63,6 @@ FUNCTIONS = {
     "pop": lambda root, graphdef, state, other: sm.pop(sm.clone(other), sm.Param),
     "set_metadata": lambda root, *_: sm.set_metadata(root, tag="t"),
     "set_attributes": lambda root, *_: sm.set_attributes(root, limit=2),
-    "map": lambda root, *_: sm.tree.map(lambda path, leaf: leaf.value, root),
-    "recursive_map": lambda root, *_: sm.recursive_map(lambda path, x: x, root),
     "find_duplicates": lambda root, *_: sm.find_duplicates(root),
     "paths_of": lambda root, *_: sm.paths_of(root, root.submodules[-1]),
     "train": lambda root, *_: root.train(),
@@ -77,7 +74,6 @@ FUNCTIONS = {
     "graph as JSON": lambda root, graphdef, *_: graphdef.to_json(),
     "graph from JSON": lambda root, graphdef, *_: sm.GraphDef.from_json(graphdef.to_json(), custom_objects=CLASSES),
     "state as JSON": lambda root, graphdef, state, _: sm.State.from_json(graphdef, state.to_json()),
-    "state, nested": lambda root, graphdef, state, _: sm.State.from_json(graphdef, state.to_json(nested=True)),
     "algebra of states": lambda root, graphdef, state, _: _algebra(state),
     "save and load": lambda root, *_: sm.loads(sm.dumps(root), custom_objects=CLASSES, limits=_LIMITS),
     "repr": lambda root, graphdef, *_: repr(graphdef),
@@ -114,9 +110,7 @@ def _using(root, state):
 
 def _algebra(state):
     other = state.map(lambda path, leaf: leaf.value + "y")
-    diff = state.diff(other)
-    assert state.apply(diff) == other
-    return state | other, state - other, sm.crossover(state, other, ...), state.fingerprint, diff.to_json_patch()
+    return state | other, state - other, state.fingerprint, state.diff(other)
 
 
 def calls(function, *args):

@@ -1,4 +1,4 @@
-"""A program is restructured in another process while it serves; the live objects stay the same."""
+"""A program is restructured while it serves; the live objects stay the same."""
 
 import json
 import subprocess

@@ -1,6 +1,5 @@
-"""A hundred candidates at once on one live program: the best one helps on unseen tickets, and the diff is a patch."""
+"""A hundred candidates at once on one live program: the best one helps on unseen tickets, and a diff shows why."""
 
-import json
 import re
 import subprocess
 import sys
@@ -19,7 +18,6 @@ def test_the_best_of_a_hundred_candidates_is_applied(tmp_path):
     assert before + 0.1 < after
     assert "100 candidates" in run.stdout
     assert "live program untouched: True" in run.stdout
-    patch = json.loads(run.stdout[run.stdout.index("\n\n") :])
-    paths = {"/category~1instructions", "/urgency~1instructions", "/language~1instructions"}
-    assert {step["path"] for step in patch} <= paths
-    assert {step["op"] for step in patch} == {"replace"}
+    changed = set(re.findall(r"^(\S+/\S+):$", run.stdout, re.MULTILINE))
+    assert changed
+    assert changed <= {"category/instructions", "urgency/instructions", "language/instructions"}

@@ -181,7 +181,7 @@ class Tree(Module):
 
 
 async def test_a_clone_is_independent_and_equal():
-    """Values and structure kept, sharing inside as before, counters at zero, hooks kept; deepcopy is clone."""
+    """Values and structure kept, sharing inside as before, counters at zero, no hooks; deepcopy is clone."""
     hook = Hook()
     tree = Tree(k=2)
     tree.add_hook(hook)
@@ -190,7 +190,7 @@ async def test_a_clone_is_independent_and_equal():
         assert twin.b[0] is twin.a
         assert twin.a is not tree.a
         assert twin.handle is tree.handle
-        assert twin.hooks == (hook,)
+        assert twin.hooks == ()
         assert twin.counters.invocations == 0
         assert twin.built
         assert twin.a.built

@@ -1,4 +1,4 @@
-"""sow and capture: intermediate values by call, never in the module unless asked for."""
+"""sow and capture: intermediate values by call, never in the module."""
 
 import asyncio
 
@@ -13,14 +13,14 @@ Q = Query(question="q")
 class Thinker(sm.Module):
     """Sows what it is asked, after as many turns of the loop as the question says."""
 
-    def __init__(self, kind=sm.Intermediate, **options):
+    def __init__(self, kind=sm.Intermediate):
         super().__init__()
-        self.kind, self.options, self.answers = kind, options, []
+        self.kind, self.answers = kind, []
 
     async def call(self, inputs: Query) -> Query:
         for _ in range(int(inputs["question"]) if inputs["question"].isdecimal() else 0):
             await asyncio.sleep(0)
-        self.answers.append(self.sow(self.kind, "thought", inputs["question"], **self.options))
+        self.answers.append(self.sow(self.kind, "thought", inputs["question"]))
         return inputs
 
 
@@ -115,19 +115,6 @@ async def test_captures_nest_and_choose_by_type():
     assert inner.state["thought"].type is Scratch
 
 
-async def test_reduce_and_init_replace_the_list():
-    """`reduce(old, value)` in the order of the calls, from what `init()` gives."""
-    shared = Thinker(reduce=lambda old, value: old + int(value), init=lambda: 0)
-    texts = Thinker(reduce=lambda old, value: f"{old}{value}", init=str)
-    with sm.capture(sm.Intermediate) as cap:
-        await Team([shared, shared, shared, texts, texts])(Q)
-    assert cap.state.to_json() == {"members/list/0/thought": 12, "members/list/3/thought": "21"}
-    with sm.capture(sm.Intermediate) as cap:
-        await Thinker(reduce=lambda old, value: object())(Q)
-    with pytest.raises(sm.DataError, match="thought"):
-        cap.state
-
-
 async def test_values_are_json_or_data_models():
     """Frozen at once; anything else is an error that names the place."""
 
@@ -160,12 +147,10 @@ async def test_wrong_arguments_are_named():
         sm.capture(int)
     with sm.capture(), pytest.raises(sm.BadNameError):
         await Sow()(Q)
-    with pytest.raises(sm.ArgumentError, match="Variable type"):
-        Thinker().sow(int, "x", 1, persist=True)
 
 
 async def test_a_trace_sows_nothing():
-    """Neither for captures nor for good."""
+    """`sow` returns False."""
 
     class Traced(sm.Module):
         def __init__(self):
@@ -174,74 +159,13 @@ async def test_a_trace_sows_nothing():
 
         async def call(self, inputs):
             self.answers.append(self.sow(sm.Intermediate, "x", 1))
-            self.answers.append(self.sow(sm.Intermediate, "y", 1, persist=True))
             return inputs
 
     program = Traced()
     with sm.capture() as cap:
         await sm.build(program, Query)
-    assert program.answers == [False, False]
+    assert program.answers == [False]
     assert len(cap.state) == 0
-    assert not hasattr(program, "y")
-
-
-async def test_persisting_makes_a_variable_on_a_sealed_module():
-    """Of that type, on demand; the version goes up once; later ones are appended; paths, files and `pop`-like edits
-    see it.
-    """
-    thinker = Thinker(persist=True)
-    await sm.build(thinker, Query)
-    version = thinker.version
-    with sm.capture() as cap:
-        await thinker(Q)
-        await thinker(Query(question="r"))
-    assert thinker.answers == [True, True]
-    assert len(cap.state) == 0
-    assert type(thinker.thought) is sm.Intermediate
-    assert (thinker.thought.value, thinker.thought.name) == (["q", "r"], "thought")
-    assert thinker.version == version + 1
-    assert sm.state(thinker).to_json() == {"thought": ["q", "r"]}
-    with pytest.raises(sm.SealedError):
-        thinker.other = sm.Param(1)
-    assert thinker.sow(sm.Intermediate, "thought", 3, persist=True) is True
-    assert thinker.thought.value == ["q", "r", 3]
-    thinker.sow(sm.Stat, "total", 3, persist=True, reduce=lambda old, value: old + value, init=lambda: 0)
-    assert thinker.total.value == 3
-
-
-async def test_persisting_refuses_what_is_no_such_variable():
-    """The error names path and type: an attribute of another kind, a method, a Variable of another type."""
-    thinker = Thinker()
-    thinker.prompt = sm.Param("p")
-    for name, found in (("answers", "list"), ("call", "function"), ("prompt", "Param")):
-        with pytest.raises(sm.GraphError, match=f"to be a Variable of type Intermediate.*{found}"):
-            thinker.sow(sm.Intermediate, name, 1, persist=True)
-    team = Team([thinker])
-    thinker.options["persist"], thinker.thought = True, 3
-    with pytest.raises(sm.GraphError, match="'members/list/0/thought' to be a Variable of type Intermediate.*int"):
-        await team(Q)
-    with pytest.raises(sm.DataError):
-        thinker.sow(sm.Intermediate, "fresh", object(), persist=True)
-    with pytest.raises(ZeroDivisionError):
-        thinker.sow(sm.Stat, "fresh", 0, persist=True, reduce=lambda old, value: old / value, init=lambda: 1)
-    with pytest.raises(sm.DataError):
-        thinker.sow(sm.Stat, "fresh", 0, persist=True, reduce=lambda old, value: object())
-    assert not hasattr(thinker, "fresh")
-
-
-async def test_persisting_under_overlays_keeps_values_apart():
-    """The Variable is made once, empty; what each candidate appends stays in its overlay."""
-    thinker = Thinker(persist=True)
-    await sm.build(thinker, Query)
-
-    async def evaluate(number):
-        with sm.using(thinker) as overlay:
-            await thinker(Query(question=str(number % 3)))
-            return overlay.changes.to_json()
-
-    results = await asyncio.gather(*(evaluate(number) for number in range(50)))
-    assert results == [{"thought": [str(number % 3)]} for number in range(50)]
-    assert (thinker.thought.value, thinker.thought.version) == ([], 0)
 
 
 async def test_cancelled_calls_keep_what_they_have_sown():

@@ -86,12 +86,12 @@ async def test_a_copy_composes_further():
     assert middle.inputs[0].keys() == ("answer",)
 
 
-async def test_clone_keeps_hooks_and_renames():
-    """Hooks are kept, counters are not, and a name may be given."""
+async def test_clone_has_no_hooks_and_renames():
+    """Neither hooks nor counters are kept, and a name may be given."""
     program = rag.clone(name="other")
     assert program.name == "other"
     hooked = Program(inputs=rag.inputs, outputs=rag.outputs, hooks=[Hook()])
-    assert hooked.clone().hooks == hooked.hooks
+    assert hooked.clone().hooks == ()
 
 
 @pytest.mark.parametrize("program", [rag, Sequential([Input(Query), Noted(), Reply()]), Sequential([Echo()])])

@@ -1,10 +1,4 @@
-"""A program for the tests of boundaries, and the process on the other side, which restructures it.
-
-python -m tests.tree.crossing < sent.json > back.json
-"""
-
-import json
-import sys
+"""A program for the tests of boundaries, and what restructures it."""
 
 import synmod as sm
 from tests.module.models import Query
@@ -56,18 +50,3 @@ def restructure(inner):
     inner.a.trainable = False
     inner.a.prompt.assign("changed")
     inner.b.memory.trainable = True
-
-
-def main():
-    """What the other process does."""
-    sent = json.load(sys.stdin)
-    graphdef = sm.GraphDef.from_json(sent["graphdef"])
-    with sm.update_context("worker") as ctx:
-        inner = ctx.merge(graphdef, sm.State.from_json(graphdef, sent["state"]))
-        restructure(inner)
-        graphdef, state = ctx.split(inner)
-    json.dump({"graphdef": graphdef.to_json(), "state": state.to_json()}, sys.stdout)
-
-
-if __name__ == "__main__":
-    main()

@@ -94,7 +94,6 @@ register_impl(
         map_refs=lambda record, fn: _kept({**record, "arguments": tuple(map(fn, record["arguments"]))}),
         compared=lambda definition: {name: definition.metadata[name] for name in ("arguments", "trainable")},
         sealed=lambda x: x.record["sealed"],
-        copied=lambda old, new: new.record.update(hooks=old.record["hooks"]),
         is_module=True,
         subclasses=False,
     )

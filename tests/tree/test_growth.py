@@ -7,16 +7,13 @@ from tests.benchmarks.growth import FUNCTIONS, deep, growth, wide
 
 pytestmark = pytest.mark.slow
 
-PATHS_HANDED_OUT = {"recursive_map"}
-"""What gives a path to the user's function for everything there is."""
-
 
 @pytest.mark.parametrize("shape", [deep, wide])
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_work_grows_with_the_size(shape, name):
     """Twice the program, twice the calls."""
     small, large = growth(shape, FUNCTIONS[name], (150, 300))
-    assert large <= small * (2.2 if name not in PATHS_HANDED_OUT else 4.0) + 500
+    assert large <= small * 2.2 + 500
 
 
 QUICK = ("split", "merge", "clone", "update", "in place", "variables", "flatten", "find_duplicates", "using", "repr")

@@ -8,7 +8,7 @@ import pytest
 
 import synmod as sm
 from synmod.errors import SealedError
-from synmod.tree import GraphDef, clone, graphdef, merge, split, state, update, using, variables
+from synmod.tree import GraphDef, clone, graphdef, merge, split, state, using, variables
 
 
 class Query(sm.DataModel):
@@ -114,22 +114,6 @@ def test_a_changed_container_is_found_by_the_next_split():
     holder.parts.append(Leaf())
     with pytest.raises(SealedError, match="parts"):
         split(holder)
-
-
-def test_new_variables_raise_the_version_of_their_module():
-    """`update(allow_new=True)` is one of the tools that may change a sealed structure; overlays see it at once."""
-    holder = Holder(Leaf())
-    sm.run(holder, Query(text="x"))
-    leaf = holder.parts[0]
-    with using(holder, {}):
-        pass
-    before = leaf.version
-    assert update(holder, {"parts/0/extra": "e"}, allow_new=True) == (("parts", 0, "extra"),)
-    assert (leaf.version, holder.version) == (before + 1, 0)
-    with using(holder, {"parts/0/extra": "candidate"}):
-        assert leaf.extra.value == "candidate"
-    assert graphdef(clone(holder)) == graphdef(holder)
-    split(holder)
 
 
 def test_split_from_another_thread_while_attributes_come():

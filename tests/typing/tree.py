@@ -28,8 +28,6 @@ update(m, st)
 with sm.using(m, st) as overlay:
     assert_type(overlay.state, State)
     assert_type(overlay.changes, State)
-with sm.using(m, map=lambda path, variable, value: value):
-    pass
 with sm.capture(sm.Intermediate) as cap:
     assert_type(cap.state, State)
     assert_type(cap.by_call["id"], State)
@@ -37,7 +35,6 @@ with sm.update_context("worker") as ctx:
     crossing, values = ctx.split(m)
     assert_type(crossing, GraphDef[M])
     assert_type(ctx.merge(crossing, values), M)
-    assert_type(ctx.align(crossing), GraphDef[M])
 
 
 @sm.update_context("worker")

@@ -12,19 +12,18 @@ from synmod.leaves.names import new_run_id
 from synmod.tree.filtering.filters import to_filter
 from synmod.tree.functional.merge import check_type, unflatten_into
 from synmod.tree.functional.split import states_of
-from synmod.tree.graphs.defs import NodeDef, NodeRef, VariableRef
+from synmod.tree.graphs.defs import NodeRef, VariableRef
 from synmod.tree.graphs.graphdef import GraphDef
-from synmod.tree.graphs.mark import Mark, defined_at
+from synmod.tree.graphs.mark import Mark
 from synmod.tree.graphs.record import record
 from synmod.tree.walking.edits import EDITS
-from synmod.tree.walking.node_types import impl_of, own_impl
+from synmod.tree.walking.node_types import impl_of
 from synmod.tree.walking.refmap import RefMap
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from synmod.tree.filtering.filters import FilterLike
-    from synmod.tree.graphs.defs import Definition
     from synmod.tree.states.layout import StateLike
     from synmod.tree.states.state import State
 
@@ -97,8 +96,7 @@ class UpdateContext:
 
         Inside, new objects are made, whose structure is open for editing until they are split. Outside, the live
         objects become what the graph says, all of them or none, and keep their identity; what they pass on by
-        reference (hooks, counters, language models) stays. Of a graph that comes from JSON, or was aligned, they also
-        keep their own statics and ignored attributes.
+        reference (hooks, counters, language models) stays.
 
         Args:
             graphdef: What a split of this context gave, or of one with its tag.
@@ -122,27 +120,6 @@ class UpdateContext:
             else self._into(graphdef, mark, (state, *states))
         )
 
-    def align(self, graphdef: GraphDef[M]) -> GraphDef[M]:
-        """Tell of a graph from elsewhere, such as a checkpoint, which live object each of its parts is.
-
-        Parts are the same that stand at one path and are of one class. Merging what this gives is a hot reload.
-
-        Args:
-            graphdef: A graph of a program like the one that was split.
-
-        Returns:
-            The same graph, as if it had been made inside.
-
-        Raises:
-            GraphError: Nothing was split, or the context has ended.
-            ArgumentError: It is no GraphDef.
-        """
-        self._check_open()
-        if not isinstance(graphdef, GraphDef):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
-            raise ArgumentError(f"align takes a GraphDef, not {graphdef!r:.200}.")
-        outside = self._split_before()
-        return graphdef.marked(Mark(self.tag, outside.key, True, _aligned(graphdef, outside.graphdef), is_foreign=True))
-
     def end(self) -> None:
         """Forget everything; whoever uses the context afterwards is told."""
         self.ended = True
@@ -159,9 +136,9 @@ class UpdateContext:
         if not isinstance(graphdef, GraphDef):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
             raise ArgumentError(f"merge takes the GraphDef that split gave, not {graphdef!r:.200}.")
         mark = graphdef.mark
-        if mark is None:  # as good as one of step 1, if it fits what was split
-            outside = self._split_before()
-            return Mark(self.tag, outside.key, False, _aligned(graphdef, outside.graphdef))
+        if mark is None:
+            self._split_before()
+            raise GraphError(f"The graph was not made in update context {self.tag!r}: merge what `ctx.split` returned.")
         if mark.tag != self.tag or (mark.inside and mark.key != self._split_before().key):
             self._refuse(mark)
         return mark
@@ -186,7 +163,7 @@ class UpdateContext:
         for index, definition in graphdef.definitions.items():
             if index not in graphdef.kept:
                 check_type(index, definition.type, existing)
-        root = unflatten_into(graphdef, states, {}, existing, "merge", own_handles=mark.is_foreign)
+        root = unflatten_into(graphdef, states, {}, existing, "merge")
         EDITS.bump()  # also where nodes that count no edits have changed
         self._outside = None
         return root
@@ -223,38 +200,6 @@ def _is_reference(graphdef: Any) -> bool:
     return (
         isinstance(graphdef, GraphDef) and not graphdef.definitions and isinstance(graphdef.root, NodeRef | VariableRef)
     )
-
-
-def _is_alike(mine: Definition, other: Definition) -> bool:
-    """Tell whether a live object can become what a definition from elsewhere says; by-reference nodes are of a kind."""
-    if mine.type is other.type:
-        return True
-    if not (isinstance(mine, NodeDef) and isinstance(other, NodeDef)):
-        return False
-    impl = own_impl(mine.type)
-    return impl is not None and impl.by_reference and impl is own_impl(other.type)
-
-
-def _aligned(graphdef: GraphDef[Any], outside: GraphDef[Any]) -> dict[int, int]:
-    """Map the numbers of a graph to those of what was split, by path and class."""
-    known = dict(defined_at(outside.root, outside.definitions))
-    indices: dict[int, int] = {}
-    for path, defined in defined_at(graphdef.root, graphdef.definitions):
-        same = known.get(path)
-        if same is not None and defined.index not in indices and _is_alike(defined, same):
-            indices[defined.index] = same.index
-    return _one_to_one(indices)
-
-
-def _one_to_one(indices: dict[int, int]) -> dict[int, int]:
-    """Leave the first of those that claim to be one and the same."""
-    taken: set[int] = set()
-    found: dict[int, int] = {}
-    for index, number in indices.items():
-        if number not in taken:
-            taken.add(number)
-            found[index] = number
-    return found
 
 
 def _close(copies: RefMap[int]) -> None:

@@ -12,7 +12,6 @@ from contextvars import ContextVar, Token
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from synmod.errors import ArgumentError, GraphError
-from synmod.leaves.stepping import stepwise, stepwise_async
 from synmod.tree.boundaries.crossing import UpdateContext
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,8 +51,8 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
     """Let a program cross a boundary, be restructured there, and come back into the same live objects.
 
     Four steps: `ctx.split(program)` outside, `ctx.merge(graphdef, state)` inside, any change, `ctx.split(inner)`
-    inside, `ctx.merge(graphdef, state)` outside. Across JSON the inside opens its own context of the same tag. As a
-    decorator of a plain, async, generator or async generator function it holds while the body runs.
+    inside, `ctx.merge(graphdef, state)` outside. As a
+    decorator of a plain or `async def` function the context is open while the body runs.
 
     Args:
         tag: What the two sides know it by.
@@ -76,7 +75,7 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
         >>> changed["a"] is b, changed["b"] is a
         (True, True)
 
-    Source: Flax NNX `update_context`; differs: through JSON, atomic, by ContextVar.
+    Source: Flax NNX `update_context`; differs: atomic, by ContextVar.
     """
 
     __slots__ = ("_entries", "_tag")
@@ -111,10 +110,9 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
         """Decorate a function: each call of it has a context of its own."""
         if not callable(function):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
             raise ArgumentError(f"update_context({self._tag!r}) decorates a function, not {function!r:.200}.")
-        for fits, decorated in _KINDS:
-            if fits(function):
-                return decorated(self._tag, function)
-        return _plain(self._tag, function)
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise ArgumentError(f"update_context({self._tag!r}) decorates a plain or async function, not a generator.")
+        return (_async if inspect.iscoroutinefunction(function) else _plain)(self._tag, function)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError(f"cannot pickle update context {self._tag!r}: it belongs to the code that runs. Send its tag.")
@@ -162,10 +160,3 @@ def _async(tag: str, function: Callable[..., Any]) -> Any:
             return await function(*args, **kwargs)
 
     return within
-
-
-_KINDS: tuple[tuple[Callable[[Any], bool], Callable[[str, Any], Any]], ...] = (
-    (inspect.isasyncgenfunction, lambda tag, function: stepwise_async(function, lambda *_, **__: update_context(tag))),
-    (inspect.iscoroutinefunction, _async),
-    (inspect.isgeneratorfunction, lambda tag, function: stepwise(function, lambda *_, **__: update_context(tag))),
-)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, overload
 
 from synmod.errors import GraphError, StateError
 from synmod.leaves.names import path_str
-from synmod.tree.editing.additions import tell_owner
 from synmod.tree.filtering.decisions import Decisions
 from synmod.tree.filtering.filters import Any as AnyOf
 from synmod.tree.filtering.filters import FilterLike, to_filter
@@ -99,7 +98,17 @@ def _take(holder: Visit, key: Any) -> None:
         get_node_impl(holder.value).pop_key(holder.value, key)
         return
     holder.value.pop(key, None)  # a dict that stands in two places gives it once
-    tell_owner(holder)
+    _tell_owner(holder)
+
+
+def _tell_owner(container: Visit) -> None:
+    """Set the attribute that holds a container anew, on the node that has it."""
+    attribute = container
+    while attribute.above is not None and attribute.above.kind != "node":
+        attribute = attribute.above
+    if attribute.above is not None:
+        owner = attribute.above.value
+        get_node_impl(owner).set_key(owner, attribute.step, attribute.value)
 
 
 def _undo(holder: Visit) -> Callable[[], None]:
@@ -111,7 +120,7 @@ def _undo(holder: Visit) -> Callable[[], None]:
         def fill_again() -> None:
             value.clear()
             value.update(content)
-            tell_owner(holder)
+            _tell_owner(holder)
 
         return fill_again
     impl = get_node_impl(value)

@@ -1,8 +1,7 @@
-"""set_attributes: plain attributes of many nodes at once, all of them or none."""
+"""set_attributes: plain attributes of many nodes at once."""
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +11,11 @@ from synmod.tree.filtering.decisions import Decisions
 from synmod.tree.filtering.filters import Any as AnyOf
 from synmod.tree.filtering.filters import Everything, FilterLike
 from synmod.tree.graphs.record import check_root
-from synmod.tree.variable.containers import class_of
 from synmod.tree.walking.kinds import KNOWN, NODE, STATIC, VARIABLE, Kinds, holds_node
-from synmod.tree.walking.node_types import Impls
 from synmod.tree.walking.walk import Visit, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    pass
 
 _ABSENT: Any = object()
 
@@ -26,7 +23,7 @@ _ABSENT: Any = object()
 def set_attributes(node: Any, *filters: FilterLike, raise_if_not_found: bool = True, **attrs: Any) -> None:
     """Set plain attributes on every matching node that has them.
 
-    Every check comes before the first write; where a node refuses a value, those before it get theirs back.
+    Every check comes before the first write.
 
     Args:
         node: A program.
@@ -56,33 +53,9 @@ def set_attributes(node: Any, *filters: FilterLike, raise_if_not_found: bool = T
     missing = [name for name, visits in found.items() if not visits]
     if missing and raise_if_not_found:
         raise GraphError(_not_found(missing, nodes))
-    _set_all([(visit.value, name, attrs[name]) for name, visits in found.items() for visit in visits])
-
-
-def _set_all(writes: list[tuple[Any, str, Any]]) -> None:
-    """Make the writes; take back what was done where one is refused."""
-    impls = Impls()
-    with ExitStack() as putting_back:  # goes on where a node refuses even that
-        for node, name, value in writes:
-            remember = impls[class_of(node)].remember
-            putting_back.callback(_plain_undo(node, name) if remember is None else remember(node, name))
-            setattr(node, name, value)
-        putting_back.pop_all()
-
-
-def _plain_undo(node: Any, name: str) -> Callable[[], None]:
-    """Give what puts an attribute of a node back as it is now."""
-    held: dict[str, Any] = getattr(node, "__dict__", {})
-    is_of_class = name not in held and not hasattr(getattr_static(class_of(node), name, None), "__set__")
-    before = getattr(node, name)
-
-    def put_back() -> None:
-        if not is_of_class:
-            setattr(node, name, before)
-        elif name in held:
-            del held[name]
-
-    return put_back
+    for name, visits in found.items():
+        for visit in visits:
+            setattr(visit.value, name, attrs[name])
 
 
 def _present(visit: Visit, name: str) -> Any:
@@ -105,13 +78,13 @@ def _refuse_structure(found: dict[str, list[Visit]], attrs: dict[str, Any]) -> N
     if places:
         raise GraphError(
             f"set_attributes: {', '.join(map(repr, places))} holds a node or Variable: only plain attributes are set. "
-            "Assign it where it stands, or use recursive_map."
+            "Assign it where it stands."
         )
     given = [name for name, value in attrs.items() if _is_structure(value, kinds)]
     if given:
         raise GraphError(
             f"set_attributes: the new value of {', '.join(map(repr, given))} is or holds a node or Variable: only "
-            "plain attributes are set. Use recursive_map."
+            "plain attributes are set. Assign it where it stands."
         )
 
 

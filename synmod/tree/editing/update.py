@@ -8,17 +8,16 @@ from synmod.errors import Problem, SchemaError
 from synmod.leaves.frozen import FrozenDict, json_equal
 from synmod.leaves.names import path_str
 from synmod.scope import notify_assign
-from synmod.tree.editing.additions import Additions
 from synmod.tree.graphs.record import record
 from synmod.tree.states.faults import Fault, raise_faults
-from synmod.tree.states.gather import Gathered, Leaf, gather
+from synmod.tree.states.gather import Leaf, gather
 from synmod.tree.states.layout import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from synmod.leaves.names import KeyPath
-    from synmod.tree.states.layout import Misfit, StateLike
+    from synmod.tree.states.layout import StateLike
     from synmod.tree.variable.variable import Variable
 
 
@@ -26,7 +25,6 @@ def update(
     node: Any,
     *states: StateLike,
     allow_extra: bool = False,
-    allow_new: bool = False,
     metadata: bool = False,
 ) -> tuple[KeyPath, ...]:
     """Write values into the live Variables of a program.
@@ -38,14 +36,13 @@ def update(
         node: A program.
         *states: States or their JSON; alias paths are accepted.
         allow_extra: Skip unknown paths.
-        allow_new: Add a Variable at an unknown path where the holder can take it.
         metadata: Take the metadata of the States too.
 
     Returns:
         The changed paths, in definition order.
 
     Raises:
-        StateError: A path is unknown, leads to a static or a subgraph, or got two values; or 'Cannot set key'.
+        StateError: A path is unknown, leads to a static or a subgraph, or got two values.
         StateSchemaError: Values miss the live schemas.
         ArgumentError: `node` holds no graph, or something is no State.
 
@@ -61,18 +58,17 @@ def update(
     paths = {visit.path: visit.index for visit in live.leaves if visit.index is not None}
     layout = Layout(lambda: (live.graphdef.root, live.graphdef.definitions), paths)
     found = gather(layout, states, lambda index: live.objects[index].schema, "update")
-    lost, faults = _sorted_out(found, allow_extra=allow_extra, allow_new=allow_new)
-    additions = Additions(node, lost, skip=allow_extra)
-    raise_faults("update", [*found.faults, *faults, *additions.faults])
+    static = "Trying to update a non-Variable:"
+    faults = found.refused(static) if allow_extra else found.misfit_faults(static)
+    raise_faults("update", [*found.faults, *faults])
     leaves = {path: (live.objects[i], found.leaves[i]) for path, i in paths.items() if i in found.leaves}
     writes = _asked(leaves, metadata)
     changes = [write for write in writes if write.is_change]
-    added = additions.make()
     for write in changes:
         write.commit()
     for write in changes:
         write.tell()
-    return (*(write.path for write in changes), *added)
+    return tuple(write.path for write in changes)
 
 
 class Write:
@@ -126,11 +122,3 @@ def _asked(leaves: Mapping[KeyPath, tuple[Variable, Leaf]], metadata: bool) -> l
             faults.append(Fault(len(faults), f"{where!r}: {error}", problems))
     raise_faults("update", faults)
     return writes
-
-
-def _sorted_out(found: Gathered, *, allow_extra: bool, allow_new: bool) -> tuple[list[tuple[Misfit, Any]], list[Fault]]:
-    """Part what has no Variable into what may be added and what is refused; the rest is skipped."""
-    static = "Trying to update a non-Variable:"
-    if allow_new:
-        return found.lost(), found.refused(static)
-    return [], found.refused(static) if allow_extra else found.misfit_faults(static)

@@ -25,7 +25,6 @@ def build(
     existing: Mapping[int, Any] | None = None,
     *,
     editable: bool = False,
-    own_handles: bool = False,
 ) -> Any:
     """Make the objects of a graph, without running any `__init__`.
 
@@ -36,7 +35,6 @@ def build(
             to and does not define must be here.
         existing: Objects that become in place what the graph says, instead of being made; all of them or none.
         editable: Whether new nodes are open for editing, whatever the graph says of them.
-        own_handles: Whether existing objects keep what they pass on by reference.
 
     Returns:
         What stands at the root.
@@ -67,7 +65,7 @@ def build(
             impl.unseal(objects[node.index])
     root = realised(graphdef.root, objects)
     if existing:
-        _rewrite([each for each in own if each.index in existing], values, objects, impls, own_handles=own_handles)
+        _rewrite([each for each in own if each.index in existing], values, objects, impls)
     return root
 
 
@@ -76,8 +74,6 @@ def _rewrite(
     values: Mapping[int, tuple[Json, FrozenDict]],
     objects: Mapping[int, Any],
     impls: Impls,
-    *,
-    own_handles: bool,
 ) -> None:
     """Let live objects become what their definitions say: everything that can fail first."""
     variables = [
@@ -86,14 +82,11 @@ def _rewrite(
         if isinstance(each, VariableDef)
     ]
     nodes: list[NodeRewrite] = []
-    known = frozenset(map(id, objects.values())) if own_handles else frozenset[int]()
     for each in reversed(definitions):
         if isinstance(each, NodeDef):
             pairs = _pairs(each, objects)
             node, impl = objects[each.index], impls[each.type]
             metadata = _Resolver(objects).resolved(each.metadata, impl.map_refs)
-            if own_handles and impl.own_handles is not None:
-                metadata, pairs = impl.own_handles(node, metadata, pairs, known)
             nodes.append(NodeRewrite(node, impl, metadata, pairs))
     rewrite_all(nodes, variables)
 

@@ -8,12 +8,10 @@ from synmod.tree.filtering.filters import FilterLike, to_filter
 from synmod.tree.functional.build import build
 from synmod.tree.graphs.defs import VariableDef
 from synmod.tree.graphs.record import Recording, record
-from synmod.tree.walking.node_types import Impls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from synmod.leaves.frozen import Json
 
 M = TypeVar("M")
 
@@ -69,34 +67,17 @@ def deepcopy_node(node: M, memo: dict[int, Any]) -> M:
     return copy
 
 
-def copied(taken: Recording[M], objects: dict[int, Any], values: Mapping[int, Json] | None = None) -> M:
-    """Build a copy, and tell each new node of its origin.
+def copied(taken: Recording[M], objects: dict[int, Any]) -> M:
+    """Build a copy.
 
     Args:
         taken: What is copied.
         objects: Objects by index that the copy uses as they are; the new ones are added.
-        values: Other values for some Variables, by index.
     """
-    return _copied(taken, objects, values or {}, editable=False)
-
-
-def editable_copy(taken: Recording[M], objects: dict[int, Any]) -> M:
-    """Build a copy whose modules are open for editing."""
-    return _copied(taken, objects, {}, editable=True)
-
-
-def _copied(taken: Recording[M], objects: dict[int, Any], others: Mapping[int, Json], *, editable: bool) -> M:
-    given = set(objects)
     definitions: Mapping[int, Any] = taken.graphdef.definitions
     values = {
-        index: (others[index] if index in others else taken.objects[index].value, definition.metadata)
+        index: (taken.objects[index].value, definition.metadata)
         for index, definition in definitions.items()
-        if isinstance(definition, VariableDef) and index not in given
+        if isinstance(definition, VariableDef) and index not in objects
     }
-    copy = build(taken.graphdef, values, objects, editable=editable)
-    impls = Impls()
-    for node in taken.graphdef.nodes:
-        tell = impls[node.type].copied
-        if tell is not None and node.index not in given:
-            tell(taken.objects[node.index], objects[node.index])
-    return copy
+    return build(taken.graphdef, values, objects)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from synmod.errors import ArgumentError, GraphError, StateError
 from synmod.leaves.names import path_str
 from synmod.tree.functional.build import build
-from synmod.tree.functional.candidate import Candidate
 from synmod.tree.graphs.defs import VariableDef
 from synmod.tree.graphs.graphdef import GraphDef
 from synmod.tree.states.faults import Fault, raise_faults
@@ -16,35 +15,26 @@ from synmod.tree.states.layout import Layout
 from synmod.tree.states.state import State
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, MutableMapping, Sequence
+    from collections.abc import Mapping, MutableMapping
 
     from synmod.leaves.frozen import FrozenDict, Json
     from synmod.tree.states.layout import StateLike
 
 M = TypeVar("M")
-_NOT_GIVEN: Any = object()
 
 
-@overload
 def merge(
     graphdef: GraphDef[M], state: StateLike, *states: StateLike, overwrite: bool = False, metadata: bool = False
-) -> M: ...
-@overload
-def merge(
-    graphdef: Candidate[M], *states: Candidate[M] | StateLike, overwrite: bool = False, metadata: bool = False
-) -> M: ...
-def merge(
-    graphdef: Any, state: StateLike = _NOT_GIVEN, *states: StateLike, overwrite: bool = False, metadata: bool = False
-) -> Any:
+) -> M:
     """Rebuild the program that `split` took apart.
 
     New objects, made without running `__init__` or `build`: shared children are shared again, cycles are closed again,
     and what was built is built. By-reference nodes (language models) and statics are the same objects.
 
     Args:
-        graphdef: Shape, as returned by `split`; or a `Candidate`, which brings a State along.
+        graphdef: Shape, as returned by `split`.
         state: A State, or its JSON nested by key or by path text; alias paths are accepted.
-        *states: More parts, in any order, or candidates of the same structure.
+        *states: More parts, in any order.
         overwrite: Let a later State win where two give one path different values.
         metadata: Take the metadata of the States instead of that of the graph.
 
@@ -57,9 +47,7 @@ def merge(
     Raises:
         StateError: A Variable is in no State ('Expected key'), or a State does not fit. Names every path.
         StateSchemaError: Values miss their schemas.
-        GraphError: Candidates of two structures (contains 'GraphDef must be the same').
         ArgumentError: Something is no graph, or no State.
-        TypeError: No State is given.
 
     Example:
         >>> from synmod.tree import Param, split
@@ -69,33 +57,9 @@ def merge(
 
     Source: Flax NNX `merge`; differs: values are validated, conflicts refused.
     """
-    given = states if state is _NOT_GIVEN else (state, *states)
-    shape: GraphDef[Any] = graphdef
-    if isinstance(graphdef, Candidate):
-        shape, given = _of_candidates(cast("Candidate[Any]", graphdef), given)
-    elif not isinstance(graphdef, GraphDef):
+    if not isinstance(graphdef, GraphDef):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
         raise ArgumentError(f"merge takes the GraphDef that split gave, and States; got {graphdef!r:.200}.")
-    if not given:
-        raise TypeError("merge() missing 1 required positional argument: 'state'")
-    return unflatten_into(shape, given, {}, {}, "merge", overwrite=overwrite, metadata=metadata)
-
-
-def _of_candidates(first: Candidate[M], more: Sequence[Any]) -> tuple[GraphDef[M], tuple[StateLike, ...]]:
-    """Give the one structure of candidates, and all their States."""
-    states: list[StateLike] = [first.state]
-    for place, each in enumerate(more, 1):
-        if not isinstance(each, Candidate):
-            states.append(each)
-            continue
-        other = cast("Candidate[Any]", each)
-        if other.graphdef != first.graphdef:
-            changed = ", ".join(repr(path_str(path)) for path in first.graphdef.diff(other.graphdef)[:20])
-            raise GraphError(
-                f"merge: the GraphDef must be the same for all candidates; that of candidate {place} differs from that "
-                f"of candidate 0 at {changed}."
-            )
-        states.append(other.state)
-    return first.graphdef, tuple(states)
+    return unflatten_into(graphdef, (state, *states), {}, {}, "merge", overwrite=overwrite, metadata=metadata)
 
 
 def unflatten(
@@ -165,7 +129,6 @@ def unflatten_into(
     overwrite: bool = False,
     metadata: bool = False,
     editable: bool = False,
-    own_handles: bool = False,
 ) -> M:
     """Check every leaf, then build.
 
@@ -178,7 +141,6 @@ def unflatten_into(
         overwrite: Whether a later State wins.
         metadata: Whether the metadata of the States counts.
         editable: Whether new modules are open for editing until they are handed back.
-        own_handles: Whether existing objects keep what they pass on by reference: statics and ignored attributes.
     """
     _check_references(graphdef, objects)
     values = _own_values(graphdef, states, metadata=metadata)
@@ -186,7 +148,7 @@ def unflatten_into(
         values = checked_values(graphdef, states, what, overwrite=overwrite, metadata=metadata)
     for index, kept in graphdef.kept.items():
         objects.setdefault(index, existing.get(index, kept))
-    return build(graphdef, values, objects, existing, editable=editable, own_handles=own_handles)
+    return build(graphdef, values, objects, existing, editable=editable)
 
 
 def _check_references(graphdef: GraphDef[Any], objects: Mapping[int, Any]) -> None:

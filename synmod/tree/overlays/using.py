@@ -7,13 +7,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from synmod.data import is_valid
-from synmod.errors import ArgumentError, DataError, GraphError
+from synmod.errors import DataError, GraphError
 from synmod.leaves.frozen import frozen
 from synmod.leaves.names import KeyPath
 from synmod.tree.graphs.record import record
 from synmod.tree.overlays.leaf_table import LeafTable, leaf_table
-from synmod.tree.overlays.mapped_reads import MappedReads
-from synmod.tree.overlays.membership import Membership
 from synmod.tree.states.faults import raise_faults
 from synmod.tree.states.gather import gather
 from synmod.tree.states.layout import Layout
@@ -23,7 +21,6 @@ from synmod.tree.variable.variable_state import VariableState, snapshot
 
 if TYPE_CHECKING:
     from synmod.leaves.frozen import Json
-    from synmod.tree.overlays.mapped_reads import ReadMap
     from synmod.tree.states.layout import StateLike
 
 
@@ -32,23 +29,21 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
 
     Nothing is copied or rebuilt, and live values do not change: writes in the block go to the overlay, where sibling
     tasks of the same block see them. Blocks nest: reads fall through to the outer overlay, then to the live value.
-    Variables outside the program are live.
+    Variables outside the program, and those made inside the block, are live.
 
     Args:
         node: A program.
         state: A State or its JSON, of all or some Variables; alias paths are accepted. None gives no values: writes
             stay in the block all the same.
-        map: `map(path, variable, value)` gives what reads of a Variable see, once for each Variable, when it is first
-            read; written values are read as they are. Inside it, reads see what is below the overlay.
 
     Returns:
         (on entry) The overlay: `overlay.state` holds the given values with the writes applied, `overlay.changes` what
-        was written; both also after the block. With `map`, every Variable has a given value.
+        was written; both also after the block.
 
     Raises:
         StateError: (on entry) A path is unknown, or leads to no Variable.
-        StateSchemaError: (on entry) Values miss their schemas. (on a read) What `map` gave does.
-        ArgumentError: (on entry) `node` holds no graph, `state` is none, or `map` cannot be called.
+        StateSchemaError: (on entry) Values miss their schemas.
+        ArgumentError: (on entry) `node` holds no graph, or `state` is not a State.
         GraphError: (on entry) It is entered already: each block needs one of its own.
 
     Example:
@@ -59,23 +54,17 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
         'candidate'
         >>> program["a"].value
         'x'
-        >>> with using(program, map=lambda path, variable, value: value * 3):
-        ...     program["a"].value
-        'xxx'
 
-    Source: Sonnet's custom getters, Keras' stateless scope; differs: one for all, concurrent, validated.
+    Source: Keras' stateless scope; differs: concurrent, validated.
     """
 
-    __slots__ = ("_block", "_layer", "_map", "_members", "_node", "_state")
+    __slots__ = ("_block", "_layer", "_node", "_state", "_table")
 
-    def __init__(self, node: Any, state: StateLike = None, *, map: ReadMap | None = None) -> None:  # noqa: A002
-        if map is not None and not callable(map):
-            raise ArgumentError(f"using: map must be a function of path, variable and value, not {map!r:.200}.")
+    def __init__(self, node: Any, state: StateLike = None) -> None:
         self._node = node
         self._state = state
-        self._map = map
         self._layer: Layer | None = None
-        self._members: Membership
+        self._table: LeafTable
         self._block: layered | None = None
 
     def __enter__(self) -> Self:
@@ -84,10 +73,7 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
         table = leaf_table(self._node)
         values = {} if self._state is None else _values(self._node, table, self._state)
         layer = Layer(table.members, values)
-        self._members = members = Membership(self._node, table, layer)
-        layer.joined = members.has_joined
-        if self._map is not None:
-            layer.reader = MappedReads(self._map, members, layer)
+        self._table = table
         self._block = block = layered(layer)
         self._layer = layer
         block.__enter__()
@@ -103,10 +89,7 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
     @property
     def state(self) -> State:
         """The values given, with the writes applied, in definition order."""
-        layer = self._entered()
-        if layer.reader is None:
-            return self._snapshot(dict(layer.values))
-        return self._snapshot({id(each): layer.reader(each) for each in self._members.variables().values()})
+        return self._snapshot(dict(self._entered().values))
 
     @property
     def changes(self) -> State:
@@ -122,7 +105,7 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
     def _snapshot(self, values: dict[int, Json]) -> State:
         """Name the values by the paths of their Variables."""
         leaves: dict[KeyPath, VariableState] = {}
-        for path, variable in self._members.variables().items():
+        for path, variable in self._table.variables.items():
             value = values.get(id(variable), MISSING)
             if value is not MISSING:
                 leaves[path] = snapshot(type(variable), value, variable._schema, variable._about)

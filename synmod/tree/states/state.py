@@ -12,8 +12,8 @@ from synmod.tree.graphs.encoding import canonical_json, class_text
 from synmod.tree.states.faults import Fault, raise_faults
 from synmod.tree.states.partition import partition, single_or_all
 from synmod.tree.states.path_map import PathMap, check_apart
-from synmod.tree.states.state_diff import StateDiff, applied, difference
-from synmod.tree.states.state_json import checked_leaves, nested_json, read_state, replaced, with_value
+from synmod.tree.states.state_diff import Change, difference
+from synmod.tree.states.state_json import checked_leaves, read_state, replaced, with_value
 from synmod.tree.variable.variable_state import VariableState
 
 if TYPE_CHECKING:
@@ -61,10 +61,8 @@ class State(PathMap[VariableState]):
         """
         return cls._of(read_state(graphdef, json))
 
-    def to_json(self, nested: bool = False) -> dict[str, Json]:
-        """Give `{path text: value}`, or the values nested by key. The values are frozen."""
-        if nested:
-            return nested_json(self._leaves)
+    def to_json(self) -> dict[str, Json]:
+        """Return `{path text: value}`; the values are frozen."""
         return {path_str(path): leaf.value for path, leaf in self._leaves.items()}
 
     @overload
@@ -118,17 +116,9 @@ class State(PathMap[VariableState]):
         """
         return State._of(replaced(self._leaves, json))
 
-    def diff(self, other: State) -> StateDiff:
-        """Give `{path: (old, new)}` for what differs; None where a path is absent."""
+    def diff(self, other: State) -> dict[str, Change]:
+        """Return `{path text: (old, new)}` of what differs; None where the path is absent."""
         return difference(self._leaves, other._leaves)
-
-    def apply(self, diff: Mapping[KeyPath | str, tuple[VariableState | None, VariableState | None]]) -> State:
-        """Make the changes of a diff.
-
-        Raises:
-            StateError: A path no longer has the old value; names every such path. Or an added path is below a leaf.
-        """
-        return State._of(applied(self._leaves, diff))
 
     @property
     def fingerprint(self) -> str:

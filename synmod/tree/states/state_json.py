@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.errors import StateError
 from synmod.leaves.frozen import Json
-from synmod.leaves.names import KeyPath, escape_step, parse_path, path_str
+from synmod.leaves.names import KeyPath, parse_path, path_str
 from synmod.tree.graphs.defs import ContainerDef, VariableRef
 from synmod.tree.states.faults import Fault, raise_faults
 from synmod.tree.states.gather import checked_leaf, gather, leaves_by_path
@@ -22,17 +22,6 @@ if TYPE_CHECKING:
     from synmod.tree.states.layout import StateLike
 
 _STATIC = "Got state for static field"
-
-
-def nested_json(leaves: Mapping[KeyPath, VariableState]) -> dict[str, Json]:
-    """Nest the values by key; keys are written as steps of a path text are."""
-    root: dict[str, Any] = {}
-    for path, leaf in leaves.items():
-        here = root
-        for step in path[:-1]:
-            here = here.setdefault(escape_step(step), {})
-        here[escape_step(path[-1]) if path else ""] = leaf.value
-    return root
 
 
 def read_state(graphdef: GraphDef[Any], json: StateLike) -> dict[KeyPath, VariableState]:

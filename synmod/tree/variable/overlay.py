@@ -27,12 +27,10 @@ class Layer:
         silent: Whether writes are nobody's business: no event is sent.
 
     Attributes:
-        joined: Tells whether a Variable that is no member has become one since; such as one that a build made.
-        reader: Makes the value of a member that nobody has given or written, `MISSING` for other Variables.
         left_early: Whether its block ended before a block inside it, whose end is then to pass it over.
     """
 
-    __slots__ = ("joined", "left_early", "members", "outer", "reader", "silent", "values", "written")
+    __slots__ = ("left_early", "members", "outer", "silent", "values", "written")
 
     def __init__(self, members: Container[int] | None, values: dict[int, Json], silent: bool = False) -> None:
         self.outer: Layer | None = None
@@ -41,14 +39,10 @@ class Layer:
         self.written: dict[int, Any] = {}
         self.silent = silent
         self.left_early = False
-        self.joined: Callable[[Any], bool] | None = None
-        self.reader: Callable[[Any], Json] | None = None
 
     def takes(self, variable: object) -> bool:
         """Tell whether a write of this Variable belongs here."""
-        if self.members is None or id(variable) in self.members:
-            return True
-        return self.joined is not None and self.joined(variable)
+        return self.members is None or id(variable) in self.members
 
     def is_around(self, layer: Layer | None) -> bool:
         """Tell whether it is outside of another layer."""
@@ -113,21 +107,6 @@ def _restore(token: Token[Layer | None]) -> None:
         LAYER.reset(token)
     except ValueError:
         return
-
-
-class beneath:  # noqa: N801  # likewise
-    """Look below a layer for a block: reads see what is there without it."""
-
-    __slots__ = ("_layer", "_token")
-
-    def __init__(self, layer: Layer) -> None:
-        self._layer = layer
-
-    def __enter__(self) -> None:
-        self._token = LAYER.set(self._layer.outer)
-
-    def __exit__(self, *_: object) -> None:
-        LAYER.reset(self._token)
 
 
 def discarding_writes() -> layered:

@@ -7,7 +7,7 @@ from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from synmod.data import Schema, trusted_schema, validate
-from synmod.errors import DataError, FieldError, SchemaError, StateError
+from synmod.errors import DataError, FieldError, SchemaError
 from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen
 from synmod.leaves.names import did_you_mean
 from synmod.registry import admit
@@ -135,10 +135,6 @@ class Variable:
             value = layer.values.get(id(self), MISSING)
             if value is not MISSING:
                 return value
-            if layer.reader is not None:
-                value = layer.reader(self)
-                if value is not MISSING:
-                    return value
             layer = layer.outer
         return self._value
 
@@ -263,23 +259,6 @@ class Variable:
         """
         new = self.value if value is MISSING else self._admit(value)
         return type(self)._made(new, self._schema, about.changed(self._about, metadata), self._extra())
-
-    def copy_from(self, other: Variable) -> None:
-        """Take value and metadata of another Variable of the same type.
-
-        Raises:
-            StateError: The types differ.
-            SchemaError: The value does not satisfy this Variable's schema. Nothing is changed.
-        """
-        if type(self) is not type(other):
-            raise StateError(
-                f"{_where_of(self)} is of type {type(self).__name__}, the other of type {type(other).__name__}: "
-                "copy between Variables of one type, or assign the value alone."
-            )
-        self.assign(other.value)
-        with self._lock:
-            self._tell_before()
-            self._about = other._about
 
     def to_state(self) -> VariableState:
         """Give a frozen snapshot; its `to_variable()` is the way back."""

@@ -7,7 +7,7 @@ registration with it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,7 +19,6 @@ from synmod.tree.variable.variable import Variable
 
 Key = str | int
 Pairs = Iterable[tuple[Key, Any]]
-OwnHandles = Callable[[Any, Any, list[tuple[Key, Any]], Container[int]], tuple[Any, list[tuple[Key, Any]]]]
 
 _RULES: Final = "__synmod_node__"
 _BUILT_IN: Final = (*DICTS, *SEQUENCES, deque, str, int, float, bool, type(None))
@@ -48,14 +47,9 @@ class NodeImpl:
             leaves are statics or references.
         rewrite: `rewrite(node, metadata, pairs)` makes a node in place what metadata and pairs say; by default it is
             emptied and filled, and takes over what `create_empty` makes where the metadata has changed.
-        own_handles: `own_handles(node, metadata, pairs, known)` puts what a live node passes on by reference in the
-            place of what metadata and pairs from elsewhere have of that kind; `known` are the identities of the nodes
-            and Variables of the graph.
         sealed: Tells whether the structure of the node changes only together with `EDITS.bump()`.
         unseal: Opens a copy for editing, until it is sealed again or handed back.
         reseal: Closes a copy that was opened.
-        remember: `remember(node, name)` gives what puts an attribute back as it is now.
-        copied: Told of each old and new node when a node was cloned (a merge does not tell).
         unbuilt: Tells whether a node has yet to make Variables, so that they cannot be listed.
         is_module: Whether the node is a Module, and so a submodule.
         is_token: Whether it is nothing but an identity, without children: copies renew it wherever it is mentioned.
@@ -76,12 +70,9 @@ class NodeImpl:
     map_refs: Callable[[Any, Callable[[Any], Any]], Any] | None = None
     compared: Callable[[Any], Any] | None = None
     rewrite: Callable[[Any, Any, list[tuple[Key, Any]]], None] | None = None
-    own_handles: OwnHandles | None = None
     sealed: Callable[[Any], bool] | None = None
     unseal: Callable[[Any], None] | None = None
     reseal: Callable[[Any], None] | None = None
-    remember: Callable[[Any, str], Callable[[], None]] | None = None
-    copied: Callable[[Any, Any], None] | None = None
     unbuilt: Callable[[Any], bool] | None = None
     is_module: bool = False
     is_token: bool = False

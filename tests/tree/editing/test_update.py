@@ -4,8 +4,8 @@ import pytest
 
 import synmod as sm
 from synmod.errors import SchemaError, StateError, StateSchemaError
-from synmod.tree import Memory, Param, VariableState, register_graph_node_type, state, update, using, variables
-from tests.tree.stores import Part, Store
+from synmod.tree import Memory, Param, state, update, using
+from tests.tree.stores import Store
 
 
 @pytest.fixture
@@ -96,97 +96,6 @@ def test_extra_paths_may_be_skipped(program):
     assert update(program, {"a": "new", "nope": 1, "l/9": 2, "no/where": 3}, allow_extra=True) == (("a",),)
     with pytest.raises(StateError, match="style"):
         update(program, {"style": 1}, allow_extra=True)
-
-
-def test_new_variables_are_added_where_the_holder_can(program):
-    """To nodes and dicts; lists, tuples and missing holders cannot."""
-    leaf = VariableState(Memory, ["n"], {"type": "array"}, {"tag": "t"})
-    added = update(program, {"new": leaf, "d": {"j": "raw"}, "a": "A"}, allow_new=True)
-    assert added == (("a",), ("new",), ("d", "j"))
-    assert (type(program.new), program.new.metadata) == (Memory, {"tag": "t"})
-    assert variables(program)["d/j"].value == "raw"
-    before = state(program)
-    for path in ("l/2", "t/1", "no/where", "style/x"):
-        with pytest.raises(StateError, match=f"Cannot set key '{path}'"):
-            update(program, {path: 1, "a": "B", "other": 2}, allow_new=True)
-        assert state(program) == before
-    assert update(program, {"l/2": 1, "fresh": 2}, allow_new=True, allow_extra=True) == (("fresh",),)
-
-
-def test_one_place_takes_one_new_variable(program):
-    """Whichever paths lead to it: equal values are added once, different ones are refused."""
-    program.entries |= {"again": program.entries["d"], "me": program}
-    with pytest.raises(StateError, match="'d/j' and 'again/j': two different values"):
-        update(program, {"d/j": 1, "again/j": 2}, allow_new=True)
-    with pytest.raises(StateError, match="two different values"):
-        update(program, {"j": 1, "me/j": 2}, allow_new=True)
-    assert update(program, {"d/j": 1, "again/j": 1}, allow_new=True) == (("d", "j"),)
-
-
-def test_no_key_is_added_that_no_path_can_have(program):
-    """Another type, an empty text, one that is written like another, one beside keys that no path can have."""
-    program.entries |= {"odd": {None: 1}, "part": Part()}
-    before = state(program)
-    for path in (("d", None), ("d", ""), ("d", True), ("d", 1.5), ("odd", "x"), (None,), ("part", "class")):
-        with pytest.raises(StateError):
-            update(program, {path: 1, ("d", "fine"): 1}, allow_new=True)
-    assert update(program, {("d", "10"): 1}, allow_new=True) == (("d", "10"),)
-    for wrong in ({("d", 10): 1}, {("d", "7"): 1, ("d", 7): 1}, {("7",): 1, (7,): 1}):
-        with pytest.raises(StateError):
-            update(program, wrong, allow_new=True)
-    assert len(state(program)) == len(before) + 1
-
-
-def test_a_holder_that_raises_takes_back_what_was_added():
-    """Whatever it raises, and whatever it had done by then."""
-
-    class Rude:
-        def __init__(self, **entries):
-            self.entries = entries
-
-    def add_and_raise(x, key, value):
-        x.entries[key] = value
-        if key in ("late", "d"):
-            raise RuntimeError("rude")
-
-    register_graph_node_type(
-        Rude,
-        flatten=lambda x: (list(x.entries.items()), None),
-        set_key=add_and_raise,
-        pop_key=lambda x, key: x.entries.pop(key),
-        create_empty=lambda metadata: Rude(),
-    )
-    root = Store(a=Param(1), d={}, rude=Rude(d={"k": Param(1)}))
-    for path in ("rude/late", "rude/d/late"):
-        with pytest.raises(RuntimeError, match="rude"):
-            update(root, {"a": 2, "d/new": 1, path: 1}, allow_new=True)
-        assert list(state(root)) == [("a",), ("rude", "d", "k")]
-        assert root.a.value == 1
-
-
-def test_a_refusing_holder_takes_back_what_was_added():
-    """All of them or none."""
-
-    class Fixed:
-        def __init__(self):
-            self.entries = {}
-
-    def refuse(x, key, value):
-        raise TypeError("fixed")
-
-    register_graph_node_type(
-        Fixed,
-        flatten=lambda x: (list(x.entries.items()), None),
-        set_key=refuse,
-        pop_key=lambda x, key: None,
-        create_empty=lambda metadata: Fixed(),
-    )
-    root = Store(d={}, part=Part(), fixed=Fixed())
-    with pytest.raises(StateError, match="Cannot set key 'fixed/x': fixed"):
-        update(root, {"d/new": 1, "part/new": 2, "fixed/x": 3}, allow_new=True)
-    assert len(variables(root)) == 0
-    with pytest.raises(StateError, match="Cannot set key 'part/record'"):
-        update(root, {"part/record": 3}, allow_new=True)
 
 
 def test_live_metadata_stays_unless_asked(program):

@@ -22,7 +22,7 @@ async def test_methods_run_on_a_private_merge(parts):
     assert again is graphdef
     assert after["more/again/prompt"].value == "new"
     assert state["more/again/prompt"].value == "a"
-    out, (again, _) = await graphdef.apply(after).more["again"].write("x")
+    out, (again, _) = await sm.call((graphdef, after)).more["again"].write("x")
     assert out == 1
     assert again is graphdef
 

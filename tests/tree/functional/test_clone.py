@@ -3,7 +3,7 @@
 import copy
 
 from synmod.tree import Memory, Param, clone, deepcopy_node, graphdef, state
-from tests.tree.stores import Handle, Part, Store
+from tests.tree.stores import Handle, Store
 
 
 def test_copies_are_independent_and_share_values():
@@ -44,13 +44,6 @@ def test_subclasses_keep_their_own_attributes():
     root = Store(b=Bounded("x", 3))
     assert clone(root).b.limit == 3
     assert copy.deepcopy(root.b).limit == 3
-
-
-def test_each_new_node_is_told_of_its_origin():
-    """So hooks of modules are kept by a clone, though a merge has none."""
-    root = Part(inner=Part())
-    root.inner.record["hooks"] = ("hook",)
-    assert clone(root).inner.record["hooks"] == ("hook",)
 
 
 def test_deepcopy_shares_what_was_copied_beside_it():

@@ -3,7 +3,7 @@
 import pytest
 
 import synmod as sm
-from synmod.tree import GraphDef, Mark, Param, RefMap, flatten, graphdef, split, unflatten
+from synmod.tree import Param, RefMap, flatten, graphdef, split, unflatten
 from tests.module.models import Answer, Query
 from tests.tree.stores import Store
 
@@ -154,34 +154,3 @@ def test_equal_values_are_not_assigned():
     _, _, objects = numbered(live)
     unflatten(*split(Store(a=Param("x"), b=Param("z"))), index_ref_cache=objects)
     assert (live.a.version, live.b.version) == (0, 1)
-
-
-def test_the_mark_of_a_context_survives_json():
-    """Tag, key and indices go through JSON by path; they do not count in comparisons."""
-    live = Tree()
-    shape = graphdef(live)
-    numbers = list(shape.definitions)
-    mark = Mark("worker", "k1", True, {numbers[0]: 5, numbers[2]: 3})
-    marked = shape.marked(mark)
-    assert marked == shape
-    again = GraphDef.from_json(marked.to_json())
-    assert again.mark == mark._replace(is_foreign=True)
-    assert again.index_mapping == mark.indices
-    assert again == shape
-    first = GraphDef.from_json(shape.marked(mark._replace(inside=False)).to_json())
-    assert first.index_mapping is None
-    good = {"tag": "t", "key": "k", "inside": True, "indices": {}}
-    for bad in (
-        3,
-        {"tag": "t"},
-        {**good, "tag": 1},
-        {**good, "inside": 1},
-        {**good, "indices": [0]},
-        {**good, "indices": {"nowhere": 0}},
-        {**good, "indices": {"a": -1}},
-        {**good, "indices": {"a": 1, "b": 1}},
-        {**good, "indices": {"a": 1, "more/0": 2}},
-    ):
-        json = shape.to_json()
-        with pytest.raises(sm.FormatError, match="graph/context"):
-            GraphDef.from_json({**json, "graph": {**json["graph"], "context": bad}})

@@ -104,7 +104,7 @@ def test_alias_paths_are_accepted(program):
 def test_raw_json_is_validated(program):
     """Leaves may be raw values or VariableStates; a miss is both a StateError and a SchemaError."""
     shape, values = split(program)
-    raw = {**values.to_json(nested=True), "x": VariableState(Param, "leaf", {"type": "string"})}
+    raw = {**values.to_json(), "x": VariableState(Param, "leaf", {"type": "string"})}
     assert merge(shape, raw).x.value == "leaf"
     with pytest.raises(StateSchemaError, match=r"(?s)x#.*wanted.*m#") as caught:
         merge(shape, {**values.to_json(), "x": 3, "m": "no"})

@@ -239,69 +239,11 @@ def test_structure_is_not_touched(program):
         assert graphdef(program) == before
 
 
-def test_reads_pass_through_a_function_once(program):
-    """Path, Variable and value below; asked at the first read of each Variable, given values first, writes last."""
-    asked = []
-
-    def shout(path, variable, value):
-        asked.append((path, variable, value))
-        return value.upper() if isinstance(value, str) else value
-
-    outside = Param("o")
-    with using(program, {"inner/x": "given"}, map=shout) as overlay:
-        assert asked == []
-        assert [program.a.value, program.b.value, program.a.value] == ["S", "S", "S"]
-        assert program.inner.x.value == "GIVEN"
-        assert outside.value == "o"
-        assert asked == [(("a",), program.a, "s"), (("inner", "x"), program.inner.x, "given")]
-        program.a.assign("written")
-        assert program.a.value == "written"
-        assert overlay.state.to_json() == {"a": "written", "m": [], "inner/x": "GIVEN"}
-    assert program.a.value == "s"
-    assert overlay.state.to_json() == {"a": "written", "m": [], "inner/x": "GIVEN"}
-    assert overlay.changes.to_json() == {"a": "written"}
-    assert len(asked) == 3
-
-
-def test_a_mapping_function_sees_what_is_below(program):
-    """The outer overlay's values; an outer map is asked through."""
-    with using(program, {"a": "outer"}), using(program, map=lambda path, v, value: value + "+" + v.value):
-        assert program.a.value == "outer+outer"
-        with using(program.inner, {"x": "i"}):
-            assert (program.a.value, program.inner.x.value) == ("outer+outer", "i")
-
-
-def test_what_a_mapping_function_gives_is_checked(program):
-    """At the read, with the path; the next read asks again; an error of the function is the read's."""
-    answers = [3, object(), "fine"]
-    with using(program, map=lambda path, v, value: answers.pop(0)):
-        for _ in range(2):
-            with pytest.raises(StateSchemaError, match="a#"):
-                program.a.value
-        assert program.a.value == "fine"
-    with using(program, map=lambda path, v, value: 1 / 0), pytest.raises(ZeroDivisionError):
-        program.a.value
-    with pytest.raises(ArgumentError, match="map"):
-        using(program, map="upper")
-
-
 def test_an_overlay_may_give_nothing(program):
     """Then it only keeps the writes."""
     with using(program) as overlay:
         program.a.assign("w")
     assert (program.a.value, overlay.state.to_json()) == ("s", {"a": "w"})
-
-
-def test_what_joins_the_program_inside_the_block_belongs_to_the_overlay(program):
-    """A Variable made later, by a build for example: its writes go to the layer, under its path."""
-    with using(program, {"a": "A"}) as overlay:
-        program.inner.entries["late"] = late = Param("late")
-        outside = Param("o")
-        late.assign("written")
-        outside.assign("written")
-        assert late.value == "written"
-    assert (late.value, late.version, outside.value) == ("late", 0, "written")
-    assert overlay.state.to_json() == {"a": "A", "inner/late": "written"}
 
 
 def test_a_block_is_one_overlay(program):
@@ -348,3 +290,12 @@ async def test_a_task_that_outlives_the_block_stays_in_it(program):
     assert await task == "A"
     assert program.m.value == []
     assert overlay.changes.to_json() == {"m": [1]}
+
+
+def test_variables_made_inside_the_block_are_live(program):
+    """A Variable that came to the program later is read and written as without the block."""
+    with using(program, {"a": "A"}) as overlay:
+        program.inner.entries["late"] = late = Param("late")
+        late.assign("written")
+    assert (late.value, late.version) == ("written", 1)
+    assert overlay.state.to_json() == {"a": "A"}

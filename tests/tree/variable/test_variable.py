@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import synmod as sm
-from synmod.errors import ArgumentError, BadNameError, DataError, FieldError, SchemaError, StateError
+from synmod.errors import ArgumentError, BadNameError, DataError, FieldError, SchemaError
 from synmod.tree import Intermediate, Memory, OptState, Param, Stat, Variable, clone, split, unflatten, using
 
 
@@ -204,18 +204,6 @@ def test_replace_gives_a_new_variable():
     assert new.replace(name=None).name is None
     with pytest.raises(SchemaError):
         old.replace(value=3)
-
-
-def test_copy_from_takes_value_and_metadata():
-    """Between two of one type; another type is a StateError naming both."""
-    one, two = Param("a"), Param("b", tag="t", trainable=False)
-    one.copy_from(two)
-    assert (one.value, one.metadata, one.trainable) == ("b", {"tag": "t"}, False)
-    with pytest.raises(StateError, match=r"Param.*Memory"):
-        one.copy_from(Memory("b"))
-    with pytest.raises(SchemaError):
-        one.copy_from(Param(3))
-    assert one.value == "b"
 
 
 def test_state_of_a_variable_is_the_way_there_and_back():
