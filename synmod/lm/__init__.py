@@ -63,9 +63,6 @@ if TYPE_CHECKING:  # for the rooms above
     from synmod.lm.counters import ATTRIBUTES as ATTRIBUTES
     from synmod.lm.counters import ModelCounters as ModelCounters
     from synmod.lm.draws import check_sample as check_sample
-    from synmod.lm.embedded import adapter_for as adapter_for
-    from synmod.lm.embedded.examples import ExampleSet as ExampleSet
-    from synmod.lm.embedded.words import words as words
     from synmod.lm.keys import ENVIRONMENT as ENVIRONMENT
     from synmod.lm.keys import environment_secrets as environment_secrets
     from synmod.lm.keys import find_key as find_key
@@ -75,15 +72,12 @@ if TYPE_CHECKING:  # for the rooms above
     from synmod.lm.messages import Message as Message
     from synmod.lm.messages import message as message
     from synmod.lm.messages import turns as turns
+    from synmod.lm.nearest import embedded_adapter as embedded_adapter
     from synmod.lm.prices import FREE as FREE
     from synmod.lm.prices import Price as Price
     from synmod.lm.prices import Rates as Rates
     from synmod.lm.prices import list_price as list_price
     from synmod.lm.prompt import Layout as Layout
-    from synmod.lm.prompt import Template as Template
-    from synmod.lm.prompt import default_instructions as default_instructions
-    from synmod.lm.prompt import input_fields as input_fields
-    from synmod.lm.prompt.subschemas import resolved as resolved
     from synmod.lm.providers.errors import BY_CLASS as BY_CLASS
     from synmod.lm.providers.errors import unsent as unsent
     from synmod.lm.providers.reasoning import tells_reasoning as tells_reasoning
@@ -91,6 +85,9 @@ if TYPE_CHECKING:  # for the rooms above
     from synmod.lm.providers.strict import is_strict as is_strict
     from synmod.lm.replies import REPAIR_OPENING as REPAIR_OPENING
     from synmod.lm.replies import read_reply as read_reply
+    from synmod.lm.schema_words import default_instructions as default_instructions
+    from synmod.lm.schema_words import input_fields as input_fields
+    from synmod.lm.schema_words import resolved as resolved
     from synmod.lm.settings import STRUCTURED as STRUCTURED
     from synmod.lm.settings import check_structured as check_structured
     from synmod.lm.settings import checked_settings as checked_settings
@@ -101,7 +98,6 @@ _FOR_ROOMS = {
     "ATTRIBUTES": "synmod.lm.counters",
     "BY_CLASS": "synmod.lm.providers.errors",
     "ENVIRONMENT": "synmod.lm.keys",
-    "ExampleSet": "synmod.lm.embedded.examples",
     "FREE": "synmod.lm.prices",
     "Layout": "synmod.lm.prompt",
     "Message": "synmod.lm.messages",
@@ -111,28 +107,26 @@ _FOR_ROOMS = {
     "Rates": "synmod.lm.prices",
     "Route": "synmod.lm.providers.route",
     "STRUCTURED": "synmod.lm.settings",
-    "Template": "synmod.lm.prompt",
-    "adapter_for": "synmod.lm.embedded",
+    "embedded_adapter": "synmod.lm.nearest",
     "check_sample": "synmod.lm.draws",
     "check_structured": "synmod.lm.settings",
     "checked_settings": "synmod.lm.settings",
-    "default_instructions": "synmod.lm.prompt",
+    "default_instructions": "synmod.lm.schema_words",
     "environment_secrets": "synmod.lm.keys",
     "estimate_text": "synmod.lm.tokens",
     "estimate_tokens": "synmod.lm.tokens",
     "find_key": "synmod.lm.keys",
-    "input_fields": "synmod.lm.prompt",
+    "input_fields": "synmod.lm.schema_words",
     "is_strict": "synmod.lm.providers.strict",
     "known_secrets": "synmod.lm.keys",
     "list_price": "synmod.lm.prices",
     "message": "synmod.lm.messages",
     "missing_key": "synmod.lm.keys",
     "read_reply": "synmod.lm.replies",
-    "resolved": "synmod.lm.prompt.subschemas",
+    "resolved": "synmod.lm.schema_words",
     "scrubbed": "synmod.lm.keys",
     "tells_reasoning": "synmod.lm.providers.reasoning",
     "turns": "synmod.lm.messages",
     "unsent": "synmod.lm.providers.errors",
-    "words": "synmod.lm.embedded.words",
 }
 __getattr__, __dir__ = opened_late(globals(), _parts, inner=_FOR_ROOMS)

@@ -16,9 +16,9 @@ __all__ = ["ADAPTERS", "adapter_for"]
 
 def _embedded(settings: Settings) -> Adapter:
     """A model that runs in this process; its code is loaded when the first one is made."""
-    from synmod.lm import embedded
+    from synmod.lm.nearest import embedded_adapter
 
-    return embedded.adapter_for(settings.model.partition("/")[2])
+    return embedded_adapter(settings.model.partition("/")[2])
 
 
 def _remote(settings: Settings) -> Adapter:

@@ -17,8 +17,7 @@ from synmod.data import Schema, parse_frozen, problems, trusted_schema
 from synmod.errors import ConfigError, DataError, SchemaTooComplex
 from synmod.leaves.frozen import Json, frozen_dict, is_object
 from synmod.lm.messages import Message, message
-from synmod.lm.prompt.escape import value_text
-from synmod.lm.prompt.subschemas import fields_of
+from synmod.lm.schema_words import fields_of, value_text
 
 if TYPE_CHECKING:
     from synmod.lm.adapter import Adapter

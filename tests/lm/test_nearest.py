@@ -3,14 +3,12 @@
 import json
 import subprocess
 import sys
-from hashlib import sha256
 
 import pytest
 
 from synmod.errors import ConfigError
 from synmod.leaves.frozen import frozen
-from synmod.lm import ExampleSet, LMRequest, adapter_for, words
-from synmod.lm.embedded import examples
+from synmod.lm import LMRequest, embedded_adapter
 
 LABEL = {"type": "object", "properties": {"label": {"enum": ["ham", "spam"]}}, "required": ["label"]}
 
@@ -41,7 +39,7 @@ async def send(schema, turns, sample=0, **params):
     request = LMRequest(
         "embedded/nearest", tuple(map(frozen, turns)), frozen(schema), params=frozen(params), sample=sample
     )
-    return adapter_for("nearest").send(request)
+    return embedded_adapter("nearest").send(request)
 
 
 async def test_the_nearest_examples_decide_a_closed_field():
@@ -154,7 +152,7 @@ async def test_numbers_are_the_weighted_mean_of_the_three_nearest():
         ({"type": "integer", "multipleOf": 5}, "7 or so", 5),
         ({"type": "number", "exclusiveMinimum": 2, "maximum": 2.5}, "1", 2.25),
         ({"type": "number", "exclusiveMinimum": 0}, "none", 1),
-        ({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}, "3", 0.75),
+        ({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}, "3", 0.5),
         ({"type": "number", "minimum": 0.1, "multipleOf": 0.25}, "none", 0.25),
     ],
 )
@@ -314,42 +312,20 @@ async def test_broken_lines_and_inputs_never_fail():
 def test_answers_are_equal_in_every_process():
     """Neither the hash seed of Python nor anything else of a process moves an answer."""
     code = (
-        "from synmod.lm.embedded import adapter_for\n"
-        "from synmod.lm.records import LMRequest\n"
+        "from synmod.lm import LMRequest, embedded_adapter\n"
         "schema = {'type': 'object', 'required': ['a', 'n'], 'properties': {'a': {'enum': ['x', 'y', 'z']},"
         " 'n': {'type': 'number', 'minimum': 0, 'maximum': 1}}}\n"
         "turns = ({'role': 'user', 'content': '<inputs>{\"q\":\"what is it\"}</inputs>'},)\n"
         "for sample in range(3):\n"
         "    request = LMRequest('embedded/nearest', turns, schema, params={'temperature': sample}, sample=sample)\n"
-        "    print(adapter_for('nearest').send(request).text)\n"
+        "    print(embedded_adapter('nearest').send(request).text)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": "1"}
     )
     assert done.stdout == (
-        '{"a":"x","n":0.27232970064505935}\n{"a":"z","n":0.40862261643633246}\n{"a":"z","n":0.952607219805941}\n'
+        '{"a":"z","n":0.3693539900110989}\n{"a":"z","n":0.6616195313568763}\n{"a":"x","n":0.9363541865208855}\n'
     )
-
-
-def test_similarities_are_equal_to_the_last_bit():
-    """Python sums floats otherwise since 3.12, and powers are the platform's: neither is in a similarity."""
-    lines = [f"the {thing} of {who} is {how} and {much} {thing}s are not" for thing in ("lamp", "chair", "train")
-             for who in ("Ada", "Grace") for how in ("late", "broken") for much in ("two", "many")]  # fmt: skip
-    said = words("why is the chair of Grace broken, and where are two trains?")
-    found = ExampleSet(lines, list(range(len(lines)))).similarities(said)
-    digest = sha256(" ".join(map(float.hex, found)).encode()).hexdigest()
-    assert (max(found), digest[:16]) == (0.12709249764511887, "7c385d9839c8129b")
-
-
-@pytest.mark.parametrize("room", [0, 3, 40])
-def test_what_is_kept_decides_nothing(monkeypatch, room):
-    """However little may be kept of the words of a prompt, the similarities are the same."""
-    lines = [f"{a} {b} and {b}{a}" for a in ("tea", "rain", "late train") for b in ("red", "tread")]
-    asked = [words(text) for text in ("a red train", "tea", "", "tread late, tread late", "tea")]
-    usual = ExampleSet(lines, list(lines))
-    monkeypatch.setattr(examples, "_MOST_SHARES", room)
-    narrow = ExampleSet(lines, list(lines))
-    assert [narrow.similarities(said) for said in asked] == [usual.similarities(said) for said in asked]
 
 
 async def test_a_column_keeps_apart_what_stands_in_different_places():
@@ -364,4 +340,4 @@ async def test_a_column_keeps_apart_what_stands_in_different_places():
 def test_unknown_names_are_refused():
     """The name of an embedded model is checked when it is asked for."""
     with pytest.raises(ConfigError, match="Did you mean 'nearest'"):
-        adapter_for("nearst")
+        embedded_adapter("nearst")

@@ -12,7 +12,7 @@ import synmod as sm
 from synmod.data import ChatMessages, trusted_schema
 from synmod.errors import ArgumentError, ConfigError, DataError
 from synmod.leaves.frozen import frozen
-from synmod.lm import Layout, Template
+from synmod.lm import Layout
 
 QUERY = trusted_schema(
     {
@@ -182,13 +182,14 @@ def test_a_template_without_system_turn_makes_none():
 def test_templates_that_cannot_be_meant_are_refused(texts, says):
     """A near miss of a slot, or a prompt without the inputs, is a ConfigError that says so."""
     with pytest.raises(ConfigError) as caught:
-        Template(texts)
+        Layout(None, texts)
     assert says in str(caught.value)
 
 
 def test_other_braces_are_plain_text():
     """JSON and format fields in a template stay as they are."""
-    assert Template({"user": '{"a": {x}} {{inputs}}'}).filled("user", {}) == ('{"a": {x}} {', "}")
+    layout = Layout(None, {"user": '{"a": {x}} {{inputs}}'})
+    assert rendered(layout, inputs={"n": 1})[0]["content"] == '{"a": {x}} {<inputs>{"n":1}</inputs>}'
 
 
 def test_a_prompt_function_gets_the_slots_and_gives_messages():
@@ -232,11 +233,12 @@ def test_what_no_input_decides_is_rendered_once():
             asked.append(args)
             return super().get(*args)
 
-    layout, schema = Layout(ANSWER), Schema(QUERY)
-    first = rendered(layout, schema=schema)
+    layout = Layout(Schema(ANSWER))
+    examples = frozen([{"inputs": {"query": "a"}, "outputs": {"answer": "b"}}])
+    first = rendered(layout, examples=examples)
     before = len(asked)
-    assert rendered(layout, schema=schema) == first
-    assert len(asked) == before
+    assert rendered(layout, examples=examples) == first
+    assert len(asked) == before > 0
 
 
 def test_the_cache_of_a_layout_is_bounded():

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from synmod.leaves.frozen import frozen
-from synmod.lm import LMRequest, adapter_for
+from synmod.lm import LMRequest, embedded_adapter
 
 BOUND = st.integers(-5, 5)
 
@@ -59,7 +59,7 @@ JSON = st.recursive(
 def answered(schema, turns, **params):
     """The text of a reply; the adapter never waits."""
     request = LMRequest("embedded/nearest", tuple(turns), schema, params=params)
-    return adapter_for("nearest").send(request).text
+    return embedded_adapter("nearest").send(request).text
 
 
 @given(SCHEMAS, st.lists(st.tuples(JSON, JSON), max_size=4), JSON, st.text(max_size=60), st.floats(0, 2))

@@ -14,7 +14,7 @@ import pytest
 
 from synmod.data import trusted_schema
 from synmod.leaves.frozen import frozen
-from synmod.lm import Layout, LMRequest, adapter_for
+from synmod.lm import Layout, LMRequest, embedded_adapter
 
 TEMPLATES = {
     "billing": [
@@ -72,7 +72,7 @@ def instructions(rules):
 
 async def accuracy(told, examples=(), asked=HELD_OUT):
     """The share of requests that a prompt answers rightly."""
-    layout, adapter = Layout(OUTPUT), adapter_for("nearest")
+    layout, adapter = Layout(OUTPUT), embedded_adapter("nearest")
     shown = frozen([{"inputs": {"text": text}, "outputs": {"label": label}} for text, label in examples])
     right = 0
     for text, label in asked:

@@ -1,0 +1,453 @@
+"""`embedded/nearest`: a model in the process that answers from what its prompt says, equal in every process.
+
+Rule lines in the instructions (`label: word, phrase`) and the examples nearest to the input decide, so that programs
+really get better or worse with their prompts. First steps, tests, docs and benchmarks run on it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from functools import lru_cache
+from itertools import pairwise
+from random import Random
+from typing import Any, Final, NamedTuple
+
+from synmod.data import Schema, declare, is_valid, parse_json, trusted_schema
+from synmod.errors import ConfigError, DataError, SchemaError
+from synmod.leaves.frozen import Json, frozen, is_array, is_object, json_equal
+from synmod.leaves.names import did_you_mean
+from synmod.scope import Usage
+
+from .records import LMReply, LMRequest
+from .replies import REPAIR_OPENING
+from .schema_words import alternatives, fields_of, json_text, resolved
+
+__all__ = ["NearestAdapter", "embedded_adapter"]
+
+_RULE: Final = re.compile(
+    r"""\s* (?:[-*•]\s*)?
+        (?P<head> "[^"]*" | '[^']*' | `[^`]*` | “[^”]*” | [^:=]+? )
+        \s* (?: : | => | -> | → | = ) \s*
+        (?P<listed> \S.*)""",
+    re.VERBOSE,
+)
+_QUOTES: Final = "*\"'`‘’“”"
+_NOT_IN_LABELS: Final = frozenset("`()[]{}<>?!")
+_WORD: Final = re.compile(r"\w+")
+_TOKEN: Final = re.compile(r"\w+|[^\w\s]")
+_NUMBER: Final = re.compile(r"-?\d{1,300}(?:\.\d{1,300})?")
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?。！？])\s+|\n+")
+_NEAREST: Final = 3  # examples that decide together
+_HIT: Final = 0.5  # what a hit of a rule weighs
+_LONGEST_LABEL: Final = 5  # words; a longer head of a rule is a sentence
+_FEW_WORDS: Final = 12
+_DEEPEST: Final = 40  # a recursive type that demands itself has no answer; the reply will fail validation
+_MOST: Final = 1e300  # a larger int is not a float
+_MISSING: Final = object()
+
+
+def embedded_adapter(name: str) -> NearestAdapter:
+    """Return the adapter of the model `embedded/<name>`.
+
+    Raises:
+        ConfigError: There is no such model in the process ('Did you mean').
+    """
+    if name != "nearest":
+        hint = did_you_mean(name, ["nearest"])
+        raise ConfigError(f"embedded/{name}: the only embedded model is embedded/nearest.{hint}")
+    return NearestAdapter()
+
+
+class NearestAdapter:
+    """The adapter of `embedded/nearest`.
+
+    A closed field takes the value that the three nearest examples and the rule lines `label: word, phrase` favour;
+    numbers are means of the nearest, strings and lists are the nearest's. A temperature above 0 adds noise drawn from
+    seed, sample and prompt.
+
+    Example:
+        >>> from synmod.lm import LMRequest
+        >>> schema = {"type": "object", "properties": {"mood": {"enum": ["good", "bad"]}}, "required": ["mood"]}
+        >>> turns = ({"role": "system", "content": "bad: late, broken"}, {"role": "user", "content": "It came late."})
+        >>> NearestAdapter().send(LMRequest("embedded/nearest", turns, schema)).text
+        '{"mood":"bad"}'
+
+    Source: nearest-neighbour classification, tf-idf; differs: no logarithm, which platforms round differently.
+    """
+
+    name = "embedded"
+    version = 2
+
+    def send(self, request: LMRequest) -> LMReply:
+        """Answer a request from its own text; never fails, never waits."""
+        prompt = _read(request)
+        text = prompt.text() if prompt.schema is None else json_text(prompt.value(prompt.schema, "", prompt.outputs))
+        tokens = sum(map(_token_count, prompt.texts)), _token_count(text)
+        return LMReply(text, usage=Usage(prompt_tokens=tokens[0], completion_tokens=tokens[1], cost_usd=0.0))
+
+
+class _Index:
+    """Examples, and the weighted counts of words and letter groups by which a question is compared with them."""
+
+    def __init__(self, examples: Sequence[tuple[str, Json]]) -> None:
+        self.outputs = [output for _, output in examples]
+        counted = [_features(question) for question, _ in examples]
+        self._places: dict[str, list[tuple[int, int]]] = {}
+        for place, counts in enumerate(counted):
+            for feature, count in counts.items():
+                self._places.setdefault(feature, []).append((place, count))
+        above = len(examples) + 1
+        self._unseen = float(above * above)
+        # What few examples hold weighs more. Squares of quotients are equal on every platform, logarithms are not.
+        self._weights = {feature: (above / (len(held) + 1)) ** 2 for feature, held in self._places.items()}
+        self._norms = [self._norm(counts) for counts in counted]
+
+    def similarities(self, question: str) -> list[float]:
+        """Return the cosine of the weighted counts of the question and of each example."""
+        counts = _features(question)
+        products = [0.0] * len(self._norms)
+        for feature, count in counts.items():
+            for place, other in self._places.get(feature, ()):
+                products[place] += count * self._weights[feature] * other
+        norm = self._norm(counts)
+        return [product and product / math.sqrt(norm * own) for product, own in zip(products, self._norms, strict=True)]
+
+    def _norm(self, counts: Mapping[str, int]) -> float:
+        """Return the square of the length of weighted counts."""
+        total = 0.0
+        for feature, count in counts.items():  # not `sum`, which Python 3.12 rounds differently
+            total += count * count * self._weights.get(feature, self._unseen)
+        return total
+
+
+class _Rule(NamedTuple):
+    """One rule: its label as it is written, and the words and phrases that favour it."""
+
+    label: str
+    listed: tuple[str, ...]
+
+
+class _Prompt:
+    """What a prompt says, and the answer that follows from it."""
+
+    def __init__(
+        self,
+        request: LMRequest,
+        texts: list[str],
+        instructions: str,
+        index: _Index,
+        question: str,
+        schema: Mapping[str, Json] | None,
+    ) -> None:
+        self.texts = texts
+        self.schema = schema
+        self.outputs: list[Any] = index.outputs
+        self._root = schema or {}
+        self._question = question
+        self._spoken = _spoken(question)
+        self._rules = _rules(instructions)
+        self._seed = request.params.get("seed") or 0
+        self._heat = max(0.0, request.params.get("temperature") or 0)
+        self._noise_key = f"{request.sample}\n" + "\n".join(texts) if self._heat else ""
+        self._schemas: dict[int, tuple[Mapping[str, Json], Schema]] = {}  # by the id of the part, which is kept alive
+        self._near = [near + self._noise(f"example {at}") for at, near in enumerate(index.similarities(question))]
+        self._order = sorted(range(len(self._near)), key=lambda place: -self._near[place])
+
+    def text(self) -> str:
+        """Return an answer in plain text: what the nearest example says, else the first words of the input."""
+        if not self._order:
+            return self._first_words()
+        output = self.outputs[self._order[0]]
+        content = output.get("content", output) if is_object(output) else output
+        return content if isinstance(content, str) else json_text(content)
+
+    def value(self, schema: Json, path: str, seen: list[Any], depth: int = 0) -> Json:
+        """Return the answer for the field at `path`; `seen` is what each example has there."""
+        part = self._arm(resolved(schema, self._root), seen)
+        if values := self._closed(part, seen):
+            return self._ranked(values, path, seen)[0]
+        kind = part.get("type", "object" if "properties" in part else None)
+        if kind == "object" and fields_of(part):
+            return self._object(part, path, seen, depth)
+        if kind in ("integer", "number"):
+            return self._number(part, path, seen)
+        nearest = next((one for one in self._by_nearness(seen) if self._fits(one, part)), _MISSING)
+        if nearest is not _MISSING:
+            return nearest
+        if kind == "array":
+            return self._array(part, path, seen, depth)
+        return {} if kind == "object" else self._string(part)
+
+    def _object(self, part: Mapping[str, Json], path: str, seen: list[Any], depth: int) -> Json:
+        """Answer field by field; what is optional only where the nearest example has it."""
+        nearest = next((tuple(one) for one in self._by_nearness(seen) if is_object(one)), tuple[str, ...]())
+        wanted = () if depth > _DEEPEST else (*part.get("required", ()), *nearest)
+        objects = [one if is_object(one) else {} for one in seen]
+        return {
+            name: self.value(field, f"{path}/{name}", [one.get(name, _MISSING) for one in objects], depth + 1)
+            for name, field in fields_of(part).items()
+            if name in wanted
+        }
+
+    def _array(self, part: Mapping[str, Json], path: str, seen: list[Any], depth: int) -> Json:
+        """Answer with the fewest items allowed, distinct where they must be."""
+        fewest = 0 if depth > _DEEPEST else part.get("minItems", 0)
+        items, inside = resolved(part.get("items", {}), self._root), [_MISSING] * len(seen)
+        if part.get("uniqueItems") and (values := self._closed(items, inside)):
+            return self._ranked(values, path, inside)[:fewest]
+        return [self.value(items, f"{path}/*", inside, depth + 1) for _ in range(fewest)]
+
+    def _string(self, part: Mapping[str, Json]) -> str:
+        """Answer with the first words of the input, else with what the schema offers."""
+        text = self._first_words()[: part.get("maxLength")]
+        offered = [text, part.get("default"), *(part.get("examples") or ())]
+        return next((one for one in offered if isinstance(one, str) and self._fits(one, part)), text)
+
+    def _number(self, part: Mapping[str, Json], path: str, seen: list[Any]) -> float:
+        """Answer with the mean of the three nearest, else a number of the input, else a draw, all within bounds."""
+        pairs = [(self._near[place], seen[place]) for place in self._order[:_NEAREST]]
+        near = [(weight, one) for weight, one in pairs if type(one) in (int, float) and abs(one) < _MOST]
+        low, high = part.get("minimum", part.get("exclusiveMinimum")), part.get("maximum", part.get("exclusiveMaximum"))
+        if near:
+            weights = [weight for weight, _ in near] if any(weight for weight, _ in near) else [1.0] * len(near)
+            value = sum(weight * number for weight, (_, number) in zip(weights, near, strict=True)) / sum(weights)
+        elif written := _NUMBER.search(self._question):
+            value = float(written[0])
+        elif low is not None and high is not None:
+            value = low + (high - low) * self._draw(self._noise_key, path, self._question)
+        else:
+            value = 0
+        return _within(value, part)
+
+    def _arm(self, part: Mapping[str, Json], seen: list[Any]) -> Mapping[str, Json]:
+        """Return the alternative to answer in: that of the nearest value, else the first that is not null."""
+        for _ in range(_DEEPEST):
+            arms, kinds = [resolved(arm, self._root) for arm in alternatives(part)], part.get("type")
+            if not arms and is_array(kinds):
+                arms = [{**part, "type": kind} for kind in kinds]
+            if not arms:
+                break
+            nearest = next(self._by_nearness(seen), _MISSING)
+            fitting = [arm for arm in arms if nearest is not _MISSING and self._fits(nearest, arm)]
+            part = (fitting or [arm for arm in arms if arm.get("type") != "null"] or arms)[0]
+        return part
+
+    def _closed(self, part: Mapping[str, Json], seen: list[Any]) -> list[Json] | None:
+        """Return the values that a field is chosen from; None where it is open."""
+        declared = _declared_values(part)
+        if declared is not None or part.get("type") != "string":
+            return declared
+        if texts := [one for one in seen if isinstance(one, str)]:
+            distinct: list[Json] = list(dict.fromkeys(texts))
+            return [one for one in distinct if self._fits(one, part)] if len(distinct) < len(texts) else None
+        if self.outputs:
+            return None
+        fields = [resolved(field, self._root) for field in fields_of(self._root).values()]
+        strings = [field for field in fields if field.get("type") == "string"]
+        if len(strings) != 1 or any(_declared_values(field) for field in fields):
+            return None
+        labels = [rule.label for rule in self._rules.values()]
+        short = [one for one in labels if len(one.split()) <= _LONGEST_LABEL and _NOT_IN_LABELS.isdisjoint(one)]
+        return [one for one in short if self._fits(one, part)]
+
+    def _ranked(self, values: list[Json], path: str, seen: list[Any]) -> list[Json]:
+        """Return the values, the one with the highest score first; ties in the order of declaration."""
+        return sorted(values, key=lambda value: self._score(value, path, seen), reverse=True)
+
+    def _score(self, value: Json, path: str, seen: list[Any]) -> tuple[float, float]:
+        """Return what favours a value: near examples that have it, hits of its rule; where nothing does, a draw."""
+        head = value if isinstance(value, str) else json_text(value)
+        score = 0.0
+        for place in self._order[:_NEAREST]:
+            if seen[place] is not _MISSING and json_equal(seen[place], value):
+                score += self._near[place]
+        rule = self._rules.get(head.casefold())
+        if rule is not None:
+            score += _HIT * sum(phrase in self._spoken for phrase in rule.listed)
+        return score + self._noise(f"{path} {head}"), 0 if score else self._draw(f"{path} {self._question} {head}")
+
+    def _by_nearness(self, seen: list[Any]) -> Iterator[Any]:
+        """Yield what the examples have, the nearest first."""
+        return (seen[place] for place in self._order if seen[place] is not _MISSING)
+
+    def _fits(self, value: Json, part: Mapping[str, Json]) -> bool:
+        """Whether a value is valid for a part of the schema."""
+        known = self._schemas.get(id(part))
+        if known is None:
+            definitions = {"$defs": self._root["$defs"]} if "$defs" in self._root else {}
+            known = self._schemas[id(part)] = part, trusted_schema({**definitions, **part})
+        try:
+            return is_valid(known[1], frozen(value))
+        except SchemaError:  # too complex to decide: the reply is validated like any other
+            return True
+
+    def _first_words(self) -> str:
+        """Return the first sentence of the input, twelve words at most."""
+        return " ".join(_SENTENCE_END.split(self._question.strip())[0].split()[:_FEW_WORDS])
+
+    def _draw(self, *key: object) -> float:
+        """Return a number from 0 to 1 that depends on the seed and the key alone."""
+        return Random("\n".join(map(str, (self._seed, *key)))).random()  # noqa: S311  (nothing secret)
+
+    def _noise(self, purpose: str) -> float:
+        """Return what a temperature adds: at 1 up to two hits of a rule."""
+        return self._heat * self._draw(self._noise_key, purpose) if self._heat else 0.0
+
+
+def _read(request: LMRequest) -> _Prompt:
+    """Read the prompt of a request; a repair turn and the reply before it are passed over."""
+    turns = [(turn["role"], _text(turn.get("content"))) for turn in request.messages]
+    repairs = {at for at, (role, text) in enumerate(turns) if role == "user" and text.startswith(REPAIR_OPENING)}
+    passed_over = repairs | {at - 1 for at in repairs if at and turns[at - 1][0] == "assistant"}
+    turns = [turn for at, turn in enumerate(turns) if at not in passed_over]
+    texts = [text for _, text in turns]
+    system = "\n".join(text for role, text in turns if role in ("system", "developer"))
+    users = [at for at, (role, _) in enumerate(turns) if role == "user"]
+    last = next((at for at in reversed(users) if _blocks(texts[at], "inputs")), users[-1] if users else len(turns))
+    pairs = [
+        (asked, answer)
+        for (role, asked), (other, answer) in pairwise(turns[:last])
+        if (role, other) == ("user", "assistant") and answer
+    ]
+    schema = request.schema
+    if schema is None:
+        schema = _declared_in(texts)
+    examples = tuple(line for text in texts for block in _blocks(text, "examples") for line in block.split("\n"))
+    instructions = next((block for text in texts for block in _blocks(text, "instructions")), system)
+    index = _index(examples, tuple(pairs), schema is not None)
+    return _Prompt(request, texts, instructions, index, _input(texts[last]) if last < len(texts) else "", schema)
+
+
+@lru_cache(maxsize=64)
+def _index(lines: tuple[str, ...], pairs: tuple[tuple[str, str], ...], structured: bool) -> _Index:
+    """Parse and index the lines of `<examples>` and the questions answered before; kept, since prompts come again."""
+    parsed = [one for one in map(_parsed, lines) if is_object(one) and {"inputs", "outputs"} <= one.keys()]
+    answered = [(_input(asked), _parsed(answer) if structured else answer) for asked, answer in pairs]
+    return _Index([
+        *((_leaf_text(one["inputs"]), one["outputs"]) for one in parsed),
+        *((asked, answer) for asked, answer in answered if answer is not None),
+    ])  # fmt: skip
+
+
+def _declared_in(texts: list[str]) -> Schema | None:
+    """Return the schema that a prompt shows."""
+    for block in (block for text in texts for block in _blocks(text, "output_schema")):
+        try:
+            return declare(parse_json(block), root="any")
+        except (DataError, SchemaError):
+            continue
+    return None
+
+
+def _declared_values(part: Mapping[str, Json]) -> list[Json] | None:
+    """Return the values that a schema lists; None where it lists none."""
+    if is_array(values := part.get("enum")):
+        return values
+    if "const" in part:
+        return [part["const"]]
+    return {"boolean": [True, False], "null": [None]}.get(str(part.get("type")))
+
+
+def _within(value: float, part: Mapping[str, Json]) -> float:
+    """Return the allowed number nearest to a value; an end that is not allowed itself is left by 1 or less."""
+    above, below = part.get("exclusiveMinimum"), part.get("exclusiveMaximum")
+    lows: list[float] = [end for end in (part.get("minimum"), above) if end is not None]
+    highs: list[float] = [end for end in (part.get("maximum"), below) if end is not None]
+    step = part.get("multipleOf", 1 if part.get("type") == "integer" else None)
+    if step is not None:
+        unit = _decimal(step)
+        units = round(_decimal(value) / unit)
+        if lows:
+            units = max(units, math.ceil(_decimal(max(lows)) / unit))
+            units += above is not None and units * unit == _decimal(above)
+        if highs:
+            units = min(units, math.floor(_decimal(min(highs)) / unit))
+            units -= below is not None and units * unit == _decimal(below)
+        return int(units * unit) if part.get("type") == "integer" else float(units * unit)
+    gap = min(1.0, (min(highs) - max(lows)) / 2) if lows and highs else 1.0
+    value = above + gap if above is not None and value <= above else value
+    value = below - gap if below is not None and value >= below else value
+    return float(min([max([value, *lows]), *highs]))
+
+
+def _decimal(number: Json) -> Decimal:
+    """Return a number as it is written: 0.1 is a tenth."""
+    return Decimal(str(number))
+
+
+def _text(content: Json) -> str:
+    """Return the text of a turn, its parts put together."""
+    return content if isinstance(content, str) else "\n".join(part["text"] for part in content or ())
+
+
+def _blocks(text: str, tag: str) -> list[str]:
+    """Return the texts between the tags of a name, in order."""
+    return [part.partition(f"</{tag}>")[0] for part in text.split(f"<{tag}>")[1:] if f"</{tag}>" in part]
+
+
+def _input(text: str) -> str:
+    """Return the text of an input: the leaves of its last `<inputs>`, or all of it where there is no such JSON."""
+    inputs = _blocks(text, "inputs")
+    json = _parsed(inputs[-1]) if inputs else None
+    return (inputs[-1] if inputs else text) if json is None else _leaf_text(json)
+
+
+def _parsed(text: str) -> Json:
+    """Return the JSON value of a text; None where it is none."""
+    try:
+        return parse_json(text)
+    except DataError:
+        return None
+
+
+def _leaf_text(json: Json) -> str:
+    """Return the strings and numbers of a JSON value, in order, one per line."""
+    if is_object(json) or is_array(json):
+        return "\n".join(filter(None, map(_leaf_text, json.values() if is_object(json) else json)))
+    return "" if json is None or isinstance(json, bool) else str(json)
+
+
+def _spoken(text: str) -> str:
+    """Return the words of a text in one line, in which a phrase is found whole by a plain search."""
+    return f" {' '.join(_WORD.findall(text.lower()))} "
+
+
+def _token_count(text: str) -> int:
+    """Count words and signs; the examples of a prompt, its longest part, once."""
+    examples, tag, rest = text.rpartition("</examples>")
+    return _tokens(examples + tag) + _tokens(rest)
+
+
+@lru_cache(maxsize=256)
+def _tokens(text: str) -> int:
+    """Count words and signs; kept, since the parts of a prompt come again."""
+    return len(_TOKEN.findall(text))
+
+
+def _features(text: str) -> Counter[str]:
+    """Count what two texts are compared by: words, and the 3- and 4-grams of each word with a space at both ends."""
+    return Counter(feature for word in _WORD.findall(text.lower()) for feature in _word_features(word))
+
+
+@lru_cache(maxsize=8192)
+def _word_features(word: str) -> tuple[str, ...]:
+    """Return a word and its grams; kept, since texts of one program share their words."""
+    padded = f" {word} "
+    return (word, *(padded[at : at + n] for n in (3, 4) for at in range(len(padded) - n + 1)))
+
+
+@lru_cache(maxsize=128)
+def _rules(instructions: str) -> Mapping[str, _Rule]:
+    """Return the rules of the instructions by their label in folded case; lines of one label are one rule."""
+    rules: dict[str, _Rule] = {}
+    for found in filter(None, (_RULE.fullmatch(line.rstrip()) for line in instructions.split("\n"))):
+        label = found["head"].strip().strip(_QUOTES).strip()
+        listed = [_spoken(item) for item in re.split("[,;]", found["listed"]) if _WORD.search(item)]
+        if label and listed:
+            before = rules.get(label.casefold(), _Rule(label, ()))
+            rules[label.casefold()] = _Rule(before.label, tuple(dict.fromkeys((*before.listed, *listed))))
+    return rules

@@ -1,0 +1,325 @@
+"""Prompts: from what a program declares and what it is given to chat messages, with boundaries that no value closes.
+
+A prompt has five slots (instructions, input fields, output schema, examples, inputs), each between its own tags.
+`Layout` puts them into turns: by default, by a template, or by a function of the user's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from synmod.data import SymbolicDataModel
+from synmod.errors import ArgumentError, ConfigError, DataError
+from synmod.leaves.frozen import Json, is_array, is_object
+from synmod.leaves.names import did_you_mean
+
+from .messages import Message, message, turns
+from .schema_words import fields_of, in_order, input_fields, resolved, value_text
+
+__all__ = ["SLOTS", "Layout", "PromptFunction", "Slots"]
+
+SLOTS: Final = ("instructions", "input_fields", "output_schema", "examples", "inputs")
+"""The names of the slots, in the order of the default layout."""
+
+_ROLES: Final = ("system", "user")
+_SLOT: Final = re.compile(r"\{(" + "|".join(SLOTS) + r")\}")
+_BRACES: Final = re.compile(r"\{\s*([A-Za-z_][A-Za-z_ ]{0,38})\s*\}")
+_REPLY_IN_JSON: Final = "Reply with one JSON value that satisfies the schema, and nothing else."
+_MESSAGES: Final = "messages"  # the field of `ChatMessages`
+_MEDIA: Final = frozenset({"media_type", "data", "url"})  # the fields of `sm.Image`, `sm.Audio`, `sm.File`, no others'
+_KEPT_AT_MOST: Final = 256  # candidates that an optimizer runs at once, with room to spare
+
+
+class Slots(Mapping[str, str]):
+    """The five slots of one prompt as texts, tags included; an empty slot is `""`.
+
+    A prompt function gets one: `slots["inputs"]` or `slots.inputs` is the text, `slots.json["inputs"]` the JSON
+    behind it (of `input_fields` the text again).
+
+    Args:
+        texts: A text for each slot.
+        json: The JSON behind each slot.
+
+    Raises:
+        KeyError: A name is read that is not one of the five.
+
+    Example:
+        >>> slots = Slots({"instructions": "<instructions>Be brief.</instructions>"}, {"instructions": "Be brief."})
+        >>> slots.instructions, slots["examples"], slots.json["instructions"]
+        ('<instructions>Be brief.</instructions>', '', 'Be brief.')
+
+    Source: DSPy adapters, which render a signature; differs: texts are closed by construction.
+    """
+
+    def __init__(self, texts: Mapping[str, str], json: Mapping[str, Json]) -> None:
+        self._texts = {name: texts.get(name, "") for name in SLOTS}
+        self.json: Mapping[str, Json] = {name: json.get(name) for name in SLOTS}
+
+    def __getitem__(self, name: str) -> str:
+        return self._texts[name]
+
+    def __getattr__(self, name: str) -> str:
+        if name in SLOTS:
+            return self._texts[name]
+        raise AttributeError(f"A prompt has the slots {', '.join(SLOTS)}, not {name!r}.")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(SLOTS)
+
+    def __len__(self) -> int:
+        return len(SLOTS)
+
+    def __repr__(self) -> str:
+        return f"Slots({', '.join(name for name in SLOTS if self._texts[name])})"
+
+
+PromptFunction: TypeAlias = Callable[[Slots], object]
+
+
+class _Fixed(NamedTuple):
+    """What is the same for all inputs of one schema, under one pair of instructions and examples."""
+
+    system: str
+    user: tuple[str, ...]  # the pieces between which the inputs stand
+    slots: Mapping[str, str]
+    fields: str
+    conversation: bool
+    alone: bool  # the inputs are a conversation and nothing besides
+    media: bool  # the inputs may hold images, sound or files
+    kept_alive: tuple[object, ...]  # the key holds their ids
+
+
+class Layout:
+    """Renders the prompts of one generator.
+
+    Args:
+        output_schema: Schema of the reply, None for plain text.
+        template: Texts of the turns, `{"system": ..., "user": ...}`, with the slots in braces; None for the default
+            layout. Other braces are plain text. Values are put in, never searched for slots.
+        prompt: A function of the slots that returns the messages, instead of a template.
+        system_from_inputs: Whether a conversation among the inputs may hold system turns.
+
+    Raises:
+        ArgumentError: Both `template` and `prompt`.
+        ConfigError: `prompt` cannot be called. The template is not a mapping, has another key, a text that is not a
+            str, a near miss of a slot (`{input}`), `{inputs}` in the system turn, or none in the user turn.
+
+    Example:
+        >>> layout = Layout(None)
+        >>> layout.render("Be brief.", [], {"query": "Hi"}, {"properties": {"query": {"type": "string"}}})[1]
+        {'role': 'user', 'content': '<inputs>{"query":"Hi"}</inputs>'}
+
+    Source: DSPy's ChatAdapter; differs: boundaries that no value can close, and a cache by value.
+    """
+
+    def __init__(
+        self,
+        output_schema: Mapping[str, Json] | None,
+        template: Mapping[str, str] | None = None,
+        prompt: PromptFunction | None = None,
+        *,
+        system_from_inputs: bool = False,
+    ) -> None:
+        if template is not None and prompt is not None:
+            raise ArgumentError("template and prompt both lay out the prompt; pass one of them.")
+        if prompt is not None and not callable(prompt):
+            raise ConfigError(f"prompt is a {type(prompt).__name__}; it must be a function of the slots.")
+        self._schema = output_schema
+        self._template = None if template is None else _pieces_of(template)
+        self._prompt = prompt
+        self._system_from_inputs = system_from_inputs
+        self._kept: dict[tuple[str, int, int], _Fixed] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the cache: its keys are identities of this process."""
+        return {**vars(self), "_kept": {}}
+
+    def render(
+        self, instructions: str, examples: Sequence[Json], inputs: Mapping[str, Json], input_schema: Mapping[str, Json]
+    ) -> list[Message]:
+        """Render one prompt.
+
+        Args:
+            instructions: What the model is to do.
+            examples: Objects `{"inputs": ..., "outputs": ...}`; frozen, as a Variable holds them.
+            inputs: JSON of the inputs.
+            input_schema: Schema of the inputs.
+
+        Returns:
+            Messages in chat-completions shape, the system turn first; turns without text are left out. A
+            conversation among the inputs comes last, as turns of its own.
+
+        Raises:
+            DataError: The inputs are a conversation with a system turn, and `system_from_inputs` is False.
+            DataError: The prompt function returned something else than messages.
+            ConfigError: An input is an image, sound or a file, and there is no prompt function to lay it out.
+        """
+        key = (instructions, id(examples), id(input_schema))
+        fixed = self._kept.get(key)
+        if fixed is None:
+            if len(self._kept) >= _KEPT_AT_MOST:
+                self._kept = {}
+            fixed = self._kept[key] = self._fixed(instructions, examples, input_schema)
+        conversation = self._turns_of(inputs[_MESSAGES]) if fixed.conversation else ()
+        if self._prompt is not None:
+            text = value_text(in_order(inputs, input_schema, input_schema))
+            json = {"instructions": instructions, "input_fields": fixed.fields, "output_schema": self._schema}
+            slots = Slots(
+                {**fixed.slots, "inputs": _block("inputs", text)}, {**json, "examples": examples, "inputs": inputs}
+            )
+            return _messages_from(self._prompt(slots))
+        if fixed.media:
+            _refuse_media(inputs, "inputs")
+        text = ""
+        if not fixed.alone:
+            values = {name: value for name, value in inputs.items() if not fixed.conversation or name != _MESSAGES}
+            text = _block("inputs", value_text(in_order(values, input_schema, input_schema)))
+        user = text.join(fixed.user)
+        rendered = [message("system", fixed.system)] if fixed.system else []
+        if user and not user.isspace():
+            rendered.append(message("user", user))
+        return [*rendered, *conversation]
+
+    def _fixed(self, instructions: str, examples: Sequence[Json], input_schema: Mapping[str, Json]) -> _Fixed:
+        """Render what no input decides."""
+        conversation = _holds_conversation(input_schema)
+        alone = conversation and len(fields_of(resolved(input_schema, input_schema))) == 1
+        media = _may_hold_media(input_schema)
+        if media and self._prompt is None:
+            _refuse_media([example["inputs"] for example in examples], "examples")
+        shown = [
+            {
+                "inputs": in_order(example["inputs"], input_schema, input_schema),
+                "outputs": _content(example["outputs"])
+                if self._schema is None
+                else in_order(example["outputs"], self._schema, self._schema),
+            }
+            for example in examples
+        ]
+        fields = input_fields(input_schema, without=(_MESSAGES,) if conversation else ())
+        schema = self._schema
+        slots = {
+            "instructions": _prose_block("instructions", instructions),
+            "input_fields": _prose_block("input_fields", fields),
+            "output_schema": ""
+            if schema is None
+            else f"{_block('output_schema', value_text(schema))}\n{_REPLY_IN_JSON}",
+            "examples": _block("examples", "\n".join(["", *map(value_text, shown), ""]) if shown else ""),
+        }
+        if self._template is not None:
+            system, user = "".join(_filled(self._template["system"], slots)), _filled(self._template["user"], slots)
+        else:
+            system = "\n".join(filter(None, (slots["instructions"], slots["input_fields"], slots["output_schema"])))
+            before = slots["examples"]
+            user = (before,) if alone else (f"{before}\n" if before else "", "")
+        system = "" if system.isspace() else system
+        return _Fixed(system, user, slots, fields, conversation, alone, media, (examples, input_schema))
+
+    def _turns_of(self, messages: Sequence[Mapping[str, Json]]) -> tuple[Message, ...]:
+        """Return the turns of a conversation among the inputs: data must not become instructions."""
+        for index, turn in enumerate(messages):
+            if not self._system_from_inputs and turn.get("role") in ("system", "developer"):
+                raise DataError(
+                    f"inputs, messages[{index}]: a {turn['role']} turn among the inputs would become instructions; "
+                    "remove it, or allow it with Generator(..., system_from_inputs=True)."
+                )
+        return turns(messages) if messages else ()
+
+
+def _pieces_of(template: Mapping[str, str]) -> Mapping[str, list[str]]:
+    """Check a template and split its turns: plain text, slot name, plain text, ..."""
+    if not isinstance(template, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (a file may hold anything)
+        raise ConfigError(
+            f"template is a {type(template).__name__}; it must be a mapping "
+            "such as {'system': '{instructions}', 'user': '{inputs}'}."
+        )
+    for role, text in template.items():
+        if role not in _ROLES:
+            hint = did_you_mean(role, _ROLES)
+            raise ConfigError(f"template: {role!r} is not a turn of a prompt; those are 'system' and 'user'.{hint}")
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (a file may hold anything)
+            raise ConfigError(f"template: the {role} turn is a {type(text).__name__}; it must be a str.")
+        for found in _BRACES.finditer(text):
+            near = "" if _SLOT.fullmatch(found[0]) else did_you_mean(found[1].strip(), SLOTS)
+            if near:
+                slots = ", ".join(f"{{{slot}}}" for slot in SLOTS)
+                raise ConfigError(
+                    f"template: {found[0]} in the {role} turn is not a slot; the slots are {slots}.{near}"
+                )
+    pieces = {role: _SLOT.split(template.get(role, "")) for role in _ROLES}
+    if "inputs" in pieces["system"][1::2]:
+        raise ConfigError(
+            "template: {inputs} stands in the system turn, where data would become instructions; "
+            "put it into the user turn."
+        )
+    if "inputs" not in pieces["user"][1::2]:
+        raise ConfigError("template: the user turn lacks {inputs}, so the model would never see what it is asked.")
+    return pieces
+
+
+def _filled(pieces: list[str], slots: Mapping[str, str]) -> tuple[str, ...]:
+    """Return one turn with every slot filled, as the pieces between which the inputs stand."""
+    filled = [pieces[0]]
+    for slot, plain in zip(pieces[1::2], pieces[2::2], strict=True):
+        if slot == "inputs":
+            filled.append(plain)
+        else:
+            filled[-1] += slots[slot] + plain
+    return tuple(filled)
+
+
+def _block(tag: str, content: str) -> str:
+    """Return content that holds no closing tag between its tags; "" for empty content."""
+    return f"<{tag}>{content}</{tag}>" if content else ""
+
+
+def _prose_block(tag: str, prose: str) -> str:
+    """Return free text between its tags: only the closing tag itself is escaped in it."""
+    return _block(tag, prose.replace(f"</{tag}>", f"\\u003c/{tag}>"))
+
+
+def _content(reply: Json) -> Json:
+    """Return the text of an example's message, where replies are plain text."""
+    return reply.get("content", reply) if is_object(reply) else reply
+
+
+def _messages_from(made: object) -> list[Message]:
+    """Check what a prompt function returned."""
+    try:
+        return list(turns(made))
+    except DataError as error:
+        raise DataError(f"The prompt function, a plain function of the slots, must return messages: {error}") from None
+
+
+def _holds_conversation(schema: Mapping[str, Json]) -> bool:
+    """Whether values of a schema hold a conversation: whether `ChatMessages` is contained in it."""
+    if _MESSAGES not in resolved(schema, schema).get("required", ()):
+        return False
+    from synmod.data import ChatMessages, contains
+
+    return contains(SymbolicDataModel(schema), ChatMessages)
+
+
+def _may_hold_media(schema: Json) -> bool:
+    """Whether values of a schema may hold an image, sound or a file."""
+    if is_object(schema):
+        fields = schema.get("properties")
+        return (is_object(fields) and fields.keys() == _MEDIA) or any(map(_may_hold_media, schema.values()))
+    return is_array(schema) and any(map(_may_hold_media, schema))
+
+
+def _refuse_media(json: Json, where: str) -> None:
+    """Raise ConfigError for a value that holds an image, sound or a file: no model is sent them yet."""
+    if is_object(json):
+        if json.keys() == _MEDIA:
+            raise ConfigError(
+                f"{where}: images, sound and files cannot be sent to a model yet, and their base64 means nothing in a"
+                " prompt: mask the field out, or lay the prompt out with prompt=fn."
+            )
+        for name, inner in json.items():
+            _refuse_media(inner, f"{where}/{name}")
+    elif is_array(json):
+        for index, inner in enumerate(json):
+            _refuse_media(inner, f"{where}/{index}")
