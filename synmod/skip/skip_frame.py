@@ -9,7 +9,7 @@ from synmod.data import DataModel, JsonDataModel, to_value
 from synmod.errors import DataError
 from synmod.leaves.frozen import Json, frozen, is_object, thaw
 from synmod.leaves.names import parse_path, path_str
-from synmod.scope import TOLD, CallFrame, current_call, nearest_live
+from synmod.scope import CallFrame, current_call
 from synmod.skip.namespace import Key, Namespace, shown
 from synmod.skip.slots import Journal, Slot, write
 
@@ -211,4 +211,4 @@ def _value_of(text: str, entry: Mapping[str, Json]) -> Any:
 
 def here() -> CallFrame | None:
     """The running call; in a hook the one that it is told of."""
-    return current_call() or nearest_live(TOLD.get())
+    return current_call()

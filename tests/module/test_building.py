@@ -441,7 +441,7 @@ async def test_build_events():
     told = []
 
     class Watch(Hook):
-        async def on_build_begin(self, event):
+        def on_build_begin(self, event):
             told.append(("begin", event.path, event.name, event.inputs[0].keys()))
 
         def on_build_end(self, event):

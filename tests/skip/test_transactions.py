@@ -205,29 +205,6 @@ async def test_cancelled_at_every_await():
             await program(QUERY, after=after)
 
 
-async def test_a_cancelled_end_hook_rolls_back_too():
-    """The call is cancelled after it has committed: its commit is taken back."""
-
-    class Slow(sm.Hook):
-        async def on_call_end(self, event):
-            await asyncio.sleep(0.001 if event.exception is None else 0)
-
-    async def call(self, inputs):
-        task = asyncio.create_task(self.retrieve(inputs))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert len(current_skip_frame()) == 1
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert len(current_skip_frame()) == 0
-        return inputs
-
-    program = calling(call)
-    program.retrieve = Retrieve(hooks=[Slow()])
-    await program(QUERY)
-
-
 async def test_a_child_sees_the_layers_of_its_callers():
     """What a module stashes in its body may be popped by a module that it calls."""
 

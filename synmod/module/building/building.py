@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from time import perf_counter
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from synmod.flow import map_leaves
@@ -18,7 +17,7 @@ from synmod.module.frames import SymbolicFrame
 from synmod.module.interface.inputs import data_among
 from synmod.module.paths import extend_paths
 from synmod.module.sealing import seal
-from synmod.scope import ambient, begin_build, current_call, end_build, hooks_for, place_of
+from synmod.scope import ambient, begin_build, current_call, end_build, hooks_for
 
 if TYPE_CHECKING:
     from synmod.module.module import Module
@@ -102,23 +101,21 @@ async def _announced(mine: Build, module: Module, inputs: inspect.BoundArguments
     """Run the body under a frame of its own, between the build events; these tell the place of the call that builds."""
     caller = current_call()
     with SymbolicFrame(module, hands_on=False) as frame:
-        heard = hooks_for(ambient(), module._record.hooks)
-        if heard is None:
+        listeners = hooks_for(ambient(), module._record.hooks)
+        if not listeners:
             await _body(mine, module, inputs)
             return
-        from synmod.scope import BuildBegin, BuildEnd
-
-        place = place_of(caller if caller is not None and caller.owner is module._record else frame, frame.phase)
+        place = caller if caller is not None and caller.owner is module._record else frame
         started = perf_counter()
         failure: BaseException | None = None
         try:
-            await begin_build(heard, BuildBegin(*place, inputs.args, MappingProxyType(inputs.kwargs)))
+            begin_build(listeners, place, inputs.args, inputs.kwargs)
             await _body(mine, module, inputs)
         except BaseException as error:
             failure = error
             raise
         finally:
-            await end_build(heard, BuildEnd(*place, inputs.args, failure, perf_counter() - started))
+            end_build(listeners, place, inputs.args, failure, started)
             failure = None  # no circle of an exception and the frame that holds it
 
 
