@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.data import JsonDataModel
 from synmod.errors import SynmodError
-from synmod.module.building.building import ensure_built
-from synmod.module.building.checks import check_inputs
-from synmod.module.building.symbolic import call_symbolic
+from synmod.module.building import ensure_built
+from synmod.module.contract import check_inputs
 from synmod.module.endings import end_entry, end_failed
 from synmod.module.interface.inputs import convert_arguments, holds_symbol, is_not_taken
 from synmod.module.interface.known import ANY_CLASS, MISS
 from synmod.module.interface.outputs import check_output, declared_outputs
 from synmod.module.notes import note_failure
 from synmod.module.paths import paths_below
+from synmod.module.symbolic import call_symbolic
 from synmod.scope import (
     AMBIENT,
     FRAME,
