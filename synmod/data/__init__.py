@@ -11,11 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from synmod.data.algebra.contain import contains
-from synmod.data.models.model import DataModel
-from synmod.data.models.symbol import SymbolicDataModel, is_symbolic
-from synmod.data.models.value import JsonDataModel
+from synmod.data.model import DataModel
 from synmod.data.schemas.schema import Schema
 from synmod.data.subtyping.subtype import is_subschema
+from synmod.data.symbols import SymbolicDataModel, is_symbolic
+from synmod.data.value import JsonDataModel
 from synmod.leaves.frozen import frozen, json_equal, thaw
 from synmod.leaves.late import opened_late
 from synmod.registry import own_later
@@ -93,23 +93,9 @@ if TYPE_CHECKING:  # for the rooms above
     from synmod.data.algebra.ops import OPERATIONS as OPERATIONS
     from synmod.data.algebra.rename import checked_prefix as checked_prefix
     from synmod.data.algebra.rename import checked_suffix as checked_suffix
-    from synmod.data.models.class_schema import dump as dump
-    from synmod.data.models.class_schema import schema_of_class as schema_of_class
-    from synmod.data.models.declare import declare as declare
-    from synmod.data.models.declare import model_of as model_of
-    from synmod.data.models.declare import schema_of as schema_of
-    from synmod.data.models.described import Described as Described
-    from synmod.data.models.described import label as label
-    from synmod.data.models.labels import label_of as label_of
-    from synmod.data.models.own_models import TOLD_BRIEFLY as TOLD_BRIEFLY
-    from synmod.data.models.symbol import RECORDERS as RECORDERS
-    from synmod.data.models.symbol import declaration as declaration
-    from synmod.data.models.symbol import symbol as symbol
-    from synmod.data.models.typed import typed_instance as typed_instance
-    from synmod.data.models.typed import validator_faults as validator_faults
-    from synmod.data.models.value import admit as admit
-    from synmod.data.models.value import to_value as to_value
-    from synmod.data.models.value import wrap as wrap
+    from synmod.data.class_schema import dump as dump
+    from synmod.data.class_schema import schema_of_class as schema_of_class
+    from synmod.data.messages.own_models import TOLD_BRIEFLY as TOLD_BRIEFLY
     from synmod.data.schemas.check_budget import CHECKS_PER_VALUE as CHECKS_PER_VALUE
     from synmod.data.schemas.check_budget import FREE_CHECKS as FREE_CHECKS
     from synmod.data.schemas.check_budget import CheckBudget as CheckBudget
@@ -125,55 +111,69 @@ if TYPE_CHECKING:  # for the rooms above
     from synmod.data.schemas.schema import trusted_schema as trusted_schema
     from synmod.data.schemas.schema_budget import MAX_TOGETHER as MAX_TOGETHER
     from synmod.data.schemas.schema_budget import SchemaBudget as SchemaBudget
+    from synmod.data.symbols import RECORDERS as RECORDERS
+    from synmod.data.symbols import Described as Described
+    from synmod.data.symbols import declaration as declaration
+    from synmod.data.symbols import declare as declare
+    from synmod.data.symbols import label as label
+    from synmod.data.symbols import label_of as label_of
+    from synmod.data.symbols import model_of as model_of
+    from synmod.data.symbols import schema_of as schema_of
+    from synmod.data.symbols import symbol as symbol
     from synmod.data.text import parse_frozen as parse_frozen
     from synmod.data.validation.validate import is_valid as is_valid
     from synmod.data.validation.validate import problems as problems
     from synmod.data.validation.validate import validate as validate
+    from synmod.data.value import admit as admit
+    from synmod.data.value import to_value as to_value
+    from synmod.data.value import typed_instance as typed_instance
+    from synmod.data.value import validator_faults as validator_faults
+    from synmod.data.value import wrap as wrap
 
 _FOR_ROOMS = {
     "BadPattern": "synmod.data.schemas.patterns",
     "CHECKS_PER_VALUE": "synmod.data.schemas.check_budget",
     "CheckBudget": "synmod.data.schemas.check_budget",
-    "Described": "synmod.data.models.described",
+    "Described": "synmod.data.symbols",
     "FREE_CHECKS": "synmod.data.schemas.check_budget",
     "MAX_TOGETHER": "synmod.data.schemas.schema_budget",
     "MAX_WEIGHT": "synmod.data.schemas.patterns",
     "OPERATIONS": "synmod.data.algebra.ops",
     "Outline": "synmod.data.schemas.outline",
-    "RECORDERS": "synmod.data.models.symbol",
+    "RECORDERS": "synmod.data.symbols",
     "SchemaBudget": "synmod.data.schemas.schema_budget",
-    "TOLD_BRIEFLY": "synmod.data.models.own_models",
-    "admit": "synmod.data.models.value",
+    "TOLD_BRIEFLY": "synmod.data.messages.own_models",
+    "admit": "synmod.data.value",
     "charge": "synmod.data.schemas.complexity",
     "checked_prefix": "synmod.data.algebra.rename",
     "checked_suffix": "synmod.data.algebra.rename",
     "compiled": "synmod.data.schemas.patterns",
-    "declaration": "synmod.data.models.symbol",
-    "declare": "synmod.data.models.declare",
-    "dump": "synmod.data.models.class_schema",
+    "declaration": "synmod.data.symbols",
+    "declare": "synmod.data.symbols",
+    "dump": "synmod.data.class_schema",
     "includes": "synmod.data.algebra.contain",
     "is_valid": "synmod.data.validation.validate",
     "items_of": "synmod.data.algebra.items",
-    "label": "synmod.data.models.described",
-    "label_of": "synmod.data.models.labels",
-    "model_of": "synmod.data.models.declare",
+    "label": "synmod.data.symbols",
+    "label_of": "synmod.data.symbols",
+    "model_of": "synmod.data.symbols",
     "parse_frozen": "synmod.data.text",
     "parts_of": "synmod.data.schemas.parts",
     "patterns_of": "synmod.data.algebra.mask_patterns",
     "portable": "synmod.data.schemas.parts",
     "problems": "synmod.data.validation.validate",
     "schema_from": "synmod.data.schemas.schema",
-    "schema_of": "synmod.data.models.declare",
-    "schema_of_class": "synmod.data.models.class_schema",
-    "symbol": "synmod.data.models.symbol",
-    "to_value": "synmod.data.models.value",
+    "schema_of": "synmod.data.symbols",
+    "schema_of_class": "synmod.data.class_schema",
+    "symbol": "synmod.data.symbols",
+    "to_value": "synmod.data.value",
     "trusted_schema": "synmod.data.schemas.schema",
-    "typed_instance": "synmod.data.models.typed",
+    "typed_instance": "synmod.data.value",
     "validate": "synmod.data.validation.validate",
-    "validator_faults": "synmod.data.models.typed",
+    "validator_faults": "synmod.data.value",
     "weight_of": "synmod.data.schemas.patterns",
     "with_items": "synmod.data.algebra.items",
-    "wrap": "synmod.data.models.value",
+    "wrap": "synmod.data.value",
 }
 __getattr__, __dir__ = opened_late(globals(), _parts, inner=_FOR_ROOMS)
 own_later(partial(__getattr__, "Score"))

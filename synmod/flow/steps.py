@@ -13,8 +13,7 @@ from itertools import count
 from types import MappingProxyType
 from typing import Any, cast
 
-from synmod.data import Schema, SymbolicDataModel
-from synmod.data.models import symbol as symbols
+from synmod.data import RECORDERS, Schema, SymbolicDataModel, symbol
 from synmod.errors import DataError
 from synmod.flow.nest import copied, is_leaf, kind_of, leaves, map_leaves
 from synmod.leaves.frozen import frozen
@@ -144,7 +143,7 @@ def declared_of(symbol: SymbolicDataModel, *, optional: bool = False) -> Declare
 
 def symbol_of(declared: Declared) -> SymbolicDataModel:
     """Make a symbol, without history, of what was declared."""
-    return symbols.symbol(declared.schema, declared.data_model, declared.name)
+    return symbol(declared.schema, declared.data_model, declared.name)
 
 
 _NONE_GIVEN: Mapping[str, Any] = MappingProxyType({})
@@ -199,4 +198,4 @@ def _is_plain_json(nest: Any) -> bool:
     return True
 
 
-symbols.RECORDERS["operation"] = record_operation
+RECORDERS["operation"] = record_operation

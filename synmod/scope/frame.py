@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from synmod.data.models import symbol as symbols
+from synmod.data import RECORDERS
 from synmod.leaves.names import new_run_id
 from synmod.scope.ledger import Reward, RewardLedger
 from synmod.scope.meter import UsageMeter
@@ -276,4 +276,4 @@ def place_name(where: CallFrame | str | None = None) -> str:
     return "" if frame is None else frame.path or frame.name
 
 
-symbols.RECORDERS["path"] = place_name  # errors of symbols and operators name the module that runs or is traced
+RECORDERS["path"] = place_name  # errors of symbols and operators name the module that runs or is traced

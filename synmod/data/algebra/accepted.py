@@ -8,10 +8,9 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
-from synmod.data.models.described import Described
-from synmod.data.models.operand import Operand, OperandClass
-from synmod.data.models.symbol import RECORDERS
-from synmod.data.models.value import to_value
+from synmod.data.operators import Operand, OperandClass
+from synmod.data.symbols import RECORDERS, Described
+from synmod.data.value import to_value
 from synmod.errors import ArgumentError, DataError
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from synmod.data.models.declare import schema_of
-from synmod.data.models.symbol import RECORDERS, SymbolicDataModel, symbol
-from synmod.data.models.value import JsonDataModel, wrap_parts
 from synmod.data.schemas.parts import parts_of
+from synmod.data.symbols import RECORDERS, SymbolicDataModel, schema_of, symbol
+from synmod.data.value import JsonDataModel, wrap
 from synmod.errors import ArgumentError
 
 from .accepted import as_operand, refuse_class_beside
@@ -51,13 +50,13 @@ def together(name: str, present: Sequence[Any]) -> Any:
 
 def merged(values: Sequence[JsonDataModel[Any]]) -> JsonDataModel[Any]:
     """Concatenate values by the plan kept for their schemas. Hot."""
-    parts = tuple([value._parts or parts_of(value._schema) for value in values])
+    parts = tuple([parts_of(value._schema) for value in values])
     key = tuple(map(id, parts))
     merge = _merges.find(key)
     if merge is None:
         merge = Concatenation(parts)
         _merges.keep(key, merge, parts, 10 + len(merge.parts.fields))
-    return wrap_parts(merge([value._json for value in values]), merge.parts)
+    return wrap(merge([value._json for value in values]), merge.parts.schema)
 
 
 def planned(name: str, operands: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> SymbolicDataModel | None:

@@ -6,12 +6,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from synmod.data.models.declare import declare
-from synmod.data.models.value import JsonDataModel, to_value
 from synmod.data.schemas.parts import Parts, parts_of
 from synmod.data.schemas.rooted import properties_of
 from synmod.data.schemas.schema import Schema
 from synmod.data.subtyping.subtype import is_subschema
+from synmod.data.symbols import declare
+from synmod.data.value import JsonDataModel, to_value
 from synmod.errors import ArgumentError, SchemaError
 
 from .kept import Kept

@@ -10,9 +10,8 @@ from typing import Any, Final, TypeAlias, cast
 
 from pydantic import BaseModel
 
-from synmod.data.models.declare import declare
-from synmod.data.models.described import Described
 from synmod.data.schemas.rooted import properties_of
+from synmod.data.symbols import Described, declare
 from synmod.errors import ArgumentError, SchemaError
 
 from .wild import WildName, escaped

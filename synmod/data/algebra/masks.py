@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from synmod.data.models.value import JsonDataModel, wrap
 from synmod.data.schemas.parts import portable
 from synmod.data.schemas.rooted import root_of
 from synmod.data.schemas.schema import Schema, trusted_schema
+from synmod.data.value import JsonDataModel, wrap
 from synmod.leaves.frozen import FrozenDict
 
 from .mask_schema import MaskedSchema

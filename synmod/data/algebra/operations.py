@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from synmod.data.models.declare import schema_of
 from synmod.data.schemas.schema import Schema
+from synmod.data.symbols import schema_of
 from synmod.errors import ArgumentError
 
 from .factorize import Factorize

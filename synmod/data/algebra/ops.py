@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from synmod.data.models.operand import OPERATORS
+from synmod.data.operators import OPERATORS
 
 from .accepted import as_operand, is_operand, traced_path
 from .applying import are_values, checked_operands, merged, on_one, planned, single, together

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, model_validator
 
-from synmod.data.models.model import DataModel
-from synmod.data.models.own_models import TOLD_BRIEFLY, FieldFault, positional, refuse
+from synmod.data.messages.own_models import TOLD_BRIEFLY, FieldFault, positional, refuse
+from synmod.data.model import DataModel
 from synmod.registry import register_own
 
 from .content_parts import ContentPart

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from synmod.data.models.model import DataModel
-from synmod.data.models.own_models import TOLD_BRIEFLY, positional
+from synmod.data.messages.own_models import TOLD_BRIEFLY, positional
+from synmod.data.model import DataModel
 from synmod.registry import register_own
 
 

@@ -13,8 +13,8 @@ from urllib.parse import unquote_to_bytes
 
 from pydantic import model_validator
 
-from synmod.data.models.model import DataModel
-from synmod.data.models.own_models import TOLD_BRIEFLY, FieldFault, refuse
+from synmod.data.messages.own_models import TOLD_BRIEFLY, FieldFault, refuse
+from synmod.data.model import DataModel
 from synmod.errors import DataError
 from synmod.registry import register_own
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from pydantic import BeforeValidator
 
-from synmod.data.models.model import DataModel
-from synmod.data.models.own_models import TOLD_BRIEFLY, positional
+from synmod.data.messages.own_models import TOLD_BRIEFLY, positional
+from synmod.data.model import DataModel
 from synmod.data.text import parse_json
 from synmod.errors import DataError
 from synmod.leaves.frozen import frozen, is_object

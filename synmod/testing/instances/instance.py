@@ -29,7 +29,7 @@ def instance_of(schema: Schema, seed: int, purpose: str) -> Json:
         AssertionError: No draw was valid: the schema contradicts itself, or asks for more than can be guessed.
 
     Example:
-        >>> from synmod.data.models.declare import declare
+        >>> from synmod.data.symbols import declare
         >>> instance_of(declare({"enum": [3]}, root="any"), 0, "doc")
         3
 

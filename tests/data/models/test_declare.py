@@ -55,7 +55,6 @@ def test_what_declares_nothing():
     [
         ({"title": "HTTPQuery"}, "http_query"),
         ({"title": "My title!"}, "my_title"),
-        ({"$ref": "#/$defs/Node", "$defs": {"Node": {}}}, "node"),
         ({}, "data_model"),
         ({"title": "Class"}, "class_"),
     ],

@@ -128,8 +128,11 @@ def test_how_it_is_made():
         JsonDataModel(Query)
     with pytest.raises(SymbolicValueError):
         JsonDataModel(Query.to_symbolic_data_model())
-    with pytest.raises(DataError):
-        JsonDataModel([1], schema=OPEN)
+    for foreign in ([1], "text", None):
+        with pytest.raises(SchemaError, match="a data model is a JSON object") as caught:
+            JsonDataModel(foreign, schema=OPEN)
+        assert caught.value.errors[0].pointer == ""
+        assert caught.value.errors[0].wanted == "an object"
     with pytest.raises(DataError):
         JsonDataModel({"a": {1, 2}}, schema=OPEN)
     with pytest.raises(SchemaError):
@@ -249,7 +252,7 @@ def test_admit_at_an_edge():
     assert admit(value, value._schema, Query, "x")._json is value._json
     with pytest.raises(SchemaError, match=r"^rag: "):
         admit({"question": 1}, value._schema, None, "rag")
-    with pytest.raises(DataError, match=r"^rag: "):
+    with pytest.raises(SchemaError, match=r"^rag: "):
         admit("text", value._schema, None, "rag")
 
 
@@ -257,6 +260,18 @@ def test_wrap_checks_nothing():
     """The trusted door."""
     value = Query(question="why").to_json_data_model()
     assert wrap(value._json, value._schema, Query, "n").name == "n"
+
+
+def test_a_value_put_together_from_valid_parts():
+    """`JsonDataModel.of` freezes plain JSON, takes any declaration, and validates nothing."""
+    value = JsonDataModel.of({"question": "why"}, Query, Query, "n")
+    assert value == JsonDataModel({"question": "why"}, data_model=Query)
+    assert (value.name, value.to()) == ("n", Query(question="why"))
+    assert JsonDataModel.of(value._json, value._schema)._json is value._json
+    with pytest.raises(DataError):
+        JsonDataModel.of([], Query)
+    with pytest.raises(DataError):
+        JsonDataModel.of({"question": {1}}, Query)
 
 
 def test_the_symbol_of_a_value():

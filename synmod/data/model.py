@@ -11,8 +11,8 @@ from synmod.leaves.frozen import FrozenDict, thaw
 from synmod.registry import admit
 
 from .class_schema import dump, schema_of_class
-from .operand import OPERATORS, Operand, OperandClass
-from .symbol import SymbolicDataModel, symbol
+from .operators import OPERATORS, Operand, OperandClass
+from .symbols import SymbolicDataModel, symbol
 from .value import JsonDataModel, to_value
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class DataModelClass(OperandClass, ModelMetaclass):
 
 
 class DataModel(BaseModel, Operand, metaclass=DataModelClass):
-    """A typed JSON object: declare fields as in pydantic; unknown ones are refused, assignments are validated.
+    """A typed JSON object: fields as in pydantic; unknown ones are an error, assignments are validated.
 
     Operators on classes and instances: `+ & ^ ~` and `in`; on classes `|` is Python's union.
 
@@ -55,7 +55,7 @@ class DataModel(BaseModel, Operand, metaclass=DataModelClass):
 
     @classmethod
     def get_schema(cls) -> dict[str, Any]:
-        """Give a fresh plain copy of the JSON Schema (2020-12, by alias).
+        """Return a fresh plain copy of the JSON Schema (2020-12, by alias).
 
         Raises:
             SchemaError: The class breaks a rule of data models; names the field.
@@ -64,28 +64,28 @@ class DataModel(BaseModel, Operand, metaclass=DataModelClass):
 
     @classmethod
     def prettify_schema(cls) -> str:
-        """Write the JSON Schema with an indent of two."""
+        """Return the JSON Schema as text with an indent of two."""
         return dump_json(schema_of_class(cls), indent=2)
 
     def get_json(self) -> dict[str, Any]:
-        """Give the JSON by alias, None and defaults kept.
+        """Return the JSON by alias, None and defaults kept.
 
         Raises:
-            DataError: A field was edited in place to what its schema does not allow.
+            DataError: It does not satisfy the schema of the class, such as a field edited in place.
         """
         return thaw(dump(self))
 
     def prettify_json(self) -> str:
-        """Write the JSON with an indent of two."""
+        """Return the JSON as text with an indent of two."""
         return dump_json(dump(self), indent=2)
 
     def to_json_data_model(self, name: str | None = None) -> JsonDataModel[Self]:
-        """Give the frozen value of this instance."""
+        """Return the frozen value of this instance."""
         return to_value(self, name)
 
     @classmethod
     def to_symbolic_data_model(cls, name: str | None = None) -> SymbolicDataModel:
-        """Give a symbol of this class's schema."""
+        """Return a symbol of this class's schema."""
         return symbol(schema_of_class(cls), cls, name)
 
     def __getitem__(self, key: str) -> Any:
