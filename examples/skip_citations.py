@@ -100,8 +100,8 @@ class Retrieve(sm.Module):
     """Finds a page, and lets it go past what comes next."""
 
     async def call(self, inputs: Question) -> Question:
-        await stash("doc", find(inputs["question"]))
-        await stash("asked", inputs)
+        stash("doc", find(inputs["question"]))
+        stash("asked", inputs)
         return inputs
 
 
@@ -111,9 +111,7 @@ class Cite(sm.Module):
     """Takes the page out again, and cites it."""
 
     async def call(self, inputs: Final) -> Cited:
-        document = yield pop("doc")
-        asked = yield pop("asked")
-        yield cite(asked["question"], inputs["reply"], document)
+        return cite(pop("asked")["question"], inputs["reply"], pop("doc"))
 
 
 class RetrieveInline(sm.Module):

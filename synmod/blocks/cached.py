@@ -18,7 +18,7 @@ from synmod.flow.nest_json import nest_json
 from synmod.leaves import aio
 from synmod.leaves.frozen import frozen
 from synmod.lm import current_sample, models_in_force
-from synmod.module import Module, is_bypassed
+from synmod.module import Module, has_open_skips
 from synmod.registry import lookup, register_own
 from synmod.scope import current_call
 from synmod.tree import class_text, state
@@ -115,7 +115,7 @@ class Cached(Module):
 
     async def call(self, *inputs: Any) -> Any:
         """Give what is remembered, else call the module and remember it."""
-        if is_bypassed(self.module):
+        if has_open_skips(self.module):
             return await self.module(*inputs)
         inputs_json = await self._told_inputs(inputs)
         key, structure = self._key(inputs_json)
@@ -128,7 +128,7 @@ class Cached(Module):
             outputs = await self._found(key)  # of one who has just landed
             if outputs is _NOTHING:
                 outputs = await self.module(*inputs)
-                if not is_bypassed(self.module):  # a first call may have built what has skips
+                if not has_open_skips(self.module):  # a first call may have built what has skips
                     await self._keep(key, outputs)
                     built_key, built = self._key(inputs_json)
                     if built != structure:  # or Variables: the next calls ask by those

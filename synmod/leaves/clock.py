@@ -9,7 +9,8 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Protocol
 
-from synmod.leaves.aio import running_trio, sleep
+from synmod.leaves.aio import sleep
+from synmod.leaves.aio.kind import running_trio
 
 
 class Clock(Protocol):

@@ -32,7 +32,6 @@ class ClassDeclaration:
         self.hidden = self.ignored | _cached_names(cls)
         """Attributes that the walk passes over: ignored ones, and what `cached_property` made."""
         self.slots = _declared_slots(cls)
-        self.yields = inspect.isasyncgenfunction(getattr(cls, "call", None))
         self.skips: DeclaredSkips | None = None
         """The skip connections that the class takes part in; the bases' are its own."""
         self.runner: Runner | None = None

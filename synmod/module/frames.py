@@ -48,8 +48,8 @@ class SymbolicFrame:
         layer = self._frame.layer
         try:
             if layer is not None and error is None and self._hands_on:
-                layer.commit()
                 self.left = layer.left()
+                layer.commit()
             elif layer is not None:
                 layer.drop()
         finally:

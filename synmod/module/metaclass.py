@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from synmod.errors import ConfigError
 from synmod.module.arguments import capture
-from synmod.module.build import BuildMethod
+from synmod.module.building.build_method import BuildMethod
 from synmod.module.declaration import ClassDeclaration, definer, is_base
 from synmod.tree import KNOWN, NODE, STATIC, VARIABLE, Kinds, class_of, holds_node
 
@@ -52,8 +52,6 @@ class ModuleMeta(ABCMeta):
 
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
             """Record the arguments, make the instance, and note that its construction is over."""
-            if cls._declaration.yields:
-                _check_yields(cls)
             arguments = capture(cls._declaration, args, kwargs)
             module = cls.__new__(cls, *args, **kwargs)
             if isinstance(module, cls):
@@ -77,25 +75,10 @@ def _check_methods(cls: type) -> None:
         if isinstance(function, staticmethod | classmethod):
             kind = type(cast("object", function)).__name__
             raise ConfigError(f"class {cls.__name__}: {method} is a {kind}; write `async def {method}(self, ...)`.")
-        may_yield = method == "call"  # of a class that declares skips, which is known when it is made
-        if inspect.isgeneratorfunction(function) or (inspect.isasyncgenfunction(function) and not may_yield):
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise ConfigError(
                 f"class {cls.__name__}: {method} is a generator; write `async def {method}(self, ...)` and return."
             )
-
-
-def _check_yields(cls: ModuleMeta) -> None:
-    """Refuse an async generator for `call` in a class that has no commands to yield."""
-    if cls._declaration.skips is None:
-        raise ConfigError(
-            f"class {cls.__name__}: call is an async generator, which only a class with @skippable may have; write "
-            "`async def call(self, ...)` and return."
-        )
-    if getattr(cls, "streaming", False):
-        raise ConfigError(
-            f"class {cls.__name__} declares streaming, and its call is an async generator of skip commands: await "
-            "the commands instead, `await stash(...)`, `await pop(...)`."
-        )
 
 
 def _check_hidden(cls: type) -> None:

@@ -6,10 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from synmod.leaves.names import KeyPath, parse_path, path_str
-from synmod.module.attributes import structural_attributes
 from synmod.module.record import ModuleRecord
-from synmod.module.sealing import held
-from synmod.module.skips import Carried, carry, has_open_ends, note_carried
 from synmod.scope import CallFrame, current_call
 from synmod.tree import EDITS, walk
 
@@ -24,14 +21,10 @@ class PathTable(dict[int, str]):
     It keeps what stands below the root alive, since an id is taken again by what comes after.
     """
 
-    __slots__ = ("_below", "_steps", "carried", "edits", "routes")
+    __slots__ = ("_below", "_steps", "edits")
 
     def __init__(self, edits: int) -> None:
         super().__init__()
-        self.carried: dict[int, Carried] = {}
-        """The modules that declare skips, by the id of their record."""
-        self.routes: Any = None
-        """What the skip room found out about those; None until it has."""
         self.edits = edits
         """The structural edit that it was made at."""
         self._below: list[Any] = []
@@ -76,7 +69,6 @@ def paths_below(root: Module) -> PathTable:
         table.note(located, path, steps)
         if isinstance(located, ModuleRecord) and located.home is None:
             located.home = path
-    table.carried = {each.key: each for each in note_carried(visits)}
     record.paths = table
     return table
 
@@ -97,44 +89,19 @@ def _located(visits: list[Visit], prefix: str) -> Iterator[tuple[Any, str, KeyPa
 
 
 def extend_paths(module: Module) -> None:
-    """Note what a module that was just built or sealed holds since the table of the running entry call was made."""
+    """Note where a module that was just built or sealed, and what is below it, stand below the entry module."""
     frame = current_call()
     table = None if frame is None else frame.root.paths
     if frame is None or not isinstance(table, PathTable):
         return
-    record = module._record
-    own = table.get(id(record))
-    record.home = prefix = frame.path if own is None else own
+    own = table.get(id(module._record))
+    prefix = frame.path if own is None else own
     above = table.steps_of(prefix)
-    for name, value in structural_attributes(module):
-        for below, part, _ in held(value):
-            if own is not None and id(getattr(part, "_record", part)) in table:
-                continue
-            at = (name, *below)
-            visits = list(walk(part))
-            place = "/".join(filter(None, (prefix, path_str(at))))
-            for located, path, steps in _located(visits, place):
-                known = path if own is None else table.note(located, path, (*above, *at, *steps))
-                if isinstance(located, ModuleRecord) and located.home is None:
-                    located.home = known
-            carried = note_carried(visits, place)
-            if own is not None and carried:
-                _add_carried(table, carried, frame, record)
-
-
-def _add_carried(table: PathTable, carried: tuple[Carried, ...], frame: CallFrame, holder: ModuleRecord) -> None:
-    """Note modules that declare skips and were made since the entry call began; the calls around them carry them."""
-    around = [holder]
-    one: CallFrame | None = frame
-    while one is not None:
-        if isinstance(one.owner, ModuleRecord):
-            around.append(one.owner)
-        one = one.parent
-    for each in carried:
-        if each.key not in table.carried:
-            carry(each.skips, around)
-            table.carried[each.key] = each._replace(above=(*each.above, *map(id, around)))
-            table.routes = None
+    visits = list(walk(module))
+    for located, path, steps in _located(visits, prefix):
+        known = path if own is None else table.note(located, path, (*above, *steps))
+        if isinstance(located, ModuleRecord) and (located.home is None or located is module._record):
+            located.home = known
 
 
 def current_path(module: Module) -> str:
@@ -159,6 +126,7 @@ def frame_of(record: ModuleRecord, frame: CallFrame | None) -> CallFrame | None:
     return frame
 
 
-def is_bypassed(module: Module) -> bool:
-    """Tell whether values go into a module, or come out, past its inputs and outputs."""
-    return module._record.runner is not None and has_open_ends(paths_below(module).carried.values())
+def note_edit(module: Module) -> None:
+    """Count a structural edit of a sealed module: tables of paths are made anew at the next entry call."""
+    module._record.version += 1
+    EDITS.bump()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
 
 if TYPE_CHECKING:
@@ -16,15 +16,6 @@ class AsyncCallee(Protocol[R_co]):
 
     @property
     def call(self) -> Callable[..., Coroutine[Any, Any, R_co]]:
-        """The method of the user's class."""
-        ...
-
-
-class YieldingCallee(Protocol):
-    """A module whose `call` yields skip commands, and its output last."""
-
-    @property
-    def call(self) -> Callable[..., AsyncGenerator[Any, Any]]:
         """The method of the user's class."""
         ...
 

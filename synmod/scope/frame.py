@@ -20,8 +20,8 @@ from synmod.scope.meter import UsageMeter
 from synmod.scope.usage_record import Usage
 
 if TYPE_CHECKING:
-    from synmod.scope.events import Hook
-    from synmod.scope.trace_views import TraceNode
+    from synmod.scope.hook import Hook
+    from synmod.scope.tracing.nodes import TraceNode
 
 _NO_PATHS: Mapping[int, str] = {}
 _NO_USAGE: Final = Usage()
@@ -54,9 +54,6 @@ class Owner(Protocol):
 
 class CallLayer(Protocol):
     """What goes past a call beside its value (see the skip room): told how the call ends."""
-
-    followed: bool
-    """Whether `call` of the module has run under it."""
 
     def commit(self) -> None:
         """The call returned: hand everything to the calling module."""
@@ -244,6 +241,10 @@ class RootFrame(CallFrame):
 
 FRAME: ContextVar[CallFrame | None] = ContextVar("synmod_frame", default=None)
 """The innermost frame entered in this context; its call may have ended: ask `current_call`."""
+
+
+TOLD: ContextVar[CallFrame | None] = ContextVar("synmod_told", default=None)
+"""In a hook, the frame of the call that it is told of; the hook itself runs outside of all calls."""
 
 
 def nearest_live(frame: CallFrame | None) -> CallFrame | None:

@@ -1,20 +1,18 @@
 """Skip connections: values that go past the modules in between, declared, verified, and carried beside the main lane.
 
 Floor: 7, beside `blocks`. Purpose: `@skippable`, the commands, Namespaces, frames, verification, layouts. State: one
-layer for each running call that takes part, on its frame. Speed: a call of a module that declares nothing pays nothing;
-one that does pays some microseconds. Must never know: Program, files, training. Loaded when it is first asked for.
+lane for each running call that takes part, on its frame. Speed: a call of a module that declares nothing pays nothing;
+one that stashes or pops pays some microseconds. Must never know: Program, files, training.
 """
 
 from synmod.errors import SkipError, SkipNameError, SkipProblem, SkipVerifyError
-from synmod.skip import attempts  # noqa: F401  # pyright: ignore[reportUnusedImport]  # for blocks
-from synmod.skip.commands import peek, pop, stash
-from synmod.skip.current import current_skip_frame
-from synmod.skip.declaring import skippable
-from synmod.skip.given import use_skip_frame
-from synmod.skip.layout import SkipLayout, skip_layout
-from synmod.skip.namespace import Namespace
-from synmod.skip.skip_frame import SkipFrame
-from synmod.skip.verifying import verify_skippables
+
+from .commands import peek, pop, stash
+from .declaring import skippable
+from .frame import SkipFrame, current_skip_frame, use_skip_frame
+from .layout import SkipLayout, skip_layout
+from .namespace import Namespace
+from .wiring import verify_skippables
 
 __all__ = [
     "Namespace",

@@ -1,243 +1,260 @@
-"""`stash`, `pop` and `peek`: inert commands, performed when they are awaited or yielded."""
+"""`stash`, `pop` and `peek`: plain functions that act on the lane of the running call."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Generator
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from synmod.errors import SkipError
-from synmod.scope import FRAME, nearest_live
-from synmod.skip.namespace import shown
-from synmod.skip.slots import LOCK, Slot
-from synmod.skip.symbols import as_popped, as_stashed
-from synmod.skip.typed import admitted, hold_to_declared
+from synmod.data import (
+    DataModel,
+    JsonDataModel,
+    Schema,
+    SymbolicDataModel,
+    includes,
+    is_subschema,
+    symbol,
+    to_value,
+    validate,
+    wrap,
+)
+from synmod.errors import SchemaError, SkipError, SymbolicValueError
+from synmod.leaves.frozen import FrozenDict, frozen, is_object
+from synmod.scope import current_call
+
+from .lane import Lane, Slot
+from .namespace import shown
 
 if TYPE_CHECKING:
     from synmod.module import DeclaredSkips
-    from synmod.scope import CallFrame
-    from synmod.skip.layers import Layer
 
-_ABSENT: Final[Any] = object()
+_REQUIRED: Final[Any] = object()
+UNKNOWN: Final[Any] = object()
+"""Stands in the lane for a value whose schema is not known."""
 
-
-class Command:
-    """One command; does nothing until it is awaited or yielded."""
-
-    __slots__ = ("__weakref__", "_name", "_used")
-    word = ""
-    _name: str
-    _used: bool
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        return self.perform()
-        yield  # never reached: it makes this a generator, which never suspends
-
-    def perform(self) -> Any:
-        """Do it in the running call.
-
-        Raises:
-            SkipError: The running module has not declared it, or the lane does not allow it.
-        """
-        self._used = True
-        frame = FRAME.get()
-        if frame is not None and not frame.live:
-            frame = nearest_live(frame)
-        layer: Any = None if frame is None else frame.layer
-        if layer is None or layer.skips is None:
-            layer = _call_around(frame)
-            if layer is None:
-                raise _outside(self, frame)
-        return self._do(layer, layer.skips)
-
-    def _do(self, layer: Layer, skips: DeclaredSkips) -> Any:
-        raise NotImplementedError
-
-    def fault(self, layer: Layer, what: str, remedy: str) -> SkipError:
-        """The error of this command, with the place of the call and the slot it is about."""
-        slot = shown((layer.isolated.get(self._name), self._name))
-        return SkipError(f"{layer.label}: {self!r}: {slot} {what}. {remedy}")
-
-    def undeclared(self, layer: Layer, skips: DeclaredSkips) -> SkipError:
-        """The error of a name that the class has not declared for this command."""
-        adjective = {"stash": "stashable", "pop": "poppable", "peek": "peekable"}[self.word]
-        declared = ", ".join(f"{word}={sorted(getattr(skips, word))}" for word in ("stash", "pop", "peek"))
-        what = f"has not been declared as {adjective}"
-        return self.fault(layer, what, f"Declared are {declared}: write @skippable({self.word}=[{self._name!r}]).")
-
-    def __repr__(self) -> str:
-        return f"{self.word}({self._name!r})"
-
-    def __del__(self) -> None:
-        if not getattr(self, "_used", True):
-            warnings.warn(f"{self!r} was never awaited", RuntimeWarning, stacklevel=2, source=self)
+ADJECTIVES: Final = {"stash": "stashable", "pop": "poppable", "peek": "peekable"}
 
 
-class stash(Command):  # noqa: N801  # read as a verb: `await stash("doc", doc)`
-    """Put a value into the lane, past the modules that come next: `await stash("doc", doc)`, or `yield` it.
+class UntypedSkipError(SkipError, SymbolicValueError):
+    """The schema of a value in the lane is needed, and nobody has declared it."""
+
+
+UntypedSkipError.__name__ = UntypedSkipError.__qualname__ = "SkipError"
+
+
+def stash(name: str, value: Any, replace: bool = False) -> None:
+    """Put a value into the lane, past the modules that come next.
 
     Args:
-        name: A name that the class has declared by `@skippable(stash=...)`.
-        value: A data model, JSON, or None, which is a value like any other.
+        name: A name that the class of the running module has declared by `@skippable(stash=...)`.
+        value: A data model, JSON, or None, which is a value like any other. It is held by reference.
         replace: Whether it may take the place of a value that nobody has popped (in loops).
 
     Raises:
-        SkipError: When awaited: the name is not declared, or the slot is taken; outside a skippable call.
-        SchemaError: When awaited: the skip is typed, and the value does not satisfy its schema.
+        SkipError: The name is not declared, the slot is occupied, or no skippable call is running.
+        SchemaError: The skip is typed, and the value does not satisfy its schema.
 
     Example:
         >>> from synmod.skip import skippable
         >>> @skippable(stash=["doc"])
         ... class Retrieve(sm.Module):
         ...     async def call(self, inputs):
-        ...         await stash("doc", inputs)
+        ...         stash("doc", inputs)
         ...         return inputs
 
-    Source: torchgpipe's `stash`; differs: awaited, and a second value is an error.
+    Source: torchgpipe's `stash`; differs: a function of its own, and a second value is an error.
     """
-
-    __slots__ = ("_replace", "_value")
-    word = "stash"
-
-    def __init__(self, name: str, value: Any, replace: bool = False) -> None:
-        self._used = False
-        self._name = name
-        self._value = value
-        self._replace = replace
-
-    def _do(self, layer: Layer, skips: DeclaredSkips) -> None:
-        if self._name not in skips.stash:
-            raise self.undeclared(layer, skips)
-        key = layer.isolated.get(self._name), self._name
-        if not self._replace:
-            known = layer.find(key)
-            if known is not None or self._name in layer.stashes_done:
-                raise self._doubled(layer, known)
-        value = admitted(self, layer, skips, self._value) if skips.schemas else self._value
-        if layer.frame.symbolic:
-            value = as_stashed(value, skips.schemas.get(self._name), skips.models.get(self._name))
-        layer.stash(key, Slot(value, layer.frame.path or layer.frame.name, replaces=self._replace))
-
-    def _doubled(self, layer: Layer, known: Slot | None) -> SkipError:
-        """The error of a slot that still holds a value, or of a second stash in one call."""
-        by = f" by {known.producer!r}" if known is not None else " in this call"
-        return self.fault(
-            layer,
-            f"has already been stashed{by}",
-            "Pop it first, isolate the pair in a Namespace, or stash(..., replace=True) in a loop.",
-        )
+    lane, skips = _running("stash", name)
+    key = lane.isolated.get(name), name
+    if not replace:
+        known = None if lane.symbolic else lane.find(key)  # alternatives are called side by side, on symbols
+        if known is not None or ("stash", name) in lane.done:
+            by = "in this call" if known is None else f"by {known.producer!r}"
+            remedy = "Pop it first, isolate the pair in a Namespace, or stash(..., replace=True) in a loop."
+            raise _fault(lane, "stash", name, f"has already been stashed {by}", remedy)
+    schema = skips.schemas.get(name)
+    if schema is not None and value is not None:
+        value = _admitted(value, schema, skips.models.get(name), f"{lane.label}: stash({name!r})")
+    if lane.symbolic:
+        value = as_symbol(value, schema, skips.models.get(name))
+    lane.stashed[key] = Slot(value, lane.place, replaces=replace)
+    lane.done.add(("stash", name))
 
 
-class pop(Command):  # noqa: N801  # read as a verb: `doc = await pop("doc")`
-    """Take a value out of the lane: `doc = await pop("doc")`, or `yield` it.
+def pop(name: str, default: Any = _REQUIRED) -> Any:
+    """Take a value out of the lane.
 
     Args:
-        name: A name that the class has declared by `@skippable(pop=...)`.
-        default: What comes where an optional name is absent.
+        name: A name that the class of the running module has declared by `@skippable(pop=...)`.
+        default: What is returned where an optional name is absent.
+
+    Returns:
+        The value, on symbols a symbol with its schema.
 
     Raises:
-        SkipError: When awaited: the name is not declared, or was popped in this call; outside a skippable call.
+        SkipError: The name is not declared, was popped before in this call, or is absent and there is no default; or
+            no skippable call is running.
+        SchemaError: The consumer is typed, and the value does not have what it declares.
 
     Example:
         >>> from synmod.skip import skippable
         >>> @skippable(pop=["doc"])
         ... class Cite(sm.Module):
         ...     async def call(self, inputs):
-        ...         return inputs + await pop("doc")
+        ...         return inputs + pop("doc")
 
-    Source: torchgpipe's `pop`; differs: awaited, and checked before the module runs.
+    Source: torchgpipe's `pop`; differs: checked before the module runs.
     """
-
-    __slots__ = ("_default",)
-    word = "pop"
-
-    def __init__(self, name: str, default: Any = _ABSENT) -> None:
-        self._used = False
-        self._name = name
-        self._default = default
-
-    def _do(self, layer: Layer, skips: DeclaredSkips) -> Any:
-        if self._name not in skips.pop:
-            raise self.undeclared(layer, skips)
-        if self._name in layer.pops_done:
-            raise self.fault(layer, "has already been popped", "Keep the value of the first pop in a variable.")
-        key = layer.isolated.get(self._name), self._name
-        slot = layer.held.get(key)
-        if slot is None:
-            with LOCK:
-                slot = layer.held[key] if layer.reserve(key) else None
-        layer.pop(key, slot)
-        return _default(self, layer, self._default) if slot is None else _given(self, layer, skips, slot)
+    lane, skips = _running("pop", name)
+    if ("pop", name) in lane.done:
+        raise _fault(lane, "pop", name, "has already been popped", "Keep the value of the first pop in a variable.")
+    key = lane.isolated.get(name), name
+    slot = lane.held.get(key)
+    if slot is None and name in skips.optional and lane.find(key) is not None and lane.reserve(key):
+        slot = lane.held[key]
+    lane.done.add(("pop", name))
+    if slot is not None:
+        lane.take(key, slot)
+    return _value_of(lane, skips, "pop", name, slot, default)
 
 
-class peek(Command):  # noqa: N801  # read as a verb: `doc = await peek("doc")`
-    """Read a value in the lane without taking it: `doc = await peek("doc")`, or `yield` it.
+def peek(name: str, default: Any = _REQUIRED) -> Any:
+    """Read a value in the lane without taking it.
 
     Args:
-        name: A name that the class has declared by `@skippable(peek=...)`.
-        default: What comes where an optional name is absent.
+        name: A name that the class of the running module has declared by `@skippable(peek=...)`.
+        default: What is returned where an optional name is absent.
+
+    Returns:
+        The value, on symbols a symbol with its schema.
 
     Raises:
-        SkipError: When awaited: the name is not declared; outside a skippable call.
+        SkipError: The name is not declared, or is absent and there is no default; or no skippable call is running.
+        SchemaError: The consumer is typed, and the value does not have what it declares.
 
     Example:
         >>> from synmod.skip import skippable
         >>> @skippable(peek=["doc"])
         ... class Judge(sm.Module):
         ...     async def call(self, inputs):
-        ...         return inputs + await peek("doc")
+        ...         return inputs + peek("doc")
 
     Source: a reader beside torchgpipe's `pop`.
     """
-
-    __slots__ = ("_default",)
-    word = "peek"
-
-    def __init__(self, name: str, default: Any = _ABSENT) -> None:
-        self._used = False
-        self._name = name
-        self._default = default
-
-    def _do(self, layer: Layer, skips: DeclaredSkips) -> Any:
-        if self._name not in skips.peek:
-            raise self.undeclared(layer, skips)
-        key = layer.isolated.get(self._name), self._name
-        slot = layer.peeked.get(key) or layer.find(key)
-        return _default(self, layer, self._default) if slot is None else _given(self, layer, skips, slot)
+    lane, skips = _running("peek", name)
+    key = lane.isolated.get(name), name
+    slot = None if ("pop", name) in lane.done else lane.held.get(key)
+    return _value_of(lane, skips, "peek", name, slot or lane.find(key), default)
 
 
-def _call_around(frame: CallFrame | None) -> Layer | None:
-    """The layer of the skippable call that runs a method of its own module, which has a frame too; None without."""
-    owner = None if frame is None else frame.owner
-    while frame is not None and frame.owner is owner:
-        layer: Any = frame.layer
-        if layer is not None and layer.skips is not None:
-            return layer
-        frame = nearest_live(frame.parent)
-    return None
+def as_symbol(value: Any, schema: Schema | None, model: Any) -> Any:
+    """Return what stands for a value on symbols: a symbol of the declared schema, else of its own; JSON as it is."""
+    if value is None:
+        return None
+    if schema is not None:
+        return symbol(schema, model)
+    if isinstance(value, DataModel):
+        value = to_value(value)
+    if isinstance(value, JsonDataModel | SymbolicDataModel):
+        return symbol(value._schema, value._model, value._label)
+    return value
 
 
-def _outside(command: Command, frame: CallFrame | None) -> SkipError:
-    """The error of a command outside a call of a module that declares skips."""
-    where = "no module call is running" if frame is None else f"the running call is {frame.path or frame.name!r}"
-    return SkipError(
-        f"{command!r} outside a skippable call: {where}. Commands belong into `call` of a class decorated with "
-        f"@skippable({command.word}=[{command._name!r}])."
+def untyped(lane: Lane, name: str, why: str) -> UntypedSkipError:
+    """Return the error of a skip whose schema is needed and not known."""
+    return UntypedSkipError(
+        f"{lane.label}: the schema of {name!r} is not known: {why}. Type the skip: "
+        f"@skippable(pop={{{name!r}: Model}}), or stash={{{name!r}: Model}} at its producer."
     )
 
 
-def _given(command: Command, layer: Layer, skips: DeclaredSkips, slot: Slot) -> Any:
-    """The value of a slot, as the consumer gets it."""
-    schema = skips.schemas.get(command._name)
-    if layer.frame.symbolic:
-        return as_popped(command, layer, slot, schema, skips.models.get(command._name))
-    if schema is not None:
-        hold_to_declared(command, layer, slot, schema)
-    return slot.value
+def _running(word: str, name: str) -> tuple[Lane, DeclaredSkips]:
+    """Return the lane of the running call, and what its module declares, for a command that it has declared."""
+    frame = current_call()
+    lane: Any = None if frame is None else frame.layer
+    if lane is None or lane.skips is None:
+        where = "no module call is running" if frame is None else f"the running call is {frame.path or frame.name!r}"
+        raise SkipError(
+            f"{word}({name!r}) outside a skippable call: {where}. Commands belong into `call` of a class decorated "
+            f"with @skippable({word}=[{name!r}])."
+        )
+    skips: DeclaredSkips = lane.skips
+    if name not in getattr(skips, word):
+        declared = ", ".join(f"{each}={sorted(getattr(skips, each))}" for each in ADJECTIVES)
+        remedy = f"It declares {declared}: write @skippable({word}=[{name!r}])."
+        raise _fault(lane, word, name, f"has not been declared as {ADJECTIVES[word]}", remedy)
+    return lane, skips
 
 
-def _default(command: Command, layer: Layer, default: Any) -> Any:
-    """The default of an optional name that is absent."""
-    if default is _ABSENT:
-        raise command.fault(layer, "has not been stashed", f"Give a default: {command.word}({command._name!r}, None).")
-    return default
+def _fault(lane: Lane, word: str, name: str, what: str, remedy: str) -> SkipError:
+    """Return the error of a command, with the place of the call and its slot."""
+    return SkipError(f"{lane.label}: {word}({name!r}): {shown((lane.isolated.get(name), name))} {what}. {remedy}")
+
+
+def _value_of(lane: Lane, skips: DeclaredSkips, word: str, name: str, slot: Slot | None, default: Any) -> Any:
+    """Return the value of a slot as the consumer gets it, held to what the consumer declares."""
+    if slot is None:
+        if default is not _REQUIRED:
+            return default
+        raise _fault(lane, word, name, "has not been stashed", f"If it may be absent, write {word}({name!r}, None).")
+    value, schema = slot.value, skips.schemas.get(name)
+    if value is UNKNOWN:
+        if schema is None:
+            raise untyped(lane, name, f"its producer {slot.producer!r} does not declare it")
+        return symbol(schema, skips.models.get(name))
+    if schema is not None and value is not None:
+        _hold_to_declared(value, schema, f"{lane.label}: {word}({name!r}), stashed by {slot.producer!r}")
+    return as_symbol(value, None, None) if lane.symbolic else value
+
+
+def _admitted(value: Any, schema: Schema, model: Any, place: str) -> Any:
+    """Return a value that satisfies the schema of a typed skip; plain JSON objects become data.
+
+    Raises:
+        SchemaError: It does not satisfy the schema.
+        DataError: It is not JSON.
+    """
+    known = _schema_of(value)
+    if known is not None:
+        if known is schema or is_subschema(known, schema):
+            return value
+        if isinstance(value, SymbolicDataModel):
+            raise SchemaError(f"{place}: the skip is declared as {_title(schema)}, got {_title(known)}.")
+    json: Any = frozen(value)
+    validate(schema, json, place)
+    return wrap(json, schema, model) if known is None and isinstance(json, FrozenDict) else value
+
+
+def _hold_to_declared(value: Any, schema: Schema, place: str) -> None:
+    """Check that a value has what its consumer declares; it may have more.
+
+    Raises:
+        SchemaError: It does not.
+    """
+    known = _schema_of(value)
+    if known is not None and (known is schema or includes(known, schema)):
+        return
+    lacking = () if known is None else lacking_fields(known, schema)
+    if lacking:
+        raise SchemaError(f"{place}: the field {', '.join(map(repr, lacking))} is missing, which {_title(schema)} has.")
+    json = frozen(value)
+    fields = schema.get("properties")
+    if fields and is_object(json):
+        json = frozen({key: part for key, part in json.items() if key in fields})
+    validate(schema, json, place)
+
+
+def lacking_fields(schema: Mapping[str, Any], wanted: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the fields that `wanted` requires and `schema` does not."""
+    there = schema.get("required", ())
+    return tuple(name for name in wanted.get("required", ()) if name not in there)
+
+
+def _schema_of(value: Any) -> Schema | None:
+    """Return the schema of data; None for plain JSON."""
+    if isinstance(value, DataModel):
+        value = to_value(value)
+    return value._schema if isinstance(value, JsonDataModel | SymbolicDataModel) else None
+
+
+def _title(schema: Mapping[str, Any]) -> str:
+    return f"{schema.get('title', 'a value')}({', '.join(schema.get('properties', {}))})"

@@ -1,4 +1,4 @@
-"""`@skippable`: a class of modules says which values it stashes and pops."""
+"""`@skippable`: the declaration of the values that a class of modules stashes and pops."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any, TypeVar, cast
 from synmod.data import Schema, declare, model_of
 from synmod.errors import ArgumentError, ConfigError, SchemaError
 from synmod.module import DeclaredSkips, Module
-from synmod.skip.running import CARRIER, SKIPPABLE
+
+from .running import SKIPPABLE
 
 C = TypeVar("C", bound=type)
 Names = Iterable[str] | Mapping[str, Any]
@@ -23,22 +24,23 @@ def skippable(
 
     Args:
         stash: Names that each call puts into the lane; or a mapping from name to data model or schema (a typed skip).
-        pop: Names that each call takes out, likewise.
-        peek: Names that a call may read without taking them, likewise.
+        pop: Names that each call takes out, as names or a mapping.
+        peek: Names that a call may read without taking them, as names or a mapping.
         optional: Those of `pop` and `peek` that may be absent, since their producer may not have run.
 
     Returns:
         A decorator that returns the class.
 
     Raises:
-        ConfigError: It stands on something else, or a name is no text.
+        ConfigError: It decorates something else, a name is empty or not a string, or `optional` has a name that
+            is neither in `pop` nor in `peek`.
 
     Example:
         >>> from synmod.skip import pop, stash
         >>> @skippable(stash=["doc"])
         ... class Retrieve(sm.Module):
         ...     async def call(self, inputs):
-        ...         await stash("doc", inputs)
+        ...         stash("doc", inputs)
         ...         return inputs
         >>> sorted(Retrieve.stashable_names)
         ['doc']
@@ -58,15 +60,13 @@ def skippable(
             for name, declared in cast("Mapping[str, Any]", each).items():
                 if declared is not None:
                     schemas[name], models[name] = _typed(word, name, declared)
-    skips = DeclaredSkips(
-        names["stash"], names["pop"], names["peek"], names["optional"], schemas, models, SKIPPABLE, CARRIER
-    )
+    skips = DeclaredSkips(names["stash"], names["pop"], names["peek"], names["optional"], schemas, models, SKIPPABLE)
 
     def decorate(cls: C) -> C:
         target: Any = cls
         if not (isinstance(target, type) and issubclass(target, Module)):
             what = f"the class {target.__name__}" if isinstance(target, type) else repr(target)
-            raise ConfigError(f"skippable stands on {what:.100}, which is no Module class: decorate one.")
+            raise ConfigError(f"skippable decorates a Module class; {what:.100} is not one.")
         target._declaration.declare_skips(skips)
         return cls
 
@@ -74,18 +74,18 @@ def skippable(
 
 
 def _names(word: str, given: Any) -> frozenset[str]:
-    """The names of one argument."""
+    """Return the names of one argument."""
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ConfigError(f"skippable: {word}={given!r:.100}; give a list of names, {word}=[{given!r:.50}].")
+        raise ConfigError(f"skippable: {word}={given!r:.100}; write a list of names, {word}=[{given!r:.50}].")
     names = list(cast("Iterable[Any]", given))
     for name in names:
         if not isinstance(name, str) or not name:
-            raise ConfigError(f"skippable: {word} holds {name!r:.100}; a name is a text that is not empty.")
+            raise ConfigError(f"skippable: {word} holds {name!r:.100}; a name is a string that is not empty.")
     return frozenset(names)
 
 
 def _typed(word: str, name: str, declared: Any) -> tuple[Schema, Any]:
-    """The schema of a typed skip, and the class behind it."""
+    """Return the schema of a typed skip, and the class behind it."""
     try:
         return declare(declared, root="any"), model_of(declared)
     except (ArgumentError, SchemaError) as error:

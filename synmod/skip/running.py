@@ -1,217 +1,153 @@
-"""One call of a module that declares skips: entry, body, completeness; how it ends is the matter of layers."""
+"""One call of a module that declares skips: entry, body, completeness. How it ends is up to its lane."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
-from synmod.data import SymbolicDataModel
+from synmod.data import SymbolicDataModel, symbol
 from synmod.errors import SkipError
-from synmod.flow import leaves
-from synmod.module import paths_below
-from synmod.skip.generators import played
-from synmod.skip.layers import Layer
-from synmod.skip.namespace import Key
-from synmod.skip.opening import layer_of
-from synmod.skip.routes import routes_of
-from synmod.skip.slots import LOCK, Slot
-from synmod.skip.symbols import UNKNOWN, as_stashed, assumed, from_history, untyped
-from synmod.skip.waiting import never_stashed, producing, wait_for
+from synmod.flow import leaves, step_of
+
+from .commands import UNKNOWN, as_symbol, untyped
+from .lane import TAKEN, Lane, Slot, lane_of
+from .namespace import Key, shown
 
 if TYPE_CHECKING:
+    from synmod.flow import Step
     from synmod.module import DeclaredSkips, Module
     from synmod.scope import CallFrame
 
 
 class Skippable:
-    """Runs the calls of modules that declare skips."""
+    """Runs the calls of modules that declare skips; one for all."""
 
     __slots__ = ()
 
     async def run(self, module: Module, frame: CallFrame, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Reserve what is to be popped, run `call`, and hold it to its declaration.
+        """Reserve what is to be popped, run `call`, and check that it did what its class declares.
 
         Raises:
-            SkipError: A value has not been stashed; `call` has not done what it declares.
-            ArgumentError: An async generator yields what it must not.
+            SkipError: A value has not been stashed, or `call` left out a declared command.
         """
-        layer = _begun(module, frame)
-        skips = layer.skips
-        assert skips is not None
-        if frame.symbolic:
-            _found_on_symbols(layer, skips, (args, dict(kwargs)))
-        elif skips.asks and (lacking := _reserved(layer, skips)):
-            await _entered(layer, skips, lacking)
-        output = module.call(*args, **kwargs)
-        if inspect.iscoroutine(output):  # nearly always, and asked at less cost than the rest
-            output = await output
-        elif inspect.isasyncgen(output):
-            output = await played(output, layer)
-        elif inspect.isawaitable(output):
-            output = await output
-        if len(layer.stashes_done) < len(skips.stash) or not layer.pops_done.issuperset(skips.required):
-            raise _incomplete(layer, skips)
-        return output
-
-    def note(self, frame: CallFrame) -> None:
-        """Let what runs in it be waited for."""
-        _is_under_way(layer_of(frame))
-
-    def assume(self, module: Module, frame: CallFrame) -> None:
-        """Stash and pop what is declared."""
-        layer = _begun(module, frame)
-        assert layer.skips is not None
-        skips = layer.skips
-        stashes = {key: _declared_value(skips, key) for key in _keys(layer, skips.stash)}
-        _assume(layer, _keys(layer, skips.pop), stashes)
-
-
-class Carrier:
-    """Runs the calls of modules that declare nothing themselves, and have modules below them that do."""
-
-    __slots__ = ()
-
-    def note(self, frame: CallFrame) -> None:
-        """Let what runs in it be waited for."""
-        _is_under_way(layer_of(frame))
-
-    def run(self, module: Module, frame: CallFrame, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Run `call`, known as under way to those who wait for what is stashed in it."""
-        self.note(frame)
-        return module.call(*args, **kwargs)
-
-    def assume(self, module: Module, frame: CallFrame) -> None:
-        """Stash what is stashed below and not popped there; pop what is popped below and not stashed there."""
-        below = list(paths_below(module).carried.values())
-        popped = [key for each in below for key in each.keys(each.skips.pop)]
-        stashed = {key: _declared_value(each.skips, key) for each in below for key in each.keys(each.skips.stash)}
-        layer = layer_of(frame)
-        layer.followed = True
-        known = layer.handed
-        left = {
-            key: known[key].value if value is UNKNOWN and key in known else value
-            for key, value in stashed.items()
-            if key not in popped
-        }
-        _assume(layer, [key for key in popped if key not in stashed], left)
-
-
-SKIPPABLE = Skippable()
-CARRIER = Carrier()
-
-
-def _begun(module: Module, frame: CallFrame) -> Layer:
-    """The layer of a call that begins, of a module that declares skips."""
-    layer = layer_of(frame)
-    if layer.skips is not None:  # `call` is followed once more, on symbols
-        layer.restart()
-    _is_under_way(layer)
-    record = module._record
-    layer.skips = record.declaration.skips
-    layer.isolated = record.isolated
-    return layer
-
-
-def _is_under_way(layer: Layer) -> None:
-    """Let a call be known to those who wait for what is stashed in it."""
-    layer.followed = True
-    layer.run.running[layer] = None
-    if layer.below is None and layer.base.is_given:  # it may have been read from JSON
-        layer.base.adopt(routes_of(layer.frame.root).numbers)
-
-
-async def _entered(layer: Layer, skips: DeclaredSkips, lacking: list[Key]) -> None:
-    """Find what is not there yet, once a call that stashes it, and is under way, has ended.
-
-    Raises:
-        SkipError: It has not been stashed.
-    """
-    while lacking:
-        with LOCK:
-            lacking = _reserved(layer, skips)  # once more: what is awaited may have ended just now
-            call = producing(layer, lacking) if lacking else None
-            signal = None if call is None else wait_for(layer, call, lacking)
-        if signal is not None:
-            try:
-                await signal.wait()
-            finally:
-                layer.run.waits.pop(layer, None)
-        elif lacking:
-            raise never_stashed(layer, lacking)
-
-
-def _reserved(layer: Layer, skips: DeclaredSkips) -> list[Key]:
-    """Reserve what is there; give what is not, and may not be absent."""
-    isolated = layer.isolated
-    lacking: list[Key] = []
-    with LOCK:
-        for name in skips.required:
-            key = isolated.get(name), name
-            if key not in layer.held and not layer.reserve(key):
-                lacking.append(key)
+        lane, skips = _begin(module, frame)
+        lacking = [key for name in skips.required if not lane.reserve(key := (lane.isolated.get(name), name))]
         for name in skips.peeks:
-            key = isolated.get(name), name
-            slot = layer.find(key)
+            key = lane.isolated.get(name), name
+            slot = lane.find(key)
             if slot is not None:
-                layer.peeked = {**layer.peeked, key: slot}
+                lane.held.setdefault(key, slot)
             elif name not in skips.optional:
                 lacking.append(key)
-    return lacking
+        if lane.symbolic:
+            _look_in_history(lane, skips, lacking, [args, dict(kwargs)])
+        elif lacking:
+            raise _never_stashed(lane, lacking)
+        output = module.call(*args, **kwargs)
+        if inspect.isawaitable(output):
+            output = await output
+        word, left = _left_out(lane, skips)
+        if left:
+            done, value = ("stashed", ", ...") if word == "stash" else ("popped", "")
+            raise SkipError(
+                f"{lane.label}: {', '.join(map(repr, left))} must be {done} but have not been, in this call. Each call "
+                f"must perform every declared command: `{word}({left[0]!r}{value})`."
+            )
+        return output
+
+    def assume(self, module: Module, frame: CallFrame) -> None:
+        """Do to the lane what the class declares, for a call on symbols whose `call` was not followed to its end."""
+        known: Any = frame.layer
+        if known is not None and known.skips is not None and not _left_out(known, known.skips)[1]:
+            return
+        lane, skips = _begin(module, frame)
+        for name in skips.pop:
+            key = lane.isolated.get(name), name
+            slot = lane.find(key)
+            if slot is not None:
+                lane.take(key, slot)
+        for name in skips.stash:
+            value = as_symbol(UNKNOWN, skips.schemas.get(name), skips.models.get(name))
+            lane.stashed[lane.isolated.get(name), name] = Slot(value, lane.place, replaces=True)
 
 
-def _found_on_symbols(layer: Layer, skips: DeclaredSkips, arguments: Any) -> None:
-    """On symbols: what the lane has not is looked for in the history of the inputs, then taken as declared.
+SKIPPABLE: Final = Skippable()
+
+
+def _begin(module: Module, frame: CallFrame) -> tuple[Lane, DeclaredSkips]:
+    """Return the lane of a call that begins, and what its class declares."""
+    lane = lane_of(frame)
+    if lane.skips is not None:  # `call` is followed once more, on symbols
+        lane.drop()
+    record = module._record
+    skips: Any = record.declaration.skips
+    lane.skips, lane.isolated = skips, record.isolated
+    return lane, skips
+
+
+def _left_out(lane: Lane, skips: DeclaredSkips) -> tuple[str, list[str]]:
+    """Return the declared commands that a call has not performed: stashes, or else pops."""
+    left = sorted(name for name in skips.stash if ("stash", name) not in lane.done)
+    return ("stash", left) if left else ("pop", [name for name in skips.required if ("pop", name) not in lane.done])
+
+
+def _never_stashed(lane: Lane, lacking: list[Key]) -> SkipError:
+    """Return the error of a consumer whose values are not there."""
+    takers = [slot.taker.label for key in lacking if (slot := lane.find(key)) is not None and slot.taker is not None]
+    why = (
+        f"It is reserved by {', '.join(takers)}, which pops it."
+        if takers
+        else ("The module that stashes it must have returned before; verify_skippables(program) checks the wiring.")
+    )
+    return SkipError(f"{lane.label}: {', '.join(map(shown, lacking))} has not been stashed. {why}")
+
+
+def _look_in_history(lane: Lane, skips: DeclaredSkips, lacking: list[Key], inputs: Any) -> None:
+    """Find on symbols what the lane does not have: in the history of the inputs, else as it is declared.
+
+    Where modules are called on symbols one by one, there is no call around them that has a lane. A stash is remembered
+    by the step that its call records, and found again along the symbols.
 
     Raises:
-        SkipError: It is not declared, and may not be absent.
+        SkipError: A value that may not be absent is not declared.
     """
-    lacking = _reserved(layer, skips)
-    lacking += [key for key in _keys(layer, skips.optional) if layer.find(key) is None and not layer.has_popped(key)]
-    if not lacking:
-        return
-    inputs = [leaf for leaf in leaves(list(arguments)) if isinstance(leaf, SymbolicDataModel)]
+    absent = [(lane.isolated.get(name), name) for name in sorted(skips.optional)]
+    lacking = [*lacking, *(key for key in absent if lane.find(key) is None and not lane.has_popped(key))]
     for key in lacking:
         name = key[1]
-        may_be_absent = name in skips.optional
-        slot = from_history(key, inputs, taken_too=not may_be_absent)
-        if slot is None and not may_be_absent:
-            slot = assumed(key, skips.schemas.get(name), skips.models.get(name))
-            if slot is None:
-                raise untyped(layer.label, name, "it has not been stashed before")
-        if slot is not None and name in skips.pop:
-            layer.hold(key, slot)
-        if slot is not None and name in skips.peek:
-            layer.peeked = {**layer.peeked, key: slot}
+        is_optional = name in skips.optional
+        value = _in_history(key, leaves(inputs), popped_too=not is_optional)
+        if value is TAKEN and is_optional:
+            continue
+        if value is TAKEN:
+            if name not in skips.schemas:
+                raise untyped(lane, name, "it has not been stashed before")
+            value = symbol(skips.schemas[name], skips.models.get(name))
+        lane.held[key] = Slot(value, "a step before")
 
 
-def _incomplete(layer: Layer, skips: DeclaredSkips) -> SkipError:
-    """The error of a call that has not done all that it declares: first of what is not stashed."""
-    word, left = "stash", sorted(skips.stash - layer.stashes_done)
-    if not left:
-        word, left = "pop", [name for name in skips.required if name not in layer.pops_done]
-    done = "stashed" if word == "stash" else "popped"
-    value = ", ..." if word == "stash" else ""
-    return SkipError(
-        f"{layer.label}: {', '.join(map(repr, left))} must be {done} but have not been, in this call. "
-        f"Each call must await, or yield, every declared command: `{word}({left[0]!r}{value})`."
-    )
+def _in_history(key: Key, inputs: Iterable[Any], *, popped_too: bool) -> Any:
+    """Return the nearest stash of a key among the steps that led to these symbols, TAKEN where there is none.
+
+    With `popped_too` one counts that a later step has popped: verification reports it when the program is made.
+    """
+    pending: deque[Step] = deque(_steps_of(inputs))
+    seen: set[int] = set()
+    while pending:
+        step = pending.popleft()
+        if id(step) in seen:
+            continue
+        seen.add(id(step))
+        aside = step.aside or {}
+        if key in aside and (aside[key] is not TAKEN or not popped_too):
+            return aside[key]
+        pending.extend(_steps_of(step.inputs))
+    return TAKEN
 
 
-def _assume(layer: Layer, pops: list[Key], stashes: Mapping[Key, Any]) -> None:
-    """Do to the lane what a call that is not followed would do."""
-    for key in pops:
-        slot = layer.find(key)
-        if slot is not None:
-            layer.take(key, slot, [])
-    for key, value in stashes.items():
-        layer.put(key, Slot(value, layer.frame.path or layer.frame.name, replaces=True), [])
-
-
-def _declared_value(skips: DeclaredSkips, key: Key) -> Any:
-    """What a producer that is not followed leaves in the lane."""
-    return as_stashed(UNKNOWN, skips.schemas.get(key[1]), skips.models.get(key[1]))
-
-
-def _keys(layer: Layer, names: frozenset[str]) -> list[Key]:
-    return [(layer.isolated.get(name), name) for name in sorted(names)]
+def _steps_of(inputs: Iterable[Any]) -> list[Step]:
+    """Return the steps that made these symbols."""
+    steps = (step_of(each) for each in inputs if isinstance(each, SymbolicDataModel))
+    return [step for step in steps if step is not None]

@@ -1,73 +1,63 @@
-"""The wiring of a program: its skips followed in execution order, with every fault and every route on the way."""
+"""The wiring of a program: every place where skips are declared, in execution order; which match, and which do not.
+
+Two places are compared by the way down to them. Where the ways part, the container decides: a row orders its members, a
+router makes them alternatives, a graph goes by its edges, and of a hand-written call nothing is known.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from synmod.errors import SkipProblem
+from synmod.data import includes, is_subschema
+from synmod.errors import ArgumentError, SkipProblem, SkipVerifyError
 from synmod.leaves.names import KeyPath, path_str
-from synmod.module import Child, Execution
-from synmod.skip.namespace import Key
-from synmod.skip.ordering import ordered
-from synmod.skip.structure import Structure
-from synmod.skip.typed import misfit_of
+from synmod.module import SCHEDULERS, VERIFIERS, Child, Execution, Module, where
+from synmod.tree import Visit, walk
+
+from .commands import ADJECTIVES, lacking_fields
+from .lane import open_block
 
 if TYPE_CHECKING:
     from synmod.data import Schema
-    from synmod.module import DeclaredSkips, Module
+    from synmod.module import DeclaredSkips
+
+    from .namespace import Key
+
+_MENDABLE: Final = frozenset({"unstashed", "unpopped"})
+"""Problems that a module can mend which a later build makes."""
+
+
+class Fork(NamedTuple):
+    """Where a way down takes one of several parts, and the path of that part."""
+
+    execution: Execution
+    part: int
+    path: KeyPath
 
 
 class Site(NamedTuple):
-    """A module that stashes or pops a key: where it stands, when it comes, and the schema it declares."""
+    """A module that declares skips, and the way down to it."""
 
     path: str
-    position: int
-    schema: Schema | None
+    module: Module
+    skips: DeclaredSkips
+    way: tuple[Fork, ...]
 
-
-class Elsewhere(NamedTuple):
-    """What others stash than the part that is followed, in an order that is not known, or scheduled first."""
-
-    found: Mapping[Key, Site]
-    own: Container[Key]
-    outside: Elsewhere | None
-
-    def find(self, key: Key) -> Site | None:
-        """The site of a key."""
-        site = None if key in self.own else self.found.get(key)
-        return self.outside.find(key) if site is None and self.outside is not None else site
+    def keys(self, word: str) -> list[Key]:
+        """Return what it declares for a command, by name; a name declared for both directions is left out."""
+        both = self.skips.stash & (self.skips.pop | self.skips.peek)
+        return [self.module.namespaced(name) for name in sorted(getattr(self.skips, word) - both)]
 
 
 class Route(NamedTuple):
-    """From the module that stashes a key to one that pops it, or peeks at it."""
+    """The way of a value from the module that stashes it to one that pops it, or peeks at it."""
 
     key: Key
     producer: str
     consumer: str
     takes: bool
-
-
-@dataclass
-class Lane:
-    """What is known of the lane at one point of the execution.
-
-    Attributes:
-        stashed: Everything stashed before, with its site.
-        popped: Everything popped before, or elsewhere in an order that is not known.
-        gone: What has certainly been popped before.
-        elsewhere: What others stash in an order that is not that of this lane.
-    """
-
-    stashed: dict[Key, Site] = field(default_factory=dict[Key, Site])
-    popped: dict[Key, Site] = field(default_factory=dict[Key, Site])
-    gone: set[Key] = field(default_factory=set[Key])
-    elsewhere: Elsewhere | None = None
-
-    def copy(self) -> Lane:
-        """The same, to go on from."""
-        return Lane(dict(self.stashed), dict(self.popped), set(self.gone), self.elsewhere)
 
 
 class Wiring:
@@ -77,169 +67,330 @@ class Wiring:
         root: The program.
 
     Attributes:
-        problems: Every fault, in execution order.
+        problems: Every problem, in execution order.
         routes: The pairs that match.
+        edges: For each graph, by its identity: for parts that must wait, the parts that its skips add to their needs.
+
+    Raises:
+        ArgumentError: The root is not a module.
     """
 
     def __init__(self, root: Module) -> None:
-        self.structure = Structure(root)
+        if not isinstance(root, Module):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
+            raise ArgumentError(f"Only a module has skips; got {root!r:.100}.")
         self.routes: list[Route] = []
+        self.edges: dict[int, dict[int, list[int]]] = {}
         self._found: list[tuple[int, SkipProblem]] = []
-        self._used: set[Key] = set()
-        self._stashes: list[tuple[Key, Site]] = []
-        self._position = 0
-        self._inside: set[int] = set()
-        if self.structure.carriers:
-            self._visit((), root, Lane())
-        self._report_unused()
+        self._ranks: dict[int, list[int]] = {}
+        self._sites = list(_sites(root))
+        cycles: list[tuple[Site, Key, str, str]] = []
+        for graph in {id(fork.execution): fork.execution for site in self._sites for fork in site.way}.values():
+            if graph.order == "graph":
+                cycles += self._schedule(graph)
+        self._sites.sort(key=lambda site: [self._rank(fork) for fork in site.way])
+        self._check(cycles)
         self.problems = [problem for _, problem in sorted(self._found, key=lambda found: found[0])]
 
-    # -- the way through the program ----------------------------------------------------------------------------------
+    # -- order --------------------------------------------------------------------------------------------------------
 
-    def _visit(self, path: KeyPath, module: Module, lane: Lane) -> None:
-        """Follow one module: what it declares itself, then what it runs."""
-        if id(module._record) not in self.structure.carriers or id(module) in self._inside:
-            return
-        self._position += 1
-        skips = module._record.declaration.skips
-        if skips is not None:
-            self._declared(path_str(path), module, skips, lane)
-        self._inside.add(id(module))
-        self._execute(path, self.structure.execution_of(module), lane)
-        self._inside.discard(id(module))
+    def _rank(self, fork: Fork) -> int:
+        """Return the place of a part in the order of its container."""
+        ranks = self._ranks.get(id(fork.execution))
+        return fork.part if ranks is None else ranks[fork.part]
 
-    def _execute(self, path: KeyPath, part: Child | Execution, lane: Lane) -> None:
-        if isinstance(part, Child):
-            self._visit((*path, *part.steps), part.module, lane)
-        elif part.order == "in order":
-            for each in part.parts:
-                if each is not None:
-                    self._execute(path, each, lane)
-        elif part.order == "one of":
-            self._one_of(path, part, lane)
-        else:
-            self._unordered(path, part, lane)
+    def _relation(self, one: Site, other: Site) -> Literal["before", "after", "apart", "unknown"]:
+        """Return when one place runs, seen from another."""
+        for mine, theirs in zip(one.way, other.way, strict=False):
+            if mine.execution is not theirs.execution or mine.part != theirs.part:
+                order = mine.execution.order
+                if order in ("one of", "together"):
+                    return "apart" if order == "one of" else "unknown"
+                return "before" if self._rank(mine) < self._rank(theirs) else "after"
+        return "before" if len(one.way) <= len(other.way) else "after"  # a container before what it holds
 
-    def _one_of(self, path: KeyPath, part: Execution, lane: Lane) -> None:
-        """Alternatives stand side by side; what some of them stash or pop counts as done after them."""
-        ends: list[Lane] = []
-        for each in part.parts:
-            if each is not None:
-                ends.append(lane.copy())
-                self._execute(path, each, ends[-1])
-        for end in ends:
-            lane.stashed = {**end.stashed, **lane.stashed}
-            lane.popped = {**end.popped, **lane.popped}
-            lane.gone |= end.gone
+    def _schedule(self, graph: Execution) -> list[tuple[Site, Key, str, str]]:
+        """Order the parts of a graph, in which skips are edges beside the data flow.
 
-    def _unordered(self, path: KeyPath, part: Execution, lane: Lane) -> None:
-        """Parts in any order, or in that of a graph: each may find what the others stash."""
-        order, told = list(range(len(part.parts))), None
-        if part.order == "graph":
-            order, cycles = ordered(part, self.structure)
-            told = {key for _, _, key in cycles}
-            for consumer, producer, key in cycles:
-                self._cycle(path, part, (consumer, producer), key)
-        offers = [self.structure.stashed_in(each) for each in part.parts]
-        found: dict[Key, Site] = {}
-        for offered in offers:
-            for key, (steps, schema) in offered.items():
-                if told is None or key in told:  # in a graph whatever may be found has run before
-                    found.setdefault(key, Site(path_str((*path, *steps)), self._position, schema))
-        outside, before, gone = lane.elsewhere, set(lane.gone), set(lane.gone)
-        for index in order:
-            each = part.parts[index]
-            if each is None:
+        Returns:
+            The skips that close a cycle: a consumer, the key, the paths of the consuming and the producing part.
+        """
+        before = [set(needs) for needs in graph.needs]
+        stashes, pops, peeks = (self._ends(graph, word) for word in ("stash", "pop", "peek"))
+        pairs = [
+            (producer, consumer, key)
+            for key in {**pops, **peeks}
+            for consumer in {**pops.get(key, {}), **peeks.get(key, {})}
+            for producer in stashes.get(key, {})
+            if consumer not in stashes[key]
+        ]
+        readers = [(peeker, popper) for key in pops for popper in pops[key] for peeker in peeks.get(key, ())]
+        cycles: list[tuple[Site, Key, str, str]] = []
+        # All data flows forward, so that an edge forward cannot close a cycle: those come first, without a search.
+        for producer, consumer, key in sorted(pairs, key=lambda pair: pair[0] > pair[1]):
+            if _joined(before, producer, consumer):
                 continue
-            lane.elsewhere = Elsewhere(found, offers[index], outside)
-            if part.order != "graph":
-                lane.gone = set(before)
-            self._execute(path, each, lane)
-            gone |= lane.gone
-        lane.elsewhere = outside
-        lane.gone |= gone
+            site, path = pops.get(key, {}).get(consumer) or peeks[key][consumer]
+            if key[1] not in site.skips.optional:  # else it is absent there
+                cycles.append((site, key, path, stashes[key][producer][1]))
+        for peeker, popper in readers:
+            if peeker != popper:
+                _joined(before, peeker, popper)
+        more = {index: sorted(before[index].difference(needs)) for index, needs in enumerate(graph.needs)}
+        self.edges[id(graph)] = {index: added for index, added in more.items() if added}
+        self._ranks[id(graph)] = _ranks(before)
+        return cycles
 
-    # -- the rules ----------------------------------------------------------------------------------------------------
+    def _ends(self, graph: Execution, word: str) -> dict[Key, dict[int, tuple[Site, str]]]:
+        """Return the parts of a graph that declare a command, by key: the first place in each, the path of the part."""
+        ends: dict[Key, dict[int, tuple[Site, str]]] = {}
+        for site in self._sites:
+            for fork in site.way:
+                if fork.execution is graph:
+                    for key in site.keys(word):
+                        ends.setdefault(key, {}).setdefault(fork.part, (site, path_str(fork.path)))
+        return ends
 
-    def _declared(self, path: str, module: Module, skips: DeclaredSkips, lane: Lane) -> None:
-        """Check what one module declares."""
-        both = skips.stash & (skips.pop | skips.peek)
-        for key in _keys(module, both):
-            text = f"{path!r} declared {key[1]!r} both as stashable and as poppable"
-            self._problem("both", path, key, None, text)
-        for key in _keys(module, skips.stash - both):
-            self._stash(path, key, skips, lane)
-        for key in _keys(module, skips.peek - both):
-            self._peek(path, key, skips, lane)
-        for key in _keys(module, skips.pop - both):
-            self._pop(path, key, skips, lane)
+    # -- rules --------------------------------------------------------------------------------------------------------
 
-    def _stash(self, path: str, key: Key, skips: DeclaredSkips, lane: Lane) -> None:
-        known = lane.stashed.get(key)
-        if known is not None:
-            text = f"{path!r} redeclared {key[1]!r} as stashable but not isolated by namespace"
-            self._problem("restashed", path, key, known.path, text)
-            return
-        site = lane.stashed[key] = Site(path, self._position, skips.schemas.get(key[1]))
-        self._stashes.append((key, site))
-
-    def _pop(self, path: str, key: Key, skips: DeclaredSkips, lane: Lane) -> None:
-        known = lane.popped.get(key)
-        producer = lane.stashed.get(key) or _elsewhere(lane, key)
-        if known is not None:
-            text = f"{path!r} redeclared {key[1]!r} as poppable but not isolated by namespace"
-            self._problem("repopped", path, key, known.path, text)
-        elif producer is not None:
-            lane.popped[key] = Site(path, self._position, None)
-            lane.gone.add(key)
-            self._route(path, key, skips, producer, takes=True)
-        elif key[1] not in skips.optional:
-            text = f"{path!r} declared {key[1]!r} as poppable but it was not stashed"
-            self._problem("unstashed", path, key, None, text)
-
-    def _peek(self, path: str, key: Key, skips: DeclaredSkips, lane: Lane) -> None:
-        producer = None if key in lane.gone else lane.stashed.get(key) or _elsewhere(lane, key)
-        if producer is not None:
-            self._route(path, key, skips, producer, takes=False)
-        elif key[1] not in skips.optional:
-            text = f"{path!r} declared {key[1]!r} as peekable but it was not stashed"
-            self._problem("unstashed", path, key, None, text)
-
-    def _route(self, path: str, key: Key, skips: DeclaredSkips, producer: Site, *, takes: bool) -> None:
-        """Note a pair, and check the schemas of its ends."""
-        self._used.add(key)
-        self.routes.append(Route(key, producer.path, path, takes))
-        wanted = skips.schemas.get(key[1])
-        misfit = None if wanted is None or producer.schema is None else misfit_of(producer.schema, wanted)
-        if misfit is not None:
-            text = f"{path!r} asks {key[1]!r} for {misfit}, which {producer.path!r} does not stash"
-            self._problem("schema", path, key, producer.path, text)
-
-    def _cycle(self, path: KeyPath, part: Execution, ends: tuple[int, int], key: Key) -> None:
-        consumer, producer = (_shown(path, part.parts[index]) for index in ends)
-        text = (
-            f"{consumer!r} waits for {key[1]!r}, which {producer!r} stashes, and {producer!r} waits for what "
-            f"{consumer!r} gives: a cycle"
-        )
-        self._problem("cycle", consumer, key, producer, text)
-
-    def _report_unused(self) -> None:
-        for key, site in self._stashes:
-            if key not in self._used:
+    def _check(self, cycles: Sequence[tuple[Site, Key, str, str]]) -> None:
+        """Check that each key is stashed once, then popped once, and that the consumer gets what it asks for."""
+        positions = {id(site): position for position, site in enumerate(self._sites)}
+        for site, key, path, producer in cycles:
+            text = (
+                f"{path!r} pops {key[1]!r}, which {producer!r} stashes, but {producer!r} runs on what comes out of "
+                f"{path!r}: a cycle"
+            )
+            self._report(positions[id(site)], "cycle", path, key, producer, text)
+        in_cycles = {key for _, key, _, _ in cycles}
+        stashes = self._check_producers()
+        used = in_cycles | self._check_consumers(stashes, in_cycles)
+        for key, places in stashes.items():
+            for position, site in () if key in used else places:
                 text = f"no module declared {key[1]!r} as poppable but stashed"
-                self._found.append((site.position, SkipProblem("unpopped", site.path, *key, None, text)))
+                self._report(position, "unpopped", site.path, key, None, text)
 
-    def _problem(self, kind: str, path: str, key: Key, other: str | None, text: str) -> None:
-        self._found.append((self._position, SkipProblem(kind, path, *key, other, text)))
+    def _check_producers(self) -> dict[Key, list[tuple[int, Site]]]:
+        """Return the places that stash a key: several only in alternatives."""
+        stashes: dict[Key, list[tuple[int, Site]]] = {}
+        for position, site in enumerate(self._sites):
+            for name in sorted(site.skips.stash & (site.skips.pop | site.skips.peek)):
+                text = f"{site.path!r} declared {name!r} both as stashable and as poppable"
+                self._report(position, "both", site.path, site.module.namespaced(name), None, text)
+            for key in site.keys("stash"):
+                before = [other for _, other in stashes.get(key, ()) if self._relation(other, site) != "apart"]
+                if before:
+                    text = f"{site.path!r} redeclared {key[1]!r} as stashable but not isolated by namespace"
+                    self._report(position, "restashed", site.path, key, before[0].path, text)
+                else:
+                    stashes.setdefault(key, []).append((position, site))
+        return stashes
+
+    def _check_consumers(self, stashes: Mapping[Key, list[tuple[int, Site]]], in_cycles: set[Key]) -> set[Key]:
+        """Pair each consumer with its producer; return the keys that have one."""
+        paired: set[Key] = set()
+        pops: dict[Key, list[Site]] = {}
+        for position, site in enumerate(self._sites):
+            for word, key in ((each, key) for each in ("peek", "pop") for key in site.keys(each)):
+                popped = {self._relation(other, site): other for other in reversed(pops.get(key, ()))}
+                stashed = {self._relation(other, site): other for _, other in reversed(stashes.get(key, ()))}
+                again = popped.get("before") or popped.get("unknown")
+                producer = stashed.get("before") or stashed.get("unknown")
+                if word == "pop" and again is not None:
+                    text = f"{site.path!r} redeclared {key[1]!r} as poppable but not isolated by namespace"
+                    self._report(position, "repopped", site.path, key, again.path, text)
+                elif producer is not None and "before" not in popped:
+                    paired.add(key)
+                    self._pair(position, key, producer, site, takes=word == "pop")
+                    if word == "pop":
+                        pops.setdefault(key, []).append(site)
+                elif key[1] not in site.skips.optional and key not in in_cycles:
+                    text = f"{site.path!r} declared {key[1]!r} as {ADJECTIVES[word]} but it was not stashed"
+                    self._report(position, "unstashed", site.path, key, None, text)
+        return paired
+
+    def _pair(self, position: int, key: Key, producer: Site, consumer: Site, *, takes: bool) -> None:
+        """Note a pair, and check the schemas of its ends."""
+        self.routes.append(Route(key, producer.path, consumer.path, takes))
+        stashed, wanted = producer.skips.schemas.get(key[1]), consumer.skips.schemas.get(key[1])
+        misfit = None if wanted is None or stashed is None else _misfit(stashed, wanted)
+        if misfit is not None:
+            text = f"{consumer.path!r} asks {key[1]!r} for {misfit}, which {producer.path!r} does not stash"
+            self._report(position, "schema", consumer.path, key, producer.path, text)
+
+    def _report(self, position: int, kind: str, path: str, key: Key, other: str | None, text: str) -> None:
+        self._found.append((position, SkipProblem(kind, path, *key, other, text)))
 
 
-def _elsewhere(lane: Lane, key: Key) -> Site | None:
-    return None if lane.elsewhere is None else lane.elsewhere.find(key)
+# -- where skips are declared ------------------------------------------------------------------------------------------
 
 
-def _keys(module: Module, names: Iterable[str]) -> list[Key]:
-    return [module.namespaced(name) for name in sorted(names)]
+def _sites(root: Module) -> Iterator[Site]:
+    """Yield the places below a program where skips are declared, once for each way to them, in order of definition."""
+    visits = [visit for visit in walk(root) if isinstance(visit.value, Module)]
+    below: dict[int, dict[int, Child]] = {}
+    above: dict[int, list[Module]] = {}
+    for visit in visits:
+        parent, steps = _parent(visit)
+        if parent is not None:
+            below.setdefault(id(parent), {}).setdefault(id(visit.value), Child(steps, visit.value))
+            above.setdefault(id(visit.value), []).append(parent)
+    carrying: set[int] = set()
+    pending = [visit.value for visit in visits if visit.value._record.declaration.skips is not None]
+    while pending:
+        module = pending.pop()
+        if id(module) not in carrying:
+            carrying.add(id(module))
+            pending += above.get(id(module), ())
+
+    parts: list[tuple[Child | Execution | None, KeyPath, tuple[Fork, ...], frozenset[int]]]
+    parts = [(Child((), root), (), (), frozenset())]
+    while parts:
+        part, path, way, around = parts.pop()
+        if isinstance(part, Child):
+            module = part.module
+            if id(module) in around or id(module) not in carrying:
+                continue
+            skips = module._record.declaration.skips
+            if skips is not None:
+                yield Site(path_str(path), module, skips, way)
+            around |= {id(module)}
+            part = module._execution() or Execution("together", tuple(below.get(id(module), {}).values()))
+        if part is not None:
+            for index, each in reversed([*enumerate(part.parts)]):
+                at = (*path, *each.steps) if isinstance(each, Child) else path
+                parts.append((each, at, (*way, Fork(part, index, at)), around))
 
 
-def _shown(path: KeyPath, part: Child | Execution | None) -> str:
-    return path_str((*path, *part.steps)) if isinstance(part, Child) else path_str(path)
+def _parent(visit: Visit) -> tuple[Module | None, KeyPath]:
+    """Return the nearest module above a visit, and the steps down from it."""
+    steps: list[Any] = [visit.step]
+    above = visit.above
+    while above is not None and not isinstance(above.value, Module):
+        steps.append(above.step)
+        above = above.above
+    return (None if above is None else above.value), tuple(reversed(steps))
+
+
+# -- graphs ------------------------------------------------------------------------------------------------------------
+
+
+def _joined(before: list[set[int]], first: int, then: int) -> bool:
+    """Add an edge unless it would close a cycle; return whether it is there."""
+    if first > then:
+        pending, seen = [first], {first}
+        while pending:
+            new = before[pending.pop()] - seen
+            seen |= new
+            pending += new
+        if then in seen:
+            return False
+    before[then].add(first)
+    return True
+
+
+def _ranks(before: Sequence[set[int]]) -> list[int]:
+    """Return the place of each part in topological order, ties by index (`graphlib` leaves ties open)."""
+    after: list[list[int]] = [[] for _ in before]
+    for index, needed in enumerate(before):
+        for each in needed:
+            after[each].append(index)
+    left = [len(needed) for needed in before]
+    ready = [index for index, count in enumerate(left) if not count]
+    ranks = [0] * len(before)
+    for rank in range(len(before)):
+        done = heapq.heappop(ready)
+        ranks[done] = rank
+        for index in after[done]:
+            left[index] -= 1
+            if not left[index]:
+                heapq.heappush(ready, index)
+    return ranks
+
+
+# -- schemas -----------------------------------------------------------------------------------------------------------
+
+
+def _misfit(stashed: Schema, wanted: Schema) -> str | None:
+    """Return what a consumer asks for and a producer does not stash: fields, or the whole; None where all is there."""
+    title = f"{wanted.get('title', 'a value')}({', '.join(wanted.get('properties', {}))})"
+    if stashed is wanted or is_subschema(stashed, wanted):
+        return None
+    if not (_is_object(stashed) and _is_object(wanted)):
+        return title
+    if includes(stashed, wanted):
+        return None
+    there, asked = stashed.get("properties", {}), wanted.get("properties", {})
+    lacking = lacking_fields(stashed, wanted)
+    lacking = lacking or tuple(name for name in asked if name in there and there[name] != asked[name])
+    return f"the field {', '.join(map(repr, lacking))}" if lacking else title
+
+
+def _is_object(schema: Schema) -> bool:
+    return schema.get("type") == "object" or "properties" in schema
+
+
+# -- entry points ------------------------------------------------------------------------------------------------------
+
+
+def verify_skippables(module: Module) -> None:
+    """Raise one error with every stash and pop of a program that do not match, in execution order.
+
+    Args:
+        module: The program, or any module.
+
+    Raises:
+        SkipVerifyError: The pairs do not match; its `problems` list everything, in execution order.
+        ArgumentError: It is not a module.
+
+    Example:
+        >>> from synmod.skip import skippable
+        >>> @skippable(pop=["doc"])
+        ... class Cite(sm.Module):
+        ...     pass
+        >>> verify_skippables(sm.Sequential([Cite()]))
+        Traceback (most recent call last):
+        synmod.errors.SkipVerifyError: ...'0' declared 'doc' as poppable but it was not stashed...
+
+    Source: torchgpipe's `verify_skippables`; differs: containers at any depth, graphs, schemas.
+    """
+    _raise_if_any(module, Wiring(module).problems)
+
+
+def _verify_root(root: Module, is_whole: bool) -> None:
+    """Check the root of a program by itself, unless it is a piece of another one: a root that declares skips.
+
+    While builds are to come, which may make the missing partners, only what no build can mend is a problem. On a frame
+    in hand the program is one stage of several: it may pop what is there, and stash for the next stage.
+    """
+    if root._record.declaration.skips is not None:
+        return
+    problems = Wiring(root).problems
+    block = open_block() if problems else None
+    if block is not None and block.lane.in_hand:
+        names = {name for _, name in block.lane.contents()}
+        problems = [p for p in problems if p.kind != "unpopped" and (p.kind != "unstashed" or p.name not in names)]
+    if problems and not is_whole:
+        modules = (visit.value for visit in walk(root) if visit.first and isinstance(visit.value, Module))
+        if not all(module._record.built for module in modules):
+            problems = [problem for problem in problems if problem.kind not in _MENDABLE]
+    _raise_if_any(root, problems)
+
+
+def _steps_before(program: Module) -> Mapping[int, Sequence[int]]:
+    """Return the scheduling edges that skips add to the graph of a functional program: its own comes first."""
+    nothing: dict[int, list[int]] = {}
+    return next(iter(Wiring(program).edges.values()), nothing)
+
+
+def _raise_if_any(module: Module, problems: Sequence[SkipProblem]) -> None:
+    if problems:
+        lines = "".join(f"\n* {problem.message}" for problem in problems)
+        raise SkipVerifyError(
+            f"{where(module)}: one or more pairs of stash and pop do not match:\n{lines}\n\nAdd what is missing, or "
+            "put pairs of one name into Namespaces: module.isolate(Namespace()).",
+            list(problems),
+        )
+
+
+VERIFIERS["skips"] = _verify_root
+SCHEDULERS["skips"] = _steps_before

@@ -9,21 +9,12 @@ from tests.benchmarks.measure import alone, paired
 
 
 @skippable(stash=["doc"])
-class Awaits(sm.Module):
-    """Stashes by idiom A, over what is there."""
+class Replaces(sm.Module):
+    """Stashes over what is there."""
 
     async def call(self, inputs):
-        await stash("doc", inputs, replace=True)
+        stash("doc", inputs, replace=True)
         return inputs
-
-
-@skippable(stash=["doc"])
-class Yields(sm.Module):
-    """Stashes by idiom B, over what is there."""
-
-    async def call(self, inputs):
-        yield stash("doc", inputs, replace=True)
-        yield inputs
 
 
 @skippable(stash=["doc"])
@@ -31,7 +22,7 @@ class Put(sm.Module):
     """Puts in."""
 
     async def call(self, inputs):
-        await stash("doc", inputs)
+        stash("doc", inputs)
         return inputs
 
 
@@ -40,7 +31,7 @@ class Take(sm.Module):
     """Takes out."""
 
     async def call(self, inputs):
-        await pop("doc")
+        pop("doc")
         return inputs
 
 
@@ -83,10 +74,9 @@ def _above(what, ours, floor, *, budget_us, per):
 def rows(scale=1.0):
     """Measure."""
     times = max(int(5_000 * scale), 10)
-    for name, module in (("awaited", Awaits()), ("yielded", Yields())):
-        yield _above(
-            f"dispatch of a skippable call, {name}", _runs(module, times), _runs(Pass(), times), budget_us=20, per=times
-        )
+    yield _above(
+        "dispatch of a skippable call", _runs(Replaces(), times), _runs(Pass(), times), budget_us=20, per=times
+    )
     yield _above(
         "a stash and its pop",
         _runs(Pair(Put(), Take()), times),

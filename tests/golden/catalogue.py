@@ -82,8 +82,8 @@ class Stash(sm.Module):
     """Puts what comes into the lane."""
 
     async def call(self, inputs):
-        await stash("doc", inputs)
-        await stash("note", None)
+        stash("doc", inputs)
+        stash("note", None)
         return inputs
 
 
@@ -98,9 +98,8 @@ class Pop(sm.Module):
             self.isolate(namespace)
 
     async def call(self, inputs):
-        doc = yield pop("doc")
-        yield pop("note")
-        yield inputs + doc.prefix("popped")
+        pop("note")
+        return inputs + pop("doc").prefix("popped")
 
 
 def model(**defaults):

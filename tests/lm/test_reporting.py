@@ -19,7 +19,8 @@ class Listener(sm.Hook):
     def on_lm_begin(self, event):
         self.begins.append(event)
 
-    def on_lm_end(self, event):
+    async def on_lm_end(self, event):
+        await asyncio.sleep(0)
         self.ends.append(event)
 
 

@@ -38,17 +38,16 @@ class Retrieve(sm.Module):
     """Stashes what it is given."""
 
     async def call(self, inputs):
-        await stash("doc", inputs)
+        stash("doc", inputs)
         return inputs
 
 
 @skippable(pop=["doc"])
 class Cite(sm.Module):
-    """Gives what was stashed, as a generator."""
+    """Returns its input with what was stashed."""
 
     async def call(self, inputs):
-        doc = yield pop("doc")
-        yield inputs + doc.prefix("cited")
+        return inputs + pop("doc").prefix("cited")
 
 
 def stasher(*names, **options):
@@ -58,7 +57,7 @@ def stasher(*names, **options):
     class Stash(sm.Module):
         async def call(self, inputs):
             for name in names:
-                await stash(name, inputs)
+                stash(name, inputs)
             return inputs
 
     return Stash()
@@ -71,7 +70,7 @@ def popper(*names):
     class Pop(sm.Module):
         async def call(self, inputs):
             for name in names:
-                await pop(name)
+                pop(name)
             return inputs
 
     return Pop()

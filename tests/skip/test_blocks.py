@@ -20,7 +20,7 @@ class Choice(sm.Module):
 
 async def takes(self, inputs):
     """Pops if it can."""
-    doc = await pop("doc", default=None)
+    doc = pop("doc", default=None)
     return inputs if doc is None else inputs + doc
 
 
@@ -71,7 +71,7 @@ def typed_cite():
     """Pops a query."""
 
     async def call(self, inputs):
-        return inputs + await pop("doc")
+        return inputs + pop("doc")
 
     return calling(call, pop={"doc": Query})
 
@@ -109,7 +109,7 @@ async def test_samples_of_a_consumer():
     @skippable(pop=["doc"])
     class Samples(sm.Module):
         async def call(self, inputs) -> Document:
-            return Document(text=(await pop("doc"))["question"])
+            return Document(text=(pop("doc"))["question"])
 
     row = sm.Sequential([Retrieve(), sm.BestOf(Samples(), 3, reward=lambda inputs, outputs: 1.0)])
     assert (await row(QUERY))["text"] == "why"
@@ -124,13 +124,13 @@ async def test_samples_of_a_producer():
     class Numbered(sm.Module):
         async def call(self, inputs) -> Document:
             number = next(numbers)
-            await stash("doc", number)
+            stash("doc", number)
             return Document(text=str(number % 3))
 
     @skippable(pop=["doc"])
     class Told(sm.Module):
         async def call(self, inputs) -> Document:
-            return Document(text=f"{inputs['text']} {await pop('doc')}")
+            return Document(text=f"{inputs['text']} {pop('doc')}")
 
     def best(inputs, output):
         return -abs(int(output["text"]) - 1)
@@ -162,13 +162,13 @@ async def test_rows_of_a_map_have_lanes_of_their_own():
     @skippable(stash=["doc"])
     class Keep(sm.Module):
         async def call(self, inputs) -> Document:
-            await stash("doc", inputs)
+            stash("doc", inputs)
             return Document(text="gone")
 
     @skippable(pop=["doc"])
     class Back(sm.Module):
         async def call(self, inputs) -> Document:
-            return await pop("doc")
+            return pop("doc")
 
     mapped = sm.Map(sm.Sequential([Keep(), Tell(waits=2), Back()]), "docs")
     out = await mapped(Shelf(docs=[Document(text=str(number)) for number in range(50)]))

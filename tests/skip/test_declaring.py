@@ -50,7 +50,7 @@ def test_a_subclass_inherits_and_may_add():
 
 @pytest.mark.parametrize("wrong", [{"stash": [""]}, {"pop": [1]}, {"stash": "doc"}, {"optional": ["x"]}])
 def test_names_are_texts(wrong):
-    """An empty name, another kind of name, a bare text, or an optional name that is not popped is a ConfigError."""
+    """An empty name, another kind of name, a bare string, or an optional name that is not popped is a ConfigError."""
     with pytest.raises(sm.ConfigError):
 
         @skippable(**wrong)
@@ -66,26 +66,18 @@ def test_it_stands_on_modules_only():
         class Other:
             pass
 
-    with pytest.raises(sm.ConfigError, match="no Module"):
+    with pytest.raises(sm.ConfigError, match="Module class"):
         skippable(stash=["x"])(lambda: None)
 
 
-def test_a_generator_needs_the_decorator():
-    """An async generator for `call` in a class without skips is a ConfigError when an instance is made."""
+def test_call_is_not_a_generator():
+    """Commands are plain functions: a `call` that yields is a ConfigError when the class is made."""
+    with pytest.raises(sm.ConfigError, match="call is a generator"):
 
-    class Yields(sm.Module):
-        async def call(self, inputs):
-            yield inputs
-
-    with pytest.raises(sm.ConfigError, match="skippable"):
-        Yields()
-
-    @skippable()
-    class Streams(Yields):
-        streaming = True
-
-    with pytest.raises(sm.ConfigError, match="streaming"):
-        Streams()
+        @skippable(stash=["doc"])
+        class Yields(sm.Module):
+            async def call(self, inputs):
+                yield inputs
 
 
 def test_an_instance_is_asked_for_pairs():

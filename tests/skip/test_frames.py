@@ -1,4 +1,4 @@
-"""The frame in hand: given to calls, written down, read again; values that are retained."""
+"""The frame in hand: given to calls, written down, read again."""
 
 import pytest
 
@@ -39,11 +39,11 @@ async def test_a_frame_may_be_given_inside_a_call():
 
 
 async def test_a_frame_is_written_and_read():
-    """JSON and data models with their schemas; isolated names with the number of the Namespace; back to equal skips."""
-    one, nameless = Namespace("one"), Namespace()
+    """JSON and data models with their schemas, isolated names with their Namespace; back to equal skips."""
+    one, two = Namespace("one"), Namespace("two")
 
     def stages():
-        isolated = [stasher("x").isolate(one), stasher("x").isolate(nameless)]
+        isolated = [stasher("x").isolate(one), stasher("x").isolate(two)]
         return sm.Sequential([stasher("doc"), stasher("a/b"), *isolated])
 
     async def all_of_them(self, inputs):
@@ -55,16 +55,33 @@ async def test_a_frame_is_written_and_read():
     with use_skip_frame(frame):
         await stages()(QUERY)
     written = frame.to_json()
-    assert list(written) == ["doc", "a~1b", "one-0/x", "1/x"]
+    assert list(written) == ["doc", "a~1b", "one/x", "two/x"]
     assert written["doc"] == {"json": {"question": "why"}, "schema": Query.get_schema()}
 
     consumers = calling(all_of_them)
-    consumers.members = [popper("x").isolate(one), popper("doc"), popper("a/b"), popper("x").isolate(nameless)]
-    again = SkipFrame.from_json(written)
+    consumers.members = [popper("x").isolate(one), popper("doc"), popper("a/b"), popper("x").isolate(two)]
+    again = SkipFrame.from_json(written, namespaces=[one, two])
     assert again.to_json() == written
     with use_skip_frame(again):
         await consumers(QUERY)
     assert len(again) == 0
+
+
+@pytest.mark.parametrize("names", [[None], ["one", "one"]])
+async def test_namespaces_without_a_name_of_their_own_are_not_written(names):
+    """A DataError names the slot."""
+    frame = SkipFrame()
+    with use_skip_frame(frame):
+        for name in names:
+            await stasher("doc").isolate(Namespace(name))(QUERY)
+        with pytest.raises(sm.DataError, match="slot 'doc' in Namespace"):
+            frame.to_json()
+
+
+def test_a_namespace_that_is_not_given_cannot_be_read():
+    """A DataError names the slot, and how to give it."""
+    with pytest.raises(sm.DataError, match="'one/doc'.*namespaces="):
+        SkipFrame.from_json({"one/doc": {"json": 1, "schema": None}}, namespaces=[Namespace("two")])
 
 
 async def test_stages_of_a_program_go_on_where_the_one_before_stopped():
@@ -84,7 +101,7 @@ async def test_what_is_no_json_cannot_be_written():
     """A DataError names the slot."""
 
     async def call(self, inputs):
-        await stash("doc", object())
+        stash("doc", object())
         return inputs
 
     frame = SkipFrame()
@@ -110,57 +127,6 @@ def test_what_is_no_frame_cannot_be_read(json):
         SkipFrame.from_json(json)
 
 
-async def test_a_slot_that_the_program_cannot_place():
-    """It stays for another stage; a consumer that may have meant it is told."""
-    written = {"two-0/doc": {"json": 1, "schema": None}, "doc": {"json": {}, "schema": {"type": "object"}}}
-    frame = SkipFrame.from_json(written)
-    with use_skip_frame(frame):
-        with pytest.raises(SkipError, match="has not been stashed.*namespace 'two-0'"):
-            await Cite().isolate(Namespace("one"))(QUERY)
-        await popper("doc")(QUERY)
-        assert list(frame.to_json()) == ["two-0/doc"]
-        await popper("doc").isolate(Namespace("two"))(QUERY)
-    assert len(frame) == 0
-
-
-async def test_namespaces_of_one_name_from_several_programs_are_all_written():
-    """Each program numbers its own from 0; on one frame no two have one text."""
-    frame, names = SkipFrame(), (None, None, "one", "one")
-    with use_skip_frame(frame):
-        for name in names:
-            await stasher("doc").isolate(Namespace(name))(QUERY)
-        assert list(frame.to_json()) == ["0/doc", "1/doc", "one-0/doc", "one-1/doc"]
-
-
-async def test_retained_values_may_be_popped_again_by_their_consumer():
-    """In a loop inside one call, and over several calls on one frame; by nobody else, and `retain` times."""
-
-    async def loop(self, inputs):
-        current_skip_frame().retain = 2
-        await self.retrieve(inputs)
-        for _ in range(3):
-            out = await self.cite(inputs)
-            assert len(current_skip_frame()) == 0
-        with pytest.raises(SkipError, match="has not been stashed"):
-            await self.other(inputs)
-        with pytest.raises(SkipError, match="has not been stashed"):
-            await self.cite(inputs)
-        return out
-
-    program = calling(loop)
-    program.retrieve, program.cite, program.other = Retrieve(), Cite(), Cite()
-    assert (await program(QUERY))["cited_question"] == "why"
-
-    frame, cite = SkipFrame(), Cite()
-    frame.retain = 1
-    with use_skip_frame(frame):
-        await Retrieve()(QUERY)
-        await cite(QUERY)
-        await cite(QUERY)
-        with pytest.raises(SkipError):
-            await cite(QUERY)
-
-
 async def test_the_frame_is_seen_from_the_running_call():
     """Inside a call its own pending commands show; outside the frame shows what is committed."""
     views = []
@@ -170,8 +136,8 @@ async def test_the_frame_is_seen_from_the_running_call():
         async def call(self, inputs):
             frame = current_skip_frame()
             views.append(list(frame.keys()))
-            await pop("a")
-            await stash("b", Document(text="x"))
+            pop("a")
+            stash("b", Document(text="x"))
             views.append(list(frame.keys()))
             return inputs
 

@@ -85,5 +85,5 @@ def test_a_partition_holds_children(child):
     row = sm.Sequential([Retrieve(), Cite()])
     for ends in ([["0"], ["1"]], [[(0,)], [(1,)]], [[0], [1]], [[row.members[0]], [row.members[1]]]):
         assert skip_layout(row, ends).copy_policy(1) == [(0, None, "doc")]
-    with pytest.raises(sm.ArgumentError, match="no part"):
+    with pytest.raises(sm.ArgumentError, match="not part"):
         skip_layout(row, [[child]])

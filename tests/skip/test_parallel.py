@@ -1,4 +1,4 @@
-"""Parallel branches: skips as scheduling edges of graphs, and waiting in hand-written calls."""
+"""Parallel branches: skips as scheduling edges of graphs; in hand-written calls nothing waits."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ class Slow(sm.Module):
         LOG.append("producer begins")
         for _ in range(5):
             await asyncio.sleep(0)
-        await stash("doc", Document(text=inputs["question"]))
+        stash("doc", Document(text=inputs["question"]))
         LOG.append("producer ends")
         return Query(question="made")
 
@@ -30,7 +30,7 @@ class Takes(sm.Module):
 
     async def call(self, inputs) -> Document:
         LOG.append("consumer begins")
-        return await pop("doc")
+        return pop("doc")
 
 
 @skippable(peek={"doc": Document})
@@ -41,7 +41,7 @@ class Looks(sm.Module):
         for _ in range(3):
             await asyncio.sleep(0)
         LOG.append("looks")
-        return await peek("doc")
+        return peek("doc")
 
 
 @pytest.fixture(autouse=True)
@@ -115,7 +115,7 @@ async def test_an_optional_skip_against_the_data_flow_is_absent():
     """As in a row: whoever comes before the producer finds nothing, and the pair after it is a pair."""
 
     async def call(self, inputs):
-        return inputs if await pop("doc", default=None) is None else None
+        return inputs if pop("doc", default=None) is None else None
 
     x = sm.Input(Query)
     symbol = await calling(call, pop=["doc"], optional=["doc"])(x)
@@ -125,105 +125,34 @@ async def test_an_optional_skip_against_the_data_flow_is_absent():
     assert dict(skip_layout(program)) == {(None, "doc"): ("sequential/0", "sequential/1")}
 
 
-async def test_entry_waits_for_a_call_under_way_that_stashes():
-    """In a hand-written call: the consumer begins when the outermost call around the producer has committed."""
-    program = gathering("a", "b")
-    program.a, program.b = sm.Sequential([Tell(waits=4), Slow(), Notes()]), sm.Sequential([Tell(), Takes()])
-    for _ in range(2):
-        LOG.clear()
-        outs = await program(QUERY)
-        assert outs[1]["text"] == "why"
-        assert LOG == ["producer begins", "producer ends", "other branch", "consumer begins"]
-
-
-async def test_a_producer_that_has_not_begun_is_not_waited_for():
-    """Nowhere else does anything wait."""
-    program = gathering("b", "a")
+@pytest.mark.parametrize("names", ["ab", "ba"])
+async def test_a_skip_never_waits(names):
+    """In a hand-written call a consumer that begins before its producer has returned fails at its entry."""
+    program = gathering(*names)
     program.a, program.b = Slow(), Takes()
-    with pytest.raises(SkipError, match="'b'.*'doc' has not been stashed.*'a'"):
+    with pytest.raises(SkipError, match="'b'.*'doc' has not been stashed"):
         await program(QUERY)
+    assert "consumer begins" not in LOG
 
 
-async def test_the_wait_ends_with_the_producer():
-    """If that call fails, or ends without the stash, the consumer fails at entry."""
+async def test_a_lock_of_the_user_around_a_consumer_cannot_hang():
+    """The producer needs the lock that the consumer holds: an error at once, where a wait would never end."""
+    gate = asyncio.Lock()
 
-    @skippable(stash=["doc"])
-    class Fails(sm.Module):
-        async def call(self, inputs):
+    async def call(self, inputs):
+        async with gate:
+            producer = asyncio.create_task(self.locked(inputs))
             await asyncio.sleep(0)
-            raise ValueError("no document")
-
-    async def call(self, inputs):
-        outs = await asyncio.gather(self.a(inputs), self.b(inputs), return_exceptions=True)
-        assert isinstance(outs[0], ValueError)
-        assert "has not been stashed" in str(outs[1])
-        return inputs
-
-    program = calling(call)
-    program.a, program.b = sm.Sequential([Fails()]), Takes()
-    await program(QUERY)
-
-
-async def test_a_waiting_consumer_may_be_cancelled():
-    """It leaves nothing behind; the producer's value is there for the next."""
-
-    async def call(self, inputs):
-        producer = asyncio.create_task(self.a(inputs))
-        await asyncio.sleep(0)
-        consumer = asyncio.create_task(self.b(inputs))
-        await asyncio.sleep(0)
-        consumer.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await consumer
+            with pytest.raises(SkipError, match="has not been stashed"):
+                await self.takes(inputs)
         await producer
-        return await self.b(inputs)
+        return await self.takes(inputs)
+
+    async def locked(self, inputs):
+        async with gate:
+            return await self.slow(inputs)
 
     program = calling(call)
-    program.a, program.b = Slow(), Takes()
-    assert (await program(QUERY))["text"] == "why"
-
-
-async def test_consumers_that_wait_for_each_other():
-    """A circle of waits is an error that names them; nothing hangs."""
-
-    @skippable(pop=["x"], stash=["y"])
-    class One(sm.Module):
-        async def call(self, inputs):
-            await pop("x")
-            await stash("y", 1)
-            return inputs
-
-    @skippable(pop=["y"], stash=["x"])
-    class Two(sm.Module):
-        async def call(self, inputs):
-            await pop("y")
-            await stash("x", 1)
-            return inputs
-
-    program = gathering("a", "b")
-    program.a, program.b = sm.Sequential([Tell(waits=2), One()]), sm.Sequential([Tell(waits=2), Two()])
-    with pytest.raises(SkipError, match="wait for each other") as caught:
-        await asyncio.wait_for(program(QUERY), 5)
-    assert "'a/1'" in str(caught.value) and "'b/1'" in str(caught.value)
-
-
-def test_waits_work_on_every_loop(any_loop):
-    """asyncio, uvloop and trio."""
-    from synmod.flow import together
-
-    async def call(self, inputs):
-        outs = await together(lambda: self.a(inputs), lambda: self.b(inputs))
-        return outs
-
-    @skippable(stash=["doc"])
-    class Waits(sm.Module):
-        async def call(self, inputs):
-            from synmod.leaves import aio
-
-            await aio.sleep(0.001)
-            await stash("doc", Document(text="x"))
-            return inputs
-
-    program = calling(call)
-    program.a, program.b = Waits(), Takes()
-    assert any_loop(program, QUERY)[1]["text"] == "x"
+    program.locked, program.takes = calling(locked), Takes()
+    program.locked.slow = Slow()
+    assert (await asyncio.wait_for(program(QUERY), 5))["text"] == "why"

@@ -29,9 +29,9 @@ def made(spec, log):
     class Leaf(sm.Module):
         async def call(self, inputs):
             for name in sorted(pops):
-                log.append((name, space, await pop(name)))
+                log.append((name, space, pop(name)))
             for name in sorted(stashes):
-                await stash(name, (name, space, len(log)))
+                stash(name, (name, space, len(log)))
             await asyncio.sleep(0)
             return inputs
 
@@ -164,7 +164,7 @@ def half(number, stashes):
         class End(sm.Module):
             async def call(self, inputs) -> Query:
                 await asyncio.sleep(0)
-                await stash(name, inputs)
+                stash(name, inputs)
                 return inputs
 
     else:
@@ -172,6 +172,6 @@ def half(number, stashes):
         @skippable(pop={name: Query})
         class End(sm.Module):
             async def call(self, inputs) -> Query:
-                return await pop(name)
+                return pop(name)
 
     return End()

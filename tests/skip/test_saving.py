@@ -27,7 +27,7 @@ class Given(sm.Module):
     async def call(self, inputs):
         from synmod.skip import pop
 
-        return inputs + (await pop("doc")).prefix("given")
+        return inputs + (pop("doc")).prefix("given")
 
 
 def crossing():

@@ -12,7 +12,7 @@ class Typed(sm.Module):
     """Declares its output, and what it stashes; its `call` reads values."""
 
     async def call(self, inputs: Query) -> Query:
-        await stash("doc", Document(text=inputs["question"]))
+        stash("doc", Document(text=inputs["question"]))
         return inputs
 
 
@@ -35,7 +35,7 @@ class Joins(sm.Module):
         self.child = Fields()
 
     async def call(self, inputs):
-        return await self.child(inputs + await pop("doc"))
+        return await self.child(inputs + pop("doc"))
 
 
 @pytest.mark.parametrize("producer", [Typed, Retrieve])
@@ -73,7 +73,7 @@ async def test_a_parallel_branch_takes_the_declared_schema():
     """An untyped pop without a history is a SkipError that says to type the skip."""
 
     async def takes(self, inputs):
-        doc = await pop("doc")
+        doc = pop("doc")
         return inputs + doc
 
     x = sm.Input(Query)
@@ -137,7 +137,7 @@ async def test_an_untyped_value_of_an_unread_producer():
     @skippable(stash=["doc"])
     class Untyped(sm.Module):
         async def call(self, inputs) -> Query:
-            await stash("doc", sm.JsonDataModel(Document(text=inputs["question"])))
+            stash("doc", sm.JsonDataModel(Document(text=inputs["question"])))
             return inputs
 
     row = sm.Sequential([Untyped(), Cite()])
@@ -155,8 +155,8 @@ async def test_rules_hold_on_symbols():
         return inputs
 
     async def twice(self, inputs):
-        await stash("doc", inputs)
-        await stash("doc", inputs)
+        stash("doc", inputs)
+        stash("doc", inputs)
         return inputs
 
     for call, text in ((forgets, "must be stashed but have not"), (twice, "has already been stashed")):
@@ -189,7 +189,7 @@ async def test_what_may_be_absent_is_looked_for_too(command):
     """Symbols tell of an optional skip what the run will give: the value if a step before has stashed it."""
 
     async def call(self, inputs):
-        doc = await command("doc", default=None)
+        doc = command("doc", default=None)
         return inputs if doc is None else inputs + doc.prefix("found")
 
     x = sm.Input(Query)
@@ -197,7 +197,7 @@ async def test_what_may_be_absent_is_looked_for_too(command):
         symbol = x
         for module in before:
             symbol = await module(symbol)
-        symbol = await calling(call, **{command.word: ["doc"], "optional": ["doc"]})(symbol)
+        symbol = await calling(call, **{command.__name__: ["doc"], "optional": ["doc"]})(symbol)
         fields = ["question", "found_question"] if before else ["question"]
         assert list(symbol.get_schema()["properties"]) == fields
         assert list((await sm.Program(inputs=x, outputs=symbol)(QUERY)).keys()) == fields
@@ -208,7 +208,7 @@ async def test_what_was_popped_before_is_absent(in_a_row):
     """Also on symbols, in a row and step by step."""
 
     async def call(self, inputs):
-        doc = await peek("doc", default=None)
+        doc = peek("doc", default=None)
         return inputs if doc is None else inputs + doc.prefix("found")
 
     modules = [Retrieve(), Tell(), Cite(), Tell(), calling(call, peek=["doc"], optional=["doc"])]

@@ -133,7 +133,7 @@ async def test_a_fallback_pops_the_same_value():
     """The second of two consumers gets what the first, which failed, had popped."""
 
     async def fails(self, inputs):
-        await pop("doc")
+        pop("doc")
         raise ValueError
 
     async def call(self, inputs):
@@ -156,7 +156,7 @@ async def test_an_output_that_is_refused_rolls_back():
         output_spec = Query
 
         async def call(self, inputs):
-            await stash("doc", inputs)
+            stash("doc", inputs)
             return {"no": 1}
 
     async def call(self, inputs):
@@ -175,9 +175,9 @@ async def test_cancelled_at_every_await():
 
     async def steps(self, inputs):
         await asyncio.sleep(0)
-        await stash("out", 1)
+        stash("out", 1)
         await asyncio.sleep(0)
-        await pop("doc")
+        pop("doc")
         await asyncio.sleep(0)
         return inputs
 
@@ -209,7 +209,7 @@ async def test_a_child_sees_the_layers_of_its_callers():
     """What a module stashes in its body may be popped by a module that it calls."""
 
     async def call(self, inputs):
-        await stash("doc", inputs)
+        stash("doc", inputs)
         return await self.cite(inputs)
 
     program = calling(call, stash=["doc"])
@@ -225,7 +225,7 @@ async def test_a_reserved_slot_goes_to_one_consumer():
 
     async def slow(self, inputs):
         await asyncio.sleep(0)
-        await pop("doc")
+        pop("doc")
         return inputs
 
     async def call(self, inputs):
@@ -244,7 +244,7 @@ async def test_two_producers_at_the_same_time():
     """The second commit of one name is an error that names the first."""
 
     async def slow(self, inputs):
-        await stash("doc", inputs)
+        stash("doc", inputs)
         await asyncio.sleep(0)
         return inputs
 
@@ -272,11 +272,11 @@ async def test_nothing_outlives_its_consumer():
     async def produce(self, inputs):
         big = Big()
         refs.append(weakref.ref(big))
-        await stash("doc", big)
+        stash("doc", big)
         return inputs
 
     async def consume(self, inputs):
-        await pop("doc")
+        pop("doc")
         return inputs
 
     async def check(self, inputs):

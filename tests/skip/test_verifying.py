@@ -212,7 +212,7 @@ async def test_it_runs_in_build_and_leaves_nothing_built():
     assert not inner.built
 
     async def takes(self, inputs):
-        return inputs + await pop("doc")
+        return inputs + pop("doc")
 
     assert (await sm.build(calling(takes, pop={"doc": Document}), Query)).keys() == ("question", "text")
     with pytest.raises(SkipVerifyError):
@@ -236,7 +236,7 @@ async def test_a_row_of_skippables_may_declare_itself():
     @skippable(pop=["extra"])
     class Row(sm.Sequential):
         async def call(self, inputs):
-            await pop("extra")
+            pop("extra")
             return await super().call(inputs)
 
     row = Row([Cite()])
@@ -265,7 +265,7 @@ async def test_partners_that_a_build_makes_are_waited_for():
 
 @pytest.mark.parametrize("root", [None, [stasher("a")], Query])
 def test_only_modules_are_verified(root):
-    """Anything else is an ArgumentError, as for layouts."""
+    """Anything else is an ArgumentError, for layouts too."""
     for ask in (verify_skippables, skip_layout):
-        with pytest.raises(sm.ArgumentError, match="no module"):
+        with pytest.raises(sm.ArgumentError, match="Only a module"):
             ask(root)

@@ -1,7 +1,6 @@
 """What a type checker knows of skips; never run."""
 
-from collections.abc import AsyncGenerator
-from typing import Any, assert_type
+from typing import assert_type
 
 import synmod as sm
 from synmod.skip import Namespace, SkipFrame, current_skip_frame, pop, skip_layout, skippable, stash, use_skip_frame
@@ -14,21 +13,13 @@ class Query(sm.DataModel):
 @skippable(stash={"doc": Query}, pop=["other"])
 class Both(sm.Module):
     async def call(self, inputs: sm.JsonDataModel[Query]) -> sm.JsonDataModel[Query]:
-        await stash("doc", inputs, replace=True)
-        await pop("other", default=None)
+        stash("doc", inputs, replace=True)
+        pop("other", default=None)
         return inputs
-
-
-@skippable(pop=["doc"])
-class Yields(sm.Module):
-    async def call(self, inputs: sm.JsonDataModel[Query]) -> AsyncGenerator[Any, Any]:
-        doc = yield pop("doc")
-        yield inputs + doc
 
 
 async def uses(query: Query) -> None:
     assert_type(await Both()(query), sm.JsonDataModel[Query])
-    assert_type(await Yields()(query), Any)
     assert_type(Both().isolate(Namespace("one"), only=["doc"]), Both)
     assert_type(current_skip_frame(), SkipFrame | None)
     assert_type(sorted(Both.stashable_names), list[str])

@@ -12,7 +12,7 @@ class Read(sm.Module):
     """Finds a document."""
 
     async def call(self, inputs: Query) -> Query:
-        await stash("doc", inputs)
+        stash("doc", inputs)
         return inputs
 
 
@@ -21,7 +21,7 @@ class Cite(sm.Module):
     """Needs it."""
 
     async def call(self, inputs: Query) -> Query:
-        return await pop("doc")
+        return pop("doc")
 
 
 @skippable(peek=["doc"])

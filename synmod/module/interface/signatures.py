@@ -54,7 +54,7 @@ class CallSignature(NamedTuple):
     outputs: Any = UNDECLARED
     """Nest of data models and None from the return annotation, or UNDECLARED."""
     is_async: bool = False
-    """Whether what a call runs is to be awaited: an async generator of skip commands is run by a coroutine."""
+    """Whether `call` is `async def`."""
 
     def parameter(self, index: int) -> Parameter | None:
         """The parameter that the positional argument of this index goes to."""
@@ -117,7 +117,7 @@ def read_call(cls: type, function: Callable[..., Any], owner: type) -> CallSigna
         training_default=training is not None and training.default is True,
         training_on_class=on_class if isinstance(on_class, bool) else None,
         outputs=read_outputs(hints.get("return", UNDECLARED)),
-        is_async=inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function),
+        is_async=inspect.iscoroutinefunction(function),
     )
 
 
