@@ -15,6 +15,7 @@ from synmod.leaves.late import opened_late
 from .ambient import AMBIENT, Ambient, ambient, effective
 from .budget import budget, cost_is_limited, reserve
 from .counters import CallCounters, PhaseCounters
+from .feedback import BoundReward, Feedback
 from .frame import FRAME, CallFrame, Owner, RootFrame, current_call, nearest_live
 from .hook import Hook, check_hook
 from .hooks import Listeners, hooks, hooks_for, hooks_inside
@@ -48,6 +49,7 @@ __all__ = [
     "PHASES",
     "Account",
     "Ambient",
+    "BoundReward",
     "BuildBegin",
     "BuildEnd",
     "CallBegin",
@@ -55,6 +57,7 @@ __all__ = [
     "CallEnd",
     "CallFrame",
     "Event",
+    "Feedback",
     "Hook",
     "LMBegin",
     "LMCallNode",

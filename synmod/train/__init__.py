@@ -7,12 +7,13 @@ provider is reached.
 
 from typing import TYPE_CHECKING, Any
 
+from synmod.scope import Feedback
+
 if TYPE_CHECKING:
     from synmod.train.evaluating import evaluate
     from synmod.train.evaluation import Evaluation
     from synmod.train.example_result import ExampleError, ExampleResult
     from synmod.train.examples import Example
-    from synmod.train.feedback import Feedback
 
 __all__ = ["Evaluation", "Example", "ExampleError", "ExampleResult", "Feedback", "evaluate"]
 
@@ -21,9 +22,9 @@ def __getattr__(name: str) -> Any:
     """Load the room when a name of it is first asked for."""
     if name not in __all__:
         raise AttributeError(f"module 'synmod.train' has no attribute {name!r}")
-    from synmod.train import evaluating, evaluation, example_result, examples, feedback
+    from synmod.train import evaluating, evaluation, example_result, examples
 
-    for part in (examples, feedback, example_result, evaluation, evaluating):
+    for part in (examples, example_result, evaluation, evaluating):
         globals().update({each: getattr(part, each) for each in __all__ if hasattr(part, each)})
     return globals()[name]
 

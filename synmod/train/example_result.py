@@ -7,8 +7,7 @@ from typing import Any, Self, cast
 
 from synmod.errors import notes_of
 from synmod.leaves.frozen import is_object, thaw
-from synmod.scope import Usage
-from synmod.train.feedback import Feedback
+from synmod.scope import Feedback, Usage
 
 _DEEPEST = 50  # what is deeper, or holds itself, is no JSON
 

@@ -13,10 +13,9 @@ from synmod.errors import (
 from synmod.leaves.clock import current_clock
 from synmod.lm import current_sample, drawing
 from synmod.module import Module
-from synmod.scope import hooks, is_of_block_around, track_rewards, track_usage
+from synmod.scope import Feedback, hooks, is_of_block_around, track_rewards, track_usage
 from synmod.train.example_result import ExampleError, ExampleResult
 from synmod.train.examples import Example, UnreadableRow, inputs_for
-from synmod.train.feedback import Feedback
 from synmod.train.measuring import Metrics
 from synmod.train.scoring import Scorer
 from synmod.train.tally import Tally

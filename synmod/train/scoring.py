@@ -11,9 +11,8 @@ from typing import Any, Final
 
 from synmod.errors import ArgumentError, CallError
 from synmod.module import Module
-from synmod.scope import phase
+from synmod.scope import Feedback, phase
 from synmod.train.examples import Example
-from synmod.train.feedback import Feedback
 
 _EXTRAS: Final[Mapping[str, Callable[[Example], Any]]] = {
     "inputs": lambda example: example.inputs,
