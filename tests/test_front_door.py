@@ -109,8 +109,8 @@ def run_alone(code):
 
 
 def test_importing_loads_no_room_that_a_program_may_not_need():
-    """Blocks, the layers of a model call, event records, pools, saving and ready-made models are loaded late."""
-    late = ("blocks.generator", "lm.stack", "scope.events", "flow.pool", "saving.api", "data.ready_made")
+    """Blocks, the layers of a model call, pools, saving and ready-made models are loaded late."""
+    late = ("blocks.generator", "lm.stack", "flow.pool", "saving.api", "data.ready_made")
     assert run_alone(f"import sys, synmod; print(*[m for m in {late} if 'synmod.' + m in sys.modules])") == []
 
 

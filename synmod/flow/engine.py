@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from synmod.data import JsonDataModel
-from synmod.flow.branches import Branches
 from synmod.flow.conform import conformed, conformed_nest
 from synmod.flow.nest import map_leaves
 from synmod.flow.plan import Plan, PlannedStep, filled
+from synmod.leaves import aio
 from synmod.scope import current_call
 
 
@@ -39,11 +39,11 @@ async def run_plan(plan: Plan, inputs: Sequence[Any]) -> Any:
     if len(ready) == 1:
         ready = await run.follow(ready[0])
     if ready:
-        run.branches = Branches(run.follow)
         try:
-            await run.branches.finish(ready)
+            async with aio.task_group() as run.group:
+                run.start(ready)
         finally:
-            run.branches = None  # it refers to the run: values are freed by counting, not by the collector
+            run.group = None  # its tasks refer to the run: values are freed by counting, not by the collector
     return run.outputs()
 
 
@@ -53,11 +53,11 @@ _NOTHING: Final[Sequence[int]] = ()
 class _Run:
     """What changes while a plan runs: values, and how much each step and value still waits for."""
 
-    __slots__ = ("_uses", "_waits", "branches", "plan", "values")
+    __slots__ = ("_uses", "_waits", "group", "plan", "values")
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.branches: Branches | None = None
+        self.group: aio.task_group | None = None
         """The tasks of this run, once there are any."""
         self.values: list[Any] = [None] * len(plan.symbols)
         self._waits = plan.waits.copy()
@@ -78,28 +78,29 @@ class _Run:
         """
         steps = self.plan.steps
         step = steps[index]
-        try:
+        output = await self.call(step)
+        while True:
+            link = step.link
+            if link >= 0:  # the next step needs this output alone, and nobody else needs it: it goes by hand
+                if output is not None and not (type(output) is JsonDataModel and output._schema is step.schema):
+                    output = self._conformed(step, output)
+                step = steps[link]
+                output = await step.module(output)
+                continue
+            ready = self.after(step, output)
+            if len(ready) != 1:
+                break
+            step, output = steps[ready[0]], None  # whoever needs the output has it
             output = await self.call(step)
-            while True:
-                link = step.link
-                if link >= 0:  # the next step needs this output alone, and nobody else needs it: it goes by hand
-                    if output is not None and not (type(output) is JsonDataModel and output._schema is step.schema):
-                        output = self._conformed(step, output)
-                    step = steps[link]
-                    output = await step.module(output)
-                    continue
-                ready = self.after(step, output)
-                if len(ready) != 1:
-                    break
-                step, output = steps[ready[0]], None  # whoever needs the output has it
-                output = await self.call(step)
-        except BaseException as error:
-            if self.branches is not None:
-                self.branches.stop(error)
-            raise
-        if ready and self.branches is not None:
-            self.branches.start(ready)
+        if self.group is not None:
+            self.start(ready)
         return ready
+
+    def start(self, ready: Sequence[int]) -> None:
+        """Begin a task for each ready step, in order."""
+        assert self.group is not None
+        for index in ready:
+            self.group.start_soon(self.follow, index)
 
     def call(self, step: PlannedStep) -> Any:
         """Call the module of a step; its arguments leave the table when nobody else needs them."""

@@ -16,7 +16,7 @@ from typing import Any, Generic, Literal, TypeVar
 from synmod.errors import ArgumentError, SynmodWarning
 from synmod.flow.progress import Progress, shown
 from synmod.flow.workers import Workers
-from synmod.leaves import aio
+from synmod.leaves import aio, aio_old
 from synmod.leaves.names import did_you_mean
 
 T = TypeVar("T")
@@ -114,7 +114,7 @@ class ConcurrentMap(Generic[R]):
     def __init__(self, workers: Workers, total: int | None) -> None:
         self._workers = workers
         self._total = total
-        self._task: aio.Background | None = None
+        self._task: aio_old.Background | None = None
 
     def __aiter__(self) -> ConcurrentMap[R]:
         return self
@@ -127,7 +127,7 @@ class ConcurrentMap(Generic[R]):
         try:
             if self._task is None:
                 workers.announce(self._total)
-                self._task = aio.background(workers.run)
+                self._task = aio_old.background(workers.run)
             if workers.has_next():
                 await aio.checkpoint()  # a result that is there can be taken, but not without a chance to be cancelled
             while not workers.has_next():

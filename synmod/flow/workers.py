@@ -13,7 +13,7 @@ from typing import Any
 
 from synmod.errors import add_note
 from synmod.flow.progress import Shown
-from synmod.leaves import aio
+from synmod.leaves import aio, aio_old
 
 _NO_MORE = object()
 
@@ -77,11 +77,9 @@ class Workers:
                     self._start(None)
                 while not self._is_async and self._may_start():
                     self._start(self._read_now())
-        except BaseExceptionGroup as group:
-            if self.failure is None:  # closed from outside: cancellations, and failures that came too late to count
-                _, rest = group.split(Exception)
-                if rest is not None:
-                    raise rest from None
+        except BaseException as error:
+            if self.failure is None and not isinstance(error, Exception):
+                raise  # closed from outside; a failure that came too late does not count
         finally:
             await self._close_source()
             self.ended = True
@@ -164,9 +162,9 @@ class Workers:
     async def _result(self, index: int, item: Any) -> Any:
         """Give what the function returns, or what stands for its failure."""
         if self._failed is None:
-            return await aio.InContext(self._context.copy(), self._fn, item)
+            return await aio_old.InContext(self._context.copy(), self._fn, item)
         try:
-            return await aio.InContext(self._context.copy(), self._fn, item)
+            return await aio_old.InContext(self._context.copy(), self._fn, item)
         except Exception as error:  # noqa: BLE001  # one example under collection: its failure is its result
             self._failures += 1
             return self._failed(index, error)

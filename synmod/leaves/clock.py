@@ -9,8 +9,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Protocol
 
-from synmod.leaves.aio import sleep
-from synmod.leaves.aio.kind import running_trio
+from synmod.leaves.aio import running_trio, sleep
 
 
 class Clock(Protocol):

@@ -27,7 +27,6 @@ from synmod.lm.settings import check_seconds, check_structured
 from synmod.lm.tokens import estimate_tokens
 from synmod.scope import (
     CallFrame,
-    LMOutcome,
     Usage,
     add_usage,
     ambient,
@@ -148,8 +147,8 @@ async def answer(
     listeners, meters = hooks_inside(call.ambient, call.frame), open_meters(call.frame)
     reply, failure, usage = None, None, Usage()
     try:
-        if listeners is not None:
-            await begin_lm(listeners, call.frame, call.phase, request, call.began, model.known_secrets)
+        if listeners:
+            begin_lm(listeners, call.frame, call.phase, request)
         check_deadline(call.frame or "", call.ambient)
         await aio.checkpoint()  # so that every call can be cancelled, also one that is answered without a wait
         reply = await _valid(call, request)
@@ -170,11 +169,10 @@ async def answer(
         raise
     finally:
         add_usage(meters, usage, call.phase)
-        if listeners is not None:
+        if listeners:
             elapsed_s = call.elapsed_s if reply is None else reply.elapsed_s
-            outcome = LMOutcome(reply, failure, call.requests, usage, elapsed_s, secrets=model.known_secrets)
-            await end_lm(listeners, call.frame, call.phase, request, outcome)
-        failure = outcome = None  # the error's traceback holds this frame: neither may keep the other alive
+            end_lm(listeners, call.frame, call.phase, request, reply, failure, call.requests, usage, elapsed_s)
+        failure = None  # the error's traceback holds this frame: neither may keep the other alive
 
 
 def _request(

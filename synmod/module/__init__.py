@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from synmod.leaves.late import opened_late
 from synmod.module import node
-from synmod.module.building.sm_build import build
+from synmod.module.build import build
 from synmod.module.module import Module
 from synmod.module.typing import ModuleOptions
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:  # for the rooms above
     from synmod.module.attempts import Attempt as Attempt
     from synmod.module.attempts import attempt as attempt
     from synmod.module.attributes import attribute_of as attribute_of
-    from synmod.module.building.build_config import read_build_config as read_build_config
-    from synmod.module.building.builds import Build as Build
-    from synmod.module.building.builds import is_built_here as is_built_here
-    from synmod.module.building.builds import running_own_build as running_own_build
-    from synmod.module.building.contract import declared_inputs as declared_inputs
-    from synmod.module.building.contract import input_spec_of as input_spec_of
+    from synmod.module.build import read_build_config as read_build_config
+    from synmod.module.building import Build as Build
+    from synmod.module.building import is_built_here as is_built_here
+    from synmod.module.building import running_own_build as running_own_build
     from synmod.module.config import from_config as from_config
     from synmod.module.config import is_passed_on as is_passed_on
+    from synmod.module.contract import declared_inputs as declared_inputs
+    from synmod.module.contract import input_spec_of as input_spec_of
     from synmod.module.declaration import ClassDeclaration as ClassDeclaration
     from synmod.module.declaration import first_paragraph as first_paragraph
     from synmod.module.execution import SCHEDULERS as SCHEDULERS
@@ -60,7 +60,7 @@ _FOR_ROOMS = {
     "ATTEMPTS": "synmod.module.attempts",
     "AsyncCallee": "synmod.module.typing",
     "Attempt": "synmod.module.attempts",
-    "Build": "synmod.module.building.builds",
+    "Build": "synmod.module.building",
     "Child": "synmod.module.execution",
     "ClassDeclaration": "synmod.module.declaration",
     "DeclaredSkips": "synmod.module.skips",
@@ -73,23 +73,23 @@ _FOR_ROOMS = {
     "attempt": "synmod.module.attempts",
     "attribute_of": "synmod.module.attributes",
     "check_output": "synmod.module.interface.outputs",
-    "declared_inputs": "synmod.module.building.contract",
+    "declared_inputs": "synmod.module.contract",
     "declared_outputs": "synmod.module.interface.outputs",
     "first_paragraph": "synmod.module.declaration",
     "from_config": "synmod.module.config",
-    "input_spec_of": "synmod.module.building.contract",
-    "is_built_here": "synmod.module.building.builds",
     "has_open_skips": "synmod.module.skips",
+    "input_spec_of": "synmod.module.contract",
+    "is_built_here": "synmod.module.building",
     "is_nothing": "synmod.module.interface.nests",
     "is_passed_on": "synmod.module.config",
     "model_of_annotation": "synmod.module.interface.annotations",
     "no_call": "synmod.module.interface.inputs",
     "paths_below": "synmod.module.paths",
-    "read_build_config": "synmod.module.building.build_config",
+    "read_build_config": "synmod.module.build",
     "read_outputs": "synmod.module.interface.annotations",
     "refuse_if_sealed": "synmod.module.sealing",
     "resolved_annotations": "synmod.module.interface.annotations",
-    "running_own_build": "synmod.module.building.builds",
+    "running_own_build": "synmod.module.building",
     "seal": "synmod.module.sealing",
     "steps_before": "synmod.module.execution",
     "unknown_keyword": "synmod.module.arguments",

@@ -1,13 +1,12 @@
-"""Setting and deleting attributes: statics, provisional Variables, sealing and running builds are looked after."""
+"""Setting and deleting attributes: statics, sealing and running builds are looked after."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from synmod.module.building.builds import current_undo
-from synmod.module.building.undo import LABELS
+from synmod.module.building import remember
+from synmod.module.record import LABELS
 from synmod.module.sealing import check_assignment, check_deletion, note_swap
-from synmod.module.variables import settle
 from synmod.tree import Static
 
 if TYPE_CHECKING:
@@ -24,24 +23,20 @@ def set_attribute(module: Module, name: str, value: Any) -> None:
     if name.startswith("__") and name.endswith("__") and name != "__class__":
         raise AttributeError(f"{name!r} cannot be set on a module")  # such as what typing leaves on generic instances
     record = module._record
-    undo = current_undo() if record.constructed or record.sealed else None
-    if undo is not None:
-        undo.remember_attribute(module, name)
+    in_build = (record.constructed or record.sealed) and remember(module)
     if isinstance(getattr(type(module), name, None), property):
         object.__setattr__(module, name, value)  # its setter looks after itself
-        if record.constructed and undo is None and name not in LABELS:
+        if record.constructed and not in_build and name not in LABELS:
             record.reassigned[name] = None
         return
     swaps = record.sealed and check_assignment(module, name, value)
-    if record.constructed and undo is None:
+    if record.constructed and not in_build:
         record.reassigned[name] = None
     if isinstance(value, Static):
         record.statics[name] = None
         value = value.value  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     else:
         record.statics.pop(name, None)
-    if record.provisional:
-        settle(module, name, value)
     object.__setattr__(module, name, value)
     record.removed.pop(name, None)
     if swaps:
@@ -58,10 +53,8 @@ def delete_attribute(module: Module, name: str) -> None:
     record = module._record
     if record.sealed:
         check_deletion(module, name)
-    undo = current_undo()
-    if undo is not None:
-        undo.remember_attribute(module, name)
+    in_build = remember(module)
     object.__delattr__(module, name)
     record.forget(name)
-    if record.constructed and undo is None:
+    if record.constructed and not in_build:
         record.removed[name] = None

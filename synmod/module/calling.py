@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.data import JsonDataModel
 from synmod.errors import SynmodError
-from synmod.module.building.building import ensure_built
-from synmod.module.building.checks import check_inputs
-from synmod.module.building.symbolic import call_symbolic
+from synmod.module.building import ensure_built
+from synmod.module.contract import check_inputs
 from synmod.module.endings import end_entry, end_failed
 from synmod.module.interface.inputs import convert_arguments, holds_symbol, is_not_taken
 from synmod.module.interface.known import ANY_CLASS, MISS
 from synmod.module.interface.outputs import check_output, declared_outputs
 from synmod.module.notes import note_failure
 from synmod.module.paths import paths_below
+from synmod.module.symbolic import call_symbolic
 from synmod.scope import (
     AMBIENT,
     FRAME,
@@ -93,8 +93,8 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
     else:
         frame = CallFrame(parent, record, training, phase, parent.symbolic)
     token = FRAME.set(frame)
-    heard = hooks_for(around, record.hooks) if record.hooks or (around is not None and around.hooks) else None
-    started = perf_counter() if heard is not None else 0.0
+    listeners = hooks_for(around, record.hooks) if record.hooks or (around is not None and around.hooks) else ()
+    started = perf_counter() if listeners else 0.0
     refused: SynmodError | None = None
     failure: BaseException | None = None
     limit = plain_limit(around) if parent is None and around is not None else None
@@ -106,8 +106,8 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
                 args, kwargs = convert_arguments(module, args, kwargs)
             except SynmodError as error:
                 refused = error
-        if heard is not None:
-            await begin_call(heard, frame, args, kwargs, started)
+        if listeners:
+            begin_call(listeners, frame, args, kwargs)
         if refused is not None:
             raise refused
         if around is not None and around.deadline is not None:
@@ -137,21 +137,17 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
                 output = check_output(module, output)
         if frame.layer is not None:
             frame.layer.commit()
-        if heard is not None:
-            listening, heard = heard, None
-            await end_call(listening, frame, output, None, started)
+        if listeners:
+            begun, listeners = listeners, ()  # so that an interrupted end is not repeated below
+            end_call(begun, frame, output, None, started)
         return output
     except BaseException as error:
         failure = error
         if frame.layer is not None:
             frame.layer.drop()
         note_failure(error, frame, module, args)
-        if heard is not None:
-            try:
-                await end_call(heard, frame, None, error, started)
-            except BaseException as interruption:
-                failure = interruption
-                raise
+        if listeners:
+            end_call(listeners, frame, None, error, started)
         raise
     finally:
         frame.live = False

@@ -13,7 +13,7 @@ from synmod.errors import ConfigError
 from synmod.lm import LanguageModel
 from synmod.module.arguments import unknown_keyword
 from synmod.module.attributes import ABSENT, attribute_of
-from synmod.module.building.undo import LABELS
+from synmod.module.record import LABELS
 from synmod.module.skips import shown_skips
 from synmod.tree import Static, Variable
 

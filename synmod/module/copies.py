@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from synmod.errors import ArgumentError
 from synmod.leaves.names import check_name, path_str
-from synmod.module.building.builds import current_undo
+from synmod.module.building import remember
 from synmod.tree import GraphDef, State, deepcopy_node, get_node_impl, merge, split, walk
 from synmod.tree import clone as clone_node
 
@@ -78,9 +78,7 @@ def _can_set(node: object, name: str) -> bool:
 
 def set_hooks(module: Module, hooks: tuple[Hook, ...]) -> None:
     """Give a module its hooks; a build that fails takes back what it set."""
-    undo = current_undo()
-    if undo is not None:
-        undo.remember_attribute(module, "hooks")
+    remember(module)
     module._record.hooks = hooks
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from synmod.errors import ArgumentError, SealedError, SkipNameError
-from synmod.module.building.builds import current_undo
+from synmod.module.building import remember
 from synmod.module.interface.where import where
 from synmod.tree import EDITS, is_token
 
@@ -56,8 +56,6 @@ def isolate(module: Module, namespace: Any, only: Iterable[str] | None) -> None:
             f"{where(module)}: isolate, but the structure is sealed since the module was built. Isolate it in "
             "__init__, or before the first call."
         )
-    undo = current_undo()
-    if undo is not None:
-        undo.remember_attribute(module, "isolated")
+    remember(module)
     record.isolated = {**record.isolated, **dict.fromkeys(wanted, namespace)}
     EDITS.bump()

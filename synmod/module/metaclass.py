@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from synmod.errors import ConfigError
 from synmod.module.arguments import capture
-from synmod.module.building.build_method import BuildMethod
+from synmod.module.build import BuildMethod
 from synmod.module.declaration import ClassDeclaration, definer, is_base
 from synmod.tree import KNOWN, NODE, STATIC, VARIABLE, Kinds, class_of, holds_node
 

@@ -10,13 +10,11 @@ from synmod.errors import ConfigError
 from synmod.leaves.names import check_name
 from synmod.module import config, copies, isolating, variables
 from synmod.module.assigning import delete_attribute, set_attribute
-from synmod.module.building import builds
-from synmod.module.building.build_config import build_config_json, build_from_config
-from synmod.module.building.build_method import empty_build
-from synmod.module.building.contract import input_spec_of
-from synmod.module.building.symbolic import default_output_spec
+from synmod.module.build import build_config_json, build_from_config, empty_build
+from synmod.module.building import is_built_here
 from synmod.module.calling import call_module
 from synmod.module.construction import construct
+from synmod.module.contract import input_spec_of
 from synmod.module.entry_points import with_name_scope
 from synmod.module.interface.nests import symbols_of
 from synmod.module.interface.outputs import declared_outputs
@@ -25,6 +23,7 @@ from synmod.module.paths import current_path
 from synmod.module.record import ModuleRecord
 from synmod.module.showing import shown
 from synmod.module.sowing import sow
+from synmod.module.symbolic import default_output_spec
 from synmod.module.typing import AsyncCallee, PlainCallee
 from synmod.scope import CallCounters, Hook, add_reward, check_hook, rewards_of
 from synmod.tree import Param, Variable, flattened, set_attributes, views
@@ -273,7 +272,7 @@ class Module(metaclass=ModuleMeta):
     @property
     def built(self) -> bool:
         """Whether this module's own `build` is done; True from the start where its class has none."""
-        return builds.is_built_here(self._record)
+        return is_built_here(self._record)
 
     @property
     def version(self) -> int:

@@ -10,11 +10,11 @@ from synmod.flow import FlowGraph, SymbolRef, map_leaves
 from synmod.lm import SAMPLING, LanguageModel
 from synmod.module.attributes import ABSENT, attribute_of, attributes_of, put_attribute, structural_attributes
 from synmod.module.blueprint import Blueprint
+from synmod.module.building import remember
 from synmod.module.module import Module
-from synmod.module.paths import note_edit
 from synmod.module.record import ModuleRecord
 from synmod.module.references import may_refer, with_references
-from synmod.module.sealing import check_layout, layout_of, seal
+from synmod.module.sealing import check_layout, layout_of, note_edit, seal
 from synmod.tree import NodeDef, NodeImpl, Static, register_impl
 
 
@@ -133,7 +133,7 @@ def _rewrite(module: Module, made: Blueprint, pairs: list[tuple[Any, Any]]) -> N
     for name, _ in attributes_of(module):  # with what `cached_property` left, which follows from the rest
         if name not in made.ignored:
             put_attribute(module, name, ABSENT)
-    for names in (record.statics, record.provisional, record.reassigned, record.removed):
+    for names in (record.statics, record.reassigned, record.removed):
         names.clear()
     record.contract = record.declared = None
     record.layout, record.ready = None, False
@@ -169,6 +169,7 @@ def _put(module: Module, name: str | int, value: Any) -> None:
 
 
 def _set_key(module: Module, name: Any, value: Any) -> None:
+    remember(module)
     _put(module, name, value)
     record = module._record
     record.removed.pop(name, None)
@@ -178,6 +179,7 @@ def _set_key(module: Module, name: Any, value: Any) -> None:
 
 
 def _pop_key(module: Module, name: Any) -> Any:
+    remember(module)
     value = attribute_of(module, name)
     put_attribute(module, name, ABSENT)
     record = module._record

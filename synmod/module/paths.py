@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from synmod.leaves.names import KeyPath, parse_path, path_str
+from synmod.module.attributes import structural_attributes
 from synmod.module.record import ModuleRecord
+from synmod.module.sealing import held
 from synmod.scope import CallFrame, current_call
 from synmod.tree import EDITS, walk
 
@@ -89,19 +91,26 @@ def _located(visits: list[Visit], prefix: str) -> Iterator[tuple[Any, str, KeyPa
 
 
 def extend_paths(module: Module) -> None:
-    """Note where a module that was just built or sealed, and what is below it, stand below the entry module."""
+    """Note what a module that was just built or sealed holds since the table of the running entry call was made."""
     frame = current_call()
     table = None if frame is None else frame.root.paths
     if frame is None or not isinstance(table, PathTable):
         return
-    own = table.get(id(module._record))
-    prefix = frame.path if own is None else own
+    record = module._record
+    own = table.get(id(record))
+    record.home = prefix = frame.path if own is None else own
     above = table.steps_of(prefix)
-    visits = list(walk(module))
-    for located, path, steps in _located(visits, prefix):
-        known = path if own is None else table.note(located, path, (*above, *steps))
-        if isinstance(located, ModuleRecord) and (located.home is None or located is module._record):
-            located.home = known
+    for name, value in structural_attributes(module):
+        for below, part, _ in held(value):
+            if own is not None and id(getattr(part, "_record", part)) in table:
+                continue
+            at = (name, *below)
+            visits = list(walk(part))
+            place = "/".join(filter(None, (prefix, path_str(at))))
+            for located, path, steps in _located(visits, place):
+                known = path if own is None else table.note(located, path, (*above, *at, *steps))
+                if isinstance(located, ModuleRecord) and located.home is None:
+                    located.home = known
 
 
 def current_path(module: Module) -> str:
@@ -124,9 +133,3 @@ def frame_of(record: ModuleRecord, frame: CallFrame | None) -> CallFrame | None:
     while frame is not None and frame.owner is not record:
         frame = frame.parent
     return frame
-
-
-def note_edit(module: Module) -> None:
-    """Count a structural edit of a sealed module: tables of paths are made anew at the next entry call."""
-    module._record.version += 1
-    EDITS.bump()

@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any
 from synmod.scope import CallCounters
 
 if TYPE_CHECKING:
-    from synmod.module.building.builds import Build
-    from synmod.module.building.contract import Contract
+    from synmod.module.building import Build
+    from synmod.module.contract import Contract
     from synmod.module.declaration import ClassDeclaration
     from synmod.module.interface.outputs import DeclaredOutputs
     from synmod.module.paths import PathTable
     from synmod.module.skips import Runner
     from synmod.scope import Hook, TraceNode
 
+
+LABELS = frozenset({"name", "description", "trainable", "hooks", "isolated"})
+"""Fields of the record that `Module` shows under the same names."""
 
 NO_NAMES: frozenset[str] = frozenset()
 _NONE_ISOLATED: Mapping[str, Any] = {}
@@ -52,7 +55,6 @@ class ModuleRecord:
         "made_in_build",
         "name",
         "paths",
-        "provisional",
         "ready",
         "reassigned",
         "recorded",
@@ -101,8 +103,6 @@ class ModuleRecord:
         self.reassigned: dict[str, None] = {}
         self.removed: dict[str, None] = {}
         self.made_in_build = made_in_build
-        self.provisional: dict[str, Any] = {}
-        """Variables of `add_variable` that stand under their own name until they are assigned to an attribute."""
         self.building: Build | None = None
         self.built = built
         self.ready = False
@@ -146,7 +146,6 @@ class ModuleRecord:
     def forget(self, name: str) -> None:
         """Say nothing more of what an attribute that is gone was."""
         self.statics.pop(name, None)
-        self.provisional.pop(name, None)
 
     @property
     def was_sealed(self) -> bool:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from synmod.errors import SealedError
 from synmod.leaves.names import KeyPath, path_str
 from synmod.module.attributes import ABSENT, attribute_of, structural_attributes
-from synmod.module.paths import note_edit
 from synmod.tree import (
     DICT,
+    EDITS,
     KNOWN,
     NODE,
     STATIC,
@@ -37,7 +37,6 @@ def seal(module: Module) -> None:
     record = module._record
     if not record.sealed and not record.reopened:
         record.layout = layout_of(structural_attributes(module))
-        record.provisional = {}
         record.sealed = True
     record.ready = record.built and record.building is None
 
@@ -150,6 +149,12 @@ def note_swap(module: Module) -> None:
     """Take what the module holds now for its structure."""
     module._record.layout = layout_of(structural_attributes(module))
     note_edit(module)
+
+
+def note_edit(module: Module) -> None:
+    """Count a structural edit of a sealed module: tables of paths are made anew at the next entry call."""
+    module._record.version += 1
+    EDITS.bump()
 
 
 def check_deletion(module: Module, name: str) -> None:

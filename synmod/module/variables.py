@@ -1,4 +1,4 @@
-"""`add_variable` and `get_variable`: Variables that are never lost and never have two paths by accident."""
+"""`add_variable` and `get_variable`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.errors import ArgumentError, GraphError
 from synmod.leaves.names import did_you_mean, snake_case, unused
-from synmod.module.attributes import ABSENT, attribute_of, put_attribute
-from synmod.module.building.builds import current_undo
+from synmod.module.attributes import ABSENT, attribute_of
+from synmod.module.building import remember
 from synmod.module.interface.where import where
-from synmod.module.sealing import held, refuse_if_sealed
+from synmod.module.sealing import refuse_if_sealed
 from synmod.tree import Variable
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def add_variable(
     description: str | None,
     kind: type[Variable],
 ) -> Variable:
-    """Make a Variable and hold it under its name until it is assigned to an attribute."""
+    """Make a Variable and hold it under its name, or `name_1`, ... where that is taken."""
     refuse_if_sealed(module, name or "variable", "a Variable")
     if not isinstance(kind, type) or not issubclass(kind, Variable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ArgumentError(f"{where(module)}: type={kind!r} is not a Variable type; use sm.Param, sm.Memory, ...")
@@ -44,17 +44,9 @@ def add_variable(
     if variable.name is None:
         variable.name = _name_of(variable.schema.get("title"))
     attribute = unused(variable.name, _Taken(module))
-    _remember(module, attribute)
-    module._record.provisional[attribute] = variable
+    remember(module)
     object.__setattr__(module, attribute, variable)
     return variable
-
-
-def _remember(module: Module, attribute: str) -> None:
-    """Let a build that may fail know of an attribute that is about to change."""
-    undo = current_undo()
-    if undo is not None:
-        undo.remember_attribute(module, attribute)
 
 
 def _name_of(title: Any) -> str:
@@ -75,28 +67,6 @@ class _Taken:
         if attribute_of(module, attribute) is not ABSENT:
             return True
         return hasattr(type(module), attribute) and attribute not in dict(module._record.declaration.slots)
-
-
-def settle(module: Module, attribute: str, value: Any) -> None:
-    """Let an assignment take the place of the names under which `add_variable` held the Variables in `value`."""
-    provisional = module._record.provisional
-    settled = {id(part) for _, part, _ in held(value)}
-    for name in [name for name, variable in provisional.items() if id(variable) in settled]:
-        variable = provisional.pop(name)
-        if name == attribute or attribute_of(module, name) is not variable:
-            continue
-        _remember(module, name)
-        if name in vars(module) and attribute_of(module, attribute) is ABSENT and _is_in_dict(module, attribute):
-            items = [(attribute if key == name else key, item) for key, item in vars(module).items()]
-            vars(module).clear()
-            vars(module).update(items)
-        else:
-            put_attribute(module, name, ABSENT)
-
-
-def _is_in_dict(module: Module, attribute: str) -> bool:
-    """Tell whether an attribute stands in the order of `__dict__`, not in a slot."""
-    return attribute not in dict(module._record.declaration.slots)
 
 
 def get_variable(module: Module, name: str | None, index: int | None) -> Variable:

@@ -11,8 +11,8 @@ from contextvars import ContextVar, Token
 from typing import Any, Final, NamedTuple, TypeVar
 
 from synmod.scope.deadline import Deadline, earlier
+from synmod.scope.events import Hook
 from synmod.scope.frame import CallFrame, Owner
-from synmod.scope.hook import Hook
 from synmod.scope.ledger import RewardTrack
 from synmod.scope.meter import UsageMeter
 from synmod.scope.spending import Account
@@ -33,7 +33,7 @@ class Ambient:
     """What holds at one place: the sum of the blocks around it. Never changed after it is made."""
 
     __slots__ = (
-        "_change", "budgets", "captures", "deadline", "flag", "hooks", "muted", "parent", "phase", "reward_tracks",
+        "_change", "budgets", "captures", "deadline", "flag", "hooks", "parent", "phase", "reward_tracks",
         "scopes", "usages",
     )  # fmt: skip
 
@@ -44,7 +44,6 @@ class Ambient:
         below = _NOTHING if parent is None else parent
         self.phase: str | None = below.phase
         self.hooks: tuple[Hook, ...] = below.hooks
-        self.muted: tuple[Hook, ...] = below.muted
         self.deadline: Deadline | None = below.deadline
         self.budgets: tuple[Account, ...] = below.budgets
         self.usages: tuple[UsageMeter, ...] = below.usages
@@ -61,7 +60,7 @@ class _Nothing:
     __slots__ = ()
     phase = None
     deadline = None
-    hooks = muted = budgets = usages = reward_tracks = scopes = captures = ()
+    hooks = budgets = usages = reward_tracks = scopes = captures = ()
 
 
 _NOTHING: Final = _Nothing()
@@ -89,7 +88,6 @@ def _joined(old: tuple[object, ...], new: tuple[object, ...]) -> tuple[object, .
 _FOLDS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "phase": _replaced,
     "hooks": _joined,
-    "muted": _appended,
     "deadline": earlier,
     "budgets": _appended,
     "usages": _appended,

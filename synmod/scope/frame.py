@@ -20,8 +20,8 @@ from synmod.scope.meter import UsageMeter
 from synmod.scope.usage_record import Usage
 
 if TYPE_CHECKING:
-    from synmod.scope.hook import Hook
-    from synmod.scope.tracing.nodes import TraceNode
+    from synmod.scope.events import Hook
+    from synmod.scope.trace_views import TraceNode
 
 _NO_PATHS: Mapping[int, str] = {}
 _NO_USAGE: Final = Usage()
@@ -241,10 +241,6 @@ class RootFrame(CallFrame):
 
 FRAME: ContextVar[CallFrame | None] = ContextVar("synmod_frame", default=None)
 """The innermost frame entered in this context; its call may have ended: ask `current_call`."""
-
-
-TOLD: ContextVar[CallFrame | None] = ContextVar("synmod_told", default=None)
-"""In a hook, the frame of the call that it is told of; the hook itself runs outside of all calls."""
 
 
 def nearest_live(frame: CallFrame | None) -> CallFrame | None:

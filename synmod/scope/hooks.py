@@ -1,30 +1,51 @@
-"""Who is told: the hooks of the blocks around a place, of a module, and of the modules above."""
+"""Hooks: `sm.hooks`, who listens to what, and the calls of the listeners, which can break nothing.
+
+Hot where somebody listens: a record is made only for a method that a listener overrides.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
+from time import perf_counter
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 from synmod.errors import ArgumentError
-from synmod.scope.ambient import Ambient, Block
-from synmod.scope.frame import CallFrame
-from synmod.scope.hook import Hook, check_hook
-from synmod.scope.place import Place, place_of
 
-if TYPE_CHECKING:
-    from synmod.scope.in_place import InPlace
+from .ambient import Ambient, Block, ambient
+from .events import (
+    BuildBegin,
+    BuildEnd,
+    CallBegin,
+    CallEnd,
+    Event,
+    Hook,
+    LMBegin,
+    LMEnd,
+    SkipDropped,
+    VariableAssign,
+    check_hook,
+    log_failure,
+)
+from .frame import CallFrame, current_call
+from .phase import phase_in
+from .usage_record import Usage
 
-__all__ = ["Hook", "Listeners", "check_hook", "hooks", "hooks_for", "hooks_inside"]
+Place: TypeAlias = tuple[str | None, str | None, str, str, str, bool]
+"""The six fields that every event begins with."""
+
+_IN_A_HOOK: ContextVar[bool] = ContextVar("synmod_in_a_hook", default=False)
 
 
 class hooks(Block):  # noqa: N801  # read as a word: `with sm.hooks(h):`
     """Let hooks see everything that happens in a block.
 
     Args:
-        *hooks: Told in this order at each begin, in reverse at each end; after those of enclosing blocks.
+        *hooks: Called in this order at each begin, in reverse at each end; after those of enclosing blocks.
 
     Raises:
-        ArgumentError: No hook, something that is no hook, or an async method where plain code tells it.
+        ArgumentError: No hook, something that is not a hook, or an async method.
 
     Example:
         >>> class Names(Hook):
@@ -45,86 +66,173 @@ class hooks(Block):  # noqa: N801  # read as a word: `with sm.hooks(h):`
         super().__init__("hooks", tuple(map(check_hook, hooks)))
 
 
-class Listeners:
-    """The hooks that one begin and its end go to, in order.
-
-    `begun` counts those whose begin was reached. `in_place` are all of them where they are traces and nothing else:
-    these take a call as it is, and no record need be made.
-    """
-
-    __slots__ = ("_place", "begun", "hooks", "in_place")
-
-    records: ClassVar[Any] = None
-    """`synmod.scope.events`, imported for the first who listens; in each call that would cost microseconds."""
-
-    def __init__(self, hooks: tuple[Hook, ...]) -> None:
-        self.hooks = hooks
-        self.begun = len(hooks)
-        self.in_place = cast("tuple[InPlace, ...]", hooks) if _are_in_place(hooks) else ()
-        if Listeners.records is None:
-            from synmod.scope import events
-
-            Listeners.records = events
-        self._place: Place | None = None
-
-    def place_of(self, frame: CallFrame | None, phase: str) -> Place:
-        """Tell where the call is, alike at its begin and its end."""
-        if self._place is None:
-            self._place = place_of(frame, phase)
-        return self._place
-
-    def want(self, method: str) -> bool:
-        """Tell whether any of them overrides a method: if not, no record need be made."""
-        for hook in self.hooks:  # noqa: SIM110  # a generator would cost every call that is watched
-            if method in hook.told:
-                return True
-        return False
-
-
-def hooks_for(record: Ambient | None, own: tuple[Hook, ...]) -> Listeners | None:
-    """Give those who listen to a call or build: the blocks' hooks, then the module's; None if nobody does.
+def hooks_for(record: Ambient | None, own: tuple[Hook, ...]) -> tuple[Hook, ...]:
+    """Return the listeners of a call or build: the hooks of the blocks, then those of the module, each once.
 
     Args:
-        record: What `ambient()` gives.
+        record: The open blocks, from `ambient()`.
         own: The hooks of the module.
     """
-    if record is None:
-        return Listeners(own) if own else None
-    found = record.hooks
+    found = () if record is None else record.hooks
+    if not (found or own) or _IN_A_HOOK.get():
+        return ()
     if own:
-        found = _united(found, own)
-    if record.muted:
-        found = tuple(hook for hook in found if not _among(hook, record.muted))
-    return Listeners(found) if found else None
+        united = list(found)
+        for hook in own:
+            if not any(hook is one for one in united):
+                united.append(hook)
+        return tuple(united)
+    return found
 
 
-def hooks_inside(record: Ambient | None, frame: CallFrame | None) -> Listeners | None:
-    """Give those who listen to what happens inside the call of `frame`: also the modules above, outermost first."""
+def hooks_inside(record: Ambient | None, frame: CallFrame | None) -> tuple[Hook, ...]:
+    """Return the listeners of what happens inside the call of `frame`: also the modules above, outermost first."""
     own: tuple[Hook, ...] = ()
     while frame is not None:
         if frame.owner.hooks:
-            own = _united((), (*frame.owner.hooks, *own))
+            own = (*frame.owner.hooks, *own)
         frame = frame.parent
     return hooks_for(record, own)
 
 
-def _are_in_place(hooks: tuple[Hook, ...]) -> bool:
-    """Tell whether all of them are of the kind that takes calls as they are."""
-    for hook in hooks:  # noqa: SIM110  # a generator would cost every call that is watched
-        if not hook._in_place:
-            return False
-    return True
+def begin_call(
+    listeners: tuple[Hook, ...], frame: CallFrame, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> None:
+    """Notify listeners that a module call begins; `inputs` and `kwargs` are as `call` gets them."""
+    if _any_overrides(listeners, "on_call_begin"):
+        event = CallBegin(*_place(frame, frame.phase), inputs, MappingProxyType(dict(kwargs)))
+        _notify(listeners, "on_call_begin", event)
 
 
-def _united(found: tuple[Hook, ...], more: Iterable[Hook]) -> tuple[Hook, ...]:
-    """Join hooks; one found twice stands once, at its first place."""
-    united = list(found)
-    for hook in more:
-        if not _among(hook, united):
-            united.append(hook)
-    return tuple(united)
+def end_call(
+    listeners: tuple[Hook, ...], frame: CallFrame, outputs: Any, exception: BaseException | None, started: float
+) -> None:
+    """Notify listeners that a module call ended; `started` is the `perf_counter` of its begin."""
+    if _any_overrides(listeners, "on_call_end"):
+        elapsed_s, usage, rewards = perf_counter() - started, None, ()
+        if frame.parent is None:
+            usage = frame.usage
+            rewards = frame.rewards if exception is None else ()  # those of a failed call are gone
+        event = CallEnd(*_place(frame, frame.phase), outputs, exception, elapsed_s, usage, rewards)
+        _notify(reversed(listeners), "on_call_end", event)
 
 
-def _among(hook: Hook, known: Iterable[Hook]) -> bool:
-    """Tell whether this very object is there, whatever `__eq__` says."""
-    return any(hook is one for one in known)
+def begin_build(
+    listeners: tuple[Hook, ...], frame: CallFrame, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> None:
+    """Notify listeners that a module is about to be built on symbols, in the call of `frame`."""
+    if _any_overrides(listeners, "on_build_begin"):
+        event = BuildBegin(*_place(frame, frame.phase), inputs, MappingProxyType(dict(kwargs)))
+        _notify(listeners, "on_build_begin", event)
+
+
+def end_build(
+    listeners: tuple[Hook, ...],
+    frame: CallFrame,
+    inputs: tuple[Any, ...],
+    exception: BaseException | None,
+    started: float,
+) -> None:
+    """Notify listeners that a build ended."""
+    if _any_overrides(listeners, "on_build_end"):
+        event = BuildEnd(*_place(frame, frame.phase), inputs, exception, perf_counter() - started)
+        _notify(reversed(listeners), "on_build_end", event)
+
+
+def begin_lm(listeners: tuple[Hook, ...], frame: CallFrame | None, phase: str, request: Any) -> None:
+    """Notify listeners that a model call begins.
+
+    Args:
+        listeners: From `hooks_inside`.
+        frame: The module call that makes it, None outside of one.
+        phase: That of the model call; a block may have set another than the frame's.
+        request: The request; `request.model` is the model's name.
+    """
+    if _any_overrides(listeners, "on_lm_begin"):
+        _notify(listeners, "on_lm_begin", LMBegin(*_place(frame, phase), request, request.model))
+
+
+def end_lm(
+    listeners: tuple[Hook, ...],
+    frame: CallFrame | None,
+    phase: str,
+    request: Any,
+    reply: Any,
+    exception: BaseException | None,
+    attempts: int,
+    usage: Usage,
+    elapsed_s: float,
+    cached: bool = False,
+) -> None:
+    """Notify listeners that a model call ended, with a reply or an exception, after `attempts` requests."""
+    if _any_overrides(listeners, "on_lm_end"):
+        place = _place(frame, phase)
+        event = LMEnd(*place, request, request.model, reply, exception, attempts, usage, elapsed_s, cached)
+        _notify(reversed(listeners), "on_lm_end", event)
+
+
+def notify_skip_dropped(
+    frame: CallFrame, names: tuple[str, ...], namespaces: tuple[Any, ...], producer_paths: tuple[str, ...]
+) -> None:
+    """Notify listeners that an entry call, which has ended, left values that nobody popped."""
+    listeners = hooks_inside(ambient(), frame)
+    if _any_overrides(listeners, "on_skip_dropped"):
+        event = SkipDropped(*_place(frame, frame.phase), names, namespaces, producer_paths)
+        _notify(listeners, "on_skip_dropped", event)
+
+
+def notify_assign(variable: object, name: str, old: Any, new: Any, version: int) -> None:
+    """Notify listeners that a Variable got a new value; nobody is notified in a trace, since nothing changed.
+
+    Args:
+        variable: The Variable, to find its path by.
+        name: Its name, for where it has no path below the entry module.
+        old: The value before.
+        new: The value now.
+        version: Its version now.
+    """
+    frame, record = current_call(), ambient()
+    if frame is None and (record is None or not record.hooks):
+        return
+    if frame is not None and frame.symbolic:
+        return
+    listeners = hooks_inside(record, frame)
+    if _any_overrides(listeners, "on_variable_assign"):
+        path = name if frame is None else frame.root.paths.get(id(variable), name)
+        event = VariableAssign(*_place(frame, phase_in(record, frame)), path, old, new, version)
+        _notify(listeners, "on_variable_assign", event)
+
+
+def _place(frame: CallFrame | None, phase: str) -> Place:
+    """Return the first six fields of an event that happens in `frame`, and in `phase`: a block may have set another."""
+    if frame is None:
+        return (None, None, "", "", phase, False)
+    return (frame.id, frame.parent_id, frame.path, frame.name, phase, frame.training)
+
+
+def _any_overrides(listeners: tuple[Hook, ...], method: str) -> bool:
+    """Whether a listener overrides a method: if not, no record is made."""
+    for hook in listeners:  # noqa: SIM110  # a generator would cost every call that is watched
+        if method in hook.overrides:
+            return True
+    return False
+
+
+def _notify(listeners: Iterable[Hook], method: str, event: Event) -> None:
+    """Call a method of each listener; a failure is logged, an interruption is raised when all have been called."""
+    interruption: BaseException | None = None
+    token = _IN_A_HOOK.set(True)
+    try:
+        for hook in listeners:
+            if method in hook.overrides:
+                try:
+                    call: Callable[[Event], object] = getattr(hook, method)
+                    call(event)
+                except Exception as error:  # noqa: BLE001  # a hook never breaks a call
+                    log_failure(hook, method, error)
+                except BaseException as error:  # noqa: BLE001  # raised below
+                    interruption = interruption or error
+    finally:
+        _IN_A_HOOK.reset(token)
+    if interruption is not None:
+        raise interruption

@@ -7,7 +7,7 @@ from numbers import Real
 from types import TracebackType
 
 from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded
-from synmod.leaves.aio import DeadlineScope, deadline_scope, in_task
+from synmod.leaves.aio import deadline_scope, in_task
 from synmod.scope.ambient import Ambient, Entered, ambient, enter, leave, take_entry
 from synmod.scope.deadline import Deadline
 from synmod.scope.frame import CallFrame, current_call, place_name
@@ -41,7 +41,7 @@ class deadline:  # noqa: N801  # read as a word: `with sm.deadline(2):`
         if isinstance(seconds, bool) or not isinstance(seconds, Real) or not seconds >= 0:
             raise ArgumentError(f"deadline got {seconds!r}: write the seconds as a number, zero or more.")
         self._seconds = float(seconds)
-        self._entries: list[tuple[Entered, Deadline, DeadlineScope | None]] = []
+        self._entries: list[tuple[Entered, Deadline, deadline_scope | None]] = []
 
     def __enter__(self) -> None:
         limit = Deadline(self._seconds, plain=not in_task())

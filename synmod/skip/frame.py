@@ -9,7 +9,7 @@ from synmod.data import DataModel, JsonDataModel, to_value
 from synmod.errors import ArgumentError, DataError
 from synmod.leaves.frozen import Json, frozen, is_object, thaw
 from synmod.leaves.names import parse_path, path_str
-from synmod.scope import TOLD, CallFrame, current_call, nearest_live
+from synmod.scope import CallFrame, current_call
 
 from .lane import Block, Lane, Slot, lane_of
 from .namespace import Key, Namespace, shown
@@ -165,7 +165,7 @@ class use_skip_frame:  # noqa: N801  # read as a word: `with use_skip_frame(fram
 
 def _running() -> CallFrame | None:
     """Return the running call; in a hook, the call of its event."""
-    return current_call() or nearest_live(TOLD.get())
+    return current_call()
 
 
 def _slot_json(key: Key, value: Any) -> dict[str, Json]:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from synmod.scope import CallFrame, InPlace
+from synmod.scope import Hook
 
 if TYPE_CHECKING:
     from synmod.scope import BuildEnd, CallBegin, CallEnd
 
 
-class Watch(InPlace):
+class Watch(Hook):
     """Takes down the entry call of one run, and where each failure arose: one that was handled is not the run's."""
-
-    _in_place = True
 
     def __init__(self) -> None:
         self.call_id: str | None = None
@@ -30,29 +27,6 @@ class Watch(InPlace):
         """Note the innermost call that failed; it ends first."""
         if event.exception is not None:
             self._paths.setdefault(id(event.exception), (event.exception, event.path))
-
-    def open_call(
-        self,
-        frame: CallFrame,
-        inputs: tuple[Any, ...],  # noqa: ARG002
-        kwargs: Mapping[str, Any],  # noqa: ARG002
-        started: float,  # noqa: ARG002
-        method: str | None,  # noqa: ARG002
-    ) -> None:
-        """Note the entry call, of the call itself."""
-        if self.call_id is None:
-            self.call_id = frame.id
-
-    def close_call(
-        self,
-        frame: CallFrame,
-        outputs: Any,  # noqa: ARG002
-        failure: BaseException | None,
-        elapsed_s: float,  # noqa: ARG002
-    ) -> None:
-        """Note the innermost call that failed, of the call itself."""
-        if failure is not None:
-            self._paths.setdefault(id(failure), (failure, frame.path))
 
     def on_build_end(self, event: BuildEnd) -> None:
         """Note that a build failed."""

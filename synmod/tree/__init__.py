@@ -40,7 +40,7 @@ from synmod.tree.graphs.sharing import find_duplicates, paths_of
 from synmod.tree.overlays.using import using
 from synmod.tree.states.state import State
 from synmod.tree.variable import initializers
-from synmod.tree.variable.overlay import discarding_writes
+from synmod.tree.variable.overlay import discarding_writes, keeping_writes
 from synmod.tree.variable.variable import Intermediate, Memory, OptState, Param, Stat, Variable
 from synmod.tree.variable.variable_state import VariableState
 from synmod.tree.walking import views
@@ -122,6 +122,7 @@ __all__ = [
     "iter_children",
     "iter_graph",
     "iter_modules",
+    "keeping_writes",
     "merge",
     "merge_context",
     "open_captures",
@@ -178,7 +179,6 @@ if TYPE_CHECKING:  # for the rooms above
     from synmod.tree.variable.containers import put_together as put_together
     from synmod.tree.variable.containers import take_apart as take_apart
     from synmod.tree.variable.initializers import empty_value as empty_value
-    from synmod.tree.variable.overlay import BEFORE_WRITE as BEFORE_WRITE
     from synmod.tree.variable.variable_state import snapshot as snapshot
     from synmod.tree.walking.kinds import DICT as DICT
     from synmod.tree.walking.kinds import KNOWN as KNOWN
@@ -196,7 +196,6 @@ if TYPE_CHECKING:  # for the rooms above
     from synmod.tree.walking.walk import OpenVisit as OpenVisit
 
 _FOR_ROOMS = {
-    "BEFORE_WRITE": "synmod.tree.variable.overlay",
     "DICT": "synmod.tree.walking.kinds",
     "DefReader": "synmod.tree.graphs.def_reader",
     "Impls": "synmod.tree.walking.node_types",

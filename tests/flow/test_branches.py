@@ -36,33 +36,6 @@ async def test_a_single_call_runs_in_place_and_none_is_fine():
     assert await together() == []
 
 
-def test_a_failure_cancels_the_others_at_every_further_wait(any_loop):
-    """A branch that swallows its cancellation is cancelled again at its next wait."""
-
-    async def main():
-        waits = []
-
-        async def stubborn():
-            for _ in range(3):
-                try:
-                    await aio.sleep(60)
-                except BaseException as error:
-                    if not aio.is_cancellation(error):
-                        raise
-                    waits.append(1)
-            await aio.sleep(60)
-
-        async def fail():
-            await aio.sleep(0)
-            raise LookupError("no")
-
-        with pytest.raises(LookupError, match="no"):
-            await together(stubborn, fail)
-        return len(waits)
-
-    assert any_loop(main) == 3
-
-
 async def test_the_traceback_of_a_failure_leads_to_its_line():
     """The error is raised as itself, its traceback kept."""
 
@@ -121,7 +94,7 @@ async def test_failures_that_refuse_attributes_are_noted_too():
 
     with pytest.raises(Frozen) as caught:
         await together(lambda: fail(Frozen(1)), lambda: fail(Frozen(2)), lambda: fail(Odd("odd")))
-    assert [note.split(":")[0] for note in caught.value.__notes__] == ["another branch failed too"] * 2
+    assert [note.split(":")[0] for note in caught.value.__notes__] == ["another task failed too"] * 2
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -302,24 +302,6 @@ def test_at_most_eight_threads_work_at_once(any_loop):
     assert most == 8
 
 
-async def test_cancellation_waits_for_the_thread():
-    """A thread is not interruptible: the cancelled caller leaves when it has ended."""
-    begun, ended = threading.Event(), []
-
-    def work():
-        begun.set()
-        time.sleep(0.1)
-        ended.append(True)
-
-    task = asyncio.ensure_future(in_thread(work)())
-    while not begun.is_set():
-        await asyncio.sleep(0.001)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert ended == [True]
-
-
 async def test_a_cancelled_caller_that_waits_for_a_thread_never_begins():
     """Work whose turn has not come is not done for nobody."""
     release, begun = threading.Event(), []

@@ -284,28 +284,6 @@ def test_leaving_the_block_ends_the_workers_at_once(any_loop):
     any_loop(main)
 
 
-def test_an_item_that_swallows_its_cancellation_is_cancelled_again(any_loop):
-    """The end of a pool is level-triggered: each further wait raises."""
-
-    async def main():
-        waits = []
-
-        async def stubborn(x):
-            for _ in range(3):
-                try:
-                    await aio.sleep(60 if x else 0)
-                except BaseException as error:
-                    if not aio.is_cancellation(error):
-                        raise
-                    waits.append(x)
-
-        async with map_concurrently(stubborn, range(2), concurrency=2) as results:
-            await anext(results)
-        return waits
-
-    assert any_loop(main) == [1, 1, 1]
-
-
 async def test_a_pool_left_to_the_collector_warns_and_ends():
     """A dropped iterator ends its workers, with a SynmodWarning."""
 

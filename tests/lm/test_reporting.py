@@ -19,8 +19,7 @@ class Listener(sm.Hook):
     def on_lm_begin(self, event):
         self.begins.append(event)
 
-    async def on_lm_end(self, event):
-        await asyncio.sleep(0)
+    def on_lm_end(self, event):
         self.ends.append(event)
 
 

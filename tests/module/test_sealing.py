@@ -84,16 +84,16 @@ async def test_a_list_that_holds_no_structure_may_change():
     split(holds)
 
 
-async def test_a_variable_is_never_lost_and_has_one_path():
-    """`add_variable` holds it under its name until an attribute takes its place."""
+async def test_a_variable_is_an_attribute_under_its_name():
+    """`_1`, ... where the name is taken; assigned to another attribute too, it has an alias."""
     module = Holds()
     module.add_variable(1, name="loose")
-    module.renamed = module.add_variable(2, name="other")
-    module.box = [module.add_variable(3, name="boxed")]
-    module.add_variable(4, name="loose")
-    module.add_variable(5, name="call")
-    assert list(module.variables_by_path()) == ["v", "loose", "renamed", "box/0", "loose_1", "call_1"]
-    assert [v.value for v in module.variables] == ["x", 1, 2, 3, 4, 5]
+    module.alias = module.add_variable(2, name="other")
+    module.add_variable(3, name="loose")
+    module.add_variable(4, name="call")
+    assert list(module.variables_by_path()) == ["v", "loose", "other", "loose_1", "call_1"]
+    assert [v.value for v in module.variables] == ["x", 1, 2, 3, 4]
+    assert module.alias is module.other
 
 
 async def test_sm_build_seals_what_no_trace_has_called():

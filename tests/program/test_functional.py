@@ -3,14 +3,17 @@
 import asyncio
 import time
 
+import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import synmod as sm
 from synmod.data import JsonDataModel, ops
 from synmod.errors import (
     ConfigError,
     DataError,
+    DeadlineExceeded,
     GraphError,
     SchemaError,
     SealedError,
@@ -270,6 +273,41 @@ async def test_the_first_failure_is_raised_with_the_path_of_its_step():
     assert [value["answer"] for value in await other] == ["slow", "fine"]
     assert program.counters.failed == 1
     assert program.slow.counters.cancelled == 0
+
+
+@pytest.mark.parametrize("inside", ["program", "parallel", "deadline"])
+def test_a_clean_up_that_a_user_shields_ends_before_the_failure_is_raised(any_loop, inside):
+    """In a failed branch, and under a deadline, whatever the loop; the clean-up was once cut off at its first wait."""
+    steps = []
+
+    class Careful(Module):
+        async def call(self, inputs: Query) -> Answer:
+            try:
+                await aio.sleep(60)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await aio.sleep(0.01)
+                    await aio.sleep(0.01)
+                    steps.append("rolled back")
+
+    class Fail(Module):
+        async def call(self, inputs: Query) -> Answer:
+            await aio.sleep(0.01)
+            raise LookupError("no")
+
+    async def main():
+        if inside == "deadline":
+            with sm.deadline(0.02):
+                await Careful()(query())
+        elif inside == "parallel":
+            await sm.Parallel(Careful(), Fail())(query())
+        else:
+            x = Input(Query)
+            await Program(inputs=x, outputs=[await Careful()(x), await Fail()(x)])(query())
+
+    with pytest.raises((LookupError, DeadlineExceeded)):
+        any_loop(main)
+    assert steps == ["rolled back"]
 
 
 async def test_cancelling_the_program_cancels_and_awaits_all():

@@ -53,20 +53,20 @@ class Part:
         started = perf_counter()
         failure = None
         try:
-            if heard is not None:
-                await begin_call(heard, frame, (x,), {}, started)
+            if heard:
+                begin_call(heard, frame, (x,), {})
             check_deadline(frame, record)
             output = None if self.body is None else await self.body(x)
-            if heard is not None:
-                heard, listening = None, heard
-                await end_call(listening, frame, output, None, started)
+            if heard:
+                heard, listening = (), heard
+                end_call(listening, frame, output, None, started)
             return output
         except BaseException as error:
             failure = error
             if is_cancellation(error):
                 note_waiting(frame)
-            if heard is not None:
-                await end_call(heard, frame, None, error, started)
+            if heard:
+                end_call(heard, frame, None, error, started)
             raise
         finally:
             frame.live = False

@@ -4,33 +4,31 @@ import asyncio
 import contextvars
 import dataclasses
 import logging
-import time
 from types import SimpleNamespace
 
 import pytest
 
+import synmod as sm
 from synmod.errors import ArgumentError
-from synmod.leaves.aio import Signal, backend, checkpoint, deadline_scope, drive, is_cancellation, sleep, task_group
+from synmod.leaves.aio import Signal, backend, deadline_scope, drive, is_cancellation, sleep, task_group
 from synmod.scope import (
-    BuildBegin,
-    BuildEnd,
     Hook,
-    LMOutcome,
     Usage,
     ambient,
-    begin_build,
     begin_lm,
     current_call,
-    end_build,
+    current_phase,
     end_lm,
     hooks,
-    hooks_for,
-    lm_listeners,
+    hooks_inside,
     notify_assign,
     phase,
-    place_of,
 )
 from tests.scope.part import Part
+
+
+class Query(sm.DataModel):
+    question: str
 
 
 class Notes(Hook):
@@ -47,23 +45,6 @@ class Notes(Hook):
         self.notes.append((self.name, "end", event.name))
 
 
-class AsyncNotes(Hook):
-    """Notes what it is told, after waiting."""
-
-    def __init__(self, name, notes, wait=0.0):
-        self.name = name
-        self.notes = notes
-        self.wait = wait
-
-    async def on_call_begin(self, event):
-        await sleep(self.wait)
-        self.notes.append((self.name, "begin", event.name))
-
-    async def on_call_end(self, event):
-        await sleep(self.wait)
-        self.notes.append((self.name, "end", event.name))
-
-
 async def forever(_):
     await sleep(60)
 
@@ -76,8 +57,8 @@ def test_begin_goes_inwards_and_end_outwards(any_loop):
     notes = []
 
     async def main():
-        part = Part("p", hooks=[Notes("own 1", notes), AsyncNotes("own 2", notes)])
-        with hooks(Notes("outer", notes)), hooks(AsyncNotes("inner 1", notes), Notes("inner 2", notes)):
+        part = Part("p", hooks=[Notes("own 1", notes), Notes("own 2", notes)])
+        with hooks(Notes("outer", notes)), hooks(Notes("inner 1", notes), Notes("inner 2", notes)):
             await part()
 
     any_loop(main)
@@ -133,51 +114,40 @@ def test_a_scope_sees_every_call_inside_and_none_outside(any_loop):
     assert [note[1:] for note in own] == [("begin", "child"), ("end", "child")] * 2
 
 
-def test_only_overridden_methods_count():
-    """A hook that overrides nothing makes nobody write a record."""
-
-    class Ends(Hook):
-        def on_call_end(self, event): ...
-
-    with hooks(Ends()):
-        listeners = hooks_for(ambient(), ())
-    assert not listeners.want("on_call_begin")
-    assert listeners.want("on_call_end")
-    assert Hook.told == frozenset()
-    assert Ends.told == {"on_call_end"}
-
-
-def test_without_hooks_nobody_listens():
-    """No listener, no record, no cost."""
-    assert hooks_for(ambient(), ()) is None
-    assert lm_listeners() is None
-    with phase("reward"):
-        assert hooks_for(ambient(), ()) is None
-
-
-def test_a_mixin_may_bring_the_methods():
+def test_a_mixin_may_bring_the_methods(any_loop):
     """What a class overrides is found through its whole ancestry."""
+    names = []
 
     class Mixin:
-        def on_call_begin(self, event): ...
+        def on_call_begin(self, event):
+            names.append(event.name)
 
     class Mixed(Mixin, Hook): ...
 
-    assert Mixed.told == {"on_call_begin"}
+    any_loop(Part("p", hooks=[Mixed()]))
+    assert names == ["p"]
 
 
 # -- what may be added -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["on_variable_assign", "on_skip_dropped"])
-def test_async_methods_told_from_plain_code_are_refused(method):
-    """Plain code cannot wait; that is said when the hook is added."""
+class AsyncCall:
+    """A callable object that has to be awaited."""
 
-    async def told(self, event): ...
+    async def __call__(self, event): ...
 
+
+async def coroutine_function(self, event): ...
+
+
+@pytest.mark.parametrize("method", ["on_call_begin", "on_lm_end", "on_variable_assign", "on_skip_dropped"])
+@pytest.mark.parametrize("told", [coroutine_function, AsyncCall()], ids=["function", "object"])
+def test_async_methods_are_refused_when_the_hook_is_added(method, told):
+    """Hooks are plain functions; the message says what to do instead, for blocks and for modules."""
     hook = type("Late", (Hook,), {method: told})()
-    with pytest.raises(ArgumentError, match=method):
-        hooks(hook)
+    for add in (hooks, lambda hook: sm.Identity(hooks=[hook]), sm.Identity().add_hook):
+        with pytest.raises(ArgumentError, match=rf"(?s){method} is async.*def {method}.*queue"):
+            add(hook)
 
 
 @pytest.mark.parametrize("wrong", [Hook, print, None, "logger"])
@@ -210,7 +180,7 @@ def test_records_carry_place_values_and_outcome(any_loop):
         def on_call_begin(self, event):
             told.append(event)
 
-        async def on_call_end(self, event):
+        def on_call_end(self, event):
             told.append(event)
 
     async def main():
@@ -267,21 +237,17 @@ def test_a_cancellation_is_the_exception_of_the_end(any_loop):
 
 
 async def test_the_closing_of_a_coroutine_is_the_exception_of_the_end():
-    """Only plain methods are told then, since a closing coroutine cannot wait."""
+    """A coroutine that is closed ends its call like any other."""
     told = []
 
     class Plain(Hook):
         def on_call_end(self, event):
             told.append(type(event.exception))
 
-    class Waits(Hook):
-        async def on_call_end(self, event):
-            told.append("async")
-
     async def suspends(_):
         await asyncio.sleep(60)
 
-    with hooks(Plain(), Waits(), Plain()):
+    with hooks(Plain(), Plain()):
         coroutine = Part("p", suspends)()
         coroutine.send(None)
         coroutine.close()
@@ -299,43 +265,24 @@ def test_build_events_go_through_the_same_rules(any_loop):
         def on_build_begin(self, event):
             notes.append((self.name, "begin", event.inputs))
 
-        async def on_build_end(self, event):
+        def on_build_end(self, event):
             notes.append((self.name, "end", event.exception))
+
+    class Built(sm.Module):
+        async def build(self, inputs): ...
+
+        async def call(self, inputs: Query) -> Query:
+            return inputs
 
     async def main():
         with hooks(Builds(1), Builds(2)):
-            listeners = hooks_for(ambient(), ())
-            place = place_of(None, "inference")
-            await begin_build(listeners, BuildBegin(*place, ("symbol",), {}))
-            await end_build(listeners, BuildEnd(*place, ("symbol",), None, 0.1))
+            await Built()(Query(question="Why?"))
 
     any_loop(main)
-    assert notes == [(1, "begin", ("symbol",)), (2, "begin", ("symbol",)), (2, "end", None), (1, "end", None)]
-
-
-def test_a_driven_build_tells_plain_methods_only(caplog):
-    """Where plain code drives a build an async method is not called; that is logged once."""
-    told = []
-
-    class Plain(Hook):
-        def on_build_begin(self, event):
-            told.append("plain")
-
-    class Waits(Hook):
-        async def on_build_begin(self, event):
-            told.append("async")
-
-    async def build():
-        listeners = hooks_for(ambient(), ())
-        await begin_build(listeners, BuildBegin(*place_of(None, "inference"), (), {}))
-
-    with hooks(Plain(), Waits()):
-        drive(build())
-        drive(build())
-    assert told == ["plain", "plain"]
-    errors = [record for record in caplog.records if record.levelno == logging.ERROR]
-    assert len(errors) == 1
-    assert "on_build_begin" in errors[0].getMessage()
+    schema = Query.get_schema()
+    assert [(name, kind) for name, kind, _ in notes] == [(1, "begin"), (2, "begin"), (2, "end"), (1, "end")]
+    assert [inputs[0].get_schema() for _, kind, inputs in notes if kind == "begin"] == [schema, schema]
+    assert [exception for _, kind, exception in notes if kind == "end"] == [None, None]
 
 
 def test_model_events_reach_the_hooks_of_every_part_above(any_loop):
@@ -354,10 +301,10 @@ def test_model_events_reach_the_hooks_of_every_part_above(any_loop):
 
     async def leaf(_):
         frame = current_call()
-        listeners = lm_listeners()
+        listeners = hooks_inside(ambient(), frame)
         request = SimpleNamespace(model="a/b")
-        await begin_lm(listeners, frame, "inference", request, time.perf_counter())
-        await end_lm(listeners, frame, "inference", request, LMOutcome("reply", None, 1, Usage(calls=1), 0.1))
+        begin_lm(listeners, frame, "inference", request)
+        end_lm(listeners, frame, "inference", request, "reply", None, 1, Usage(calls=1), 0.1)
 
     shared = Models("shared")
     top = Part("top", lambda _: Part("leaf", leaf, hooks=[shared, Models("leaf")])(), hooks=[Models("top"), shared])
@@ -365,7 +312,7 @@ def test_model_events_reach_the_hooks_of_every_part_above(any_loop):
     async def main():
         with hooks(Models("scope")):
             await top()
-        assert lm_listeners() is None
+        assert hooks_inside(ambient(), None) == ()
 
     any_loop(main)
     order = ["scope", "top", "shared", "leaf"]
@@ -407,7 +354,7 @@ class Raises(Hook):
     def on_call_begin(self, event):
         raise RuntimeError("begin")
 
-    async def on_call_end(self, event):
+    def on_call_end(self, event):
         raise RuntimeError("end")
 
     def on_variable_assign(self, event):
@@ -443,7 +390,7 @@ def test_a_failing_hook_changes_nothing(any_loop, caplog):
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("method", ["on_call_begin", "on_call_end"])
 def test_interruptions_pass(interruption, method):
-    """KeyboardInterrupt and SystemExit are nobody's to swallow; those told of the begin are told of the end."""
+    """KeyboardInterrupt and SystemExit pass when all hooks were called: each begin still has exactly one end."""
     notes = []
 
     def told(self, event):
@@ -452,155 +399,44 @@ def test_interruptions_pass(interruption, method):
     hook = type("Interrupts", (Hook,), {method: told})()
     with hooks(Notes("outer", notes), hook, Notes("inner", notes)), pytest.raises(interruption):
         drive(Part("p")())
-    begun = ["outer"] if method == "on_call_begin" else ["outer", "inner"]
-    assert [note[0] for note in notes if note[1] == "begin"] == begun
-    assert [note[0] for note in notes if note[1] == "end"] == begun[::-1]
+    assert [note[0] for note in notes if note[1] == "begin"] == ["outer", "inner"]
+    assert [note[0] for note in notes if note[1] == "end"] == ["inner", "outer"]
 
 
-async def test_a_cancelled_error_of_the_hooks_own_making_is_isolated():
-    """A hook that awaits a cancelled task has failed; the call has not been cancelled."""
-
-    class Awaits(Hook):
-        async def on_call_begin(self, event):
-            task = asyncio.create_task(asyncio.sleep(60))
-            task.cancel()
-            await task
-
-    async def returns(x):
-        return x
-
-    with hooks(Awaits()):
-        assert await Part("p", returns)(7) == 7
+# -- what hooks do themselves ----------------------------------------------------------------------------------------
 
 
-async def test_a_cancellation_of_the_call_passes_through_a_hook():
-    """A cancellation that finds the call waiting in a hook cancels the call."""
-    notes = []
-    part = Part("p")
-
-    class Waits(Hook):
-        async def on_call_begin(self, event):
-            await asyncio.sleep(60)
-
-    async def main():
-        with hooks(Notes("outer", notes), Waits(), Notes("inner", notes)):
-            await part()
-
-    task = asyncio.create_task(main())
-    await asyncio.sleep(0.01)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert notes == [("outer", "begin", "p"), ("outer", "end", "p")]
-    assert part.counters.cancelled == 1
-
-
-def test_async_end_hooks_run_after_a_cancellation_for_a_second_at_most(any_loop):
-    """They are shielded, and cut off when the second is over; the others are told all the same."""
-    notes = []
-
-    class Slow(Hook):
-        async def on_call_end(self, event):
-            await sleep(60)
-            notes.append("never")
-
-    async def main():
-        with hooks(Notes("plain", notes), AsyncNotes("quick", notes, 0.01)), deadline_scope(0.1):
-            await Part("p", forever)()
-        started = time.monotonic()
-        with hooks(Notes("last", notes), Slow()), deadline_scope(0.01):
-            await Part("q", forever)()
-        assert time.monotonic() - started < 10
-
-    any_loop(main)
-    assert notes[:4] == [("plain", "begin", "p"), ("quick", "begin", "p"), ("quick", "end", "p"), ("plain", "end", "p")]
-    assert notes[4:] == [("last", "begin", "q"), ("last", "end", "q")]
-
-
-async def test_a_cancellation_during_the_end_tells_the_rest():
-    """The end of the other hooks is not lost when one of them is interrupted."""
-    notes = []
-
-    class Waits(Hook):
-        async def on_call_end(self, event):
-            await asyncio.sleep(60)
-
-    async def main():
-        with hooks(Notes("outer", notes), AsyncNotes("async", notes), Waits()):
-            await Part("p")()
-
-    task = asyncio.create_task(main())
-    await asyncio.sleep(0.01)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert [note[0] for note in notes if note[1] == "end"] == ["async", "outer"]
-
-
-# -- calls that hooks make -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["plain", "async"])
-def test_calls_of_a_hook_are_entry_calls_and_not_shown_to_it(any_loop, kind):
-    """A hook may use modules without seeing itself for ever; the others see what it does."""
-    notes, frames = [], []
-
-    async def helps(_):
-        frames.append((current_call().depth, current_call().path))
-
-    helper = Part("helper", helps)
-
-    class Plain(Notes):
-        def on_call_begin(self, event):
-            super().on_call_begin(event)
-            drive(helper())
-
-    class Waits(AsyncNotes):
-        async def on_call_begin(self, event):
-            self.notes.append((self.name, "begin", event.name))
-            await helper()
-            assert current_call() is None
-
-    caller = (Plain if kind == "plain" else Waits)("caller", notes)
-
-    async def body(_):
-        assert current_call().name == "p"
-
-    async def main():
-        helper.hooks = (caller,)
-        with hooks(Notes("other", notes), caller):
-            await Part("p", body)()
-
-    any_loop(main)
-    assert frames == [(0, "")]
-    assert [note for note in notes if note[0] == "caller"] == [("caller", "begin", "p"), ("caller", "end", "p")]
-    assert ("other", "begin", "helper") in notes
-    assert helper.counters.invocations == 1
-
-
-async def test_tasks_that_a_hook_starts_stay_apart():
-    """A hook that starts background work does not see it either."""
+async def test_what_a_hook_does_is_not_shown_to_hooks():
+    """Neither its calls, also those of tasks that it starts, nor its assignments; nothing calls itself for ever."""
     notes, tasks = [], []
     helper = Part("helper")
 
-    class Starts(Notes):
-        def on_call_end(self, event):
-            self.notes.append(event.name)
+    class Helps(Notes):
+        def on_call_begin(self, event):
+            super().on_call_begin(event)
+            drive(helper())
             tasks.append(asyncio.create_task(helper()))
+            notify_assign(object(), "v", 1, 2, 3)
 
-    with hooks(Starts("h", notes)):
+        def on_variable_assign(self, event):
+            self.notes.append((self.name, "assign", event.variable))
+
+    helps = Helps("helps", notes)
+    helper.hooks = (helps,)
+    with hooks(Notes("other", notes), helps):
         await Part("p")()
         await asyncio.gather(*tasks)
-    assert notes == [("h", "begin", "p"), "p"]
-    assert helper.counters.invocations == 1
+    assert [note[1:] for note in notes] == [("begin", "p")] * 2 + [("end", "p")] * 2
+    assert helper.counters.nested + helper.counters.invocations == 2
 
 
 def test_blocks_are_as_they_were_after_a_hook(any_loop):
-    """What a hook sets stays with it."""
+    """A block that a hook opens and leaves holds inside the hook alone."""
 
     class Sets(Hook):
         def on_call_begin(self, event):
-            phase("optimizer").__enter__()
+            with phase("optimizer"):
+                assert current_phase() == "optimizer"
 
     async def body(_):
         return current_call().phase
@@ -626,8 +462,7 @@ def test_a_thousand_calls_with_mixed_ends_each_end_once(any_loop):
         def on_call_begin(self, event):
             begun[event.call_id] = begun.get(event.call_id, 0) + 1
 
-        async def on_call_end(self, event):
-            await checkpoint()
+        def on_call_end(self, event):
             ended[event.call_id] = ended.get(event.call_id, 0) + 1
 
     waits = {x: Signal() for x in range(1000) if x % 5 and x % 7 == 0}

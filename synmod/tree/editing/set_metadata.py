@@ -50,6 +50,5 @@ def set_metadata(node: Any, *, only: FilterLike = ..., **metadata: Json) -> tupl
                 changes.append((visit.path, visit.value, says))
     for _, variable, says in changes:
         with variable._lock:
-            variable._tell_before()
             variable._about = says
     return tuple(path for path, _, _ in changes)

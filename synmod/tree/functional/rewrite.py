@@ -38,7 +38,6 @@ class VariableRewrite:
         """Become what the definition says; an equal value is not assigned."""
         variable = self._variable
         with variable._lock:
-            variable._tell_before()
             variable._schema = self._definition.schema
             variable._about = self._about
             variable._take_extra(self._definition.extra)

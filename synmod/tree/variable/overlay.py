@@ -10,7 +10,7 @@ from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Container
 
     from synmod.leaves.frozen import Json
 
@@ -58,9 +58,6 @@ class Layer:
 
 LAYER: ContextVar[Layer | None] = ContextVar("synmod_overlay", default=None)
 """The innermost layer of this context."""
-
-BEFORE_WRITE: Final[dict[str, Callable[[Any], None]]] = {}
-"""Who is told of each Variable before its live value or label changes: a table for rooms above."""
 
 
 def layer_for(variable: object) -> Layer | None:
@@ -115,3 +112,21 @@ def discarding_writes() -> layered:
     Source: Keras' symbolic calls, which write nothing.
     """
     return layered(Layer(None, {}, silent=True))
+
+
+class keeping_writes:  # noqa: N801  # read as a word: `with keeping_writes():`
+    """Write past the `discarding_writes` blocks around this one: what the block assigns stays.
+
+    A class for the reason that `layered` is one.
+    """
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> None:
+        layer = LAYER.get()
+        while layer is not None and layer.silent:
+            layer = layer.outer
+        self._token = LAYER.set(layer)
+
+    def __exit__(self, *_: object) -> None:
+        _restore(self._token)

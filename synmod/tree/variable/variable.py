@@ -15,7 +15,7 @@ from synmod.scope import notify_assign
 from synmod.tree.variable import about
 from synmod.tree.variable.first_value import declared_schema, first_value
 from synmod.tree.variable.initializers import schema_of_json
-from synmod.tree.variable.overlay import BEFORE_WRITE, LAYER, MISSING, layer_for
+from synmod.tree.variable.overlay import LAYER, MISSING, layer_for
 from synmod.tree.variable.variable_state import VariableState, snapshot
 
 if TYPE_CHECKING:
@@ -264,6 +264,16 @@ class Variable:
         """Give a frozen snapshot; its `to_variable()` is the way back."""
         return snapshot(type(self), self.value, self._schema, self._about)
 
+    def snapshot(self) -> tuple[Any, ...]:
+        """Return the live value, version, metadata and schema, for `restore`; overlays are passed over."""
+        with self._lock:
+            return self._value, self._version, self._about, self._schema
+
+    def restore(self, snapshot: tuple[Any, ...]) -> None:
+        """Put back what `snapshot` returned, without validation or event: the end of a build that failed."""
+        with self._lock:
+            self._value, self._version, self._about, self._schema = snapshot
+
     def _admit(self, json: Json, schema: Schema | None = None) -> Json:
         """Freeze and validate a value; against the schema to come, where there is one."""
         if isinstance(json, Variable):
@@ -287,7 +297,6 @@ class Variable:
         """Swap the value, here or in the layer that takes it; tell whether anybody is to hear of it."""
         layer = layer_for(self)
         if layer is None:
-            self._tell_before()
             self._value = new
             self._version += 1
             return True, self._version
@@ -307,13 +316,7 @@ class Variable:
 
     def _say(self, changes: dict[str, Json]) -> None:
         with self._lock:
-            self._tell_before()
             self._about = about.changed(self._about, changes)
-
-    def _tell_before(self) -> None:
-        """Let who keeps account of live values see this one before it changes."""
-        for tell in BEFORE_WRITE.values():
-            tell(self)
 
     def __copy__(self) -> Self:
         return self.replace()

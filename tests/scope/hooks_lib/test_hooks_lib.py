@@ -8,8 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import synmod as sm
-from synmod.lm import LMReply
-from synmod.scope import Usage, hooks_lib
+from synmod.scope import hooks_lib
 from synmod.testing import ScriptedLM
 from tests.module.models import Built
 
@@ -221,14 +220,6 @@ def test_a_row_after_one_that_was_cut_off_is_whole(tmp_path):
     assert [json.loads(line)["event"] for line in others] == ["call_begin", "call_end"] * 2
 
 
-def test_an_end_that_comes_while_a_row_is_written_does_not_wait_for_itself(tmp_path):
-    """Garbage collection closes forgotten coroutines anywhere, also inside the recorder."""
-    recorder = hooks_lib.Recorder(tmp_path / "calls.jsonl")
-    with recorder._lock:
-        recorder.on_call_end(sm.scope.CallEnd("run-1", None, "", "x", "inference", False, None, None, 0.1))
-    assert len((tmp_path / "calls.jsonl").read_text("utf-8").splitlines()) == 1
-
-
 def test_a_pipe_is_written_to_as_well(tmp_path):
     """Rows go to whoever reads at the other end."""
     pipe = tmp_path / "calls"
@@ -244,25 +235,3 @@ def test_an_error_of_many_lines_is_one_line_of_the_log(caplog):
     with caplog.at_level(logging.INFO), sm.hooks(hooks_lib.Logger()), pytest.raises(sm.ModelError):
         sm.run(Outer([sm.ModelError("no\ncall x  1.0 ms")]), Query(question="Why?"))
     assert all("\n" not in record.getMessage() for record in caplog.records)
-
-
-async def test_no_row_and_no_line_holds_a_key(tmp_path, caplog):
-    """Wherever a reply repeats it and a module passes it on."""
-    path, rows, key = tmp_path / "calls.jsonl", [], 'sk-"quoted"-0123456789'
-
-    class Repeats:
-        name, version = "repeats", 1
-
-        async def send(self, request):
-            return LMReply(json.dumps({"answer": f"your key is {key}"}), usage=Usage(1, 1, 1, 1))
-
-    program = sm.Generator(Answer, language_model=sm.LanguageModel("own/model", adapter=Repeats(), api_key=key))
-    log = hooks_lib.Logger(values=True)
-    with caplog.at_level(logging.INFO), sm.hooks(hooks_lib.Recorder(path), hooks_lib.Recorder(rows), log):
-        await program(Query(question=f"Is {key} my key?"))
-        await program(Query(question=f"Is {key} my key?"))
-    later = rows[4:]
-    assert [row["event"] for row in later] == ["call_begin", "lm_begin", "lm_end", "call_end"]
-    assert "0123456789" not in json.dumps(later) + caplog.text + "".join(path.read_text("utf-8").splitlines()[4:])
-    assert later[-1]["outputs"] == {"answer": "your key is ***"}
-    assert "secrets" not in rows[1] | rows[2]

@@ -30,7 +30,7 @@ class Provider:
         if "fail" in str(request.messages):
             raise ValueError("no answer")
         usage = Usage(1, 1, 12, 7, cached_tokens=3, cost_usd=0.5)
-        return LMReply('{"answer": "so, key-0123456789"}', usage=usage, request_id="r1", finish_reason="stop")
+        return LMReply('{"answer": "so"}', usage=usage, request_id="r1", finish_reason="stop")
 
 
 class Twice(sm.Module):
@@ -38,7 +38,7 @@ class Twice(sm.Module):
 
     def __init__(self):
         super().__init__()
-        lm = sm.LanguageModel("mistral/large", adapter=Provider(), attempts=1, api_key="key-0123456789")
+        lm = sm.LanguageModel("mistral/large", adapter=Provider(), attempts=1)
         self.left = sm.Generator(Answer, language_model=lm, temperature=0.5)
         self.right = sm.Generator(Answer, language_model=lm)
 
@@ -102,51 +102,31 @@ async def test_a_model_call_has_the_attributes_of_the_conventions(spans):
     assert workflow.attributes["gen_ai.usage.input_tokens"] == 12
 
 
-async def test_content_is_written_when_it_is_asked_for_and_secrets_never(spans):
-    """Turns in parts, instructions apart, and a key that is repeated as stars."""
+async def test_content_is_written_on_request(spans):
+    """Turns in parts, instructions apart."""
     provider, finished = spans
     with sm.hooks(sm.hooks_lib.OpenTelemetry(provider, content=True)):
-        await Twice().left(Query(question="Why? key-0123456789"))
+        await Twice().left(Query(question="Why?"))
     about = finished()[0].attributes
     (said,) = json.loads(about["gen_ai.input.messages"])
     assert said["role"] == "user"
-    assert "Why? ***" in said["parts"][0]["content"]
+    assert "Why?" in said["parts"][0]["content"]
     assert json.loads(about["gen_ai.system_instructions"])[0]["type"] == "text"
     assert json.loads(about["gen_ai.output.messages"]) == [
-        {"role": "assistant", "parts": [{"type": "text", "content": '{"answer": "so, ***"}'}], "finish_reason": "stop"}
+        {"role": "assistant", "parts": [{"type": "text", "content": '{"answer": "so"}'}], "finish_reason": "stop"}
     ]
-    assert "0123456789" not in "".join(span.to_json() for span in finished())
 
 
 async def test_a_failure_is_told_by_its_class_and_text_and_every_span_ends(spans):
     """Without a traceback; cancelled calls end too."""
     provider, finished = spans
-    hook = sm.hooks_lib.OpenTelemetry(provider)
-    with sm.hooks(hook), pytest.raises(ValueError, match="no answer"):
+    with sm.hooks(sm.hooks_lib.OpenTelemetry(provider)), pytest.raises(ValueError, match="no answer"):
         await Twice().left(Query(question="fail"))
     for span in finished():
         assert span.status.status_code.name == "ERROR"
         assert span.attributes["error.type"] == "ValueError"
         assert "no answer" in span.status.description
         assert not span.events
-    assert (hook._calls, hook._asked) == ({}, {})
-
-
-async def test_an_error_of_a_module_holds_no_key_of_a_model_below_it(spans):
-    """A reply that repeats a key, put into an exception by the module that asked."""
-    provider, finished = spans
-
-    class Fails(sm.Module):
-        def __init__(self):
-            super().__init__()
-            self.twice = Twice()
-
-        async def call(self, inputs: Query) -> Answer:
-            raise ValueError((await self.twice(inputs))["answer"])
-
-    with sm.hooks(sm.hooks_lib.OpenTelemetry(provider)), pytest.raises(ValueError):
-        await Fails()(Query(question="Why?"))
-    assert finished()[-1].status.description == "ValueError: so, ***"
 
 
 async def test_the_hook_of_one_module_puts_model_calls_below_its_span(spans):
@@ -162,7 +142,7 @@ async def test_the_hook_of_one_module_puts_model_calls_below_its_span(spans):
 async def test_a_cancelled_call_ends_its_spans(spans):
     """All of them, by the class of the cancellation."""
     provider, finished = spans
-    with sm.hooks(hook := sm.hooks_lib.OpenTelemetry(provider)):
+    with sm.hooks(sm.hooks_lib.OpenTelemetry(provider)):
         task = asyncio.ensure_future(Twice()(Query(question="Why?")))
         for _ in range(3):
             await asyncio.sleep(0)
@@ -170,7 +150,6 @@ async def test_a_cancelled_call_ends_its_spans(spans):
         with pytest.raises(asyncio.CancelledError):
             await task
         await asyncio.sleep(0.01)
-    assert (hook._calls, hook._asked) == ({}, {})
     assert {span.attributes["error.type"] for span in finished()} == {"CancelledError"}
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from time import perf_counter
 from types import SimpleNamespace
 
 import pytest
@@ -11,15 +10,15 @@ import synmod as sm
 from synmod.errors import ArgumentError
 from synmod.leaves.aio import task_group
 from synmod.scope import (
-    LMOutcome,
     Tracer,
     Usage,
     add_reward,
+    ambient,
     begin_lm,
     count_usage,
     current_call,
     end_lm,
-    lm_listeners,
+    hooks_inside,
     phase,
     trace,
 )
@@ -28,14 +27,13 @@ from tests.scope.part import Part
 
 async def ask(model, error=None):
     """One model call, as the room of models would tell it."""
-    frame, listeners, request = current_call(), lm_listeners(), SimpleNamespace(model=model)
+    frame, request = current_call(), SimpleNamespace(model=model)
+    listeners = hooks_inside(ambient(), frame)
     usage = Usage(calls=1, requests=2, prompt_tokens=10, completion_tokens=5, cost_usd=0.25)
-    if listeners is not None:
-        await begin_lm(listeners, frame, "inference", request, perf_counter())
+    begin_lm(listeners, frame, "inference", request)
     await asyncio.sleep(0)
     count_usage(frame, usage, "inference")
-    if listeners is not None:
-        await end_lm(listeners, frame, "inference", request, LMOutcome(None, error, 2, usage, 0.5))
+    end_lm(listeners, frame, "inference", request, None, error, 2, usage, 0.5)
 
 
 class Value:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.errors import SymbolicValueError, add_note, notes_of
 from synmod.flow import record_call
-from synmod.module.building.building import ensure_built
-from synmod.module.building.checks import check_inputs
+from synmod.module.building import ensure_built, is_building_tree
+from synmod.module.contract import check_inputs
 from synmod.module.frames import SymbolicFrame
 from synmod.module.interface.inputs import convert_arguments, no_call
 from synmod.module.interface.nests import symbols_of
@@ -50,6 +50,8 @@ async def call_symbolic(module: Module, args: tuple[Any, ...], kwargs: dict[str,
             check_inputs(module, args, kwargs)
             await ensure_built(module, args, kwargs)
             check_inputs(module, args, kwargs)
+            if is_building_tree():
+                await _follow(module, args, kwargs)
             outputs = await output_symbols(module, args, kwargs)
             if module._record.runner is not None:
                 module._record.runner.assume(module, frame)
@@ -59,6 +61,18 @@ async def call_symbolic(module: Module, args: tuple[Any, ...], kwargs: dict[str,
     decided = {} if training is None else {"training": training}  # what was said of this call holds when it runs
     record_call(module, args, {**kwargs, **decided}, outputs, block.left)
     return outputs
+
+
+async def _follow(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Trace a `call` whose output is declared, as far as it can be traced: what is inside builds, and is checked."""
+    record = module._record
+    if record.flow is not None or record.declaration.declares_spec or declared_outputs(module).nothing:
+        return
+    try:
+        with SymbolicFrame(module, hands_on=False):
+            await trace(module, args, kwargs)
+    except SymbolicValueError:
+        return
 
 
 async def output_symbols(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from synmod.data import JsonDataModel, contains, is_subschema, schema_of, symbol, validate
 from synmod.errors import SchemaError
 from synmod.flow import LEAF, MAPPING, SEQUENCE, NestPath, kind_of, leaves, pack
-from synmod.module.building.build_inputs import inputs_by_parameter
-from synmod.module.building.builds import is_ready_here
+from synmod.module.building import inputs_by_parameter, is_ready_here
 from synmod.module.interface.known import ANY_CLASS, KnownSchemas
 from synmod.module.interface.misfit import Demand, misfit, other_structure, shape
 from synmod.module.interface.nests import is_datum, paired, step_text, symbols_of, title_of_schema
@@ -175,3 +174,15 @@ def _meet(module: Module, demand: Demand) -> bool:
     except SchemaError as error:
         raise misfit(module, demand, error) from None
     return False
+
+
+def check_inputs(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Raise SchemaError unless the inputs meet the contract of the module."""
+    record = module._record
+    contract = record.contract
+    if contract is None:
+        contract = Contract(module)
+        if record.ready:  # before that, what it was built on may still be undone
+            record.contract = contract
+    if not contract.is_empty:
+        contract.check(module, args, kwargs)

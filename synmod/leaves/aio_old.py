@@ -1,16 +1,59 @@
-"""A task that belongs to no block: whoever starts one owns it, and ends it or waits for its end."""
+"""What the worker pool still needs until it is rebuilt."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
-from contextvars import copy_context
+from collections.abc import Awaitable, Callable, Generator
+from contextvars import Context, copy_context
+from inspect import isawaitable
 from types import ModuleType
 from typing import Any, Protocol
 
-from .asyncio_group import shielded_child
-from .kind import running_trio
+from synmod.leaves.aio import running_trio
+
+
+class InContext:
+    """`await InContext(context, function, *args)`: calls the function, and runs each step of it, inside `context`.
+
+    What it sets in ContextVars stays in that context. A plain function is welcome too; its result is the result.
+
+    Source: how asyncio runs a task's steps; differs: within a task that has a context of its own.
+    """
+
+    __slots__ = ("_args", "_context", "_function")
+
+    def __init__(self, context: Context, function: Callable[..., Any], *args: Any) -> None:
+        self._context = context
+        self._function = function
+        self._args = args
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        run = self._context.run
+        result = run(self._function, *self._args)
+        if not isawaitable(result):
+            return result
+        coroutine: Any = result if hasattr(result, "send") else _awaited(result)
+        step: Callable[..., Any] = coroutine.send
+        value: Any = None
+        while True:
+            try:
+                waited = run(step, value)
+            except StopIteration as end:
+                return end.value
+            try:
+                value = yield waited
+                step = coroutine.send
+            except GeneratorExit:
+                run(coroutine.close)
+                raise
+            except BaseException as error:  # noqa: BLE001  # all that the loop throws in belongs to the coroutine
+                step, value = coroutine.throw, error
+
+
+async def _awaited(awaitable: Awaitable[Any]) -> Any:
+    """Make a coroutine of any awaitable."""
+    return await awaitable
 
 
 class Background(Protocol):
@@ -66,7 +109,7 @@ class _AsyncioBackground:
 
     async def ended(self) -> None:
         late: asyncio.CancelledError | None = None
-        with shielded_child():
+        if True:
             while not self._task.done():
                 try:
                     await asyncio.wait([self._task])

@@ -1,0 +1,553 @@
+"""The one async door: tasks, scopes, signals, threads and driving coroutines, on asyncio and trio alike.
+
+Floor: 2. Tasks are those of `asyncio.TaskGroup` on asyncio, of anyio's task group on trio; cancel scopes, threads and
+limiters are anyio's, which is imported by the first scope, thread or trio task group.
+State: one ContextVar (the drive that runs).
+Must never know: modules, models, what a call is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
+from contextvars import ContextVar
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, TypeVar, cast
+
+from synmod.errors import add_note, notes_of
+
+if TYPE_CHECKING:
+    from anyio import CapacityLimiter
+    from anyio.lowlevel import RunVar
+
+T = TypeVar("T")
+
+# -- which library runs ----------------------------------------------------------------------------------------------
+
+
+def running_trio() -> ModuleType | None:
+    """Return the trio module where trio runs this code; whoever does not use trio never imports it."""
+    trio = sys.modules.get("trio")
+    lowlevel = getattr(trio, "lowlevel", None)  # absent while another thread is still importing trio
+    return trio if lowlevel is not None and lowlevel.in_trio_run() else None
+
+
+def backend() -> Literal["asyncio", "trio"] | None:
+    """Return the name of the library that runs this code, None outside an event loop.
+
+    Example:
+        >>> backend() is None
+        True
+
+    Source: sniffio.
+    """
+    if running_trio() is not None:
+        return "trio"
+    return "asyncio" if asyncio._get_running_loop() is not None else None
+
+
+def in_task() -> bool:
+    """Whether a task runs this code, so that a scope can cancel it."""
+    return _current_task() is not None
+
+
+def _current_task() -> Any:
+    """Return the running task, None where no task runs."""
+    trio = running_trio()
+    if trio is not None:
+        return trio.lowlevel.current_task() if trio.lowlevel.in_trio_task() else None
+    return asyncio.current_task() if asyncio._get_running_loop() is not None else None
+
+
+async def sleep(seconds: float) -> None:
+    """Wait on the clock of the loop; a cancellation point also for zero seconds."""
+    trio = running_trio()
+    await (asyncio.sleep(seconds) if trio is None else trio.sleep(seconds))
+
+
+async def checkpoint() -> None:
+    """Let other tasks run; a cancellation that was requested arrives here."""
+    trio = running_trio()
+    await (asyncio.sleep(0) if trio is None else trio.lowlevel.checkpoint())
+
+
+def is_cancellation(error: BaseException | None) -> bool:
+    """Whether an exception is a cancellation of either library, or a group of nothing else."""
+    if isinstance(error, asyncio.CancelledError):
+        return True
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(is_cancellation, cast("BaseExceptionGroup[BaseException]", error).exceptions))
+    cancelled = getattr(sys.modules.get("trio"), "Cancelled", None)
+    return cancelled is not None and isinstance(error, cancelled)
+
+
+# -- tasks -----------------------------------------------------------------------------------------------------------
+
+_CONTEXT: Final[Any] = vars(BaseException)["__context__"]
+
+
+class task_group:  # noqa: N801  # read as a word
+    """Tasks that have all ended when the `async with` block of the group is left.
+
+    The first failure, of a task or of the block, cancels the other tasks, and the block while it waits. When all have
+    ended it is raised as itself, with its traceback; what failed besides becomes a note on it. On asyncio a
+    cancellation is delivered once, so the clean-up of a cancelled task runs to its end. Never hold a group open across
+    a `yield`.
+
+    Raises:
+        BaseException: The first failure, on leaving.
+
+    Example:
+        >>> async def main():
+        ...     async with task_group() as group:
+        ...         group.start_soon(asyncio.sleep, 0)
+        >>> asyncio.run(main())
+
+    Source: asyncio.TaskGroup, trio's nursery; differs: the first failure is raised without an ExceptionGroup.
+    """
+
+    __slots__ = ("_failure", "_group", "_idle", "_is_eager", "_tasks", "_trio")
+
+    def __init__(self) -> None:
+        self._failure: BaseException | None = None
+        self._idle: asyncio.Future[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._trio = running_trio() is not None
+
+    async def __aenter__(self) -> Self:
+        if self._trio:
+            import anyio
+
+            self._group: Any = anyio.create_task_group()
+        else:
+            self._group = asyncio.TaskGroup()
+            self._is_eager = asyncio.get_running_loop().get_task_factory() is not None
+        await self._group.__aenter__()
+        return self
+
+    def start_soon(self, function: Callable[..., Coroutine[Any, Any, object]], *args: object) -> None:
+        """Start `await function(*args)` as a task, in a copy of this context; after a failure nothing begins."""
+        if self._failure is not None:
+            return
+        if self._trio:
+            self._group.start_soon(self._run_on_trio, function, args)
+            return
+        task = self._group.create_task(self._run(function, args))
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Forget a task; the last one wakes the block that waits."""
+        self._tasks.discard(task)
+        if not self._tasks and self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
+
+    def cancel(self) -> None:
+        """Cancel the tasks of the group, which is not a failure of theirs."""
+        if self._trio:
+            self._group.cancel_scope.cancel()
+        for task in self._tasks:
+            task.cancel()
+
+    async def _run(self, function: Callable[..., Coroutine[Any, Any, object]], args: tuple[object, ...]) -> None:
+        """Run one task on asyncio."""
+        try:
+            if self._is_eager:
+                await asyncio.sleep(0)  # else tasks that start tasks would grow the stack
+            await function(*args)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            self._failed(error)  # nobody cancelled this task: asyncio would take it for finished
+            raise _Stopped from error
+        except BaseException as error:
+            self._failed(error)
+            raise
+
+    async def _run_on_trio(self, function: Callable[..., Coroutine[Any, Any, object]], args: Any) -> None:
+        """Run one task on trio."""
+        try:
+            await function(*args)
+        except BaseException as error:
+            if not is_cancellation(error):
+                self._failed(error)
+            raise
+
+    def _failed(self, error: BaseException) -> None:
+        """Keep the first failure, and note a further one on it."""
+        first = self._failure
+        if first is None or is_cancellation(first):
+            self._failure = error
+        elif error is not first:
+            where = "; ".join(notes_of(error))
+            add_note(first, f"another task failed too: {type(error).__name__}: {error}{f' ({where})' if where else ''}")
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and not is_cancellation(error):
+            self._failed(error)
+        try:
+            error = error or await self._waited()
+            await self._group.__aexit__(None if error is None else type(error), error, trace)
+        except BaseException as raised:
+            if self._failure is None:
+                raise  # the block was cancelled
+            if isinstance(raised, BaseExceptionGroup):
+                raised.__traceback__ = None  # it holds the frame that raised it, and that frame the group
+        finally:
+            failure, self._failure = self._failure, None
+            is_own = failure is error
+            del error, trace  # else this frame and the traceback hold each other
+        if failure is not None and not is_own:
+            try:
+                reraise(failure)
+            finally:
+                del failure
+
+    async def _waited(self) -> asyncio.CancelledError | None:
+        """Wait for the tasks on asyncio; return the cancellation that ended the wait, if one did.
+
+        A failure that arrives while asyncio's own group waits would leave the task of the block counted as cancelled
+        (Python 3.11 and 3.12).
+        """
+        if not self._tasks:
+            return None
+        self._idle = asyncio.get_running_loop().create_future()
+        try:
+            await self._idle
+        except asyncio.CancelledError as cancellation:
+            return cancellation
+        return None
+
+
+class _Stopped(Exception):
+    """Ends the group of a task whose own code raised a cancellation."""
+
+
+def reraise(error: BaseException) -> NoReturn:
+    """Raise an exception as itself: its traceback is kept, its context and cause stay what they were."""
+    context = error.__context__
+    try:
+        raise error
+    finally:
+        _CONTEXT.__set__(error, context)  # an exception may refuse attributes
+        del error, context  # else the traceback's frame and the exception hold each other
+
+
+# -- limits on waiting -----------------------------------------------------------------------------------------------
+
+
+class deadline_scope:  # noqa: N801  # read as a word
+    """A plain `with` block in a task whose waiting code is cancelled when its time is over.
+
+    It swallows its own cancellation; each wait in it is cancelled again until it is left. A block that another task or
+    the collector closes only stops its clock.
+
+    Args:
+        seconds: Time from entry; zero or less ends the block at its first wait.
+
+    Attributes:
+        expired: Whether the block was ended by it (after leaving).
+
+    Example:
+        >>> async def main():
+        ...     with deadline_scope(0.01) as scope:
+        ...         await asyncio.sleep(1)
+        ...     return scope.expired
+        >>> asyncio.run(main())
+        True
+
+    Source: anyio.move_on_after.
+    """
+
+    __slots__ = ("_scope", "_seconds", "_task", "expired")
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.expired = False
+
+    def __enter__(self) -> Self:
+        ends = _loop_time() + self._seconds  # before anyio may be imported: that time counts too
+        self._task = _current_task()
+        self._scope = _cancel_scope(ends, shield=False)
+        self._scope.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if _current_task() is not self._task:
+            with contextlib.suppress(RuntimeError):
+                self._scope.deadline = float("inf")
+            return False
+        swallowed = self._scope.__exit__(kind, error, trace)
+        self.expired = self._scope.cancelled_caught
+        return bool(swallowed)
+
+
+@contextlib.contextmanager
+def shield(seconds: float) -> Generator[None, None, None]:
+    """Protect the clean-up in a block from cancel scopes, for at most some seconds; then it is cut off silently."""
+    if not in_task():
+        yield
+        return
+    with _cancel_scope(_loop_time() + seconds, shield=True):
+        yield
+
+
+def _cancel_scope(ends: float, *, shield: bool) -> Any:
+    """Return a cancel scope of anyio."""
+    import anyio
+
+    return anyio.CancelScope(deadline=ends, shield=shield)
+
+
+def _loop_time() -> float:
+    """Return the time of the running loop's clock."""
+    trio = running_trio()
+    return asyncio.get_running_loop().time() if trio is None else trio.current_time()
+
+
+_CLEAN_UP_S: Final = 1.0
+
+
+async def close_generator(source: Any) -> None:
+    """Run the clean-up of an async generator now, shielded for a second; anything else is its owner's to close.
+
+    Args:
+        source: Whatever was iterated.
+
+    Raises:
+        Exception: What the clean-up raised.
+
+    Source: contextlib.aclosing; differs: for generators alone, and shielded.
+    """
+    if inspect.isasyncgen(source) and source.ag_frame is not None:
+        with shield(_CLEAN_UP_S):
+            await source.aclose()
+
+
+# -- signals ---------------------------------------------------------------------------------------------------------
+
+
+class Signal:
+    """Something that happens once, and that tasks of any loop, thread or library may wait for.
+
+    Attributes:
+        is_set: Whether it has happened.
+
+    Example:
+        >>> signal = Signal()
+        >>> signal.set()
+        >>> signal.is_set
+        True
+
+    Source: trio.Event; differs: belongs to no loop, and `set` may be called from anywhere.
+    """
+
+    __slots__ = ("_lock", "_waiters", "is_set")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiters: set[Callable[[], object]] = set()
+        self.is_set = False
+
+    def set(self) -> None:
+        """Wake all that wait, now and later; a plain call, from any thread, as often as one likes."""
+        with self._lock:
+            self.is_set = True
+            waiters, self._waiters = self._waiters, set()
+        for wake in waiters:
+            # A loop that has ended (RuntimeError; trio's RunFinishedError is one) has nobody left to wake.
+            with contextlib.suppress(RuntimeError):
+                wake()
+
+    async def wait(self) -> None:
+        """Wait until it has happened; at once if it has. A cancelled waiter leaves nothing behind."""
+        if self.is_set:
+            return
+        gate = Gate()
+        trio = running_trio()
+        wake_soon: Callable[..., object] = (
+            asyncio.get_running_loop().call_soon_threadsafe
+            if trio is None
+            else trio.lowlevel.current_trio_token().run_sync_soon
+        )
+
+        def wake() -> None:
+            wake_soon(gate.wake)
+
+        with self._lock:
+            if self.is_set:
+                return
+            self._waiters.add(wake)
+        try:
+            await gate.wait()
+        finally:
+            with self._lock:
+                self._waiters.discard(wake)
+
+
+class Gate:
+    """A place where tasks of one loop wait in turn; who is let through looks again at what it waited for.
+
+    Example:
+        >>> Gate().wake()
+
+    Source: the parking lot of trio.
+    """
+
+    __slots__ = ("_waiters",)
+
+    def __init__(self) -> None:
+        self._waiters: deque[Any] = deque()
+
+    async def wait(self) -> None:
+        """Wait to be let through; a waiter that is cancelled at that moment passes its turn on."""
+        trio = running_trio()
+        waiter: Any = asyncio.get_running_loop().create_future() if trio is None else trio.Event()
+        self._waiters.append(waiter)
+        try:
+            await (waiter if trio is None else waiter.wait())
+        except BaseException:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+            else:
+                self.wake()
+            raise
+
+    def wake(self) -> None:
+        """Let the first waiter through."""
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not asyncio.isfuture(waiter):
+                waiter.set()
+                return
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+
+    def wake_all(self) -> None:
+        """Let everybody through who waits now."""
+        for _ in range(len(self._waiters)):
+            self.wake()
+
+
+# -- threads and plain code ------------------------------------------------------------------------------------------
+
+
+class ThreadLimit:
+    """How many threads may work at once for one purpose, in each event loop."""
+
+    __slots__ = ("_most", "_of_loop")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._of_loop: RunVar[CapacityLimiter] | None = None
+
+    def limiter(self) -> CapacityLimiter:
+        """Return the limiter of the running loop."""
+        from anyio import CapacityLimiter
+        from anyio.lowlevel import RunVar
+
+        of_loop = self._of_loop or RunVar[CapacityLimiter]("synmod_thread_limit")
+        self._of_loop = of_loop
+        try:
+            return of_loop.get()
+        except LookupError:
+            limiter = CapacityLimiter(self._most)
+            of_loop.set(limiter)
+            return limiter
+
+
+async def to_thread(function: Callable[..., T], *args: Any, limiter: ThreadLimit | None = None) -> T:
+    """Run a plain function in a worker thread, in a copy of this context; it is not interruptible.
+
+    Args:
+        function: What to run.
+        *args: Its arguments.
+        limiter: Bounds the threads; None leaves it to the library.
+
+    Returns:
+        What the function returns.
+
+    Raises:
+        BaseException: What the function raises.
+
+    Example:
+        >>> asyncio.run(to_thread(max, 1, 2))
+        2
+
+    Source: anyio.to_thread.
+    """
+    import anyio.to_thread
+
+    return await anyio.to_thread.run_sync(function, *args, limiter=None if limiter is None else limiter.limiter())
+
+
+class Suspended(Exception):
+    """A coroutine that had to run to its end at once wanted to wait."""
+
+
+class _Drive:
+    """One run of `drive`; a task that outlives it sees that it is over."""
+
+    __slots__ = ("live",)
+
+    def __init__(self) -> None:
+        self.live = True
+
+
+_DRIVE: ContextVar[_Drive | None] = ContextVar("synmod_drive", default=None)
+_NO_LOOP: Final = ("no running event loop", "no current event loop", "must be called from async context")
+"""What asyncio and trio write where they need a loop."""
+
+
+def being_driven() -> bool:
+    """Whether plain code drives this coroutine, so that nothing here may wait."""
+    drive = _DRIVE.get()
+    return drive is not None and drive.live
+
+
+def drive(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never waits to its end, without a loop.
+
+    Args:
+        coroutine: What to run. It is closed if it wants to wait.
+
+    Returns:
+        What it returns.
+
+    Raises:
+        Suspended: It wants to wait, or needs a loop where none runs.
+        BaseException: Whatever the coroutine raises.
+
+    Example:
+        >>> async def answer(): return 42
+        >>> drive(answer())
+        42
+
+    Source: the sans-IO habit of HTTPX; no thread and no second loop, since a hidden loop deadlocks.
+    """
+    mark = _Drive()
+    token = _DRIVE.set(mark)
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    except RuntimeError as error:
+        if backend() is None and any(words in str(error) for words in _NO_LOOP):
+            raise Suspended from error
+        raise
+    finally:
+        mark.live = False
+        _DRIVE.reset(token)
+        coroutine.close()
+    raise Suspended
