@@ -108,12 +108,6 @@ def run_alone(code):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
 
 
-def test_importing_loads_no_room_that_a_program_may_not_need():
-    """Blocks, the layers of a model call, pools, saving and ready-made models are loaded late."""
-    late = ("blocks.generator", "lm.stack", "flow.pool", "saving.api", "data.ready_made")
-    assert run_alone(f"import sys, synmod; print(*[m for m in {late} if 'synmod.' + m in sys.modules])") == []
-
-
 @pytest.mark.slow
 def test_late_names_behave_like_others():
     """A star import, `dir`, pickles and the registry know them before anybody asked for one."""

@@ -318,7 +318,7 @@ def build_from_config(module: Module, config: Mapping[str, Any] | None) -> None:
     except Suspended:
         raise BuildError(
             f"{where(module)}: its build waits for something, which plain code cannot: "
-            "use `await sm.build(module, Schema)`, or `await sm.aload(path)` for a file."
+            "use `await sm.build(module, Schema)`."
         ) from None
 
 

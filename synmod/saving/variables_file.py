@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import os
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from synmod.data import trusted_schema
-from synmod.errors import DataError, GraphError, StateError
+from synmod.errors import DataError, StateError
 from synmod.leaves.files import write_atomic
 from synmod.leaves.frozen import frozen
 from synmod.leaves.names import did_you_mean, path_str
 from synmod.lm import LanguageModel
-from synmod.saving.checking.terms import check_object
-from synmod.saving.text.document import read, written
-from synmod.saving.text.faults import in_file, load_fault
-from synmod.saving.text.known_keys import check_secrets
-from synmod.saving.text.limits import limits_or_default
-from synmod.saving.text.read_file import file_bytes
-from synmod.tree import Layout, State, class_of, graphdef, iter_graph, record, snapshot, state, update
+from synmod.tree import iter_graph, state, update
+
+from .document import file_bytes, read_document, write_document
+from .json_text import limits_or_default
+from .problems import check_object, in_file, load_fault
+from .read import find_variables
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from synmod.leaves.frozen import Json
-    from synmod.saving.text.limits import FileLimits
-    from synmod.tree import Recording
-
-__all__ = ["LoadReport", "load_variables", "save_variables"]
+    from .json_text import FileLimits
 
 _HINTS = 20
 
@@ -81,13 +74,8 @@ def save_variables(node: Any, path: str | os.PathLike[str], *filters: Any, limit
     Source: Keras `save_weights`.
     """
     values = (state(node, filters) if filters else state(node)).to_json()
-    try:
-        fingerprint = graphdef(node).fingerprint
-    except GraphError:  # some static has no encoding; that never hinders saving values
-        fingerprint = None
-    sections = {"state": values}
-    text = written("variables", sections, limits_or_default(limits), fingerprint=fingerprint)
-    check_secrets(text, sections, (model for _, model in iter_graph(node, LanguageModel)))
+    models = [model for _, model in iter_graph(node, LanguageModel)]
+    text = write_document("variables", {"state": values}, limits_or_default(limits), models)
     return write_atomic(path, text)
 
 
@@ -130,65 +118,34 @@ def load_variables(
     allowed = limits_or_default(limits)
     name = os.fsdecode(path)
     with in_file(name):
-        document = read(file_bytes(path, allowed), allowed, "variables", "program")
-        values = _values(check_object(document.sections["state"], ("state",)))
-    live = record(node)
-    report, leaves = _matched(live, values)
-    lacks = report.missing if strict and not allow_missing else ()
-    extra = report.unknown if strict and not allow_extra else ()
+        sections = read_document(file_bytes(path, allowed), allowed, "variables", "program")
+        values = {path: _frozen(path, value) for path, value in check_object(sections["state"], ("state",)).items()}
+    found, visits = find_variables(node, values)
+    paths = {path_str(visit.path): visit.value for visit in visits}
+    unknown = tuple(path for path in values if path not in found)
+    known = {id(variable) for variable in found.values()}
+    missing = tuple(path for path, variable in paths.items() if id(variable) not in known)
+    lacks = missing if strict and not allow_missing else ()
+    extra = unknown if strict and not allow_extra else ()
     if lacks or extra:
-        raise StateError(_misfit(name, live, lacks, extra, document.header.get("fingerprint")))
-    update(node, State.from_flat(leaves))
-    return report
+        raise StateError(_misfit(name, list(paths), lacks, extra))
+    update(node, {path: values[path] for path in found})
+    return LoadReport(tuple(found), missing, unknown)
 
 
-def _values(json: dict[str, Json]) -> dict[str, Json]:
-    """Freeze the values of a file."""
-    values: dict[str, Json] = {}
-    for path, value in json.items():
-        try:
-            values[path] = frozen(value)
-        except DataError as error:
-            raise load_fault(("state", path), str(error)) from error
-    return values
+def _frozen(path: str, value: Any) -> Any:
+    """Return a value of a file, frozen."""
+    try:
+        return frozen(value)
+    except DataError as error:
+        raise load_fault(("state", path), str(error)) from error
 
 
-def _matched(live: Recording[Any], values: dict[str, Json]) -> tuple[LoadReport, dict[Any, Any]]:
-    """Find the Variable of each path of a file; alias paths are fine."""
-    paths = {visit.path: visit.index for visit in live.leaves if visit.index is not None}
-    by_index = {index: path for path, index in paths.items()}
-    layout = Layout(lambda: (live.graphdef.root, live.graphdef.definitions), paths)
-    anything = trusted_schema(True)
-    applied: list[str] = []
-    unknown: list[str] = []
-    leaves: dict[Any, Any] = {}
-    for path, value in values.items():
-        index = layout.find(path)
-        if not isinstance(index, int):
-            unknown.append(path)
-            continue
-        variable = live.objects[index]
-        applied.append(path)
-        leaves[by_index[index]] = snapshot(class_of(variable), value, anything, variable._about)
-    missing = [path_str(path) for path in paths if path not in leaves]
-    return LoadReport(tuple(applied), tuple(missing), tuple(unknown)), leaves
-
-
-def _misfit(file: str, live: Recording[Any], lacks: tuple[str, ...], extra: tuple[str, ...], fingerprint: Json) -> str:
-    """Say which paths do not fit, and whether the file was saved from another structure."""
-    known = [path_str(visit.path) for visit in live.leaves]
+def _misfit(file: str, known: list[str], lacks: tuple[str, ...], extra: tuple[str, ...]) -> str:
+    """Return a message with the paths that do not fit."""
     lines = [f"{file}: the Variables of the file and of the program are not the same."]
     lines += [f"  missing in the file: {path!r}" for path in lacks]
-    hints = [did_you_mean(path, known) for path in extra[:_HINTS]]
-    lines += [f"  unknown to the program: {path!r}.{hint}" for path, hint in zip_longest(extra, hints, fillvalue="")]
-    try:
-        present = live.graphdef.fingerprint
-    except GraphError:
-        present = None
-    if fingerprint is not None and present is not None and fingerprint != present:
-        lines.append(
-            f"The file was saved from a program of another structure (fingerprint {str(fingerprint)[:12]}, here "
-            f"{present[:12]}): it had {len(lacks)} Variables less and {len(extra)} more."
-        )
+    hints = {path: did_you_mean(path, known) for path in extra[:_HINTS]}
+    lines += [f"  unknown to the program: {path!r}.{hints.get(path, '')}" for path in extra]
     lines.append("Allow it with allow_missing=True, allow_extra=True, or both with strict=False.")
     return "\n".join(lines)

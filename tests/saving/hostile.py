@@ -1,17 +1,14 @@
-"""Documents that no program of ours wrote, with a digest that fits."""
+"""Documents that no program of ours wrote."""
 
 import copy
-import hashlib
 import json
 
 HEADER = {"synmod": "0.1.0", "format": 1, "kind": "program"}
 
 
-def sealed(sections, header=None):
-    """The text of a document with these sections, its digest as it should be."""
-    rest = json.dumps(sections, separators=(",", ":"), ensure_ascii=False)
-    digest = hashlib.sha256(rest.encode("utf-8", "surrogatepass")).hexdigest()
-    return json.dumps({"header": {**HEADER, **(header or {}), "sha256": digest}, **sections}, ensure_ascii=False)
+def document(sections, header=None):
+    """The text of a document with these sections."""
+    return json.dumps({"header": {**HEADER, **(header or {})}, **sections}, ensure_ascii=False)
 
 
 def sections_of(text):
@@ -22,10 +19,10 @@ def sections_of(text):
 
 
 def edited(text, edit):
-    """A text after `edit(sections)`, sealed anew."""
+    """A text after `edit(sections)`, written anew."""
     sections = copy.deepcopy(sections_of(text))
     edit(sections)
-    return sealed(sections)
+    return document(sections)
 
 
 def minimal(**changes):

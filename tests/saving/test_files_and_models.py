@@ -1,5 +1,6 @@
-"""Files, language models, custom objects, data models that changed, variables files, resealing, async loads."""
+"""Files, language models, custom objects, data models that changed, variables files, edits by hand."""
 
+import asyncio
 import json
 import os
 import threading
@@ -11,18 +12,15 @@ from synmod.errors import LoadError
 from synmod.saving import (
     FileLimits,
     LoadReport,
-    aload,
-    aloads,
     dumps,
     load,
     load_variables,
     loads,
-    reseal,
     save,
     save_variables,
 )
 from synmod.testing import ScriptedLM, assert_saves
-from tests.saving.hostile import edited, minimal, sealed, sections_of
+from tests.saving.hostile import document, edited, minimal, sections_of
 from tests.saving.programs import PACKAGE, Answer, Built, Explain, Keep, Query
 
 
@@ -55,7 +53,7 @@ def test_what_is_no_regular_file(tmp_path):
 def test_errors_begin_with_file_and_pointer(tmp_path):
     """`faq.json: /graph/nodes/0/config/thng: ...`, with `.where` and `.file`."""
     path = tmp_path / "faq.json"
-    path.write_text(sealed(minimal(graph__nodes__0__config__thing={"function": "os>system"})))
+    path.write_text(document(minimal(graph__nodes__0__config__thing={"function": "os>system"})))
     with pytest.raises(sm.LoadError) as caught:
         load(path)
     assert str(caught.value).startswith(f"{path}: /graph/nodes/0/config/thing/function: ")
@@ -67,11 +65,11 @@ def test_limits_are_raised_by_the_caller_only(tmp_path):
     """What saves with raised limits loads with them; deep containers, many values, many bytes."""
     deep = Keep()
     deep.nest = [sm.Param("bottom")]
-    for _ in range(500):
+    for _ in range(60):
         deep.nest = [deep.nest]
     with pytest.raises(sm.SaveError, match="max_depth"):
         dumps(deep)
-    limits = FileLimits(max_depth=5_000)
+    limits = FileLimits(max_depth=150)
     text = dumps(deep, limits=limits)
     with pytest.raises(sm.FormatError, match="max_depth"):
         loads(text)
@@ -225,8 +223,8 @@ def test_custom_objects_by_id_and_bare_name():
     two = minimal(graph__root={"list": [{"node": 0}, {"node": 1}]})
     two["graph"]["nodes"] = [{**two["graph"]["nodes"][0], "type": name} for name in ("a>Keep", "b>Keep")]
     with pytest.raises(sm.LoadError, match="write the id"):
-        loads(sealed(two), custom_objects={"Keep": Keep})
-    assert len(loads(sealed(two), custom_objects={"a>Keep": Keep, "Keep": Other})) == 2
+        loads(document(two), custom_objects={"Keep": Keep})
+    assert len(loads(document(two), custom_objects={"a>Keep": Keep, "Keep": Other})) == 2
     with pytest.raises(sm.RegistryError):
         loads(text, custom_objects={"Keep": os.system})
     with pytest.raises(sm.LoadError):
@@ -242,7 +240,7 @@ def test_an_old_id_still_resolves():
     class Renamed(sm.Module):
         pass
 
-    old = sealed(minimal(graph__nodes__0__type="tests_saving_alias>Old"))
+    old = document(minimal(graph__nodes__0__type="tests_saving_alias>Old"))
     assert type(loads(old)) is Renamed
     assert "tests_saving_alias>New" in dumps(loads(old))
 
@@ -268,7 +266,7 @@ def test_a_class_whose_schema_has_changed():
     def change(sections):
         sections["data_models"][0]["schema"]["properties"]["answer"]["description"] = "another"
 
-    with pytest.raises(sm.LoadError, match="/properties/answer/description") as caught:
+    with pytest.raises(sm.LoadError, match='-   "description": "another"') as caught:
         loads(edited(text, change))
     assert caught.value.where == "/data_models/0"
     again = loads(edited(text, change), custom_objects={f"{PACKAGE}>Answer": None})
@@ -294,7 +292,7 @@ def test_a_class_that_has_changed_overrides_from_config():
             return cls(config.get("width", config.get("size")))
 
     record = {"type": "tests_saving_changed>Changed", "config": {"size": {"json": 3}}, "attributes": {}, "build": None}
-    again = loads(sealed(minimal(graph__nodes=[record])))
+    again = loads(document(minimal(graph__nodes=[record])))
     assert again.width == 3
     assert dumps(loads(dumps(again))) == dumps(again)
 
@@ -324,7 +322,7 @@ def test_variables_that_do_not_fit(tmp_path):
     program = {"b": sm.Param("x"), "c": sm.Param("y")}
     with pytest.raises(sm.StateError) as caught:
         load_variables(program, path)
-    for text in ("'a'", "'c'", "another structure"):
+    for text in ("'a'", "'c'"):
         assert text in str(caught.value)
     for allowed in ({"allow_missing": True}, {"allow_extra": True}):
         with pytest.raises(sm.StateError):
@@ -340,67 +338,48 @@ def test_variables_that_do_not_fit(tmp_path):
     assert program["a"].value == "x"
 
 
-def test_variables_by_filter_and_without_a_fingerprint(tmp_path):
+def test_variables_by_filter(tmp_path):
     """Filters choose; a static without an encoding does not hinder saving values."""
     module = Explain()
     module.handle = threading.Lock()
     path = save_variables(module, tmp_path / "v.json", sm.Memory)
-    document = json.loads(path.read_text())
-    assert document["state"] == {"note": "none yet"}
-    assert document["header"]["fingerprint"] is None
+    assert json.loads(path.read_text())["state"] == {"note": "none yet"}
     assert load_variables(module, path, allow_missing=True).applied == ("note",)
 
 
 # -- by hand, and waiting ---------------------------------------------------------------------------------------------
 
 
-def test_reseal_after_an_intended_edit(tmp_path):
-    """It checks as a load does, constructs nothing, and writes the new digest; white space may change freely."""
+def test_a_file_may_be_edited_by_hand(tmp_path):
+    """Values, names and white space are anybody's to change; what no longer fits is refused with its place."""
     path = save(Explain(), tmp_path / "faq.json")
     path.write_text(path.read_text().replace("none yet", "edited by hand"))
-    with pytest.raises(sm.FormatError, match="reseal"):
-        load(path)
-    assert reseal(path) == path
     assert load(path).note.value == "edited by hand"
     assert path.read_text() == dumps(load(path))
-    compact = json.dumps(json.loads(path.read_text()), ensure_ascii=False)
-    path.write_text(compact)
+    path.write_text(json.dumps(json.loads(path.read_text()), ensure_ascii=False))
     assert load(path).note.value == "edited by hand"
-    broken = path.read_text().replace('"edited by hand"', "3")
-    path.write_text(broken)
+    path.write_text(path.read_text().replace('"edited by hand"', "3"))
     with pytest.raises(sm.LoadError, match="/state/note"):
-        reseal(path)
-    assert path.read_text() == broken
+        load(path)
     values = save_variables(Explain(), tmp_path / "v.json")
     values.write_text(values.read_text().replace("none yet", "edited"))
-    reseal(values)
     module = Explain()
     load_variables(module, values)
     assert module.note.value == "edited"
 
 
-async def test_loads_that_must_wait(tmp_path):
-    """`aload` and `aloads` await an async `build_from_config`; a plain load names them."""
-    waited = []
+async def test_a_load_waits_for_nothing():
+    """A `build_from_config` that waits is a LoadError that names the remedy."""
 
     @sm.register("tests_saving_waits")
     class Waits(Built):
         async def build_from_config(self, config):
-            import asyncio
-
             await asyncio.sleep(0)
-            waited.append(config)
 
     module = Waits()
     await sm.build(module, Query)
-    text = dumps(module)
-    with pytest.raises(sm.LoadError, match="aload"):
-        loads(text)
-    path = save(module, tmp_path / "w.json")
-    for again in (await aloads(text), await aload(path)):
-        assert again.built
-        assert dumps(again) == text
-    assert waited == [{"input_schema": Query.get_schema()}] * 2
+    with pytest.raises(sm.LoadError, match="override it as a plain function, and wait at the first call"):
+        loads(dumps(module))
 
 
 async def test_an_async_build_from_config_that_does_not_wait_loads_plainly():

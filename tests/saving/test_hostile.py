@@ -4,12 +4,13 @@ import copy
 import itertools
 import json
 import random
+import time
 
 import pytest
 
 import synmod as sm
 from synmod.saving import dumps, loads
-from tests.saving.hostile import at, edited, minimal, places, sealed, sections_of
+from tests.saving.hostile import at, document, edited, minimal, places, sections_of
 from tests.saving.programs import PACKAGE, Built, Explain, Keep, Query, Store, shout
 
 
@@ -50,11 +51,11 @@ GOOD = dumps(Keep(1))
     [
         ("", "not JSON"),
         ("no json", "not JSON"),
-        (GOOD[: len(GOOD) // 2], "cut off"),
-        (GOOD[:-3], "brackets"),
+        (GOOD[: len(GOOD) // 2], "not JSON"),
+        (GOOD[:-3], "not JSON"),
         (GOOD + "x", "Extra data"),
         (GOOD + "{}", "Extra data"),
-        ("\ufeff" + GOOD, "byte order mark"),
+        ("\ufeff" + GOOD, "BOM"),
         (GOOD.replace('"format": 1', '"format": 1, "format": 1'), "twice"),
         (GOOD.replace('"json": 1', '"json": 1, "json": 1'), "twice"),
         (GOOD.replace('"json": 1', '"json": NaN'), "NaN"),
@@ -66,23 +67,21 @@ GOOD = dumps(Keep(1))
         (GOOD.replace('"json": 1', '"json": 01'), "not JSON"),
         (GOOD.replace('"json": 1', "\"json\": 'a'"), "not JSON"),
         (GOOD.replace('"json": 1', '"json": "a\nb"'), "not JSON"),
-        (GOOD.replace('"json": 1', '"json": 2'), "reseal"),
-        (GOOD.replace('"json": 1', '"json": 1.0'), "reseal"),
         ("[]", "object"),
         ("3", "object"),
         ("{}", "header"),
         ('{"header": []}', "object"),
-        ("[" * 100_000, "brackets"),
-        ("[" * 100_000 + "]" * 100_000, "deep"),
+        ("[" * 100_000, "nesting"),
+        ("[" * 100_000 + "]" * 100_000, "nesting"),
         ("[" + "1," * 1_000_001 + "1]", "values"),
         ("[" + "[]," * 1_100_000 + "1]", "values"),
         ("[][]", "Extra data"),
-        ('{"a":1}]', "brackets"),
+        ('{"a":1}]', "Extra data"),
     ],
     ids=lambda text: text[:30],
 )
 def test_what_is_no_document(text, says, no_constructors):
-    """FormatError for everything that is not the JSON text of a sealed document."""
+    """FormatError for everything that is not the JSON text of a document."""
     assert says in str(refused(text, sm.FormatError, no_constructors))
     if "\\ud800" not in text:
         assert says in str(refused(text.encode(), sm.FormatError, no_constructors))
@@ -111,34 +110,33 @@ def test_text_with_a_lone_surrogate_and_wrong_argument_types():
         ({"format": 2}, "upgrade to synmod >= 0.1.0"),
         ({"format": 99, "synmod": "7.0.0"}, "upgrade to synmod >= 7.0.0"),
         ({"format": 99, "synmod": "7.0.0; rm -rf", "news": 1}, "format 99"),
-        ({"format": 0}, "no format"),
-        ({"format": True}, "no format"),
-        ({"format": 1.0}, "no format"),
-        ({"format": "1"}, "no format"),
-        ({"format": -1}, "no format"),
-        ({"kind": "variables"}, "fingerprint"),
-        ({"kind": "variables", "fingerprint": None}, "load_variables"),
+        ({"format": 0}, "is not a format"),
+        ({"format": True}, "is not a format"),
+        ({"format": 1.0}, "is not a format"),
+        ({"format": "1"}, "is not a format"),
+        ({"format": -1}, "is not a format"),
+        ({"kind": "variables"}, "load_variables"),
         ({"kind": "checkpoint"}, "Trainer"),
-        ({"kind": "other"}, "no kind"),
-        ({"kind": ["program"]}, "no kind"),
-        ({"synmod": 3}, "cannot stand here"),
+        ({"kind": "other"}, "is not a kind"),
+        ({"kind": ["program"]}, "is not a kind"),
+        ({"synmod": 3}, "is not a release"),
         ({"extra": 1}, "unknown field"),
     ],
     ids=str,
 )
 def test_headers(header, says):
     """A newer format names both numbers; another kind names the function to use; unknown fields are refused."""
-    error = refused(sealed(minimal(), header), sm.FormatError)
+    error = refused(document(minimal(), header), sm.FormatError)
     assert says in str(error)
     assert error.where.startswith("/header")
 
 
 def test_missing_header_fields():
     """Each is needed."""
-    for name in ("synmod", "format", "kind", "sha256"):
-        document = json.loads(GOOD)
-        del document["header"][name]
-        refused(json.dumps(document), sm.FormatError)
+    for name in ("synmod", "format", "kind"):
+        changed = json.loads(GOOD)
+        del changed["header"][name]
+        refused(json.dumps(changed), sm.FormatError)
 
 
 VALUES = [
@@ -170,12 +168,12 @@ def test_each_field_at_each_level_is_checked():
         if isinstance(here, dict) and place[-1:] not in (("config",), ("attributes",), ("kwargs",)):
             changed = copy.deepcopy(sections)
             at(changed, place)["unheard-of"] = 1
-            assert refused(sealed(changed), sm.FormatError).where
+            assert refused(document(changed), sm.FormatError).where
             for name in here:
                 if name not in ("name", "description", "title"):
                     changed = copy.deepcopy(sections)
                     del at(changed, place)[name]
-                    refused_somehow(sealed(changed))
+                    refused_somehow(document(changed))
 
 
 def thing(term):
@@ -270,12 +268,8 @@ def refused_somehow(text):
         ({"graph__nodes__0__trainable": 1}, sm.FormatError, None),
         ({"graph__nodes__0__removed": "thing"}, sm.FormatError, None),
         ({"graph__nodes__0__removed": ["__dict__"]}, sm.LoadError, None),
-        ({"graph__nodes__0__isolated": []}, sm.FormatError, None),
         ({"graph__nodes__0__flow": {}}, sm.LoadError, None),
         ({"graph__nodes__0__build": {"node": 0}}, sm.LoadError, None),
-        ({"state__x": 1}, sm.LoadError, "/state/x"),
-        ({"state__..": 1}, sm.LoadError, "/state/.."),
-        ({"state__": 1}, sm.LoadError, "/state/"),
     ],
     ids=lambda x: json.dumps(x)[:70] if isinstance(x, dict) else "",
 )  # fmt: skip
@@ -289,7 +283,7 @@ def test_what_cannot_be(changes, error, where, no_constructors):
         sections["graph"]["nodes"][0]["attributes"]["_record"] = {"json": 1}
     else:
         sections = minimal(**changes)
-    found = refused(sealed(sections), error, no_constructors, where)
+    found = refused(document(sections), error, no_constructors, where)
     assert found.where.startswith("/")
     assert found.file is None
 
@@ -313,31 +307,24 @@ def variable(**changes):
         (variable(schema={"type": "strin"}), sm.LoadError),
         (variable(schema={"type": "string", "pattern": "(?=a)b"}), sm.LoadError),
         (variable(schema={"$ref": "#"}), sm.LoadError),
-        (variable(schema={"type": "integer"}), sm.LoadError),
-        (variable(schema={"type": "string", "maxLength": 0}), sm.LoadError),
         (variable(trainable=1), sm.FormatError),
         (variable(name="1a"), sm.LoadError),
         (variable(description=None), sm.FormatError),
         (variable(metadata=[]), sm.FormatError),
         (variable(metadata={"trainable": False}), sm.FormatError),
         (variable(value="x"), sm.FormatError),
-        (variable() | {"state": {}}, sm.LoadError),
-        (variable() | {"state": {"v": "x", "w": "y"}}, sm.LoadError),
-        (variable() | {"state": {"w": "x"}}, sm.LoadError),
-        (variable() | {"state": {"v/..": "x"}}, sm.LoadError),
-        (variable() | {"state": {"v": 3}}, sm.LoadError),
     ],
     ids=lambda x: json.dumps(x["graph"]["variables"])[:60] + json.dumps(x["state"]) if isinstance(x, dict) else "",
 )
 def test_variables_that_cannot_be(sections, error, no_constructors):
     """Types, schemas, names, values and paths are all checked before anything is made."""
-    refused(sealed(sections), error, no_constructors)
+    refused(document(sections), error, no_constructors)
 
 
 def test_the_good_ones_load():
     """What the faults above are made of is a good document."""
-    assert loads(sealed(minimal())).thing is None
-    assert loads(sealed(variable())).v.value == "x"
+    assert loads(document(minimal())).thing is None
+    assert loads(document(variable())).v.value == "x"
 
 
 @pytest.mark.parametrize(
@@ -350,11 +337,9 @@ def test_the_good_ones_load():
         ("model", "openai/x y"),
         ("model", None),
         ("attempts", 0),
-        ("attempts", 11),
         ("attempts", True),
         ("attempts", 1.0),
         ("timeout_s", 0),
-        ("timeout_s", 3601),
         ("timeout_s", "1"),
         ("repairs", -1),
         ("structured", "magic"),
@@ -383,12 +368,79 @@ def test_records_of_language_models(field, value, no_constructors):
     assert no_constructors == []
 
 
+@pytest.mark.parametrize(
+    ("sections", "where"),
+    [
+        (minimal(state__x=1), "/state/x"),
+        (minimal() | {"state": {"..": 1}}, "/state/.."),
+        (minimal() | {"state": {"": 1}}, "/state/"),
+        (variable() | {"state": {}}, "/state"),
+        (variable() | {"state": {"v": "x", "w": "y"}}, "/state/w"),
+        (variable() | {"state": {"w": "x"}}, "/state/w"),
+        (variable() | {"state": {"v/..": "x"}}, "/state/v~1.."),
+        (variable() | {"state": {"v": 3}}, "/state/v"),
+        (variable(schema={"type": "integer"}), "/state/v"),
+        (variable(schema={"type": "string", "maxLength": 0}), "/state/v"),
+    ],
+    ids=lambda x: json.dumps(x["state"]) if isinstance(x, dict) else "",
+)
+def test_a_state_that_does_not_fit(sections, where):
+    """The state is applied last, all or nothing: unknown, missing and invalid values are a LoadError with the place."""
+    refused(document(sections), sm.LoadError, where=where)
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        {"set": [number * (2**61 - 1) for number in range(4_000)]},
+        {"dict": [[number * (2**61 - 1), {"json": 1}] for number in range(4_000)]},
+        {
+            "tree": {
+                "type": "collections>OrderedDict",
+                "children": [{"json": 1}] * 4_000,
+                "config": {"json": [number * (2**61 - 1) for number in range(4_000)]},
+            }
+        },
+        {"tree": {"type": "collections>deque", "children": [], "config": {"json": 10**30}}},
+    ],
+    ids=["set", "dict", "OrderedDict", "deque"],
+)
+def test_ints_that_other_readers_round(term):
+    """Ints beyond 2**53 are refused in sets, as keys and as lengths: hashes collide, or no container takes them."""
+    start = time.process_time()
+    refused_somehow(document(minimal(**thing(term))))
+    assert time.process_time() - start < 1
+
+
+def test_many_modules_that_share_others_load_in_linear_time():
+    """What a constructor made is looked at once per load, however many modules hold it."""
+    count, held = 320, 40
+    record = minimal()["graph"]["nodes"][0]
+    holders = [
+        {**record, "config": {"thing": {"list": [{"node": count + 1 + number} for number in range(held)]}}}
+        for _ in range(count)
+    ]
+    root = {**record, "config": {"thing": {"list": [{"node": 1 + number} for number in range(count)]}}}
+    sections = minimal(graph__nodes=[root, *holders, *[record] * held])
+    start = time.process_time()
+    loads(document(sections))
+    assert time.process_time() - start < 3
+
+
+def test_bookkeeping_of_the_base_class_never_comes_from_a_file(no_constructors):
+    """Private names that Module defines are refused as attributes."""
+    for name in ("_record", "_graph_ignored", "_declaration", "_is_module_base", "_abc_impl"):
+        sections = minimal()
+        sections["graph"]["nodes"][0]["attributes"][name] = {"json": ["x"]}
+        refused(document(sections), sm.LoadError, no_constructors, f"/graph/nodes/0/attributes/{name}")
+
+
 def test_an_unknown_id_is_told_with_the_nearest_and_the_package():
     """The loader never imports it."""
-    error = refused(sealed(minimal(graph__nodes__0__type=f"{PACKAGE}>Kep")), sm.LoadError)
+    error = refused(document(minimal(graph__nodes__0__type=f"{PACKAGE}>Kep")), sm.LoadError)
     assert "Did you mean 'tests_saving>Keep'" in str(error)
     assert f"Import the package that registers it ('{PACKAGE}')" in str(error)
-    long = refused(sealed(minimal(graph__nodes__0__type=f"a>{'x' * 10_000}")), sm.LoadError)
+    long = refused(document(minimal(graph__nodes__0__type=f"a>{'x' * 10_000}")), sm.LoadError)
     assert len(str(long)) < 2_000
 
 
@@ -396,7 +448,7 @@ def test_an_argument_that_the_class_does_not_take():
     """Contains 'Did you mean'; nothing is constructed."""
     sections = sections_of(dumps(Built(3)))
     sections["graph"]["nodes"][0]["config"] = {"sise": {"json": 3}}
-    error = refused(sealed(sections), sm.LoadError)
+    error = refused(document(sections), sm.LoadError)
     assert "Did you mean 'size'" in str(error)
     assert error.where == "/graph/nodes/0/config/sise"
 
@@ -414,35 +466,35 @@ def test_arguments_that_need_one_another(no_constructors):
             }
             for number in range(length)
         ]
-        error = refused(sealed(sections), sm.LoadError, no_constructors)
+        error = refused(document(sections), sm.LoadError, no_constructors)
         assert "need one another" in str(error)
         for record in sections["graph"]["nodes"]:
             record["config"] = {}
-        assert loads(sealed(sections)).thing is not None
+        assert loads(document(sections)).thing is not None
 
 
 def test_parts_that_nothing_leads_to(no_constructors):
     """A node or Variable that belongs to nothing is refused."""
     sections = minimal()
     sections["graph"]["nodes"] *= 2
-    refused(sealed(sections), sm.FormatError, no_constructors, "/graph/nodes/1")
+    refused(document(sections), sm.FormatError, no_constructors, "/graph/nodes/1")
     sections = variable()
     sections["graph"]["nodes"][0]["attributes"] = {}
     sections["state"] = {}
-    refused(sealed(sections), sm.FormatError, no_constructors, "/graph/variables/0")
+    refused(document(sections), sm.FormatError, no_constructors, "/graph/variables/0")
 
 
 def test_a_value_that_looks_like_a_template_is_text():
     """Nothing is rendered."""
     for text in ("{{ 7 * 7 }}", "{x.__class__}", "${HOME}", "%(a)s", "{% import os %}", "__import__('os')"):
-        assert loads(sealed(minimal(graph__nodes__0__config__thing={"json": text}))).thing == text
+        assert loads(document(minimal(graph__nodes__0__config__thing={"json": text}))).thing == text
 
 
 def test_names_are_no_paths():
     """`..` and slashes inside keys of user data have no effect."""
     sections = minimal()
     sections["graph"]["nodes"][0]["config"]["thing"] = {"json": {"../../etc/passwd": "..", "C:\\x": "/"}}
-    assert list(loads(sealed(sections)).thing) == ["../../etc/passwd", "C:\\x"]
+    assert list(loads(document(sections)).thing) == ["../../etc/passwd", "C:\\x"]
 
 
 def test_what_a_constructor_raises_is_a_load_error():
@@ -459,16 +511,16 @@ def test_what_a_constructor_raises_is_a_load_error():
 
     record = {"type": "tests_saving_raises>Raises", "config": {}, "attributes": {}, "build": None}
     with pytest.raises(sm.LoadError, match="Raises.*ValueError: not today") as caught:
-        loads(sealed(minimal(graph__nodes=[record])))
+        loads(document(minimal(graph__nodes=[record])))
     assert isinstance(caught.value.__cause__, ValueError)
     assert caught.value.where == "/graph/nodes/0"
     record["config"] = {"how": {"json": "exit"}}
     with pytest.raises(SystemExit):
-        loads(sealed(minimal(graph__nodes=[record])))
+        loads(document(minimal(graph__nodes=[record])))
     record["config"] = {"how": {"json": "variable"}}
     with pytest.raises(sm.LoadError, match="from_config"):
-        loads(sealed(minimal(graph__nodes=[record])))
-    assert not hasattr(loads(sealed(minimal(graph__nodes=[{**record, "removed": ["new"]}]))), "new")
+        loads(document(minimal(graph__nodes=[record])))
+    assert not hasattr(loads(document(minimal(graph__nodes=[{**record, "removed": ["new"]}]))), "new")
 
 
 def test_a_schema_over_budget_has_its_cause():
@@ -476,7 +528,7 @@ def test_a_schema_over_budget_has_its_cause():
     names = [f"d{number}" for number in range(20)]
     definitions = {a: {"anyOf": [{"$ref": f"#/$defs/{b}"}] * 3} for a, b in itertools.pairwise(names)}
     schema = {"$defs": {**definitions, "d19": {"type": "string"}}, "$ref": "#/$defs/d0"}
-    error = refused(sealed(variable(schema=schema)), sm.LoadError)
+    error = refused(document(variable(schema=schema)), sm.LoadError)
     assert isinstance(error.__cause__, sm.SchemaTooComplex)
 
 
@@ -485,11 +537,11 @@ def test_validation_has_a_budget():
     arms = [{"minLength": 10 + number, "maxLength": 20 + number} for number in range(1_000)]
     sections = variable(schema={"type": "array", "items": {"oneOf": [*arms, {"type": "string"}]}})
     sections["state"]["v"] = [f"x{number % 7}{number}" for number in range(2_000)]
-    error = refused(sealed(sections), sm.LoadError)
+    error = refused(document(sections), sm.LoadError)
     assert isinstance(error.__cause__, sm.SchemaTooComplex)
     assert error.where == "/state/v"
     sections["state"]["v"] = ["x"] * 10
-    assert loads(sealed(sections)).v.value[0] == "x"
+    assert loads(document(sections)).v.value[0] == "x"
 
 
 def test_mutations_never_raise_anything_else():

@@ -1,7 +1,6 @@
 """The promises S1, S6 and S7, counted: what a load touches, and what it costs."""
 
 import contextlib
-import hashlib
 import json
 import subprocess
 import sys
@@ -10,8 +9,8 @@ import time
 import pytest
 
 import synmod as sm
-from synmod.saving import dumps, footprint, layout, load, loads, measure
-from tests.saving.hostile import minimal, places, sealed, sections_of
+from synmod.saving import dumps, load, loads
+from tests.saving.hostile import document, minimal, places, sections_of
 from tests.saving.programs import Answer, Explain, Keep
 
 FORBIDDEN = (
@@ -68,15 +67,17 @@ def published_attacks():
         {"tree": {"type": "builtins>type", "children": [], "config": {"json": None}}},
         {"language_model": "http://evil.example"},
     ]
-    documents = [sealed(minimal(**{config[0]: value})) for value in values]
-    documents += [sealed(minimal(graph__nodes__0__type=name)) for name in ("os>system", "builtins>eval", "torch>load")]
+    documents = [document(minimal(**{config[0]: value})) for value in values]
+    documents += [
+        document(minimal(graph__nodes__0__type=name)) for name in ("os>system", "builtins>eval", "torch>load")
+    ]
     text = dumps(Keep(sm.LanguageModel("openai/x")))
     for field, value in (("api_base", "http://127.0.0.1:9/v1"), ("model", "openai/x@http://127.0.0.1:9")):
         sections = sections_of(text)
         sections["language_models"]["openai/x"][field] = value  # CVE-2024-6587
-        documents.append(sealed(sections))
+        documents.append(document(sections))
     for schema in ({"$ref": "http://127.0.0.1:9/x"}, {"$ref": "file:///etc/passwd"}, {"$id": "http://127.0.0.1:9/"}):
-        documents.append(sealed(minimal(data_models=[{"schema": {"type": "object", "properties": {"a": schema}}}])))
+        documents.append(document(minimal(data_models=[{"schema": {"type": "object", "properties": {"a": schema}}}])))
     return documents
 
 
@@ -92,7 +93,7 @@ def generated():
         for step in place[:-1]:
             holder = holder[step]
         holder[place[-1]] = pool[number % len(pool)]
-        yield sealed(changed)
+        yield document(changed)
 
 
 def test_s1_loading_touches_nothing(tmp_path):
@@ -143,7 +144,7 @@ def test_s6_a_listening_server_sees_nothing():
             sections = sections_of(text)
             sections["language_models"]["openai/x"][field] = value
             with pytest.raises(sm.FormatError):
-                loads(sealed(sections))
+                loads(document(sections))
         with pytest.raises(TimeoutError):
             server.accept()
 
@@ -165,7 +166,7 @@ HEAVY = {
     "keys": "{" + ",".join(f'"{n}":0' for n in range(SIZE // 12)) + "}",
     "same key": '{"header":{' + ",".join(['"a":0'] * (SIZE // 8)) + "}}",
     "wide text": '{"header": "' + "\U0001f600" * (SIZE // 4) + '"}',
-    "slashes": sealed(minimal(state={"a/" * (SIZE // 2): 1})),
+    "slashes": document(minimal(state={"a/" * (SIZE // 2): 1})),
     "objects": '{"header":[' + '{"":{}},' * (SIZE // 16) + "1]}",
     "few objects": '{"header":[' + '{"":{}},' * (SIZE // 24) + "1]}",
     "listed objects": "[" + '{"":{}},' * (SIZE // 16) + "1]",
@@ -184,9 +185,8 @@ def test_s7_refusal_is_quick(name):
 
 def packed(sections):
     """The text of a document without spaces."""
-    rest = json.dumps(sections, separators=(",", ":"))
-    header = {"synmod": "0.1.0", "format": 1, "kind": "program", "sha256": hashlib.sha256(rest.encode()).hexdigest()}
-    return f'{{"header":{json.dumps(header)},{rest[1:]}'
+    header = {"synmod": "0.1.0", "format": 1, "kind": "program"}
+    return json.dumps({"header": header, **sections}, separators=(",", ":"))
 
 
 RECORD = minimal()["graph"]["nodes"][0]
@@ -207,7 +207,6 @@ CROWDS = {
     "terms": lambda size: packed(
         minimal(graph__nodes__0__config__thing={"list": [{"list": []}] * size + [{"bad": 1}]})
     ),
-    "wrong digest": lambda size: packed(minimal(state={"x": ["word"] * size})).replace('"word"]', '"wors"]'),
 }
 """Many small records of one kind, refused only after the check of all of them."""
 
@@ -235,22 +234,11 @@ def test_s7_a_graph_whose_paths_would_outgrow_the_file():
     sections["graph"]["nodes"].append(record)
     sections["graph"]["variables"] = [variable] * depth
     for state in ({}, {"v": 1}, {f"x{number}": 1 for number in range(depth)}):
-        text = sealed(sections | {"state": state})
+        text = document(sections | {"state": state})
         start = time.process_time()
         with pytest.raises(sm.LoadError):
             loads(text)
         assert time.process_time() - start < 3
-
-
-@pytest.mark.parametrize("value", [{"": {}}, {}, [], [1], {"a": 1}, [[]], {"": [[{}]]}, [[[[]]]]])
-def test_s7_what_saves_is_light_enough_to_load(value):
-    """Only texts without line feeds can be too dense: each line of ours grants more memory than it takes."""
-    values = [value] * 20_000
-    for state in ({"v": values}, {f"{number:05}": value for number, value in enumerate(values)}):
-        text = layout({"state": state}).text
-        measures = measure(text.encode(), 10**7)
-        million = 1_000_000 / measures.values
-        assert footprint(measures, len(text)) * million < 64 * 2**20 + 10 * len(text) * million
 
 
 @pytest.mark.slow
@@ -258,70 +246,30 @@ def test_s7_large_programs_of_honest_people_come_back():
     """Ten thousand Variables and a value of some megabytes; the limits are far from them."""
     rows = [{"question": f"q{number}", "scores": [number, 0.5, True]} for number in range(20_000)]
     program = Keep([sm.Param(f"text {number}") for number in range(10_000)], sm.Param(rows))
-    text = dumps(program)
-    assert dumps(loads(text)) == text
+    limits = sm.FileLimits(max_values=500_000)
+    text = dumps(program, limits=limits)
+    assert dumps(loads(text, limits=limits), limits=limits) == text
 
 
-def test_s7_ten_thousand_generators_have_room():
-    """Their graph takes no more than a load may take, and their schemas count once."""
+def test_s7_thousands_of_generators_have_room():
+    """The default limits take 4,000 Generators; a caller may raise them, a file cannot."""
     text = dumps([sm.Generator(Answer, instructions=f"Answer {number}.") for number in range(100)])
-    measures = measure(text.encode(), 10**7)
-    assert footprint(measures, len(text)) * 100 < 64 * 2**20 + 10 * len(text) * 100
+    values = text.count(",") + text.count("[") + text.count("{")
+    assert values * 40 < sm.FileLimits().max_values
+    with pytest.raises(sm.FormatError, match="max_values is 1,000"):
+        loads(text, limits=sm.FileLimits(max_values=1_000))
     assert loads(text)[99].instructions.value == "Answer 99."
 
 
-@pytest.mark.slow
-def test_s7_a_dense_text_loads_for_who_means_it():
-    """A text of tiny containers only is refused, until `max_values` makes room."""
-    text = sealed(minimal(state={"x": [{"": {}}] * 230_000})).replace(" ", "")
-    with pytest.raises(sm.FormatError, match=r"limits=FileLimits\(max_values=(\d+)\)") as caught:
-        loads(text)
-    limits = sm.FileLimits(max_values=int(str(caught.value).split("max_values=")[1].split(")")[0]))
-    with pytest.raises(sm.LoadError, match="paths of the state"):
-        loads(text, limits=limits)
-
-
-def test_s7_all_schemas_of_a_file_share_one_budget():
-    """Thirty-two thousand schemas are refused before the last of them are looked at."""
-    models = [{"schema": {"type": "object", "title": f"title{number}"}} for number in range(32_000)]
-    text = packed(minimal(data_models=models))
+def test_s7_a_schema_that_costs_too_much_is_refused_alone():
+    """Each schema passes the complexity budget of data by itself."""
+    wide = {"type": "object", "properties": {f"f{n}": {"anyOf": [{"type": "string"}] * 40} for n in range(400)}}
     start = time.process_time()
-    with pytest.raises(sm.LoadError, match=r"All schemas together pass .* limits=FileLimits\(max_values") as caught:
-        loads(text)
+    with pytest.raises(sm.LoadError) as caught:
+        loads(document(minimal(data_models=[{"schema": wide}])))
     assert isinstance(caught.value.__cause__, sm.SchemaTooComplex)
-    assert caught.value.where == "/data_models/30000/schema"
-    assert time.process_time() - start < 6
-
-
-def test_s7_all_patterns_of_a_file_share_one_budget():
-    """Patterns are weighed together before they are compiled; equal ones count once."""
-
-    def document(pattern):
-        return sealed(
-            minimal(
-                data_models=[
-                    {"schema": {"type": "object", "properties": {"a": {"pattern": pattern % n, "title": str(n)}}}}
-                    for n in range(300)
-                ]
-            )
-        )
-
-    assert sm.loads(document("\\w{9}%.0s"))
-    start = time.process_time()
-    with pytest.raises(sm.LoadError, match="the patterns pass the limit of size, all taken together"):
-        loads(document("\\w{9}%d"))
-    assert time.process_time() - start < 6
-
-
-def test_s7_schemas_that_would_not_load_are_not_saved(monkeypatch):
-    """What saves loads: the same budget holds for a save."""
-    program = Keep([sm.JsonDataModel({"a": 1}, {"type": "object", "title": f"saved{n}"}) for n in range(9)])
-    monkeypatch.setattr("synmod.saving.text.schema_check.MAX_TOGETHER", 20)
-    assert dumps(program)
-    monkeypatch.setattr("synmod.saving.text.schema_check.MAX_TOGETHER", 17)
-    with pytest.raises(sm.SaveError, match="All schemas together pass the limit"):
-        dumps(program)
-    assert dumps(program, limits=sm.FileLimits(max_values=2_000_000))
+    assert caught.value.where == "/data_models/0/schema"
+    assert time.process_time() - start < 3
 
 
 MEMORY = """

@@ -4,7 +4,7 @@ import pytest
 
 import synmod as sm
 from tests.saving.programs import Store
-from tests.saving.test_random_programs import Maker
+from tests.saving.test_random_programs import Maker, text_of
 
 
 def objects(root):
@@ -16,7 +16,7 @@ def objects(root):
 def test_what_nobody_edits_comes_back_as_it_was(seed):
     """Every object, the graph, the state, the text."""
     program = Maker(seed).program()
-    before, text = objects(program), sm.dumps(program)
+    before, text = objects(program), text_of(program)
     graphdef, state = sm.split(program)
     with sm.update_context("t") as ctx:
         inner = ctx.merge(*ctx.split(program))
@@ -25,7 +25,7 @@ def test_what_nobody_edits_comes_back_as_it_was(seed):
     assert after.keys() == before.keys()
     assert all(after[path] is x for path, x in before.items())
     assert sm.split(outside) == (graphdef, state)
-    assert sm.dumps(outside) == text
+    assert text_of(outside) == text
 
 
 def operate(maker, inner):

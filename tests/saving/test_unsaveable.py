@@ -185,7 +185,7 @@ def test_statics_are_left_out_and_need_a_default():
 
 
 async def test_statics_made_in_build():
-    """Something outside the graph that only `build` makes is gone after a load, unless the class makes it anew."""
+    """Something outside the graph that `build` makes is made anew by a load."""
 
     @sm.register("tests_saving_statics")
     class Index(sm.Module):
@@ -197,15 +197,10 @@ async def test_statics_made_in_build():
         async def call(self, inputs):
             return inputs
 
-    module = Index()
-    await sm.build(module, Query)
-    with pytest.raises(sm.SaveError, match="index"):
-        dumps(module)
-
     @sm.register("tests_saving_statics")
     class Anew(Index):
         def build_from_config(self, config):
-            self.index = {"of": list(config["input_schema"]["properties"])}
+            self.index = {"of": list(config["schemas_dict"]["inputs"]["properties"])}
 
     module = Anew()
     await sm.build(module, Query)
@@ -252,11 +247,11 @@ def test_no_key_is_ever_written(monkeypatch):
             dumps(module)
         assert secret not in str(caught.value)
         assert caught.value.problems
-        assert all(problem.path.startswith("/graph/nodes/0") for problem in caught.value.problems)
+        assert [problem.path for problem in caught.value.problems] == ["argument 'other'"]
     monkeypatch.setenv("ANTHROPIC_API_KEY", "env-key-env-key-env")
     module = Keep()
     module.note = sm.Param("the env-key-env-key-env is here")
-    with pytest.raises(sm.SaveError, match="/state/note"):
+    with pytest.raises(sm.SaveError, match="note: a key"):
         dumps(module)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "too short")
     module.note.assign("too short")
@@ -285,12 +280,10 @@ def test_a_file_beyond_the_limits():
         sm.LanguageModel("Azure/x"),
         sm.LanguageModel("openai/x?y"),
         sm.LanguageModel("openai/a..b"),
-        sm.LanguageModel("openai/x", attempts=11),
-        sm.LanguageModel("openai/x", timeout_s=7200),
     ],
     ids=repr,
 )
 def test_a_model_that_no_file_may_hold(model):
-    """What saves loads: settings that a loader would refuse are refused at save time."""
+    """What saves loads: a model string that a loader would refuse is refused at save time."""
     with pytest.raises(sm.SaveError, match="language model"):
         dumps(Keep(model))
