@@ -75,7 +75,7 @@ FUNCTIONS = {
     "graph from JSON": lambda root, graphdef, *_: sm.GraphDef.from_json(graphdef.to_json(), custom_objects=CLASSES),
     "state as JSON": lambda root, graphdef, state, _: sm.State.from_json(graphdef, state.to_json()),
     "algebra of states": lambda root, graphdef, state, _: _algebra(state),
-    "save and load": lambda root, *_: sm.loads(sm.dumps(root), custom_objects=CLASSES, limits=_LIMITS),
+    "save and load": lambda root, *_: sm.loads(sm.dumps(root, limits=_LIMITS), custom_objects=CLASSES, limits=_LIMITS),
     "repr": lambda root, graphdef, *_: repr(graphdef),
     "hash": lambda root, graphdef, state, _: (hash(graphdef), hash(state)),
     "update_context": lambda root, *_: _crossed(root),
@@ -86,7 +86,7 @@ FUNCTIONS = {
     "skip_layout": lambda root, *_: sm.skip.skip_layout(root),
 }
 
-_LIMITS = sm.FileLimits(max_depth=100_000)
+_LIMITS = sm.FileLimits(max_values=10_000_000, max_bytes=2**30)
 CLASSES = {f"{Link.__module__}:Link": Link, "tests_growth>Link": Link}
 sm.register(package="tests_growth")(Link)
 
