@@ -60,19 +60,6 @@ def _parts() -> tuple[ModuleType, ...]:
 
 if TYPE_CHECKING:  # for the rooms above
     from synmod.flow.graph import step_of as step_of
-    from synmod.flow.nest import LEAF as LEAF
-    from synmod.flow.nest import MAPPING as MAPPING
-    from synmod.flow.nest import SEQUENCE as SEQUENCE
-    from synmod.flow.nest import NestPath as NestPath
-    from synmod.flow.nest import aligned as aligned
-    from synmod.flow.nest import copied as copied
-    from synmod.flow.nest import is_leaf as is_leaf
-    from synmod.flow.nest import kind_of as kind_of
-    from synmod.flow.nest import leaves as leaves
-    from synmod.flow.nest import leaves_with_path as leaves_with_path
-    from synmod.flow.nest import map_leaves as map_leaves
-    from synmod.flow.nest import pack as pack
-    from synmod.flow.nest import same_structure as same_structure
     from synmod.flow.nest_json import classes_in as classes_in
     from synmod.flow.nest_json import nest_from as nest_from
     from synmod.flow.progress import Bar as Bar
@@ -81,27 +68,38 @@ if TYPE_CHECKING:  # for the rooms above
     from synmod.flow.progress import shown as shown
     from synmod.flow.single_flight import SingleFlight as SingleFlight
     from synmod.flow.steps import symbol_of as symbol_of
+    from synmod.leaves.nests import LEAF as LEAF
+    from synmod.leaves.nests import MAPPING as MAPPING
+    from synmod.leaves.nests import SEQUENCE as SEQUENCE
+    from synmod.leaves.nests import NestPath as NestPath
+    from synmod.leaves.nests import aligned as aligned
+    from synmod.leaves.nests import copied as copied
+    from synmod.leaves.nests import is_leaf as is_leaf
+    from synmod.leaves.nests import kind_of as kind_of
+    from synmod.leaves.nests import leaves as leaves
+    from synmod.leaves.nests import leaves_with_path as leaves_with_path
+    from synmod.leaves.nests import map_leaves as map_leaves
+    from synmod.leaves.nests import pack as pack
 
 _FOR_ROOMS = {
     "Bar": "synmod.flow.progress",
-    "LEAF": "synmod.flow.nest",
+    "LEAF": "synmod.leaves.nests",
     "Lines": "synmod.flow.progress",
-    "MAPPING": "synmod.flow.nest",
-    "NestPath": "synmod.flow.nest",
-    "SEQUENCE": "synmod.flow.nest",
+    "MAPPING": "synmod.leaves.nests",
+    "NestPath": "synmod.leaves.nests",
+    "SEQUENCE": "synmod.leaves.nests",
     "Shown": "synmod.flow.progress",
     "SingleFlight": "synmod.flow.single_flight",
-    "aligned": "synmod.flow.nest",
+    "aligned": "synmod.leaves.nests",
     "classes_in": "synmod.flow.nest_json",
-    "copied": "synmod.flow.nest",
-    "is_leaf": "synmod.flow.nest",
-    "kind_of": "synmod.flow.nest",
-    "leaves": "synmod.flow.nest",
-    "leaves_with_path": "synmod.flow.nest",
-    "map_leaves": "synmod.flow.nest",
+    "copied": "synmod.leaves.nests",
+    "is_leaf": "synmod.leaves.nests",
+    "kind_of": "synmod.leaves.nests",
+    "leaves": "synmod.leaves.nests",
+    "leaves_with_path": "synmod.leaves.nests",
+    "map_leaves": "synmod.leaves.nests",
     "nest_from": "synmod.flow.nest_json",
-    "pack": "synmod.flow.nest",
-    "same_structure": "synmod.flow.nest",
+    "pack": "synmod.leaves.nests",
     "shown": "synmod.flow.progress",
     "step_of": "synmod.flow.graph",
     "symbol_of": "synmod.flow.steps",

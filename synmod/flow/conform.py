@@ -7,9 +7,9 @@ from typing import Any
 
 from synmod.data import JsonDataModel, Schema, admit, is_subschema
 from synmod.errors import CallError
-from synmod.flow.nest import aligned, map_leaves
 from synmod.flow.record import SymbolRef
 from synmod.flow.steps import Declared
+from synmod.leaves.nests import aligned, map_leaves
 
 
 def conformed(value: Any, declared: Declared, where: str) -> Any:

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from synmod.data import JsonDataModel
 from synmod.flow.conform import conformed, conformed_nest
-from synmod.flow.nest import map_leaves
 from synmod.flow.plan import Plan, PlannedStep, filled
 from synmod.leaves import aio
+from synmod.leaves.nests import map_leaves
 from synmod.scope import current_call
 
 

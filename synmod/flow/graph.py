@@ -12,8 +12,8 @@ from typing import Any
 
 from synmod.data import SymbolicDataModel
 from synmod.errors import GraphError
-from synmod.flow.nest import NestPath, leaves, leaves_with_path
 from synmod.flow.steps import Origin, Step
+from synmod.leaves.nests import NestPath, leaves, leaves_with_path
 
 _WAY_SHOWN = 12  # steps of a way that an error shows; the middle of a longer one is left out
 

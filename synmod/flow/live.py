@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from synmod.data import SymbolicDataModel
-from synmod.flow.nest import leaves, map_leaves
 from synmod.flow.record import FlowGraph, FlowStep, SymbolRef
 from synmod.flow.steps import Declared, Origin, Step, symbol_of
+from synmod.leaves.nests import leaves, map_leaves
 
 
 def live_graph(flow: FlowGraph, modules: Mapping[str, Any]) -> tuple[Any, Any, tuple[Step, ...]]:

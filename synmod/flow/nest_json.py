@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from synmod.data import JsonDataModel, trusted_schema, wrap
 from synmod.errors import DataError
-from synmod.flow.nest import LEAF, MAPPING, kind_of, leaves
 from synmod.leaves.frozen import Json, frozen
+from synmod.leaves.nests import LEAF, MAPPING, kind_of, leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -11,9 +11,9 @@ from typing import Any, cast
 
 from synmod.data import OPERATIONS, Schema
 from synmod.errors import GraphError
-from synmod.flow.nest import SEQUENCE, is_leaf, kind_of, leaves, map_leaves
 from synmod.flow.record import FlowGraph, FlowStep, SymbolRef
 from synmod.flow.steps import Declared
+from synmod.leaves.nests import SEQUENCE, is_leaf, kind_of, leaves, map_leaves
 
 _CONSTANT, _VALUE, _NEST = 0, 1, 2
 Template = tuple[int, Any]

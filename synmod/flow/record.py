@@ -12,8 +12,8 @@ from typing import Any
 
 from synmod.data import SymbolicDataModel, symbol
 from synmod.flow.graph import Key, key_of
-from synmod.flow.nest import leaves, map_leaves
 from synmod.flow.steps import Declared, Origin, Step, declared_of
+from synmod.leaves.nests import leaves, map_leaves
 
 
 class SymbolRef:

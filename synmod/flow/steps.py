@@ -15,8 +15,8 @@ from typing import Any, cast
 
 from synmod.data import RECORDERS, Schema, SymbolicDataModel, symbol
 from synmod.errors import DataError
-from synmod.flow.nest import copied, is_leaf, kind_of, leaves, map_leaves
 from synmod.leaves.frozen import frozen
+from synmod.leaves.nests import copied, is_leaf, kind_of, leaves, map_leaves
 
 _JSON_SCALARS = (str, int, float, bool, type(None))
 

@@ -275,7 +275,7 @@ class Nest(sm.Module):
         lambda x: [],
         lambda x: Pair(x, [Pair(x, None)]),
         lambda x: collections.OrderedDict(b=x, a=x),
-        lambda x: functools.reduce(lambda nest, _: [nest], range(400), x),
+        lambda x: functools.reduce(lambda nest, _: [nest], range(50), x),
         lambda x: [x] * 500,
     ],
 )
@@ -288,7 +288,7 @@ async def test_nests_come_back(path, give, kind):
     again = await cached(value)
     assert len(cached.module.runs) == 1
     assert repr(first) == repr(again)
-    leaves = sm.flow.nest.leaves
+    leaves = sm.flow.leaves
     assert [x and (x.name, x.to()) for x in leaves(again)] == [x and (x.name, x.to()) for x in leaves(give(value))]
     if isinstance(again, list):
         again.append("mine")
