@@ -18,7 +18,7 @@ from synmod.scope import phase
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from synmod.flow import ConcurrentMap
+    from synmod.flow import map_concurrently
     from synmod.module import Attempt, ModuleOptions
 
 
@@ -115,7 +115,7 @@ class BestOf(Module):
         best.attempt.keep()
         return best.output
 
-    async def _best(self, samples: ConcurrentMap[Any]) -> _Draw | None:
+    async def _best(self, samples: map_concurrently[Any]) -> _Draw | None:
         """The first draw that suffices, else that of the highest reward; None where no sample gave anything."""
         best: _Draw | None = None
         async for draw in samples:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
-from synmod.flow import ConcurrentMap, map_concurrently
+from synmod.flow import map_concurrently
 from synmod.lm import current_sample, drawing
 from synmod.module import Attempt, attempt
 
@@ -22,7 +22,7 @@ def draws(
     numbers: Iterable[int] | None = None,
     concurrency: int | None = None,
     on_error: Literal["raise", "collect"] = "raise",
-) -> ConcurrentMap[Any]:
+) -> map_concurrently[Any]:
     """Call `module` on `inputs` as samples 0 to n - 1, at once.
 
     Inside a block that draws itself the samples go on counting, so that no two draws are the same.

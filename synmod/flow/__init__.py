@@ -24,11 +24,10 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from synmod.flow.bridge import in_thread, run
-    from synmod.flow.pool import ConcurrentMap, Failed, map_concurrently
+    from synmod.flow.pool import Failed, map_concurrently
     from synmod.flow.progress import Progress
 
 __all__ = [
-    "ConcurrentMap",
     "Declared",
     "Failed",
     "FlowGraph",

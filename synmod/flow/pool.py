@@ -1,29 +1,36 @@
 """Worker pools: a function over a stream, many items at once, in bounded memory.
 
-A fixed number of workers reads the stream on demand; never a task per item. What is read and not yet taken by the
-consumer is bounded, so a slow consumer stops the pool, and the length of the input does not matter.
+One task reads the stream, and starts a task per item while there is room: for items at work, and for results that the
+consumer has not taken yet. So a slow consumer stops the pool, and the length of the stream does not matter. All tasks
+belong to the `async with` block of the user.
 """
 
 from __future__ import annotations
 
-import warnings
+from collections import deque
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sized
 from contextvars import copy_context
 from dataclasses import dataclass
+from inspect import isawaitable
 from types import TracebackType
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, Self, TypeVar
 
-from synmod.errors import ArgumentError, SynmodWarning
-from synmod.flow.progress import Progress, shown
-from synmod.flow.workers import Workers
-from synmod.leaves import aio, aio_old
+from synmod.errors import ArgumentError, RunError, add_note
+from synmod.leaves import aio
 from synmod.leaves.names import did_you_mean
+
+from .progress import Progress, shown
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-_BUFFER_PER_WORKER = 4
-_ON_ERROR = ("raise", "collect")
+_ON_ERROR: Final = ("raise", "collect")
+_END: Final = object()
+_NO_BLOCK: Final = """\
+map_concurrently starts tasks, so it needs a block that ends them. Write:
+    async with sm.map_concurrently(fn, items) as results:
+        async for result in results:
+            ..."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,168 +41,180 @@ class Failed:
     error: Exception
 
 
-def map_concurrently(
-    fn: Callable[[T], Awaitable[R]],
-    items: Iterable[T] | AsyncIterable[T],
-    *,
-    concurrency: int = 64,
-    buffer: int | None = None,
-    ordered: bool = True,
-    on_error: Literal["raise", "collect"] = "raise",
-    progress: Progress | Literal[False] | None = None,
-) -> ConcurrentMap[R]:
+class map_concurrently(Generic[R]):  # noqa: N801  # read as a word
     """Apply an async function to many items, a bounded number at once.
+
+    The block gives an async iterator of results, and owns the tasks: when it is left, they are cancelled and have
+    ended.
 
     Args:
         fn: Takes an item, returns its result; runs in a copy of the caller's context. A plain function runs in line.
-        items: An iterable or async iterable, also an endless one; read on demand. An async generator that is left
-            before its end is closed.
-        concurrency: Number of workers; fewer items than workers start fewer.
-        buffer: How many items may be finished and not yet taken, beside those at work; default four per worker.
+        items: An iterable or async iterable, also an endless one; read when there is room. An async generator that is
+            left before its end is closed.
+        concurrency: How many items may be at work at once.
+        buffer: How many results may be finished and not yet taken; default `4 * concurrency`.
         ordered: Results in input order; False gives `(index, result)` in order of completion.
-        on_error: `"raise"`: the first failure cancels the rest and is raised, its index as a note. `"collect"`: a
-            `Failed(index, error)` stands in its place.
-        progress: An object that is told how far the pool is; None for a bar on a terminal, False for nothing.
-
-    Returns:
-        An async iterator of results, which is also an async context manager. Leaving `async with`, or `aclose()`, ends
-        the workers at once.
+        on_error: `"raise"`: the first failure cancels the rest and the block, and is raised, its index as a note.
+            `"collect"`: a `Failed(index, error)` stands in its place.
+        progress: An object that follows the pool; None for a bar on a terminal, False for nothing.
 
     Raises:
         ArgumentError: `concurrency` below 1, a negative `buffer`, another word for `on_error`, nothing to iterate.
-        BaseException: While iterating: what `fn` (with `"raise"`) or the source raised, as itself.
-        RuntimeError: While iterating: `fn` raised StopAsyncIteration, which would pass for the end.
+        RunError: While iterating without a block.
+        BaseException: On leaving the block: what `fn` (with `"raise"`) or the source raised, as itself.
 
     Example:
         >>> import asyncio
         >>> async def double(x):
         ...     return 2 * x
         >>> async def main():
-        ...     return [y async for y in map_concurrently(double, range(3), concurrency=2)]
+        ...     async with map_concurrently(double, range(3), concurrency=2) as results:
+        ...         return [y async for y in results]
         >>> asyncio.run(main())
         [0, 2, 4]
 
     Source: trio and anyio worker pools; differs: bounded on both sides, ordered if wanted.
     """
-    if not callable(fn):
-        raise ArgumentError(f"map_concurrently needs a function; got {fn!r:.100}.")
-    _at_least("concurrency", concurrency, 1)
-    if buffer is None:
-        buffer = _BUFFER_PER_WORKER * concurrency
-    _at_least("buffer", buffer, 0)
-    if on_error not in _ON_ERROR:
-        raise ArgumentError(f"on_error is {on_error!r}; write 'raise' or 'collect'.{did_you_mean(on_error, _ON_ERROR)}")
-    if not any(hasattr(items, method) for method in ("__aiter__", "__iter__", "__getitem__")):
-        raise ArgumentError(f"items must be an iterable or an async iterable; got {type(items).__name__}.")
-    workers = Workers(
-        fn,
-        items,
-        concurrency=concurrency,
-        room=concurrency + buffer,
-        ordered=ordered,
-        failed=Failed if on_error == "collect" else None,
-        progress=shown(progress),
-        context=copy_context(),
-    )
-    return ConcurrentMap(workers, len(items) if isinstance(items, Sized) else None)
 
+    def __init__(
+        self,
+        fn: Callable[[T], Awaitable[R]],
+        items: Iterable[T] | AsyncIterable[T],
+        *,
+        concurrency: int = 64,
+        buffer: int | None = None,
+        ordered: bool = True,
+        on_error: Literal["raise", "collect"] = "raise",
+        progress: Progress | Literal[False] | None = None,
+    ) -> None:
+        if not callable(fn):
+            raise ArgumentError(f"map_concurrently needs a function; got {fn!r:.100}.")
+        _at_least("concurrency", concurrency, 1)
+        if buffer is not None:
+            _at_least("buffer", buffer, 0)
+        if on_error not in _ON_ERROR:
+            hint = did_you_mean(on_error, _ON_ERROR)
+            raise ArgumentError(f"on_error is {on_error!r}; write 'raise' or 'collect'.{hint}")
+        if not any(hasattr(items, method) for method in ("__aiter__", "__iter__", "__getitem__")):
+            raise ArgumentError(f"items must be an iterable or an async iterable; got {type(items).__name__}.")
+        self._fn: Callable[[Any], Any] = fn
+        self._items: Any = items
+        self._concurrency = concurrency
+        self._room = concurrency + (4 * concurrency if buffer is None else buffer)
+        self._ordered = ordered
+        self._collects = on_error == "collect"
+        self._progress = shown(progress)
+        self._context = copy_context()
+        self._group: aio.task_group | None = None
+        self._state: Literal["new", "open", "read", "over"] = "new"  # read: the stream has ended
+        self._started = self._done = self._taken = self._failures = 0
+        self._results: dict[int, Any] = {}
+        self._finished: deque[int] = deque()  # with ordered=False, in order of completion
+        self._news = aio.Gate()  # where the consumer waits for a result
+        self._space = aio.Gate()  # where the reader waits for room
 
-def _at_least(name: str, value: Any, least: int) -> None:
-    """Refuse what is no whole number from `least` on."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ArgumentError(f"{name} is {value!r}; give a whole number of at least {least}.")
-
-
-class ConcurrentMap(Generic[R]):
-    """The results of `map_concurrently`: an async iterator, and an async context manager that ends the pool."""
-
-    __slots__ = ("__weakref__", "_task", "_total", "_workers")
-
-    def __init__(self, workers: Workers, total: int | None) -> None:
-        self._workers = workers
-        self._total = total
-        self._task: aio_old.Background | None = None
-
-    def __aiter__(self) -> ConcurrentMap[R]:
-        return self
-
-    async def __anext__(self) -> R:
-        """Wait for the next result. The workers start with the first call."""
-        workers = self._workers
-        if workers.over:
-            raise StopAsyncIteration
-        try:
-            if self._task is None:
-                workers.announce(self._total)
-                self._task = aio_old.background(workers.run)
-            if workers.has_next():
-                await aio.checkpoint()  # a result that is there can be taken, but not without a chance to be cancelled
-            while not workers.has_next():
-                if workers.ended:
-                    return await self._finish()
-                await workers.news.wait()
-        except BaseException:
-            await self._close()
-            raise
-        return workers.take()
-
-    async def _finish(self) -> R:
-        """End the iteration: with the failure, or because there is nothing more."""
-        workers, failure = self._workers, self._workers.failure
-        workers.close("done" if failure is None else "failed")
-        if self._task is not None:
-            await self._task.ended()
-        if failure is None:
-            raise StopAsyncIteration
-        workers.failure = None
-        try:
-            aio.reraise(_no_end(failure))
-        finally:
-            del failure
-
-    async def aclose(self) -> None:
-        """End the workers at once and wait until they have ended. A second call does nothing.
-
-        Raises:
-            BaseException: What an async generator that is the source raised when it was closed.
-        """
-        await self._close()
-        error, self._workers.unclosed = self._workers.unclosed, None
-        if error is not None:
-            aio.reraise(error)
-
-    async def _close(self) -> None:
-        """End the workers at once and wait until they have ended."""
-        self._workers.close("stopped")
-        if self._task is not None:
-            self._task.cancel()
-            await self._task.ended()
-
-    async def __aenter__(self) -> ConcurrentMap[R]:
+    async def __aenter__(self) -> Self:
+        if self._state != "new":
+            raise RunError("map_concurrently is used once: make another one for another block.")
+        self._state = "open"
+        self._progress.begin("map_concurrently", len(self._items) if isinstance(self._items, Sized) else None)
+        self._group = await aio.task_group().__aenter__()
+        self._group.start_soon(self._read, self._group)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await (self.aclose() if kind is None else self._close())
+        group, self._group = self._group, None
+        assert group is not None
+        outcome = "done" if self._state == "read" and self._taken == self._started else "stopped"
+        self._state = "over"
+        self._results.clear()
+        group.cancel()
+        try:
+            await group.__aexit__(kind, error, trace)
+        except BaseException as raised:
+            outcome = "stopped" if aio.is_cancellation(raised) else "failed"
+            raise
+        finally:
+            self._progress.end(outcome)
+            del group, error, trace  # else this frame and the traceback hold each other
 
-    def __del__(self) -> None:
-        """End workers that nobody can reach any more, and say that this was left to the collector."""
-        if self._task is not None and not self._workers.over:
-            self._workers.close("stopped")
-            self._task.cancel()
-            warnings.warn(
-                "map_concurrently was left before its end and never closed: write `async with map_concurrently(...) "
-                "as results:`, which ends the workers at once.",
-                SynmodWarning,
-                stacklevel=2,
-            )
+    def __aiter__(self) -> Self:
+        if self._state == "new":
+            raise RunError(_NO_BLOCK)
+        return self
+
+    async def __anext__(self) -> R:
+        """Wait for the next result; a cancellation point in any case."""
+        if self._state == "new":
+            raise RunError(_NO_BLOCK)
+        await aio.checkpoint()
+        while (index := self._next()) is None:
+            if self._state == "over" or (self._state == "read" and self._taken == self._started):
+                raise StopAsyncIteration
+            await self._news.wait()
+        self._taken += 1
+        self._space.wake()
+        result: Any = self._results.pop(index)
+        return result if self._ordered else (index, result)  # pyright: ignore[reportReturnType]  # as the caller asked
+
+    def _next(self) -> int | None:
+        """Return the index of a result that can be taken, None while there is none."""
+        if self._ordered:
+            return self._taken if self._taken in self._results else None
+        return self._finished.popleft() if self._finished else None
+
+    async def _read(self, group: aio.task_group) -> None:
+        """Read the stream while there is room, and start a task per item."""
+        is_async = hasattr(self._items, "__aiter__")
+        try:
+            source: Any = aiter(self._items) if is_async else iter(self._items)
+            try:
+                while True:
+                    while not self._has_room():
+                        await self._space.wait()
+                    item = await anext(source, _END) if is_async else next(source, _END)
+                    if item is _END:
+                        break
+                    self._started += 1
+                    self._context.copy().run(group.start_soon, self._work, self._started - 1, item)
+            finally:
+                await aio.close_generator(source)
+        except Exception as error:
+            add_note(error, f"item {self._started} of map_concurrently")
+            raise
+        self._state = "read"
+        self._news.wake_all()
+
+    def _has_room(self) -> bool:
+        """Whether one more item may be read."""
+        return self._started - self._done < self._concurrency and self._started - self._taken < self._room
+
+    async def _work(self, index: int, item: Any) -> None:
+        """Work on one item and keep its result."""
+        self._results[index] = await self._result(index, item)
+        self._done += 1
+        if not self._ordered:
+            self._finished.append(index)
+        self._progress.advance(1, failed=self._failures, in_flight=self._started - self._done)
+        self._space.wake()
+        self._news.wake()
+
+    async def _result(self, index: int, item: Any) -> Any:
+        """Return what the function returns, or what stands for its failure."""
+        try:
+            result = self._fn(item)
+            return await result if isawaitable(result) else result
+        except Exception as error:
+            if not self._collects:
+                add_note(error, f"item {index} of map_concurrently")
+                raise
+            self._failures += 1
+            return Failed(index, error)
 
 
-def _no_end(failure: BaseException) -> BaseException:
-    """Give what to raise for a failure: StopAsyncIteration would end the loop as if all were done."""
-    if not isinstance(failure, StopAsyncIteration):
-        return failure
-    error = RuntimeError("an item of map_concurrently raised StopAsyncIteration")
-    error.__cause__ = failure
-    return error
+def _at_least(name: str, value: Any, least: int) -> None:
+    """Raise ArgumentError for anything but a whole number from `least` on."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ArgumentError(f"{name} is {value!r}; it must be a whole number of at least {least}.")

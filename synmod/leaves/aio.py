@@ -152,7 +152,8 @@ class task_group:  # noqa: N801  # read as a word
         if self._trio:
             self._group.cancel_scope.cancel()
         for task in self._tasks:
-            task.cancel()
+            if not task.cancelling():  # a second cancellation would cut its clean-up off
+                task.cancel()
 
     async def _run(self, function: Callable[..., Coroutine[Any, Any, object]], args: tuple[object, ...]) -> None:
         """Run one task on asyncio."""

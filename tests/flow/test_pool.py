@@ -1,18 +1,16 @@
-"""Worker pools: bounded on both sides, ordered or not, ended without a trace."""
+"""Worker pools: bounded on both sides, ordered or not, ended with their block."""
 
 import asyncio
 import contextvars
 import dataclasses
-import gc
 import itertools
 import tracemalloc
-import warnings
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synmod.errors import ArgumentError, SynmodWarning
+from synmod.errors import ArgumentError, RunError
 from synmod.flow import Failed, map_concurrently
 from synmod.leaves import aio
 from synmod.scope import current_phase, phase
@@ -33,8 +31,9 @@ def delayed(turns):
     return work
 
 
-async def collect(results):
-    return [result async for result in results]
+async def collect(pool):
+    async with pool as results:
+        return [result async for result in results]
 
 
 async def numbers(end):
@@ -61,7 +60,7 @@ def test_unordered_results_come_with_their_index(any_loop):
     assert any_loop(main)[0] % 2 == 1
 
 
-def test_an_async_source_is_read_by_one_worker_at_a_time(any_loop):
+def test_an_async_source_is_read_by_one_task(any_loop):
     """An async generator is never entered twice."""
     assert any_loop(lambda: collect(map_concurrently(double, numbers(30), concurrency=7))) == [2 * x for x in range(30)]
 
@@ -154,31 +153,13 @@ async def test_a_million_items_in_flat_memory():
         for count in (2_000, 20_000):
             tracemalloc.reset_peak()
             before, _ = tracemalloc.get_traced_memory()
-            async for _ in map_concurrently(double, (x for x in range(count)), concurrency=8):
-                pass
+            async with map_concurrently(double, (x for x in range(count)), concurrency=8) as results:
+                async for _ in results:
+                    pass
             peaks.append(tracemalloc.get_traced_memory()[1] - before)
     finally:
         tracemalloc.stop()
     assert peaks[1] < peaks[0] * 2 + 50_000
-
-
-async def test_there_is_never_a_task_per_item():
-    """A fixed number of workers; fewer items start fewer of them."""
-    tasks = set()
-
-    async def work(x):
-        tasks.add(asyncio.current_task())
-        await asyncio.sleep(0)
-        return x
-
-    await collect(map_concurrently(work, range(200), concurrency=5))
-    assert len(tasks) == 5
-    tasks.clear()
-    most = 0
-    async for _ in map_concurrently(work, range(3), concurrency=50):
-        most = max(most, len(asyncio.all_tasks()))
-    assert len(tasks) == 3
-    assert most <= 5
 
 
 def test_the_first_failure_is_raised_with_its_index(any_loop):
@@ -199,7 +180,7 @@ def test_the_first_failure_is_raised_with_its_index(any_loop):
         with pytest.raises(LookupError, match="three") as caught:
             await collect(pool)
         assert any("item 3" in note for note in caught.value.__notes__)
-        assert {0, 1, 2} <= set(cancelled) <= {0, 1, 2, 4}  # an eager loop fails before it begins the last
+        assert set(cancelled) <= {0, 1, 2, 4}
         with pytest.raises(StopAsyncIteration):
             await anext(pool)
 
@@ -279,36 +260,35 @@ def test_leaving_the_block_ends_the_workers_at_once(any_loop):
         assert not running
         with pytest.raises(StopAsyncIteration):
             await anext(results)
-        await results.aclose()
 
     any_loop(main)
 
 
-async def test_a_pool_left_to_the_collector_warns_and_ends():
-    """A dropped iterator ends its workers, with a SynmodWarning."""
+async def test_one_task_per_item_at_work():
+    """As many as are allowed at once, and one that reads."""
+    most = 0
 
     async def work(x):
-        await asyncio.sleep(0 if x == 0 else 60)
-
-    async def leave():
-        async for _ in map_concurrently(work, itertools.count(), concurrency=3):
-            break
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        await leave()
-        gc.collect()
-    assert [warning.category for warning in caught] == [SynmodWarning]
-    assert "async with" in str(caught[0].message)
-    for _ in range(5):
+        nonlocal most
+        most = max(most, len(asyncio.all_tasks()))
         await asyncio.sleep(0)
-    assert len(asyncio.all_tasks()) == 1
+        return x
+
+    await collect(map_concurrently(work, range(200), concurrency=5))
+    assert most == 1 + 1 + 5
 
 
-async def test_a_pool_that_never_started_is_dropped_in_silence():
-    """Workers start with the first `anext`."""
-    map_concurrently(double, range(3))
-    gc.collect()
+async def test_without_its_block_a_pool_shows_the_line_to_write():
+    """`async for` alone, or `anext`, is a RunError; a pool serves one block."""
+    with pytest.raises(RunError, match="async with sm.map_concurrently"):
+        async for _ in map_concurrently(double, range(3)):
+            pass
+    with pytest.raises(RunError, match="async with"):
+        await anext(map_concurrently(double, range(3)))
+    pool = map_concurrently(double, range(3))
+    assert await collect(pool) == [0, 2, 4]
+    with pytest.raises(RunError, match="once"):
+        await collect(pool)
     assert len(asyncio.all_tasks()) == 1
 
 
@@ -332,13 +312,32 @@ async def test_cancelled_at_each_await_no_worker_is_left():
 
 async def test_each_step_is_a_cancellation_point():
     """Taking a finished result can be cancelled as well."""
-    pool = map_concurrently(double, range(10), concurrency=2)
-    await anext(pool)
-    task = asyncio.ensure_future(anext(pool))
-    await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    async with map_concurrently(double, range(10), concurrency=2) as results:
+        await anext(results)
+        task = asyncio.ensure_future(anext(results))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+def test_a_failure_of_clean_up_leaves_the_block(any_loop):
+    """Also where the consumer has left before the end: no error is swallowed."""
+
+    async def work(x):
+        try:
+            return x if x == 0 else await aio.sleep(3600)
+        finally:
+            if x == 3:
+                raise KeyError(x)
+
+    async def main():
+        with pytest.raises(KeyError):
+            async with map_concurrently(work, range(10), concurrency=8) as results:
+                async for _ in results:
+                    break
+
+    any_loop(main)
 
 
 def test_each_item_runs_in_a_copy_of_the_callers_context(any_loop):
@@ -463,39 +462,6 @@ async def test_a_progress_object_that_raises_is_dropped_with_a_line(broken, capl
     assert told.count(broken) == 1
     assert told[-1] == broken
     assert [record.name for record in caplog.records] == ["synmod.progress"]
-
-
-async def test_an_item_cannot_end_the_iteration():
-    """StopAsyncIteration is a failure like any other, as in Python's own generators."""
-
-    async def stop(x):
-        raise StopAsyncIteration(x)
-
-    with pytest.raises(RuntimeError, match="StopAsyncIteration") as caught:
-        await collect(map_concurrently(stop, range(3)))
-    assert isinstance(caught.value.__cause__, StopAsyncIteration)
-    assert (await collect(map_concurrently(stop, [0], on_error="collect")))[0].index == 0
-
-
-def test_a_failure_that_comes_while_the_pool_ends_is_nobodys(any_loop, caplog):
-    """The consumer has left: no error leaves the block, and none is complained of by the loop."""
-
-    async def work(x):
-        try:
-            return x if x == 0 else await aio.sleep(3600)
-        finally:
-            if x == 3:
-                raise KeyError(x)
-
-    async def main():
-        async with map_concurrently(work, range(10), concurrency=8) as results:
-            async for _ in results:
-                break
-        del results
-        gc.collect()
-
-    any_loop(main)
-    assert caplog.text == ""
 
 
 def test_an_async_generator_that_is_left_has_cleaned_up(any_loop):

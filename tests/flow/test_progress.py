@@ -107,5 +107,6 @@ async def test_an_object_that_raises_is_dropped(caplog):
         return 2 * x
 
     with caplog.at_level(logging.ERROR, "synmod.progress"):
-        assert [y async for y in map_concurrently(double, range(3), progress=Broken())] == [0, 2, 4]
+        async with map_concurrently(double, range(3), progress=Broken()) as results:
+            assert [y async for y in results] == [0, 2, 4]
     assert len(caplog.records) == 1
