@@ -144,7 +144,10 @@ async def answer(
     request = _request(model, messages, schema, sample, structured, reasoning_field, params)
     limit = model.settings.timeout_s if timeout_s is None else check_seconds(model.model, "timeout_s", timeout_s)
     call = ModelCall(model, limit)
-    listeners, meters = hooks_inside(call.ambient, call.frame), open_meters(call.frame)
+    listeners, meters = (
+        hooks_inside(call.ambient, call.frame),
+        open_meters(call.frame),
+    )
     reply, failure, usage = None, None, Usage()
     try:
         if listeners:

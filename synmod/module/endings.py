@@ -26,7 +26,7 @@ def end_entry(record: ModuleRecord, frame: CallFrame, phase: str, failure: BaseE
     record.counters.count_entry(phase, perf_counter() - frame.root.started, failed=failure is not None)
     if failure is None and frame.layer is not None:
         frame.layer.close()
-    if failure is None and frame.root.ledger is not None:
+    if failure is None:
         hand_up(frame)
 
 
@@ -34,5 +34,4 @@ def end_failed(record: ModuleRecord, frame: CallFrame, failure: BaseException) -
     """Count a nested call that failed, and drop the rewards that it and the calls below it gave."""
     if not was_cancelled(failure):
         record.counters.count_nested()
-    if frame.root.ledger is not None:
-        frame.root.ledger.discard(frame)
+    frame.root.failed_calls.add(frame.number)

@@ -7,9 +7,9 @@ Must never know: Module, models, providers. Hooks get records with a path, never
 """
 
 from . import hooks_lib
-from .ambient import AMBIENT, Ambient, Entered, ambient, effective, enter, leave, reset, take_entry
-from .budget import budget, cost_is_limited, reserve
-from .counters import CallCounters, PhaseCounters
+from .ambient import AMBIENT, PHASES, Ambient, Block, ambient, check_phase, effective, phase, reset
+from .budget import Account, Reservation, Spent, budget, cost_is_limited, reserve
+from .deadline import check_deadline, deadline, is_of_block_around, keep_partial, note_waiting, plain_limit, time_left
 from .events import (
     BuildBegin,
     BuildEnd,
@@ -24,7 +24,20 @@ from .events import (
     check_hook,
 )
 from .feedback import BoundReward, Feedback
-from .frame import FRAME, CallFrame, Owner, RootFrame, current_call, nearest_live
+from .frame import (
+    FRAME,
+    CallFrame,
+    NameScope,
+    Owner,
+    Reward,
+    RootFrame,
+    current_call,
+    current_phase,
+    current_scope,
+    nearest_live,
+    open_meters,
+    phase_in,
+)
 from .hooks import (
     begin_build,
     begin_call,
@@ -38,16 +51,18 @@ from .hooks import (
     notify_assign,
     notify_skip_dropped,
 )
-from .ledger import Reward, RewardLedger
-from .limits import check_deadline, deadline, is_of_block_around, keep_partial, note_waiting, plain_limit, time_left
-from .phase import current_phase, phase, phase_in
-from .phase_names import PHASES, check_phase
 from .rewards import add_reward, hand_up, rewards_of, track_rewards
-from .scopes import NameScope, current_scope
-from .spending import Account, Reservation, Spent
 from .trace_views import LMCallNode, TraceNode
 from .tracing import PAGES, Tracer, trace
-from .usage import Usage, UsageMeter, add_usage, count_usage, open_meters, track_usage
+from .usage import (
+    CallCounters,
+    PerPhase,
+    PhaseCounters,
+    Usage,
+    UsageMeter,
+    add_usage,
+    track_usage,
+)
 
 __all__ = [
     "AMBIENT",
@@ -56,6 +71,7 @@ __all__ = [
     "PHASES",
     "Account",
     "Ambient",
+    "Block",
     "BoundReward",
     "BuildBegin",
     "BuildEnd",
@@ -63,7 +79,6 @@ __all__ = [
     "CallCounters",
     "CallEnd",
     "CallFrame",
-    "Entered",
     "Event",
     "Feedback",
     "Hook",
@@ -72,10 +87,10 @@ __all__ = [
     "LMEnd",
     "NameScope",
     "Owner",
+    "PerPhase",
     "PhaseCounters",
     "Reservation",
     "Reward",
-    "RewardLedger",
     "RootFrame",
     "SkipDropped",
     "Spent",
@@ -95,7 +110,6 @@ __all__ = [
     "check_hook",
     "check_phase",
     "cost_is_limited",
-    "count_usage",
     "current_call",
     "current_phase",
     "current_scope",
@@ -104,7 +118,6 @@ __all__ = [
     "end_build",
     "end_call",
     "end_lm",
-    "enter",
     "hand_up",
     "hooks",
     "hooks_for",
@@ -112,7 +125,6 @@ __all__ = [
     "hooks_lib",
     "is_of_block_around",
     "keep_partial",
-    "leave",
     "nearest_live",
     "note_waiting",
     "notify_assign",
@@ -124,7 +136,6 @@ __all__ = [
     "reserve",
     "reset",
     "rewards_of",
-    "take_entry",
     "time_left",
     "trace",
     "track_rewards",

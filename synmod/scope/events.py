@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, Self
 
 from synmod.errors import ArgumentError
 
-from .usage_record import Usage
+from .usage import Usage
 
 _LOG: Final = logging.getLogger("synmod.hooks")
 

@@ -13,7 +13,7 @@ from synmod.errors import ArgumentError, CallError
 from synmod.leaves.frozen import thaw
 from synmod.leaves.names import did_you_mean
 
-from .phase import phase
+from .ambient import phase
 
 _ALIASES: Final = {"y_pred": "outputs", "y_true": "target"}
 

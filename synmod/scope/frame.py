@@ -11,21 +11,28 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from synmod.data import RECORDERS
 from synmod.leaves.names import new_run_id
-from synmod.scope.ledger import Reward, RewardLedger
-from synmod.scope.meter import UsageMeter
-from synmod.scope.usage_record import Usage
 
-if TYPE_CHECKING:
-    from synmod.scope.events import Hook
-    from synmod.scope.trace_views import TraceNode
+from .ambient import AMBIENT, Ambient, Block, ambient, effective
+from .events import Hook
+from .usage import NO_USAGE, Usage, UsageMeter
 
-_NO_PATHS: Mapping[int, str] = {}
-_NO_USAGE: Final = Usage()
-_FIRST_USE = threading.RLock()  # taken where a run gets its id, its meter or its ledger: once each, also in clean-up
+_NO_PATHS: Final[Mapping[int, str]] = {}
+_FIRST_USE: Final = threading.RLock()  # held where a run gets its id or its meter; re-entrant, also for the collector
+
+Reward: TypeAlias = tuple[str, str | None, float]
+"""Path of the module, name of the reward or None, value."""
+
+
+class GivenReward(NamedTuple):
+    """A reward, the number of the call that gave it, and the numbers of this call and those above it."""
+
+    call: int
+    lineage: frozenset[int]
+    reward: Reward
 
 
 class Owner(Protocol):
@@ -34,7 +41,7 @@ class Owner(Protocol):
     The last is written by a trace when the call ends, so that the module can be shown with it.
     """
 
-    recorded: TraceNode | None
+    recorded: Any
 
     @property
     def name(self) -> str:
@@ -171,13 +178,18 @@ class CallFrame:
     def usage(self) -> Usage:
         """What the model calls of the whole run used so far."""
         meter = self.root._meter
-        return _NO_USAGE if meter is None else meter.total()
+        return NO_USAGE if meter is None else meter.total()
 
     @property
     def rewards(self) -> tuple[Reward, ...]:
         """The rewards of the whole run so far: (path, name, value), by the start of the calls."""
-        ledger = self.root.ledger
-        return () if ledger is None else ledger.rewards()
+        return tuple(given.reward for given in self.kept_rewards())
+
+    def kept_rewards(self) -> list[GivenReward]:
+        """Return the rewards of the whole run so far, those of failed calls left out."""
+        root = self.root
+        kept = [given for given in list(root.given_rewards) if root.failed_calls.isdisjoint(given.lineage)]
+        return sorted(kept, key=lambda given: given.call)
 
     def __repr__(self) -> str:
         return f"CallFrame(id={self.id!r}, path={self.path!r}, phase={self.phase!r}, training={self.training})"
@@ -186,10 +198,14 @@ class CallFrame:
 class RootFrame(CallFrame):
     """The frame of an entry call; carries what belongs to the whole run.
 
-    `paths` maps the id of each known module to its path; the module room hands it in with the entry call.
+    Attributes:
+        paths: The path of each known module, by its id; the module room hands it in with the entry call.
+        started: The `perf_counter` of its begin.
+        given_rewards: The rewards given so far, in the order in which they were given.
+        failed_calls: Numbers of the calls that failed, whose rewards no longer count.
     """
 
-    __slots__ = ("_meter", "_numbers", "_run_id", "ledger", "paths", "started")
+    __slots__ = ("_meter", "_numbers", "_run_id", "failed_calls", "given_rewards", "paths", "started")
 
     def __init__(  # pyright: ignore[reportMissingSuperCall]  # an entry frame has no parent to take its root from
         self, owner: Owner, training: bool | None, phase: str, symbolic: bool, paths: Mapping[int, str] = _NO_PATHS
@@ -207,8 +223,9 @@ class RootFrame(CallFrame):
         self._run_id: str | None = None
         self.paths = paths
         self.started = perf_counter()
-        self.ledger: RewardLedger | None = None  # made by the first reward
-        self._meter: UsageMeter | None = None  # made by the first model call
+        self.given_rewards: list[GivenReward] = []
+        self.failed_calls: set[int] = set()
+        self._meter: UsageMeter | None = None
 
     @property
     def root(self) -> RootFrame:
@@ -230,13 +247,6 @@ class RootFrame(CallFrame):
             with _FIRST_USE:
                 self._meter = self._meter or UsageMeter()
         return self._meter
-
-    def open_ledger(self) -> RewardLedger:
-        """Give the rewards of this run, to be written."""
-        if self.ledger is None:
-            with _FIRST_USE:
-                self.ledger = self.ledger or RewardLedger(self.started)
-        return self.ledger
 
 
 FRAME: ContextVar[CallFrame | None] = ContextVar("synmod_frame", default=None)
@@ -263,6 +273,82 @@ def current_call() -> CallFrame | None:
     Source: Synalinks' call context, trio's current task.
     """
     return nearest_live(FRAME.get())
+
+
+def phase_in(record: Ambient | None, frame: CallFrame | None) -> str:
+    """Return the phase in which a call below `frame` begins; a call outlives the block it was begun in."""
+    if record is not None and record.phase is not None:
+        return record.phase
+    return "inference" if frame is None else frame.phase
+
+
+def current_phase() -> str:
+    """Return the phase in which a call would begin here.
+
+    Returns:
+        `"inference"`, `"reward"` or `"optimizer"`.
+
+    Example:
+        >>> current_phase()
+        'inference'
+
+    Source: Synalinks' phases.
+    """
+    return phase_in(effective(AMBIENT.get()), current_call())
+
+
+def open_meters(frame: CallFrame | None) -> tuple[UsageMeter, ...]:
+    """Return the meters that a model call begun here counts into: take them at its begin, add to them at its end.
+
+    Args:
+        frame: The running module call; its run measures too.
+    """
+    record = ambient()
+    of_blocks: tuple[UsageMeter, ...] = () if record is None else record.usages
+    return of_blocks if frame is None else (*of_blocks, frame.root.meter)
+
+
+class NameScope(Block):
+    """Add the name of a module to the scope of a block: a label, which decides nothing.
+
+    Args:
+        owner: The module. Where its scope is innermost already, nothing is added.
+
+    Source: tf.name_scope; differs: a label only, never a key.
+    """
+
+    field = "scopes"
+
+    def __init__(self, owner: Owner) -> None:
+        super().__init__()
+        self._owner = owner
+
+    def __enter__(self) -> None:
+        self.enter((self._owner, current_call()))
+
+
+def current_scope() -> str:
+    """Return the names of the calls and name scopes around this place.
+
+    Returns:
+        Names joined by `/`, the outermost first; `""` outside.
+
+    Example:
+        >>> current_scope()
+        ''
+
+    Source: tf.name_scope.
+    """
+    record, frame = ambient(), current_call()
+    scopes: tuple[tuple[Owner, CallFrame | None], ...] = () if record is None else record.scopes
+    owners: list[Owner] = []  # innermost first
+    while frame is not None:
+        owners += [owner for owner, opened_in in reversed(scopes) if opened_in is frame]
+        owners.append(frame.owner)
+        frame = frame.parent
+    owners += [owner for owner, opened_in in reversed(scopes) if opened_in is None]
+    owners.reverse()
+    return "/".join(owner.name for at, owner in enumerate(owners) if not at or owner is not owners[at - 1])
 
 
 def place_name(where: CallFrame | str | None = None) -> str:

@@ -28,9 +28,8 @@ from .events import (
     check_hook,
     log_failure,
 )
-from .frame import CallFrame, current_call
-from .phase import phase_in
-from .usage_record import Usage
+from .frame import CallFrame, current_call, phase_in
+from .usage import Usage
 
 Place: TypeAlias = tuple[str | None, str | None, str, str, str, bool]
 """The six fields that every event begins with."""
@@ -58,12 +57,16 @@ class hooks(Block):  # noqa: N801  # read as a word: `with sm.hooks(h):`
     Source: structlog's context; differs: no process-wide list, so nobody pays for hooks that are not there.
     """
 
-    __slots__ = ()
+    field = "hooks"
 
     def __init__(self, *hooks: Hook) -> None:
         if not hooks:
             raise ArgumentError("hooks() got no hook: write `with sm.hooks(hook):`.")
-        super().__init__("hooks", tuple(map(check_hook, hooks)))
+        super().__init__()
+        self._hooks = tuple(map(check_hook, hooks))
+
+    def __enter__(self) -> None:
+        self.enter(self._hooks)
 
 
 def hooks_for(record: Ambient | None, own: tuple[Hook, ...]) -> tuple[Hook, ...]:
@@ -73,7 +76,7 @@ def hooks_for(record: Ambient | None, own: tuple[Hook, ...]) -> tuple[Hook, ...]
         record: The open blocks, from `ambient()`.
         own: The hooks of the module.
     """
-    found = () if record is None else record.hooks
+    found: tuple[Hook, ...] = () if record is None else record.hooks
     if not (found or own) or _IN_A_HOOK.get():
         return ()
     if own:

@@ -20,7 +20,7 @@ from .events import BuildBegin, BuildEnd, CallBegin, CallEnd, Event, Hook, LMBeg
 from .otel import OpenTelemetry
 from .plain_json import error_text, plain
 from .tracing import Tracer
-from .usage_record import Usage
+from .usage import Usage
 
 __all__ = ["Logger", "OpenTelemetry", "Recorder", "Tracer"]
 

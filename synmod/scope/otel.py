@@ -15,7 +15,7 @@ from synmod.errors import ConfigError
 from .events import CallBegin, CallEnd, Hook, LMBegin, LMEnd
 from .frame import FRAME
 from .plain_json import error_text, plain
-from .usage_record import Usage
+from .usage import Usage
 
 _PROVIDERS: Final = {
     "azure": "azure.ai.openai",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import threading
+from bisect import bisect_right
 from numbers import Real
 
 from synmod.errors import CallError
-from synmod.scope.ambient import Entered, ambient, enter, leave, take_entry
-from synmod.scope.frame import CallFrame, Owner, current_call
-from synmod.scope.ledger import Reward, RewardTrack
+
+from .ambient import Block, ambient
+from .frame import CallFrame, GivenReward, Owner, Reward, current_call
 
 
 def add_reward(owner: Owner, value: object, name: str | None = None) -> None:
@@ -20,7 +22,7 @@ def add_reward(owner: Owner, value: object, name: str | None = None) -> None:
         name: A label.
 
     Raises:
-        CallError: No call runs, or the value is no finite number.
+        CallError: No call is running, or the value is not a finite number.
     """
     frame = current_call()
     if frame is None:
@@ -28,20 +30,25 @@ def add_reward(owner: Owner, value: object, name: str | None = None) -> None:
     number = _finite(value)
     if number is None:
         raise CallError(f"{frame.path or owner.name}: add_reward got {value!r}; a reward is a finite number.")
-    if not frame.symbolic:
-        giver = _frame_of(owner, frame) or frame
-        frame.root.open_ledger().add(_numbers_above(giver), (_path_of(owner, frame), name, number))
+    if frame.symbolic:
+        return
+    giver: CallFrame | None = _frame_of(owner, frame) or frame
+    call, lineage = giver.number, list[int]()
+    while giver is not None:
+        lineage.append(giver.number)
+        giver = giver.parent
+    frame.root.given_rewards.append(GivenReward(call, frozenset(lineage), (_path_of(owner, frame), name, number)))
 
 
 def _frame_of(owner: Owner, frame: CallFrame | None) -> CallFrame | None:
-    """Find the innermost running call of a module."""
+    """Return the innermost running call of a module."""
     while frame is not None and frame.owner is not owner:
         frame = frame.parent
     return frame
 
 
 def _path_of(owner: Owner, frame: CallFrame) -> str:
-    """Tell where a module stands below the entry module of a running call."""
+    """Return where a module stands below the entry module of a running call."""
     running = _frame_of(owner, frame)
     if running is not None:
         return running.path
@@ -50,7 +57,7 @@ def _path_of(owner: Owner, frame: CallFrame) -> str:
 
 
 def _finite(value: object) -> float | None:
-    """Give a number as a float, None for anything else."""
+    """Return a number as a float, None for anything else."""
     try:
         number = float(value) if isinstance(value, Real) else math.nan
     except OverflowError:
@@ -59,27 +66,36 @@ def _finite(value: object) -> float | None:
 
 
 def rewards_of(owner: Owner) -> tuple[float, ...]:
-    """Give the values under a module so far in the running entry call, by the start of the calls; () outside."""
+    """Return the values under a module so far in the running entry call, by the start of the calls; () outside."""
     frame = current_call()
-    if frame is None or frame.root.ledger is None:
+    if frame is None or not frame.root.given_rewards:
         return ()
     path = _path_of(owner, frame)
     below = f"{path}/"
-    return tuple(
-        value for at, _, value in frame.root.ledger.rewards() if not path or at == path or at.startswith(below)
-    )
+    return tuple(value for at, _, value in frame.rewards if not path or at == path or at.startswith(below))
 
 
-def _numbers_above(frame: CallFrame | None) -> list[int]:
-    """Number the calls from `frame` up to its entry call."""
-    numbers: list[int] = []
-    while frame is not None:
-        numbers.append(frame.number)
-        frame = frame.parent
-    return numbers
+class RewardTrack:
+    """The list that one `track_rewards` block fills, in the order of the starts of the calls."""
+
+    __slots__ = ("_keys", "_lock", "rewards")
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # re-entrant: the collector may close a coroutine, whose call ends, in here
+        self._keys: list[tuple[float, int]] = []
+        self.rewards: list[Reward] = []
+
+    def extend(self, frame: CallFrame) -> None:
+        """Add the rewards of an entry call."""
+        with self._lock:
+            for given in frame.kept_rewards():
+                key = (frame.root.started, given.call)
+                place = bisect_right(self._keys, key)
+                self._keys.insert(place, key)
+                self.rewards.insert(place, given.reward)
 
 
-class track_rewards:  # noqa: N801  # read as a word: `with sm.track_rewards() as rewards:`
+class track_rewards(Block):  # noqa: N801  # read as a word: `with sm.track_rewards() as rewards:`
     """Collect the rewards of the entry calls that end in a block.
 
     The block gives a list of `(path, name, value)`, by the start of the calls.
@@ -93,23 +109,17 @@ class track_rewards:  # noqa: N801  # read as a word: `with sm.track_rewards() a
     Source: Keras' `add_loss`; differs: nothing is stored on modules, so that samples never mix.
     """
 
-    __slots__ = ("_entries",)
-
-    def __init__(self) -> None:
-        self._entries: list[Entered] = []
+    field = "reward_tracks"
 
     def __enter__(self) -> list[Reward]:
         track = RewardTrack()
-        self._entries.append(enter("reward_tracks", track))
+        self.enter(track)
         return track.rewards
-
-    def __exit__(self, *_: object) -> None:
-        leave(take_entry(self._entries, lambda entry: entry.record))
 
 
 def hand_up(frame: CallFrame) -> None:
     """Give the rewards of an entry call that returned to the open `track_rewards` blocks."""
-    ledger, record = frame.root.ledger, ambient()
-    if ledger is not None and record is not None:
+    record = ambient()
+    if record is not None and frame.root.given_rewards:
         for track in record.reward_tracks:
-            track.extend(ledger.entries())
+            track.extend(frame)

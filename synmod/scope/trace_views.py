@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, TypeVar
 
 from .plain_json import plain
-from .usage_record import Usage
+from .usage import Usage
 
 _VERSION: Final = 1
 _NOTHING: Final = Usage()

@@ -16,12 +16,12 @@ from typing import Any, Final
 
 from synmod.errors import ArgumentError, GraphError
 
-from .ambient import Entered, enter, leave, take_entry
+from .ambient import Block
 from .events import CallBegin, CallEnd, Hook, LMBegin, LMEnd
 from .frame import FRAME
 from .plain_json import error_text
 from .trace_views import LMCallNode, Run, TraceNode, add_by_start, total_usage, tree_json, tree_text
-from .usage_record import Usage
+from .usage import Usage
 
 PAGES: Final[dict[str, Callable[[dict[str, Any], Any], str]]] = {}
 """`"html"`: the function that draws the JSON of a trace as a page, and writes it to a path; a room above sets it."""
@@ -222,7 +222,7 @@ class Tracer(Hook):
         return f"<Tracer of {self._size.calls} calls in {len(self.roots)} entry calls>"
 
 
-class trace:  # noqa: N801  # read as a word: `with sm.trace() as t:`
+class trace(Block):  # noqa: N801  # read as a word: `with sm.trace() as t:`
     """Record the calls of a block as a tree.
 
     The block gives a `Tracer`: `t.roots` with `children` and `lm_calls`, `t.to_json()`, `t.to_html(path)`, `str(t)`.
@@ -245,20 +245,17 @@ class trace:  # noqa: N801  # read as a word: `with sm.trace() as t:`
     Source: OpenTelemetry traces; differs: in memory, no exporter.
     """
 
-    __slots__ = ("_arguments", "_entries")
+    field = "hooks"
 
     def __init__(self, values: bool = True, sample: float = 1.0, max_calls: int = 100_000) -> None:
-        self._arguments: dict[str, Any] = {"values": values, "sample": sample, "max_calls": max_calls}
+        super().__init__()
         _check(sample, max_calls)  # wrong arguments are found here, not at the block
-        self._entries: list[Entered] = []
+        self._arguments: dict[str, Any] = {"values": values, "sample": sample, "max_calls": max_calls}
 
     def __enter__(self) -> Tracer:
         tracer = Tracer(**self._arguments)
-        self._entries.append(enter("hooks", (tracer,)))
+        self.enter((tracer,))
         return tracer
-
-    def __exit__(self, *_: object) -> None:
-        leave(take_entry(self._entries, lambda entry: entry.record))
 
 
 def _check(sample: object, max_calls: object) -> None:

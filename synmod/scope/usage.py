@@ -1,16 +1,146 @@
-"""Usage of model calls: which meters a call counts into, and measuring a block."""
+"""Usage of model calls and counts of module calls: frozen records, and their running sums per phase."""
 
 from __future__ import annotations
 
-from synmod.scope.ambient import Entered, ambient, enter, leave, take_entry
-from synmod.scope.frame import CallFrame
-from synmod.scope.meter import UsageMeter
-from synmod.scope.usage_record import Usage
+import itertools
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
-__all__ = ["Usage", "UsageMeter", "add_usage", "count_usage", "open_meters", "track_usage"]
+from .ambient import PHASES, Block, check_phase
 
 
-class track_usage:  # noqa: N801  # read as a word: `with sm.track_usage() as usage:`
+class _Summed(Protocol):
+    """A record that can be added to others of its class."""
+
+    def __add__(self, other: Self, /) -> Self: ...
+
+
+R = TypeVar("R", bound=_Summed)
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What one model call, or a sum of them, used.
+
+    Attributes:
+        calls: Model calls.
+        requests: Requests that were sent.
+        prompt_tokens: Tokens read.
+        completion_tokens: Tokens written.
+        cached_tokens: Those of the prompt that the provider had in its cache.
+        reasoning_tokens: Those of the completion that were reasoning.
+        cost_usd: Cost in US dollars, None where no price is known; a sum holds what is known.
+        estimated: Whether a part of it is estimated.
+
+    Example:
+        >>> (Usage(calls=1, prompt_tokens=3) + Usage(calls=1, prompt_tokens=4)).prompt_tokens
+        7
+
+    Source: chat-completions usage.
+    """
+
+    calls: int = 0
+    requests: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost_usd: float | None = 0.0
+    estimated: bool = False
+
+    def __add__(self, other: Usage) -> Usage:
+        costs = [usage.cost_usd for usage in (self, other) if usage.calls or usage.cost_usd]
+        known = [cost for cost in costs if cost is not None]
+        return Usage(
+            self.calls + other.calls,
+            self.requests + other.requests,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+            None if costs and not known else sum(known, 0.0),  # None where calls were made, and no price is known
+            self.estimated or other.estimated,
+        )
+
+
+class PerPhase(Generic[R]):
+    """Running sums of frozen records, one per phase, exact under any number of tasks and threads.
+
+    `sums["reward"]` is the sum of one phase; an attribute is that field of the sum of all three.
+
+    Source: Synalinks' cumulated counters; differs: one record per phase, not attributes named by texts.
+    """
+
+    __slots__ = ("_by_phase", "_lock", "_zero")
+
+    def __init__(self, zero: R) -> None:
+        self._lock = threading.RLock()  # re-entrant: the collector may close a coroutine, whose call ends, in here
+        self._zero = zero
+        self._by_phase: dict[str, R] = {}
+
+    def add(self, record: R, phase: str) -> None:
+        """Add a record to the sum of a phase."""
+        with self._lock:
+            known = self._by_phase.get(phase)
+            self._by_phase[phase] = record if known is None else known + record
+
+    def total(self) -> R:
+        """Return the sum of all phases, as of one moment."""
+        with self._lock:
+            known = [self._by_phase[phase] for phase in PHASES if phase in self._by_phase]
+        total = self._zero
+        for one in known:
+            total = total + one
+        return total
+
+    def __getitem__(self, phase: str) -> R:
+        """Return the sum of one phase.
+
+        Raises:
+            CallError: There is no such phase.
+        """
+        return self._by_phase.get(check_phase(phase), self._zero)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return one field of the sum of all phases."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.total(), name)
+
+    def __repr__(self) -> str:
+        return repr(self.total()).replace(type(self._zero).__name__, type(self).__name__, 1)
+
+
+class UsageMeter(PerPhase[Usage]):
+    """A running sum of usage with the fields of `Usage`.
+
+    Example:
+        >>> meter = UsageMeter()
+        >>> meter.add(Usage(calls=1), "reward")
+        >>> meter.calls, meter["reward"].calls, meter["inference"].calls
+        (1, 1, 0)
+    """
+
+    __slots__ = ()
+    calls: int
+    requests: int
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    reasoning_tokens: int
+    cost_usd: float | None
+    estimated: bool
+
+    def __init__(self) -> None:
+        super().__init__(NO_USAGE)
+
+
+NO_USAGE: Final = Usage()
+
+
+class track_usage(Block):  # noqa: N801  # read as a word: `with sm.track_usage() as usage:`
     """Measure the model calls that begin in a block.
 
     Example:
@@ -22,37 +152,83 @@ class track_usage:  # noqa: N801  # read as a word: `with sm.track_usage() as us
     Source: DSPy's usage tracker.
     """
 
-    __slots__ = ("_entries",)
-
-    def __init__(self) -> None:
-        self._entries: list[Entered] = []
+    field = "usages"
 
     def __enter__(self) -> UsageMeter:
         meter = UsageMeter()
-        self._entries.append(enter("usages", meter))
+        self.enter(meter)
         return meter
 
-    def __exit__(self, *_: object) -> None:
-        leave(take_entry(self._entries, lambda entry: entry.record))
 
-
-def open_meters(frame: CallFrame | None) -> tuple[UsageMeter, ...]:
-    """Give the meters that a model call begun here counts into: take them at its begin, add to them at its end.
-
-    Args:
-        frame: The running module call; its run measures too.
-    """
-    record = ambient()
-    blocks = () if record is None else record.usages
-    return blocks if frame is None else (*blocks, frame.root.meter)
-
-
-def add_usage(meters: tuple[UsageMeter, ...], usage: Usage, phase: str) -> None:
+def add_usage(meters: Iterable[UsageMeter], usage: Usage, phase: str) -> None:
     """Count a finished model call into the meters that were open when it began."""
     for meter in meters:
         meter.add(usage, phase)
 
 
-def count_usage(frame: CallFrame | None, usage: Usage, phase: str) -> None:
-    """Count a model call that begins and ends here."""
-    add_usage(open_meters(frame), usage, phase)
+@dataclass(frozen=True, slots=True)
+class PhaseCounters:
+    """The entry calls of one phase: those that returned or failed with their wall seconds, the failed, the cancelled.
+
+    Failed calls are among the invocations, cancelled ones are not: `invocations - failed` succeeded.
+    """
+
+    invocations: int = 0
+    elapsed_s: float = 0.0
+    failed: int = 0
+    cancelled: int = 0
+
+    def __add__(self, other: PhaseCounters) -> PhaseCounters:
+        return PhaseCounters(
+            self.invocations + other.invocations,
+            self.elapsed_s + other.elapsed_s,
+            self.failed + other.failed,
+            self.cancelled + other.cancelled,
+        )
+
+
+class CallCounters(PerPhase[PhaseCounters]):
+    """What a module counts of its own calls; read-only for users.
+
+    Entry calls cost one lock each, calls below another call none.
+
+    Example:
+        >>> counters = CallCounters()
+        >>> counters.count_entry("reward", 0.5, failed=True)
+        >>> counters.failed, counters["reward"].invocations, counters.invocations
+        (1, 1, 1)
+    """
+
+    __slots__ = ("_nested", "count_nested")
+    invocations: int
+    elapsed_s: float
+    failed: int
+    cancelled: int
+
+    def __init__(self) -> None:
+        super().__init__(_NO_CALLS)
+        self._nested = itertools.count()
+        self.count_nested = self._nested.__next__  # hot, and without a lock: one step of the interpreter
+
+    def count_entry(self, phase: str, elapsed_s: float, *, failed: bool = False) -> None:
+        """Count an entry call that returned or failed."""
+        self.add(PhaseCounters(1, elapsed_s, int(failed)), phase)
+
+    def count_cancelled(self, phase: str) -> None:
+        """Count an entry call that was cancelled or closed."""
+        self.add(PhaseCounters(cancelled=1), phase)
+
+    @property
+    def nested(self) -> int:
+        """Calls below another call that returned or failed."""
+        return int(repr(self._nested)[len("count(") : -1])  # the only way to read it without counting on
+
+    def __repr__(self) -> str:
+        total = self.total()
+        return (
+            f"CallCounters(invocations={total.invocations}, failed={total.failed}, cancelled={total.cancelled}, "
+            f"nested={self.nested}, elapsed_s={total.elapsed_s:.6f})"
+        )
+
+
+_NO_CALLS: Final = PhaseCounters()

@@ -11,7 +11,7 @@ from synmod.data import trusted_schema
 from synmod.errors import ArgumentError
 from synmod.leaves.frozen import Json, frozen
 from synmod.leaves.names import KeyPath
-from synmod.scope import Entered, ambient, enter, leave, take_entry
+from synmod.scope import Block, ambient
 from synmod.tree.states.state import State
 from synmod.tree.variable.about import about
 from synmod.tree.variable.variable import Variable
@@ -40,7 +40,7 @@ class Sown(NamedTuple):
     value: Json
 
 
-class capture:  # noqa: N801  # read as a word: `with sm.capture(Intermediate) as cap:`
+class capture(Block):  # noqa: N801  # read as a word: `with sm.capture(Intermediate) as cap:`
     """Collect what modules sow in a block, in this task and the tasks started inside.
 
     Args:
@@ -63,23 +63,20 @@ class capture:  # noqa: N801  # read as a word: `with sm.capture(Intermediate) a
     Source: Flax NNX `sow` and `pop`; differs: by call, never in a module, in the order of the calls.
     """
 
-    __slots__ = ("_entries", "_lock", "_sown", "_types")
+    field = "captures"
 
     def __init__(self, *types: type[Variable]) -> None:
         for each in types:
             if not isinstance(each, type) or not issubclass(each, Variable):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ArgumentError(f"capture takes Variable types, such as sm.Intermediate, not {each!r:.200}.")
         self._types = types or (Variable,)
-        self._entries: list[Entered] = []
+        super().__init__()
         self._lock = threading.Lock()
         self._sown: list[Sown] = []
 
     def __enter__(self) -> Self:
-        self._entries.append(enter("captures", self))
+        self.enter(self)
         return self
-
-    def __exit__(self, *_: object) -> None:
-        leave(take_entry(self._entries, lambda entry: entry.record))
 
     def takes(self, kind: Any) -> bool:
         """Whether values sown as this type are collected."""

@@ -75,8 +75,8 @@ class Part:
 
     def _count(self, frame, phase, failure, elapsed_s):
         cancelled = is_cancellation(failure) or isinstance(failure, GeneratorExit)
-        if failure is not None and frame.root.ledger is not None:
-            frame.root.ledger.discard(frame)
+        if failure is not None:
+            frame.root.failed_calls.add(frame.number)
         if frame.parent is not None:
             if not cancelled:
                 self.counters.count_nested()

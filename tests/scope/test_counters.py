@@ -74,7 +74,7 @@ def test_counting_is_exact_under_threads():
     assert counters.nested == 80_000
 
 
-@pytest.mark.parametrize("name", ["failed", "cancelled", "nested", "invocations", "elapsed_s", "methods"])
+@pytest.mark.parametrize("name", ["failed", "cancelled", "nested", "invocations", "elapsed_s"])
 def test_counters_are_read_only(name):
     """Nobody sets what was counted."""
     with pytest.raises(AttributeError):
@@ -87,13 +87,3 @@ def test_an_unknown_phase_is_refused():
     """A misspelt phase is told, not counted as zero."""
     with pytest.raises(CallError, match="Did you mean 'reward'"):
         CallCounters()["rewards"]
-
-
-def test_methods_count_by_name():
-    """Calls of further entry points have a count of their own, which cannot be written."""
-    counters = CallCounters()
-    counters.count_method("encode")
-    counters.count_method("encode")
-    assert dict(counters.methods) == {"encode": 2}
-    with pytest.raises(TypeError):
-        counters.methods["encode"] = 0

@@ -46,7 +46,7 @@ def test_blocks_and_calls_mix(any_loop):
         outer = Part("outer")
         with NameScope(outer):
             assert current_scope() == "outer"
-            async with NameScope(Part("more")):
+            with NameScope(Part("more")):
                 assert current_scope() == "outer/more"
                 await Part("bar", inner)()
             assert current_scope() == "outer"

@@ -13,12 +13,13 @@ from synmod.scope import (
     Tracer,
     Usage,
     add_reward,
+    add_usage,
     ambient,
     begin_lm,
-    count_usage,
     current_call,
     end_lm,
     hooks_inside,
+    open_meters,
     phase,
     trace,
 )
@@ -32,7 +33,7 @@ async def ask(model, error=None):
     usage = Usage(calls=1, requests=2, prompt_tokens=10, completion_tokens=5, cost_usd=0.25)
     begin_lm(listeners, frame, "inference", request)
     await asyncio.sleep(0)
-    count_usage(frame, usage, "inference")
+    add_usage(open_meters(frame), usage, "inference")
     end_lm(listeners, frame, "inference", request, None, error, 2, usage, 0.5)
 
 
