@@ -1,45 +1,102 @@
-"""Cache: what was paid for once, kept in memory or in a file."""
+"""Cache: JSON objects by key, in a SQLite file that processes share, or in memory."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import logging
 import os
 import threading
+import time
 import weakref
-from typing import TYPE_CHECKING, Any, Final
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from synmod.cache.entries import Entry, entry_of
-from synmod.cache.memory import Memory
 from synmod.errors import ArgumentError, ConfigError, DataError
-from synmod.leaves.aio import Signal
+from synmod.leaves import aio
 from synmod.leaves.clock import wall_time
+from synmod.leaves.frozen import FrozenDict, Json, frozen
 
 if TYPE_CHECKING:
-    from synmod.cache.file import CacheFile
-    from synmod.leaves.frozen import FrozenDict, Json
+    import sqlite3
 
-_GIB: Final = 1 << 30
+_LOG: Final = logging.getLogger("synmod.cache")
+_ID: Final = 0x53594E43  # "SYNC", the application_id by which `file` and this room recognise the database
+_FORMAT: Final = 2
+_SCHEMA: Final = (
+    "CREATE TABLE entry (key TEXT PRIMARY KEY, body TEXT, made REAL, used INTEGER, size INTEGER)",
+    "CREATE INDEX entry_by_use ON entry (used, size)",
+    "CREATE TABLE total (bytes INTEGER)",
+    "INSERT INTO total VALUES (0)",
+    "CREATE TRIGGER entry_added AFTER INSERT ON entry BEGIN UPDATE total SET bytes = bytes + new.size; END",
+    "CREATE TRIGGER entry_removed AFTER DELETE ON entry BEGIN UPDATE total SET bytes = bytes - old.size; END",
+    f"PRAGMA application_id = {_ID}",
+    f"PRAGMA user_version = {_FORMAT}",
+)
+_PUT: Final = "INSERT INTO entry VALUES (?, ?, ?, (SELECT coalesce(max(used), 0) + 1 FROM entry), ?)"
+_USE: Final = "UPDATE entry SET used = (SELECT max(used) + 1 FROM entry) WHERE key = ?"
+_OLDEST: Final = "DELETE FROM entry WHERE rowid = (SELECT rowid FROM entry ORDER BY used LIMIT 1)"
+
+_WAIT_S: Final = 10.0  # for another process that writes
+_GLANCE_S: Final = 0.05  # readers stand on an event loop; they wait only while another process opens or closes the file
+_CHECKED_PAGES: Final = 8_192  # files up to 32 MiB are checked whole when they are opened
+_MOST_USES: Final = 4_000
+_DEEPEST: Final = 300  # a schema has at most 200 levels, a value 50, and both stand a little below the top
+_ENTRY_BYTES: Final = 256  # what an entry takes beside its text
 _LARGEST: Final = 1 << 28  # SQLite takes no text of a thousand million bytes
+
+_canonical: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+_text: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
+def key_of(json: Json) -> str:
+    """Return the key of a request.
+
+    Args:
+        json: What the answer depends on, as JSON; the order of keys does not count.
+
+    Returns:
+        The SHA-256 (hex) of its canonical text.
+
+    Example:
+        >>> key_of({"a": 1, "b": 2}) == key_of({"b": 2, "a": 1})
+        True
+
+    Source: content addressing, as in Git; RFC 8785 for the canonical text.
+    """
+    return hashlib.sha256(_canonical(json).encode()).hexdigest()
+
+
+class _Damaged(Exception):
+    """A file whose content is not that of a cache."""
+
+
+class _Database(NamedTuple):
+    """The connections of one process; in memory both are the same one."""
+
+    reader: sqlite3.Connection
+    writer: sqlite3.Connection
+    process: int
 
 
 class Cache:
     """Remembers JSON objects by key: in memory, or in a file that other processes may use at the same time.
 
-    A file is SQLite in WAL mode, made when it is first used (0600). One thread writes it, many entries in one commit;
-    what was acknowledged survives a `kill -9`. Damage costs entries, never an error: a damaged row is not found, a
-    damaged file, or one of a newer format, is moved aside (`.corrupt-1`), and where nothing can be written the cache
-    goes on in memory; both are logged to `synmod.cache`. The entry whose use is longest ago goes first when there is
-    no room.
+    A file is SQLite in WAL mode, made when it is first used (0600). What `keep` has returned for survives a `kill -9`.
+    Damage costs entries, never an error: a row that is not JSON is not found; a file that SQLite finds damaged, or one
+    of another format, is moved aside (`.corrupt-1`); where nothing can be written the cache goes on in memory. Both are
+    logged to `synmod.cache`. When there is no room, the entry whose last use is the oldest goes first.
 
-    One Cache serves any number of modules, tasks, threads and event loops. No file of a program names it: copies share
+    One Cache serves any number of modules, tasks, threads and event loops. Saved programs do not name it: copies share
     it, a pickle opens the same path, and a loaded program is given one by hand.
 
     Args:
-        path: The file; folders that are missing are made. None for memory.
-        max_bytes: How many bytes the entries may count for together; the file is about as large.
+        path: The file; missing folders are made. None for memory.
+        max_bytes: How many bytes the entries may take together; the file is about as large. None: no entry goes.
         ttl_s: How many seconds an entry is good for; None for ever.
 
     Raises:
-        ConfigError: `path` is no path, `max_bytes` no int above 0, `ttl_s` no number above 0.
+        ConfigError: `path` is not a path, `max_bytes` not an int above 0, or `ttl_s` not a number above 0.
 
     Example:
         >>> async def main(cache):
@@ -50,118 +107,188 @@ class Cache:
         >>> sm.run(main, Cache("answers.db"))
         {'answer': 'Paris'}
 
-    Source: DiskCache; differs: JSON instead of pickle (CVE-2025-69872), awaited commits, damage is a miss.
+    Source: DiskCache; differs: JSON instead of pickle (CVE-2025-69872), damage is a miss.
     """
 
     __module__ = "synmod.cache"
-    __slots__ = ("__weakref__", "_file", "_inherited", "_making", "_memory", "max_bytes", "path", "ttl_s")
+    __slots__ = (
+        "__weakref__", "_database", "_finalizer", "_inherited", "_lock", "_one_writer", "_uses",
+        "max_bytes", "path", "ttl_s",
+    )  # fmt: skip
 
     def __init__(
-        self, path: str | os.PathLike[str] | None = None, *, max_bytes: int = _GIB, ttl_s: float | None = None
+        self, path: str | os.PathLike[str] | None = None, *, max_bytes: int | None = 1 << 30, ttl_s: float | None = None
     ) -> None:
         self.path = None if path is None else _checked_path(path)
-        if not isinstance(max_bytes, int) or isinstance(max_bytes, bool) or max_bytes <= 0:  # pyright: ignore[reportUnnecessaryIsInstance]  # callers may be untyped
-            raise ConfigError(f"Cache: max_bytes is {max_bytes!r:.100}; give a whole number above 0.")
+        if max_bytes is not None and (type(max_bytes) is not int or max_bytes <= 0):
+            raise ConfigError(f"Cache: max_bytes is {max_bytes!r:.100}; write a whole number above 0, or None.")
         self.max_bytes = max_bytes
         self.ttl_s = checked_ttl("Cache", ttl_s)
-        self._memory = Memory(max_bytes)
-        self._file: CacheFile | None = None
-        self._inherited: list[CacheFile] = []
-        self._making = threading.Lock()
+        self._lock = threading.RLock()
+        self._one_writer = aio.ThreadLimit(1)
+        self._database: _Database | None = None
+        self._finalizer: weakref.finalize[..., Any] | None = None
+        self._inherited: list[Any] = []
+        self._uses: dict[str, None] = {}
+        """The keys found since the last commit, the last use last."""
 
     async def find(self, key: str, *, ttl_s: float | None = None) -> FrozenDict | None:
-        """Give what is remembered under a key.
+        """Return what is remembered under a key.
 
-        Waits only where the file is opened or closed; not a cancellation point otherwise.
+        Waits only where the file is not open yet; not a cancellation point otherwise.
 
         Args:
-            key: A short ASCII text, such as `key_of` gives.
-            ttl_s: How many seconds it may be old here; where the cache has a `ttl_s` too, the shorter one holds.
+            key: A short ASCII text, such as `key_of` returns.
+            ttl_s: How many seconds it may be old here; where the cache has a `ttl_s`, too, the shorter one holds.
 
         Returns:
             The frozen JSON object; None where there is none, or it is too old or damaged.
 
         Raises:
-            ArgumentError: The key is no ASCII text.
+            ArgumentError: The key is not an ASCII text.
         """
         _check_key(key)
-        file = None if self.path is None else self._own_file()
-        entry = self._memory.find(key) if file is None or file.failed else None
-        if file is not None and entry is None:
-            entry = await file.find(key) or self._memory.find(key)
-        return None if entry is None or self._is_too_old(entry, ttl_s) else entry.value
+        import sqlite3
+
+        database = self._database
+        if database is None or database.process != os.getpid():
+            database = self._open() if self.path is None else await aio.to_thread(self._open, limiter=self._one_writer)
+        try:
+            row = database.reader.execute("SELECT body, made FROM entry WHERE key = ?", (key,)).fetchone()
+        except sqlite3.Error as error:  # else: busy, closed in the meantime, or a row whose text is damaged
+            if _is_damage(error):
+                await aio.to_thread(self._set_aside, database, error, limiter=self._one_writer)
+            return None
+        if row is None:
+            return None
+        try:
+            value: Any = frozen(json.loads(row[0]), _DEEPEST)
+            made = float(row[1])
+        except (ValueError, TypeError):  # a damaged row
+            return None
+        limits = [limit for limit in (self.ttl_s, ttl_s) if limit is not None]
+        if type(value) is not FrozenDict or (limits and wall_time() - made > min(limits)):
+            return None
+        if self.max_bytes is not None:
+            self._uses.pop(key, None)
+            self._uses[key] = None
+            if len(self._uses) > _MOST_USES:
+                self._uses.pop(next(iter(self._uses)), None)
+        return value
 
     async def keep(self, key: str, value: Json) -> None:
         """Remember a JSON object; returns when it is committed.
 
-        A cancellation while it waits takes nothing back.
+        A cancellation while it waits takes nothing back. What cannot be written (a full disk, a file that another
+        process locks for 10 s) is not kept, and logged.
 
         Args:
-            key: A short ASCII text, such as `key_of` gives.
+            key: A short ASCII text, such as `key_of` returns.
             value: A JSON object.
 
         Raises:
-            ArgumentError: The key is no ASCII text.
-            DataError: The value is no JSON object.
+            ArgumentError: The key is not an ASCII text.
+            DataError: The value is not a JSON object.
         """
         _check_key(key)
         if not isinstance(value, dict):
             raise DataError(f"A cache remembers JSON objects, not a {type(value).__name__}: write {{'value': ...}}.")
-        entry, text = entry_of(value, wall_time())
-        file = None if self.path is None else self._own_file()
-        if file is None or file.failed:
-            self._memory.keep(key, entry)
-        elif entry.size <= min(self.max_bytes, _LARGEST):
-            await file.put(key, entry, text).wait()
+        body = _text(frozen(value, _DEEPEST))
+        if self.path is None:
+            self._write(key, body, wall_time())
+        else:
+            await aio.to_thread(self._write, key, body, wall_time(), limiter=self._one_writer)
 
     def close(self) -> None:
-        """Commit what is under way and let go of the file; what comes later opens it again. Memory is kept."""
-        file = self._file
-        if file is not None:
-            file.close()
+        """Close the file; the next use opens it again. What is in memory is kept."""
+        with self._lock:
+            database = self._database
+            if database is None or self.path is None:
+                return
+            if self._uses and database.process == os.getpid():
+                self._write()
+            if self._finalizer is not None:
+                self._finalizer()
+            self._database = self._finalizer = None
 
     async def aclose(self) -> None:
-        """The same without holding up the event loop."""
-        if self._file is None:
-            return
-        closed = Signal()
+        """Close the file without holding up the event loop."""
+        await aio.to_thread(self.close, limiter=self._one_writer)
 
-        def close() -> None:
-            try:
-                self.close()
-            finally:
-                closed.set()
+    # -- the database -------------------------------------------------------------------------------------------------
 
-        threading.Thread(target=close, name="synmod-cache-close", daemon=True).start()
-        await closed.wait()
+    def _write(self, key: str | None = None, body: str = "", made: float = 0.0) -> None:
+        """Commit an entry, and the uses since the last commit; what there is no room for goes, oldest use first."""
+        import sqlite3
 
-    def _own_file(self) -> CacheFile:
-        """Give the file of this process."""
-        file, process = self._file, os.getpid()
-        if file is not None and file.process == process:
-            return file
-        if file is not None:  # a forked child: what is the parent's is neither used nor closed
-            self._inherited.append(file)
-            self._making = threading.Lock()
-            self._file = None
-        with self._making:
-            if self._file is None:
-                self._file = self._new_file()
-            return self._file
+        size = len(body.encode()) + _ENTRY_BYTES
+        with self._lock:
+            for _ in range(2):  # once more, in a new file, where the old one is damaged
+                database = self._open()
+                uses, self._uses = self._uses, {}
+                try:
+                    with database.writer as writer:
+                        writer.execute("BEGIN IMMEDIATE")
+                        writer.executemany(_USE, [(each,) for each in uses])
+                        if key is not None:
+                            writer.execute("DELETE FROM entry WHERE key = ?", (key,))
+                            if size <= min(self.max_bytes or _LARGEST, _LARGEST):
+                                writer.execute(_PUT, (key, body, made, size))
+                        while self.max_bytes is not None and _total(writer) > self.max_bytes:
+                            if not writer.execute(_OLDEST).rowcount:
+                                break
+                    return
+                except (sqlite3.Error, TypeError) as error:
+                    if not _is_damage(error):
+                        _LOG.warning("Cache %s: %s. This entry is not kept.", self.path, error)
+                        return
+                    self._set_aside(database, error)
 
-    def _new_file(self) -> CacheFile:
-        """Make what opens the file when it is first used."""
-        from synmod.cache.file import CacheFile  # sqlite3 is for those who need it
+    def _open(self) -> _Database:
+        """Return the connections of this process; where the file cannot serve, those of a database in memory."""
+        import sqlite3
 
-        assert self.path is not None
-        file = CacheFile(self.path, self.max_bytes, self._memory)
-        weakref.finalize(self, file.let_go).atexit = False  # the file itself sees to the end of the process
-        return file
+        if self._database is not None and self._database.process != os.getpid():
+            # A forked child: what the parent has open is neither used nor closed, and its lock may be held.
+            self._inherited += [self._database, self._finalizer]
+            self._lock, self._database = threading.RLock(), None
+        with self._lock:
+            while self._database is None:
+                try:
+                    database = _connected(self.path)
+                except (sqlite3.Error, OSError, _Damaged) as error:
+                    if _is_damage(error) and self._move(error):
+                        continue
+                    _LOG.warning("Cache %s: %s. It goes on in memory.", self.path, error)
+                    database = _connected(None)
+                self._database = database
+                self._finalizer = weakref.finalize(self, _closed, database)
+            return self._database
 
-    def _is_too_old(self, entry: Entry, ttl_s: float | None) -> bool:
-        """Whether one of both limits is over."""
-        limits = [limit for limit in (self.ttl_s, ttl_s) if limit is not None]
-        return bool(limits) and wall_time() - entry.made > min(limits)
+    def _set_aside(self, database: _Database, error: Exception) -> None:
+        """Close a damaged file and move it away, unless another thread has done so; the next use begins a new one."""
+        with self._lock:
+            if self._database is database:
+                _closed(database)
+                self._database = self._finalizer = None
+                self._move(error)
+
+    def _move(self, error: Exception) -> bool:
+        """Move a damaged file aside, with its log; return whether the path is free."""
+        path = self.path
+        if path is None:
+            return False
+        target = next(name for number in count(1) if not os.path.lexists(name := f"{path}.corrupt-{number}"))
+        try:
+            if os.path.exists(f"{path}-wal"):
+                os.replace(f"{path}-wal", f"{target}-wal")
+            os.replace(path, target)
+        except FileNotFoundError:  # another process was faster
+            return True
+        except OSError:
+            return False
+        _LOG.warning("Cache %s: %s. It was moved to %s, and begins anew.", path, error, target)
+        return True
 
     def __copy__(self) -> Cache:
         return self
@@ -176,34 +303,123 @@ class Cache:
         return f"Cache({self.path!r}, max_bytes={self.max_bytes}, ttl_s={self.ttl_s})"
 
 
+def _connected(path: str | None) -> _Database:
+    """Connect to a file, or to a new database in memory; the tables of a new one are made.
+
+    Raises:
+        sqlite3.Error: SQLite cannot use it.
+        OSError: It cannot be written, or is another database.
+        _Damaged: It is damaged, or of another format.
+    """
+    import sqlite3
+
+    if path is not None:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    writer = sqlite3.connect(path or ":memory:", timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
+    try:
+        with writer:
+            writer.execute("BEGIN IMMEDIATE")
+            _prepare(writer)
+        if path is None:
+            return _Database(writer, writer, os.getpid())
+        _use_log(writer)
+        reader = sqlite3.connect(path, timeout=_GLANCE_S, isolation_level=None, check_same_thread=False)
+    except BaseException:
+        writer.close()
+        raise
+    return _Database(reader, writer, os.getpid())
+
+
+def _prepare(writer: sqlite3.Connection) -> None:
+    """Check an old database, or make the tables of a new one."""
+    number, version, pages = (
+        writer.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version", "page_count")
+    )
+    names = {name for (name,) in writer.execute("SELECT name FROM sqlite_master")}
+    if not number and not names:
+        for statement in _SCHEMA:
+            writer.execute(statement)
+    elif number != _ID and "entry_by_use" not in names:
+        raise OSError("it is another database")
+    elif (number, version) != (_ID, _FORMAT):
+        raise _Damaged(f"it is damaged, or of another format ({version}, not {_FORMAT})")
+    elif pages <= _CHECKED_PAGES and writer.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+        raise _Damaged("it is damaged")
+
+
+def _use_log(writer: sqlite3.Connection) -> None:
+    """Switch to WAL mode, which fails at once, without waiting, while another process does the same."""
+    import sqlite3
+
+    ends = time.monotonic() + _WAIT_S
+    while True:
+        try:
+            if writer.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
+                raise OSError("the file system has no shared memory, which the log needs")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > ends:
+                raise
+            time.sleep(0.01)
+        else:
+            writer.execute("PRAGMA synchronous = NORMAL")  # only a crash of the machine may lose the last moments
+            return
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether an error is about the content of the file, not about its place or another process."""
+    import sqlite3
+
+    if not isinstance(error, sqlite3.Error):
+        return isinstance(error, (_Damaged, TypeError))  # TypeError: a number in it is none any more
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF not in {
+        sqlite3.SQLITE_AUTH, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOLFS, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY,
+    }  # fmt: skip
+
+
+def _total(writer: sqlite3.Connection) -> int:
+    """Return the bytes of all entries."""
+    return writer.execute("SELECT bytes FROM total").fetchone()[0]
+
+
+def _closed(database: _Database) -> None:
+    """Close the connections, in the process that made them."""
+    if database.process == os.getpid():
+        database.reader.close()
+        database.writer.close()
+
+
 def checked_ttl(kind: str, ttl_s: Any) -> float | None:
-    """Give the age that entries may have back.
+    """Return the age that entries may have.
 
     Raises:
         ConfigError: It is neither None nor a number above 0.
     """
     if ttl_s is not None and (isinstance(ttl_s, bool) or not isinstance(ttl_s, (int, float)) or not ttl_s > 0):
-        raise ConfigError(f"{kind}: ttl_s is {ttl_s!r:.100}; give a number of seconds above 0, or None.")
+        raise ConfigError(f"{kind}: ttl_s is {ttl_s!r:.100}; write a number of seconds above 0, or None.")
     return ttl_s
 
 
 def _checked_path(path: Any) -> str:
-    """Make a path absolute, so that a later change of folder does not matter."""
+    """Return a path as an absolute one, so that a later change of folder does not matter."""
     try:
         text = os.fsdecode(path)
     except TypeError:
         text = ""
     if not text or "\0" in text:
-        raise ConfigError(f"Cache: path is {path!r:.100}; give the path of a file, or None for memory.")
+        raise ConfigError(f"Cache: path is {path!r:.100}; write the path of a file, or None for memory.")
     return os.path.abspath(text)
 
 
 def _check_key(key: Any) -> None:
-    """Refuse what a file could not tell apart."""
+    """Raise an ArgumentError for a key that a file could not tell from another."""
     if not isinstance(key, str) or not key.isascii():
         raise ArgumentError(f"A key of a cache is a short ASCII text, not {key!r:.100}: key_of(json) makes one.")
 
 
-def _remade(path: str | None, max_bytes: int, ttl_s: float | None) -> Cache:
-    """Make a Cache in another process: the same file, or an empty memory."""
+def _remade(path: str | None, max_bytes: int | None, ttl_s: float | None) -> Cache:
+    """Return the Cache of a pickle: the same file, or an empty memory."""
     return Cache(path, max_bytes=max_bytes, ttl_s=ttl_s)
