@@ -10,10 +10,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from synmod.data.algebra.contain import contains
 from synmod.data.model import DataModel
-from synmod.data.schemas.schema import Schema
-from synmod.data.subtyping.subtype import is_subschema
+from synmod.data.schema import Schema
+from synmod.data.subschema import contains, is_subschema
 from synmod.data.symbols import SymbolicDataModel, is_symbolic
 from synmod.data.value import JsonDataModel
 from synmod.leaves.frozen import frozen, json_equal, thaw
@@ -86,7 +85,6 @@ def _parts() -> tuple[ModuleType, ...]:
 
 
 if TYPE_CHECKING:  # for the rooms above
-    from synmod.data.algebra.contain import includes as includes
     from synmod.data.algebra.items import items_of as items_of
     from synmod.data.algebra.items import with_items as with_items
     from synmod.data.algebra.mask_patterns import patterns_of as patterns_of
@@ -95,22 +93,14 @@ if TYPE_CHECKING:  # for the rooms above
     from synmod.data.algebra.rename import checked_suffix as checked_suffix
     from synmod.data.class_schema import dump as dump
     from synmod.data.class_schema import schema_of_class as schema_of_class
+    from synmod.data.engine import MalformedSchemaError as MalformedSchemaError
+    from synmod.data.engine import matcher as matcher
     from synmod.data.messages.own_models import TOLD_BRIEFLY as TOLD_BRIEFLY
-    from synmod.data.schemas.check_budget import CHECKS_PER_VALUE as CHECKS_PER_VALUE
-    from synmod.data.schemas.check_budget import FREE_CHECKS as FREE_CHECKS
-    from synmod.data.schemas.check_budget import CheckBudget as CheckBudget
-    from synmod.data.schemas.complexity import charge as charge
-    from synmod.data.schemas.outline import Outline as Outline
-    from synmod.data.schemas.parts import parts_of as parts_of
-    from synmod.data.schemas.parts import portable as portable
-    from synmod.data.schemas.patterns import MAX_WEIGHT as MAX_WEIGHT
-    from synmod.data.schemas.patterns import BadPattern as BadPattern
-    from synmod.data.schemas.patterns import compiled as compiled
-    from synmod.data.schemas.patterns import weight_of as weight_of
-    from synmod.data.schemas.schema import schema_from as schema_from
-    from synmod.data.schemas.schema import trusted_schema as trusted_schema
-    from synmod.data.schemas.schema_budget import MAX_TOGETHER as MAX_TOGETHER
-    from synmod.data.schemas.schema_budget import SchemaBudget as SchemaBudget
+    from synmod.data.parts import parts_of as parts_of
+    from synmod.data.parts import portable as portable
+    from synmod.data.schema import schema_from as schema_from
+    from synmod.data.schema import trusted_schema as trusted_schema
+    from synmod.data.subschema import includes as includes
     from synmod.data.symbols import RECORDERS as RECORDERS
     from synmod.data.symbols import Described as Described
     from synmod.data.symbols import declaration as declaration
@@ -121,9 +111,9 @@ if TYPE_CHECKING:  # for the rooms above
     from synmod.data.symbols import schema_of as schema_of
     from synmod.data.symbols import symbol as symbol
     from synmod.data.text import parse_frozen as parse_frozen
-    from synmod.data.validation.validate import is_valid as is_valid
-    from synmod.data.validation.validate import problems as problems
-    from synmod.data.validation.validate import validate as validate
+    from synmod.data.validation import is_valid as is_valid
+    from synmod.data.validation import problems as problems
+    from synmod.data.validation import validate as validate
     from synmod.data.value import admit as admit
     from synmod.data.value import to_value as to_value
     from synmod.data.value import typed_instance as typed_instance
@@ -131,47 +121,38 @@ if TYPE_CHECKING:  # for the rooms above
     from synmod.data.value import wrap as wrap
 
 _FOR_ROOMS = {
-    "BadPattern": "synmod.data.schemas.patterns",
-    "CHECKS_PER_VALUE": "synmod.data.schemas.check_budget",
-    "CheckBudget": "synmod.data.schemas.check_budget",
+    "MalformedSchemaError": "synmod.data.engine",
+    "matcher": "synmod.data.engine",
     "Described": "synmod.data.symbols",
-    "FREE_CHECKS": "synmod.data.schemas.check_budget",
-    "MAX_TOGETHER": "synmod.data.schemas.schema_budget",
-    "MAX_WEIGHT": "synmod.data.schemas.patterns",
     "OPERATIONS": "synmod.data.algebra.ops",
-    "Outline": "synmod.data.schemas.outline",
     "RECORDERS": "synmod.data.symbols",
-    "SchemaBudget": "synmod.data.schemas.schema_budget",
     "TOLD_BRIEFLY": "synmod.data.messages.own_models",
     "admit": "synmod.data.value",
-    "charge": "synmod.data.schemas.complexity",
     "checked_prefix": "synmod.data.algebra.rename",
     "checked_suffix": "synmod.data.algebra.rename",
-    "compiled": "synmod.data.schemas.patterns",
     "declaration": "synmod.data.symbols",
     "declare": "synmod.data.symbols",
     "dump": "synmod.data.class_schema",
-    "includes": "synmod.data.algebra.contain",
-    "is_valid": "synmod.data.validation.validate",
+    "includes": "synmod.data.subschema",
+    "is_valid": "synmod.data.validation",
     "items_of": "synmod.data.algebra.items",
     "label": "synmod.data.symbols",
     "label_of": "synmod.data.symbols",
     "model_of": "synmod.data.symbols",
     "parse_frozen": "synmod.data.text",
-    "parts_of": "synmod.data.schemas.parts",
+    "parts_of": "synmod.data.parts",
     "patterns_of": "synmod.data.algebra.mask_patterns",
-    "portable": "synmod.data.schemas.parts",
-    "problems": "synmod.data.validation.validate",
-    "schema_from": "synmod.data.schemas.schema",
+    "portable": "synmod.data.parts",
+    "problems": "synmod.data.validation",
+    "schema_from": "synmod.data.schema",
     "schema_of": "synmod.data.symbols",
     "schema_of_class": "synmod.data.class_schema",
     "symbol": "synmod.data.symbols",
     "to_value": "synmod.data.value",
-    "trusted_schema": "synmod.data.schemas.schema",
+    "trusted_schema": "synmod.data.schema",
     "typed_instance": "synmod.data.value",
-    "validate": "synmod.data.validation.validate",
+    "validate": "synmod.data.validation",
     "validator_faults": "synmod.data.value",
-    "weight_of": "synmod.data.schemas.patterns",
     "with_items": "synmod.data.algebra.items",
     "wrap": "synmod.data.value",
 }

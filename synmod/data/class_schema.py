@@ -10,13 +10,12 @@ from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUndefinedAnnot
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError, core_schema
 
-from synmod.data.schemas.schema import Schema, schema_from
-from synmod.data.validation.validate import is_valid, problems
+from synmod.data.schema import Schema, schema_from
+from synmod.data.validation import is_valid, problems
 from synmod.errors import DataError, SchemaError
 from synmod.leaves.frozen import FrozenDict, frozen
 
 _KEPT: Final = "__synmod_schema__"
-_DEFS: Final = "#/$defs/"
 
 
 def schema_of_class(cls: type[BaseModel]) -> Schema:
@@ -67,10 +66,6 @@ def _kept_schema(cls: type[BaseModel]) -> Schema:
         raise SchemaError(f"{cls.__name__}: {error.message}") from error
     if secret := _secret_field(cls, set()):
         raise SchemaError(f"{secret}: a secret is written as stars: keep it out of the data.")
-    reference = written.get("$ref", "")
-    if reference.startswith(_DEFS):  # a recursive class: its object stands at the root, too
-        written = {**written, **written["$defs"][reference.removeprefix(_DEFS)]}
-        del written["$ref"]
     schema = schema_from(written, root="any")
     setattr(cls, _KEPT, schema)
     return schema

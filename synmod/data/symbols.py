@@ -10,8 +10,8 @@ from typing import Any, Final, Generic, NoReturn, cast
 from pydantic import BaseModel
 from typing_extensions import TypeVar
 
-from synmod.data.schemas.rooted import properties_of
-from synmod.data.schemas.schema import Root, Schema, schema_from, trusted_schema
+from synmod.data.parts import properties_of
+from synmod.data.schema import Root, Schema, schema_from, trusted_schema
 from synmod.data.text import dump_json
 from synmod.errors import ArgumentError, FieldError, SchemaError, SymbolicValueError
 from synmod.leaves.frozen import json_equal, thaw

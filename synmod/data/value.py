@@ -9,11 +9,11 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 from typing_extensions import TypeVar
 
-from synmod.data.schemas.rooted import properties_of
-from synmod.data.schemas.schema import Schema
-from synmod.data.subtyping.subtype import is_subschema
+from synmod.data.parts import properties_of
+from synmod.data.schema import Schema
+from synmod.data.subschema import is_subschema
 from synmod.data.text import dump_json
-from synmod.data.validation.validate import validate
+from synmod.data.validation import validate
 from synmod.errors import ArgumentError, DataError, FieldError, Problem, SchemaError, SymbolicValueError
 from synmod.leaves.frozen import FrozenDict, frozen, frozen_dict, is_array, is_object, json_equal, thaw
 from synmod.leaves.names import did_you_mean, pointer

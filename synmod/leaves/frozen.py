@@ -183,8 +183,7 @@ def frozen(
 
     Source: pyrsistent's `freeze`; differs: subclasses of dict and list, and nothing is converted.
     """
-    kind: type[Any] = type(json)
-    if kind is FrozenDict or kind is FrozenList:
+    if isinstance(json, _FROZEN):
         return json
     try:
         return _frozen(json, limit, data_models, {})

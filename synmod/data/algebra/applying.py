@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from synmod.data.schemas.parts import parts_of
+from synmod.data.parts import parts_of
 from synmod.data.symbols import RECORDERS, SymbolicDataModel, schema_of, symbol
 from synmod.data.value import JsonDataModel, wrap
 from synmod.errors import ArgumentError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from synmod.data.schemas.parts import Parts
-from synmod.data.schemas.subschemas import definition_of, references, renamed_definitions
+from synmod.data.parts import Parts
+from synmod.data.subschemas import definition_of, references, renamed_definitions
 from synmod.leaves.frozen import json_equal
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from synmod.data.schemas.parts import Parts, parts_of
-from synmod.data.schemas.schema import Schema
+from synmod.data.parts import Parts, parts_of
+from synmod.data.schema import Schema
 from synmod.data.value import JsonDataModel, wrap
 from synmod.errors import ArgumentError, SchemaError
 from synmod.leaves.frozen import FrozenDict, frozen_dict, frozen_list

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from synmod.data.schemas.parts import Parts, parts_of, used_definitions
-from synmod.data.schemas.schema import Schema, trusted_schema
-from synmod.data.schemas.subschemas import definition_of
+from synmod.data.parts import Parts, parts_of
+from synmod.data.schema import Schema, trusted_schema
+from synmod.data.subschemas import definition_of, used_definitions
 from synmod.errors import SchemaError
 from synmod.leaves.frozen import FrozenDict, frozen_dict, frozen_list, is_object
 from synmod.leaves.names import did_you_mean

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from pydantic import BaseModel
 
-from synmod.data.schemas.rooted import properties_of
+from synmod.data.parts import properties_of
 from synmod.data.symbols import Described, declare
 from synmod.errors import ArgumentError, SchemaError
 

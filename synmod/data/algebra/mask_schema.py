@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from synmod.data.schemas.parts import used_definitions
-from synmod.data.schemas.subschemas import definition_of, escape, renamed_definitions
+from synmod.data.subschemas import definition_of, escape, renamed_definitions, used_definitions
 from synmod.leaves.frozen import FrozenDict, frozen_dict, frozen_list
 
 from .definitions import numbered

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from synmod.data.schemas.parts import portable
-from synmod.data.schemas.rooted import root_of
-from synmod.data.schemas.schema import Schema, trusted_schema
+from synmod.data.parts import portable, root_of
+from synmod.data.schema import Schema, trusted_schema
 from synmod.data.value import JsonDataModel, wrap
 from synmod.leaves.frozen import FrozenDict
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from synmod.data.schemas.parts import ANYTHING, Parts, text_of_fields
-from synmod.data.schemas.subschemas import without_annotations
+from synmod.data.parts import ANYTHING, Parts
+from synmod.data.subschemas import without_annotations
 from synmod.leaves.frozen import FrozenDict, fill, frozen_dict, frozen_list, is_object, json_equal
 from synmod.leaves.names import unused
 
@@ -97,8 +97,6 @@ class _Fold:
         self.definitions = dict(first.definitions)
         self.title = first.title
         self.description = first.description
-        self.numbers = dict(first.numbers)
-        self.fields_text = first.fields_text
 
     def add(self, operand: Parts) -> dict[str, str]:
         """Put the fields of an operand after those that are there; give the new names of those that collide."""
@@ -111,8 +109,6 @@ class _Fold:
                 taken.add(renames[name])
         added = {renames.get(name, name): schema for name, schema in operand.fields.items()}
         fields.update(added)
-        if self.fields_text is not None:
-            self.fields_text = ", ".join(filter(None, (self.fields_text, text_of_fields(added))))
         self.required.extend(renames.get(name, name) for name in operand.required)
         self.extra = looser((self.extra, operand.extra))
         self.definitions.update(operand.definitions)
@@ -121,22 +117,15 @@ class _Fold:
         return renames
 
     def _number(self, name: str, taken: set[str]) -> str:
-        """Apply the suffix rule, going on from the numbers that are known to be taken."""
-        fields = self.fields
-        number = self.numbers.get(name, 0) + 1
-        while f"{name}_{number}" in fields:
-            number += 1
-        self.numbers[name] = number - 1
-        while (new := f"{name}_{number}") in fields or new in taken:
+        """Apply the suffix rule."""
+        number = 1
+        while (new := f"{name}_{number}") in self.fields or new in taken:
             number += 1
         return new
 
     def parts(self) -> Parts:
         """Close the fold."""
-        parts = Parts(self.fields, self.required, self.extra, self.definitions, self.title, self.description)
-        parts.numbers = self.numbers
-        parts.fields_text = self.fields_text
-        return parts
+        return Parts(self.fields, self.required, self.extra, self.definitions, self.title, self.description)
 
 
 def either(alternatives: Sequence[Parts]) -> Parts:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from synmod.data.schemas.schema import Schema
+from synmod.data.schema import Schema
 from synmod.data.symbols import schema_of
 from synmod.errors import ArgumentError
 

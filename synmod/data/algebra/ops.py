@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from synmod.data.operators import OPERATORS
+from synmod.data.subschema import contains, holds
 
 from .accepted import as_operand, is_operand, traced_path
 from .applying import are_values, checked_operands, merged, on_one, planned, single, together
-from .contain import contains, holds
 from .factorize import checked_names
 from .mask_patterns import patterns_of
 from .operations import OPERATIONS

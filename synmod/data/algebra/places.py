@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from synmod.data.schemas.closed import target_of
+from synmod.data.subschemas import target_of
 from synmod.leaves.frozen import FrozenDict, is_array
 
 _ALTERNATIVES = ("anyOf", "oneOf", "allOf", "prefixItems")

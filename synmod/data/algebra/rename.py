@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from synmod.data.schemas.parts import Parts, parts_of
-from synmod.data.schemas.schema import Schema
+from synmod.data.parts import Parts, parts_of
+from synmod.data.schema import Schema
 from synmod.data.value import JsonDataModel, wrap
 from synmod.errors import DataError
 from synmod.leaves.frozen import frozen_dict

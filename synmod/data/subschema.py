@@ -1,0 +1,446 @@
+"""Whether every value of one schema is known to be a value of another, and whether one data model contains another.
+
+Proofs are sound and decide what programs write: types, enums, properties, items, bounds, alternatives and references
+are taken apart; any other keyword of the wider schema must stand equal in the narrower one. A pair that comes up again
+below a property or an item is taken for proven, which is right because values are finite (induction over their depth),
+and is taken back where the proof that assumed it fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from synmod.errors import ArgumentError, SchemaError
+from synmod.leaves.frozen import frozen, frozen_dict, is_array, is_object, json_equal
+
+from .parts import Parts, parts_of, properties_of
+from .schema import Schema
+from .subschemas import ANNOTATIONS, ONE_SUBSCHEMA, SUBSCHEMA_LISTS, SUBSCHEMA_MAPS
+from .symbols import declare
+from .validation import SubschemaChecks
+
+_MAX_KEPT: Final = 1_024
+_MAX_STEPS: Final = 20_000
+
+
+def is_subschema(sub: Any, sup: Any) -> bool:
+    """Whether every value that is valid for `sub` is known to be valid for `sup`; kept per pair.
+
+    Args:
+        sub: A schema: a dict, True, or a data model, which stands for its schema.
+        sup: Another.
+
+    Returns:
+        True if it is proven; False if it is wrong, or cannot be proven. Annotations do not count.
+
+    Raises:
+        SchemaError: One of them is not a schema that could be declared.
+        ArgumentError: One of them has no schema.
+
+    Example:
+        >>> is_subschema({"type": "integer"}, {"type": ["number", "null"]})
+        True
+
+    Source: TypeScript's assignability; differs: decided from JSON Schema, recursive types by induction.
+    """
+    if sub is sup:
+        return True
+    if type(sub) is not Schema or type(sup) is not Schema:
+        return is_subschema(declare(sub, root="any"), declare(sup, root="any"))
+    return _kept("is_subschema", sub, sup, lambda: _Proof(sub, sup).succeeds())
+
+
+def _kept(question: str, one: Schema, other: Schema, answer: Callable[[], bool]) -> bool:
+    """Return the answer to a question about two schemas, which is kept with the first."""
+    key = question, other.serial
+    known = one.known.get(key)
+    if known is None:
+        known = answer()
+        if len(one.known) >= _MAX_KEPT:
+            one.known.clear()
+        one.known[key] = known
+    return known
+
+
+def contains(whole: Any, part: Any) -> bool:
+    """Whether everything that `part` requires is declared and required in `whole`: `part in whole`.
+
+    What `part` makes optional may be missing, and fits if it is there. Annotations and further fields do not matter.
+
+    Args:
+        whole: Anything with a schema: a value, symbol, class, instance or schema dict.
+        part: Likewise; or a str, which asks for a key.
+
+    Returns:
+        Whether each value of `whole` can be read as a `part`.
+
+    Raises:
+        ArgumentError: `whole` or `part` has no schema.
+
+    Example:
+        >>> one = {"type": "object", "properties": {"a": {}}, "required": ["a"]}
+        >>> two = {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a"]}
+        >>> contains(two, one)
+        True
+
+    Source: Synalinks' `contains`; differs: structural, and required fields must be required.
+    """
+    if isinstance(part, str):
+        return holds(whole, part)
+    try:
+        return includes(declare(whole), declare(part))
+    except ArgumentError:
+        raise
+    except SchemaError:
+        return False
+
+
+def holds(whole: Any, part: Any) -> bool:
+    """Answer `part in whole`: a key that is present (declared, on classes and symbols), or containment."""
+    if isinstance(part, str):
+        has_json = not isinstance(whole, type) and hasattr(whole, "__synmod_json__")
+        return part in (frozen(whole) if has_json else properties_of(declare(whole)))
+    try:
+        return contains(whole, part)
+    except ArgumentError:
+        return False
+
+
+def includes(whole: Schema, part: Schema) -> bool:
+    """Whether a schema contains another; kept per pair."""
+    return whole is part or _kept("includes", whole, part, lambda: _includes(parts_of(whole), parts_of(part)))
+
+
+def _includes(whole: Parts, part: Parts) -> bool:
+    if not set(part.required) <= set(whole.required):
+        return False
+    shared = [name for name in part.fields if name in whole.fields]
+    narrow, wide = (
+        Parts({name: parts.fields[name] for name in shared}, (), extra, parts.definitions).schema
+        for parts, extra in ((whole, False), (part, True))
+    )
+    return is_subschema(narrow, wide)
+
+
+_TYPES: Final = frozenset({"array", "boolean", "fraction", "integer", "null", "object", "string"})
+"""The types of JSON values; a number is an integer, which 1.0 is too, or a fraction."""
+
+_LOWER: Final = {"minItems": "array", "minLength": "string", "minProperties": "object"}
+_UPPER: Final = {"maxItems": "array", "maxLength": "string", "maxProperties": "object"}
+_CONCERNED: Final[Mapping[str, str]] = {
+    **_LOWER,
+    **_UPPER,
+    **dict.fromkeys(("exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf"), "number"),
+    **dict.fromkeys(("contains", "items", "prefixItems", "unevaluatedItems", "uniqueItems"), "array"),
+    **dict.fromkeys(("additionalProperties", "dependentRequired", "dependentSchemas", "patternProperties"), "object"),
+    **dict.fromkeys(("properties", "propertyNames", "required", "unevaluatedProperties"), "object"),
+    "pattern": "string",
+}
+"""The type of value that a keyword demands something of; values of other types satisfy it."""
+
+_FOLLOWED: Final = ANNOTATIONS | {"$defs", "definitions", "$ref", "allOf", "then", "else", "minContains", "maxContains"}
+"""Keywords that demand nothing, are taken together with the schema, or belong to another keyword."""
+
+_TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
+    "additionalProperties": ("additionalProperties", "patternProperties", "properties"),
+    "contains": ("contains", "minContains", "maxContains"),
+    "if": ("if", "then", "else"),
+}
+"""Keywords whose meaning depends on others beside them."""
+
+
+class _TooManySteps(Exception):
+    """A proof is given up."""
+
+
+class _Proof:
+    """One attempt; `left` is the schema that may be the narrower one."""
+
+    def __init__(self, left: Schema, right: Schema) -> None:
+        self.left = SubschemaChecks(left)
+        self.right = SubschemaChecks(right)
+        self.known: dict[tuple[frozenset[int], int], bool] = {}
+        self.proven: list[tuple[frozenset[int], int]] = []
+        self.made: dict[object, Any] = {}  # schemas written on the way, so that they are one object and keep their ids
+        self.steps = 0
+
+    def succeeds(self) -> bool:
+        """Try; what is too complex to decide is not proven."""
+        try:
+            return self.same(self.left.root, self.right.root) or self.below([self.left.root], self.right.root)
+        except (_TooManySteps, RecursionError):
+            return False
+
+    def below(self, lefts: list[Any], right: Any) -> bool:
+        """Prove that what satisfies all of `lefts` satisfies `right`."""
+        key = frozenset(map(id, lefts)), id(right)
+        if key in self.known:
+            return self.known[key]
+        self.steps += 1
+        if self.steps > _MAX_STEPS:
+            raise _TooManySteps
+        self.known[key] = True
+        start = len(self.proven)
+        self.proven.append(key)
+        if not self._below(lefts, right):
+            for other in self.proven[start:]:  # what was proven since then may rest on the assumption
+                del self.known[other]
+            del self.proven[start:]
+            self.known[key] = False
+        return self.known[key]
+
+    def _below(self, lefts: list[Any], right: Any) -> bool:
+        parts = _together(self.left, lefts)
+        if False in parts or not (types := _types(parts)):
+            return True
+        if all(self._meets(parts, types, demand) for demand in _together(self.right, [right])):
+            return True
+        for part in parts:  # each alternative must prove it
+            for keyword in ("anyOf", "oneOf"):
+                if keyword in part:
+                    rest = [other for other in parts if other is not part]
+                    rest.append(self._written((id(part), keyword), {k: v for k, v in part.items() if k != keyword}))
+                    return all(self.below([*rest, arm], right) for arm in part[keyword])
+        return False
+
+    def _written(self, key: object, schema: Mapping[str, Any]) -> Any:
+        return self.made.setdefault(key, frozen_dict(schema))
+
+    def _meets(self, parts: list[Any], types: frozenset[str], demand: Any) -> bool:
+        """Prove every keyword of one schema."""
+        if not is_object(demand):
+            return demand
+        members = _members(parts, types)
+        if members is not None:
+            real = [member for member in members if all(self.left.holds(part, member) for part in parts)]
+            return all(self.right.holds(demand, member) for member in real)
+        if not demand.keys().isdisjoint(("unevaluatedItems", "unevaluatedProperties")):
+            return any(self.same(part, demand) for part in parts)  # they depend on everything beside them
+        return all(
+            self._meets_keyword(keyword, parts, types, demand)
+            for keyword in demand
+            if keyword not in _FOLLOWED and not types.isdisjoint(_kinds(_CONCERNED.get(keyword, _TYPES)))
+        )
+
+    def _meets_keyword(self, keyword: str, parts: list[Any], types: frozenset[str], demand: Mapping[str, Any]) -> bool:
+        wanted = demand[keyword]
+        rule = _RULES.get(keyword)
+        if rule is not None and rule(self, parts, types, demand):
+            return True
+        if keyword in _LOWER or keyword in _UPPER:
+            return _meets_count(keyword, parts, wanted)
+        names = _TOGETHER.get(keyword, (keyword,))
+        asked = {name: demand[name] for name in names if name in demand}
+        return any(
+            keyword in part and self.same({name: part[name] for name in names if name in part}, asked) for part in parts
+        )
+
+    def meets_any_of(self, parts: list[Any], types: frozenset[str], arms: list[Any]) -> bool:
+        """Prove one alternative, or for each type of value one."""
+        if any(self.below(parts, arm) for arm in arms):
+            return True
+        if len(types) < 2:
+            return False
+        of_type = [self._written(kind, {"type": "number" if kind == "fraction" else kind}) for kind in sorted(types)]
+        return all(any(self.below([*parts, only], arm) for arm in arms) for only in of_type)
+
+    def same(self, a: Any, b: Any) -> bool:
+        """Whether a part of the left and a part of the right demand the same, keyword by keyword."""
+        pending: list[tuple[Any, Any]] = [(a, b)]
+        compared: set[tuple[int, int]] = set()
+        while pending:
+            a, b = pending.pop()
+            a, b = self.left.followed(a), self.right.followed(b)
+            if (id(a), id(b)) in compared:
+                continue
+            compared.add((id(a), id(b)))
+            a, b = _demands(a), _demands(b)
+            if a.keys() != b.keys():
+                return False
+            for keyword, value in a.items():
+                pairs = self._pairs(keyword, value, b[keyword])
+                if pairs is None:
+                    return False
+                pending += pairs
+        return True
+
+    def _pairs(self, keyword: str, a: Any, b: Any) -> list[tuple[Any, Any]] | None:
+        """Return the subschemas that must demand the same for a keyword to do so; None if it cannot."""
+        if keyword == "$ref":
+            return [(self.left.target({"$ref": a}), self.right.target({"$ref": b}))]
+        if keyword in ONE_SUBSCHEMA:
+            return [(a, b)]
+        if keyword in SUBSCHEMA_LISTS:
+            return list(zip(a, b, strict=True)) if len(a) == len(b) else None
+        if keyword in SUBSCHEMA_MAPS:
+            return [(part, b[name]) for name, part in a.items()] if a.keys() == b.keys() else None
+        if keyword in ("required", "type") and is_array(a) and is_array(b):
+            return [] if set(a) == set(b) else None
+        return [] if json_equal(a, b) else None
+
+
+def _demands(schema: Any) -> Mapping[str, Any]:
+    """Return the keywords of a schema that demand something."""
+    if not is_object(schema):
+        return {} if schema else {"not": True}
+    return {name: value for name, value in schema.items() if name not in _BESIDE_DEMANDS}
+
+
+_BESIDE_DEMANDS: Final = ANNOTATIONS | {"$defs", "definitions"}
+
+
+def _together(checks: SubschemaChecks, schemas: Iterable[Any]) -> list[Any]:
+    """Return the schemas with all that must hold beside them, references and `allOf` followed; each once."""
+    found: dict[int, Any] = {}
+    pending = list(schemas)
+    for part in pending:  # grows while it is read
+        if part is not True and id(part) not in found:
+            found[id(part)] = part
+            if is_object(part):
+                pending.extend(part.get("allOf", ()))
+                if "$ref" in part:
+                    pending.append(checks.target(part))
+    return list(found.values())
+
+
+def _kinds(types: Any) -> frozenset[str]:
+    names = frozenset({types} if isinstance(types, str) else types)
+    return names | {"integer", "fraction"} if "number" in names else names
+
+
+def _types(parts: Iterable[Any]) -> frozenset[str]:
+    return _TYPES.intersection(*(_kinds(part["type"]) for part in parts if is_object(part) and "type" in part))
+
+
+def _members(parts: list[Any], types: frozenset[str]) -> list[Any] | None:
+    """Return a list that holds every value, None where none is known."""
+    for part in parts:
+        if "const" in part:
+            return [part["const"]]
+        if "enum" in part:
+            return part["enum"]
+    finite = {"null": [None], "boolean": [True, False]}
+    return [value for kind in types for value in finite[kind]] if types <= finite.keys() else None
+
+
+def _values(parts: list[Any], keyword: str) -> list[Any]:
+    return [part[keyword] for part in parts if keyword in part]
+
+
+def _required(parts: list[Any]) -> set[str]:
+    return {name for names in _values(parts, "required") for name in names}
+
+
+def _of_key(parts: list[Any], name: str | None) -> list[Any]:
+    """Return the schemas that the value of a key satisfies; None stands for a key that no schema declares."""
+    found: list[Any] = []
+    for part in parts:
+        if name is not None and name in part.get("properties", ()):
+            found.append(part["properties"][name])
+        elif "patternProperties" not in part:  # a pattern may match it
+            found.append(part.get("additionalProperties", True))
+    return found
+
+
+def _of_item(parts: list[Any], index: int) -> list[Any]:
+    """Return the schemas that the item at an index satisfies."""
+    prefixes = [(part.get("prefixItems", ()), part.get("items", True)) for part in parts]
+    return [prefix[index] if index < len(prefix) else rest for prefix, rest in prefixes]
+
+
+def _most_items(parts: list[Any]) -> float:
+    closed = [len(part.get("prefixItems", ())) for part in parts if part.get("items") is False]
+    return min([*_values(parts, "maxItems"), *closed], default=float("inf"))
+
+
+def _meets_count(keyword: str, parts: list[Any], bound: Any) -> bool:
+    """Prove a bound on a length or a number of entries."""
+    known = _values(parts, keyword)
+    if keyword in _LOWER:
+        known.append(len(_required(parts)) if keyword == "minProperties" else 0)
+        return max(known) >= bound
+    if keyword == "maxItems":
+        known.append(_most_items(parts))
+    if keyword == "maxProperties" and False in _of_key(parts, None):
+        known.append(len({name for names in _values(parts, "properties") for name in names}))
+    return min(known, default=float("inf")) <= bound
+
+
+def _additional_properties(proof: _Proof, parts: list[Any], demand: Mapping[str, Any]) -> bool:
+    """Prove the keys that only the left declares, and those that nobody does."""
+    if "patternProperties" in demand:
+        return False
+    declared = {name for names in _values(parts, "properties") for name in names}
+    extra = sorted(declared - demand.get("properties", {}).keys())
+    return all(proof.below(_of_key(parts, name), demand["additionalProperties"]) for name in (*extra, None))
+
+
+def _items(proof: _Proof, parts: list[Any], demand: Mapping[str, Any]) -> bool:
+    """Prove the items behind the prefix on the right: those of a longer prefix on the left, then all others."""
+    start = len(demand.get("prefixItems", ()))
+    last = max(start, *(len(part.get("prefixItems", ())) for part in parts), 0)
+    indices = range(start, last + 1)
+    return all(at >= _most_items(parts) or proof.below(_of_item(parts, at), demand["items"]) for at in indices)
+
+
+def _one_of(proof: _Proof, parts: list[Any], types: frozenset[str], demand: Mapping[str, Any]) -> bool:
+    """Prove `oneOf` as alternatives where no two can hold: each has other constants of one required property."""
+    arms = [proof.right.followed(arm) for arm in demand["oneOf"]]
+    names = [name for name in _constants(arms[0]) if all(name in _constants(arm) for arm in arms)]
+    for name in names:
+        constants = [_constants(arm)[name] for arm in arms]
+        differ = len(set[str]().union(*constants)) == sum(map(len, constants))
+        always = name in _required(parts) or all(name in arm.get("required", ()) for arm in arms)
+        if differ and always and types <= {"object"}:
+            return proof.meets_any_of(parts, types, demand["oneOf"])
+    return False
+
+
+def _constants(arm: Any) -> Mapping[str, set[str]]:
+    """Return the properties of an arm that must be one of some texts."""
+    fields: Mapping[str, Any] = arm.get("properties", {}) if is_object(arm) else {}
+    members = {
+        name: {field["const"]} if "const" in field else set(field.get("enum", ()))
+        for name, field in fields.items()
+        if is_object(field) and all(isinstance(one, str) for one in (field.get("const", ""), *field.get("enum", ())))
+    }
+    return {name: texts for name, texts in members.items() if texts}
+
+
+def _meets_bound(keyword: str, _: _Proof, parts: list[Any], __: frozenset[str], demand: Mapping[str, Any]) -> bool:
+    """Prove a bound of numbers by the same bound, or by the one that is exclusive where this is inclusive."""
+    bound = demand[keyword]
+    exclusive = keyword.startswith("exclusive")
+    end = keyword[-7:].lower()
+    sign = 1 if end == "minimum" else -1
+    inclusive, strict = _values(parts, end), _values(parts, f"exclusive{end.capitalize()}")
+    return any(sign * known > sign * bound or (known == bound and not exclusive) for known in inclusive) or any(
+        sign * known >= sign * bound for known in strict
+    )
+
+
+def _prefix_items(proof: _Proof, parts: list[Any], demand: Mapping[str, Any]) -> bool:
+    most = _most_items(parts)
+    return all(at >= most or proof.below(_of_item(parts, at), item) for at, item in enumerate(demand["prefixItems"]))
+
+
+_Rule = Callable[[_Proof, list[Any], frozenset[str], Mapping[str, Any]], bool]
+
+_BOUNDS: Final = ("exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum")
+_RULES: Final[Mapping[str, _Rule]] = {
+    **{keyword: partial(_meets_bound, keyword) for keyword in _BOUNDS},
+    "additionalProperties": lambda proof, parts, _, demand: _additional_properties(proof, parts, demand),
+    "anyOf": lambda proof, parts, types, demand: proof.meets_any_of(parts, types, demand["anyOf"]),
+    "items": lambda proof, parts, _, demand: _items(proof, parts, demand),
+    "oneOf": _one_of,
+    "prefixItems": lambda proof, parts, _, demand: _prefix_items(proof, parts, demand),
+    "properties": lambda proof, parts, _, demand: all(
+        proof.below(_of_key(parts, name), schema) for name, schema in demand["properties"].items()
+    ),
+    "required": lambda _, parts, __, demand: _required(parts).issuperset(demand["required"]),
+    "type": lambda _, __, types, demand: types <= _kinds(demand["type"]),
+    "uniqueItems": lambda _, parts, __, demand: not demand["uniqueItems"] or _most_items(parts) <= 1,
+}
+"""For each such keyword, what proves it beside an equal one."""

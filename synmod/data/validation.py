@@ -1,0 +1,318 @@
+"""Whether a value satisfies its schema, and if not, why.
+
+A library decides (`engine.py`). Why a value is invalid is found here, by walking schema and value together and asking
+for each subschema whether it holds; of alternatives that all fail the one that was meant is followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from json import JSONEncoder
+from typing import Any, Final
+
+from synmod.errors import Problem, SchemaError
+from synmod.leaves.frozen import CONTAINERS, FrozenDict, Json, frozen_dict, is_array, is_object, thaw
+from synmod.leaves.names import did_you_mean, pointer
+
+from .engine import IsValid, compiled, matcher
+from .parts import portable
+from .schema import MAX_VALUE_DEPTH, Schema, nests_too_deep, validator_of
+from .subschemas import ANNOTATIONS, Step, references, target_of
+
+MAX_SHOWN: Final = 200
+"""How many characters of a value an error shows."""
+
+_CHOICES: Final = 12
+
+
+def is_valid(schema: Schema, json: Json) -> bool:
+    """Return whether a value, plain or frozen, satisfies a schema. Hot.
+
+    Example:
+        >>> from synmod.data import schema_from
+        >>> is_valid(schema_from({"type": "integer"}, root="any"), 1.0)
+        True
+
+    Source: jsonschema's `is_valid`; differs: compiled once, patterns in linear time.
+    """
+    try:
+        return (schema.validator or validator_of(schema))(json)
+    except ValueError:  # two values of unbounded depth were compared
+        return False
+
+
+def problems(schema: Schema, json: Json, *, limit: int = 10) -> tuple[Problem, ...]:
+    """Return what is wrong with a value, in document order; nothing for a valid value.
+
+    Args:
+        schema: An interned schema.
+        json: A JSON value, plain or frozen.
+        limit: How many faults to list.
+
+    Returns:
+        `(pointer, wanted, got)` of each fault. `got` is JSON text, cut to 200 characters.
+
+    Example:
+        >>> from synmod.data import schema_from
+        >>> problems(schema_from({"type": "integer"}, root="any"), "1")
+        (Problem(pointer='', wanted='integer', got='"1"'),)
+
+    Source: jsonschema's `iter_errors`; differs: follows the one alternative that was meant, and takes no time
+    exponential in the depth of alternatives.
+    """
+    if is_valid(schema, json):
+        return ()
+    if nests_too_deep(json):
+        return (Problem("", f"at most {MAX_VALUE_DEPTH} levels of nesting", "…"),)
+    found: dict[Problem, None] = {}
+    walk = _FaultWalk(schema)
+    for fault in walk.faults([walk.root], json, ()):
+        found[fault] = None
+        if len(found) == limit:
+            break
+    return tuple(found) or (Problem("", "a value that satisfies the schema", shown(json)),)
+
+
+def validate(schema: Schema, json: Json, where: str) -> None:
+    """Raise unless a value satisfies a schema.
+
+    Args:
+        schema: An interned schema.
+        json: A JSON value, plain or frozen.
+        where: What the value is for, such as a module path or the name of an argument; the message begins with it.
+
+    Raises:
+        SchemaError: The value does not satisfy the schema. Its `errors` are the faults, up to ten.
+
+    Example:
+        >>> from synmod.data import schema_from
+        >>> validate(schema_from({"type": "integer"}, root="any"), 1, "answer/count")
+
+    Source: jsonschema's `validate`; differs: names every fault with its place.
+    """
+    if not is_valid(schema, json):
+        found = problems(schema, json)
+        lines = [f"{fault.pointer[:200] or 'the whole'}: wanted {fault.wanted}, got {fault.got}" for fault in found]
+        about = lines[0] if len(lines) == 1 else "\n  " + "\n  ".join(lines)
+        raise SchemaError(f"{where}: the value does not satisfy its schema: {about}", found)
+
+
+class SubschemaChecks:
+    """Checks values against any part of a schema, each part compiled once."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.root: FrozenDict = portable(schema)
+        self._compiled: dict[object, tuple[IsValid, Any]] = {}  # with what the key stands for, so that ids stay
+
+    def holds(self, schema: Any, json: Any) -> bool:
+        """Return whether a subschema holds."""
+        return self._holds(id(schema), schema, schema, json) if is_object(schema) else schema
+
+    def passes(self, keyword: str, schema: Mapping[str, Any], json: Any) -> bool:
+        """Return whether one keyword of a schema holds, with those that only have a meaning beside it."""
+        names = schema.keys() if keyword.startswith("unevaluated") else (keyword, *_BESIDE.get(keyword, ()))
+        alone = frozen_dict({name: schema[name] for name in names if name in schema})
+        return self._holds((id(schema), keyword), alone, schema, json)
+
+    def _holds(self, key: object, schema: Mapping[str, Any], kept: Any, json: Any) -> bool:
+        if key not in self._compiled:
+            whole = {"$defs": self.root["$defs"], **schema} if references(schema) else schema
+            self._compiled[key] = compiled(thaw(whole)), kept
+        try:
+            return self._compiled[key][0](json)
+        except ValueError:  # two values of unbounded depth were compared
+            return False
+
+    def target(self, schema: Mapping[str, Any]) -> Any:
+        """Return what the `$ref` of a schema names."""
+        return target_of(self.root, schema["$ref"])
+
+    def followed(self, schema: Any) -> Any:
+        """Follow references that stand alone."""
+        while is_object(schema) and "$ref" in schema and schema.keys() <= _BARE_REFERENCE:
+            schema = self.target(schema)
+        return schema
+
+
+_BESIDE: Final[Mapping[str, tuple[str, ...]]] = {"contains": ("minContains", "maxContains")}
+_BARE_REFERENCE: Final = ANNOTATIONS | {"$ref", "$defs", "definitions"}
+
+# Faults of these are found where the parts of the value stand, or by the schemas they name.
+_FOUND_ELSEWHERE: Final = (
+    ANNOTATIONS
+    | {"$defs", "$ref", "additionalProperties", "allOf", "definitions", "dependentSchemas", "else", "if", "items"}
+    | {"maxContains", "minContains", "patternProperties", "prefixItems", "properties", "propertyNames", "required"}
+    | {"then"}
+)
+
+
+class _FaultWalk(SubschemaChecks):
+    """Finds the faults of one invalid value."""
+
+    def faults(self, schemas: list[Any], json: Any, steps: tuple[Step, ...]) -> Iterator[Problem]:
+        """Yield the faults of a value for which at least one of the schemas does not hold, in document order."""
+        in_force = self._in_force(schemas, json)
+        for schema in in_force:
+            for wanted in self._own_faults(schema, json) if schema is not False else ("nothing here",):
+                yield Problem(pointer(steps), wanted, shown(json))
+        demanding = [schema for schema in in_force if is_object(schema)]
+        for step, part in json.items() if is_object(json) else enumerate(json) if is_array(json) else ():
+            demands = [demand for schema in demanding for demand in _demands_of(schema, step)]
+            if False in demands:
+                yield Problem(pointer((*steps, step)), _no_place(step, demanding, json), shown(part))
+            failing = [demand for demand in demands if demand is not False and not self.holds(demand, part)]
+            if failing:
+                yield from self.faults(failing, part, (*steps, step))
+
+    def _in_force(self, schemas: list[Any], json: Any) -> list[Any]:
+        """Return all that must hold: the schemas, references, `allOf`, branches taken, the one alternative meant."""
+        found: dict[int, Any] = {}
+        pending = list(schemas)
+        for part in pending:  # grows while it is read
+            if part is True or id(part) in found:
+                continue
+            found[id(part)] = part
+            if not is_object(part):
+                continue
+            if "$ref" in part:
+                pending.append(self.target(part))
+            pending.extend(part.get("allOf", ()))
+            if "if" in part:
+                pending.append(part.get("then" if self.holds(part["if"], json) else "else", True))
+            if is_object(json):
+                pending.extend(arm for name, arm in part.get("dependentSchemas", {}).items() if name in json)
+            pending.extend(self._meant(part, json))
+        return list(found.values())
+
+    def _own_faults(self, schema: Mapping[str, Any], json: Any) -> Iterator[str]:
+        """Yield what is wrong with the value itself, its parts apart."""
+        for keyword in schema:
+            if keyword in _FOUND_ELSEWHERE or self.passes(keyword, schema, json):
+                continue
+            if keyword not in ("anyOf", "oneOf") or not self._meant(schema, json):
+                yield self._wanted(keyword, schema)
+        if is_object(json):
+            yield from (f"the key {name!r}" for name in schema.get("required", ()) if name not in json)
+            names = schema.get("propertyNames", True)
+            for name in json:
+                if not self.holds(names, name):
+                    yield f"keys that are {self._described(names)}, and not {shown(name)}"
+
+    def _meant(self, schema: Mapping[str, Any], json: Any) -> list[Any]:
+        """Return the one alternative for containers of this kind, if none holds: its faults are more precise."""
+        arms = self._alternatives(schema) if "anyOf" in schema else schema.get("oneOf", ())
+        if not isinstance(json, CONTAINERS) or any(self.holds(arm, json) for arm in arms):
+            return []
+        meant = [arm for arm in arms if self._is_meant(self.followed(arm), json)]
+        return meant if len(meant) == 1 else []
+
+    def _alternatives(self, schema: Mapping[str, Any]) -> list[Any]:
+        """Return the arms of `anyOf`; an arm that only holds alternatives is replaced by them."""
+        arms: list[Any] = []
+        for arm in map(self.followed, schema["anyOf"]):
+            nested = is_object(arm) and "anyOf" in arm and arm.keys() <= {"anyOf", *ANNOTATIONS}
+            arms.extend(self._alternatives(arm) if nested else [arm])
+        return arms
+
+    def _is_meant(self, arm: Any, json: Any) -> bool:
+        """Return whether a container has the type of an alternative, and the constants that tell it from others."""
+        if not is_object(arm):
+            return arm
+        fields: Mapping[str, Any] = arm.get("properties", {}) if is_object(json) else {}
+        return all(self.passes(keyword, arm, json) for keyword in ("type", "const", "enum") if keyword in arm) and all(
+            self.holds(schema, json[name])
+            for name, schema in fields.items()
+            if name in json and is_object(schema) and not schema.keys().isdisjoint(("const", "enum"))
+        )
+
+    def _wanted(self, keyword: str, schema: Mapping[str, Any], within: int = 2) -> str:
+        """Describe what one keyword of a schema demands; alternatives are described `within` levels deep."""
+        value = schema[keyword]
+        if keyword in _WORDS:
+            return _WORDS[keyword](value)
+        if keyword in ("anyOf", "oneOf"):
+            arms = _joined([self._described(arm, within - 1) for arm in islice(value, _CHOICES + 1)])
+            return f"exactly one of: {arms}" if keyword == "oneOf" else arms
+        if keyword == "not":
+            return f"not {self._described(value)}"
+        if keyword == "contains":
+            least, most = schema.get("minContains", 1), schema.get("maxContains")
+            return f"{f'at least {least}' if most is None else f'{least} to {most}'} item(s) that are " + (
+                self._described(value)
+            )
+        return f"{keyword} {shown(value)}"
+
+    def _described(self, schema: Any, within: int = 2) -> str:
+        """Describe what a schema demands, in a few words."""
+        schema = self.followed(schema)
+        if not is_object(schema):
+            return "anything" if schema else "nothing"
+        for keyword in ("const", "enum", "type", *(("anyOf", "oneOf") if within else ())):
+            if keyword in schema:
+                return self._wanted(keyword, schema, within)
+        return "anything" if schema.keys() <= ANNOTATIONS else f"a value for {shown(schema)}"
+
+
+def _demands_of(schema: Mapping[str, Any], step: Step) -> list[Any]:
+    """Return what a schema demands of one part of a value."""
+    if isinstance(step, int):
+        prefix = schema.get("prefixItems", ())
+        return [prefix[step] if step < len(prefix) else schema.get("items", True)]
+    declared = schema.get("properties", {})
+    demands = [declared[step]] if step in declared else []
+    demands += [part for pattern, part in schema.get("patternProperties", {}).items() if matcher(pattern)(step)]
+    return demands or [schema.get("additionalProperties", True)]
+
+
+def _no_place(step: Step, schemas: list[dict[str, Any]], json: Any) -> str:
+    """Describe that there must be no such part, and which key may have been meant."""
+    if isinstance(step, int):
+        return "no item"
+    missing = [name for schema in schemas for name in schema.get("properties", ()) if name not in json]
+    guess = did_you_mean(step, missing[:500])
+    return f"no key {step!r:.100}{guess and f'.{guess}'}"
+
+
+def shown(json: Any) -> str:
+    """Write a value as JSON text, cut to 200 characters; of a large value no more is written than is shown."""
+    cut = json[: MAX_SHOWN + 1] if isinstance(json, str) else json
+    text = ""
+    for chunk in _ENCODER.iterencode(cut):
+        text += chunk[: MAX_SHOWN + 1]
+        if len(text) > MAX_SHOWN:
+            return text[: MAX_SHOWN - 1] + "…"
+    return text
+
+
+_ENCODER: Final = JSONEncoder(ensure_ascii=False)
+
+
+def _joined(texts: list[str]) -> str:
+    """Join alternatives, each once."""
+    several = list(dict.fromkeys(texts))
+    return " or ".join(several[:_CHOICES]) + (" or …" if len(several) > _CHOICES else "")
+
+
+def _members(value: list[Any]) -> str:
+    return f"one of {', '.join(map(shown, value[:_CHOICES]))}" + (", …" if len(value) > _CHOICES else "")
+
+
+_WORDS: Final[Mapping[str, Callable[[Any], str]]] = {
+    "const": shown,
+    "enum": _members,
+    "exclusiveMaximum": "a number under {}".format,
+    "exclusiveMinimum": "a number over {}".format,
+    "maxItems": "at most {} items".format,
+    "maxLength": "at most {} characters".format,
+    "maxProperties": "at most {} keys".format,
+    "maximum": "a number of at most {}".format,
+    "minItems": "at least {} items".format,
+    "minLength": "at least {} characters".format,
+    "minProperties": "at least {} keys".format,
+    "minimum": "a number of at least {}".format,
+    "multipleOf": "a multiple of {}".format,
+    "pattern": lambda value: f"a text that matches {shown(value)}",
+    "type": lambda value: _joined(value if is_array(value) else [value]),
+    "uniqueItems": lambda _: "items that all differ",
+}
