@@ -105,7 +105,7 @@ class Escalate(sm.Module):
         levels = inputs.get_schema()["properties"]["urgency"]["enum"]
         self.level = self.add_variable(levels[-1], schema={"enum": levels}, name="level")
 
-    async def call(self, inputs: Urgency) -> Escalation:
+    async def call(self, inputs: Urgency) -> Escalation | None:
         if inputs["urgency"] != self.level.value:
             return None
         return Escalation(team=self.team, reason=f"urgency is {inputs['urgency']}")

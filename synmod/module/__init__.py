@@ -5,96 +5,83 @@ ContextVars (the frame of `scope`, the running build). Speed: a nested call of a
 and a few identity checks: no walk, no `inspect`, no schema work, no lock. Must never know: Program, files, training.
 """
 
-from typing import TYPE_CHECKING
+from . import node
+from .build import build, read_build_config
+from .builds import Build, is_built_here, running_own_build
+from .constructing import from_config, is_passed_on, unknown_keyword
+from .contract import declared_inputs, input_spec_of, is_nothing, no_call
+from .declaring import (
+    UNDECLARED,
+    AsyncCallee,
+    ClassDeclaration,
+    ModuleOptions,
+    first_paragraph,
+    model_of_annotation,
+    read_outputs,
+    resolved_annotations,
+    without_none,
+)
+from .frames import PathTable, paths_below
+from .module import SHOW, Module
+from .outputs import check_output, declared_outputs
+from .record import attribute_of, where
+from .structure import refuse_if_sealed, seal
+from .wiring import (
+    ATTEMPTS,
+    SCHEDULERS,
+    VERIFIERS,
+    Attempt,
+    Child,
+    DeclaredSkips,
+    Execution,
+    attempt,
+    has_open_skips,
+    steps_before,
+    verify_wiring,
+)
 
-from synmod.leaves.late import opened_late
-from synmod.module import node
-from synmod.module.build import build
-from synmod.module.module import Module
-from synmod.module.typing import ModuleOptions
-
-__all__ = ["Module", "ModuleOptions", "build", "node"]
-
-if TYPE_CHECKING:  # for the rooms above
-    from synmod.module.arguments import unknown_keyword as unknown_keyword
-    from synmod.module.attempts import ATTEMPTS as ATTEMPTS
-    from synmod.module.attempts import Attempt as Attempt
-    from synmod.module.attempts import attempt as attempt
-    from synmod.module.attributes import attribute_of as attribute_of
-    from synmod.module.build import read_build_config as read_build_config
-    from synmod.module.building import Build as Build
-    from synmod.module.building import is_built_here as is_built_here
-    from synmod.module.building import running_own_build as running_own_build
-    from synmod.module.config import from_config as from_config
-    from synmod.module.config import is_passed_on as is_passed_on
-    from synmod.module.contract import declared_inputs as declared_inputs
-    from synmod.module.contract import input_spec_of as input_spec_of
-    from synmod.module.declaration import ClassDeclaration as ClassDeclaration
-    from synmod.module.declaration import first_paragraph as first_paragraph
-    from synmod.module.execution import SCHEDULERS as SCHEDULERS
-    from synmod.module.execution import VERIFIERS as VERIFIERS
-    from synmod.module.execution import Child as Child
-    from synmod.module.execution import Execution as Execution
-    from synmod.module.execution import steps_before as steps_before
-    from synmod.module.execution import verify_wiring as verify_wiring
-    from synmod.module.interface.annotations import UNDECLARED as UNDECLARED
-    from synmod.module.interface.annotations import model_of_annotation as model_of_annotation
-    from synmod.module.interface.annotations import read_outputs as read_outputs
-    from synmod.module.interface.annotations import resolved_annotations as resolved_annotations
-    from synmod.module.interface.annotations import without_none as without_none
-    from synmod.module.interface.inputs import no_call as no_call
-    from synmod.module.interface.nests import is_nothing as is_nothing
-    from synmod.module.interface.outputs import check_output as check_output
-    from synmod.module.interface.outputs import declared_outputs as declared_outputs
-    from synmod.module.interface.where import where as where
-    from synmod.module.paths import PathTable as PathTable
-    from synmod.module.paths import paths_below as paths_below
-    from synmod.module.sealing import refuse_if_sealed as refuse_if_sealed
-    from synmod.module.sealing import seal as seal
-    from synmod.module.showing import SHOW as SHOW
-    from synmod.module.skips import DeclaredSkips as DeclaredSkips
-    from synmod.module.skips import has_open_skips as has_open_skips
-    from synmod.module.typing import AsyncCallee as AsyncCallee
-
-_FOR_ROOMS = {
-    "ATTEMPTS": "synmod.module.attempts",
-    "AsyncCallee": "synmod.module.typing",
-    "Attempt": "synmod.module.attempts",
-    "Build": "synmod.module.building",
-    "Child": "synmod.module.execution",
-    "ClassDeclaration": "synmod.module.declaration",
-    "DeclaredSkips": "synmod.module.skips",
-    "Execution": "synmod.module.execution",
-    "PathTable": "synmod.module.paths",
-    "SCHEDULERS": "synmod.module.execution",
-    "SHOW": "synmod.module.showing",
-    "UNDECLARED": "synmod.module.interface.annotations",
-    "VERIFIERS": "synmod.module.execution",
-    "attempt": "synmod.module.attempts",
-    "attribute_of": "synmod.module.attributes",
-    "check_output": "synmod.module.interface.outputs",
-    "declared_inputs": "synmod.module.contract",
-    "declared_outputs": "synmod.module.interface.outputs",
-    "first_paragraph": "synmod.module.declaration",
-    "from_config": "synmod.module.config",
-    "has_open_skips": "synmod.module.skips",
-    "input_spec_of": "synmod.module.contract",
-    "is_built_here": "synmod.module.building",
-    "is_nothing": "synmod.module.interface.nests",
-    "is_passed_on": "synmod.module.config",
-    "model_of_annotation": "synmod.module.interface.annotations",
-    "no_call": "synmod.module.interface.inputs",
-    "paths_below": "synmod.module.paths",
-    "read_build_config": "synmod.module.build",
-    "read_outputs": "synmod.module.interface.annotations",
-    "refuse_if_sealed": "synmod.module.sealing",
-    "resolved_annotations": "synmod.module.interface.annotations",
-    "running_own_build": "synmod.module.building",
-    "seal": "synmod.module.sealing",
-    "steps_before": "synmod.module.execution",
-    "unknown_keyword": "synmod.module.arguments",
-    "verify_wiring": "synmod.module.execution",
-    "where": "synmod.module.interface.where",
-    "without_none": "synmod.module.interface.annotations",
-}
-__getattr__, __dir__ = opened_late(globals(), inner=_FOR_ROOMS)
+__all__ = [
+    "ATTEMPTS",
+    "SCHEDULERS",
+    "SHOW",
+    "UNDECLARED",
+    "VERIFIERS",
+    "AsyncCallee",
+    "Attempt",
+    "Build",
+    "Child",
+    "ClassDeclaration",
+    "DeclaredSkips",
+    "Execution",
+    "Module",
+    "ModuleOptions",
+    "PathTable",
+    "attempt",
+    "attribute_of",
+    "build",
+    "check_output",
+    "declared_inputs",
+    "declared_outputs",
+    "first_paragraph",
+    "from_config",
+    "has_open_skips",
+    "input_spec_of",
+    "is_built_here",
+    "is_nothing",
+    "is_passed_on",
+    "model_of_annotation",
+    "no_call",
+    "node",
+    "paths_below",
+    "read_build_config",
+    "read_outputs",
+    "refuse_if_sealed",
+    "resolved_annotations",
+    "running_own_build",
+    "seal",
+    "steps_before",
+    "unknown_keyword",
+    "verify_wiring",
+    "where",
+    "without_none",
+]

@@ -9,35 +9,25 @@ from typing import TYPE_CHECKING, Any, cast
 
 from synmod.data import SymbolicDataModel, declare, schema_of, symbol
 from synmod.errors import BuildError, ConfigError, SkipError, SkipVerifyError, SymbolicValueError
-from synmod.flow import LEAF, MAPPING, kind_of
 from synmod.leaves.aio import Suspended, drive
 from synmod.leaves.frozen import thaw
 from synmod.leaves.names import KeyPath, did_you_mean, path_str
-from synmod.module.building import (
-    Build,
-    ensure_built,
-    gave_way_to,
-    mark_built,
-    remember,
-    running_own_build,
-    waits_for_itself,
-)
-from synmod.module.contract import check_inputs
-from synmod.module.execution import verify_wiring
-from synmod.module.frames import SymbolicFrame
-from synmod.module.interface.inputs import check_signature, no_call
-from synmod.module.interface.nests import is_declaration, symbols_of
-from synmod.module.interface.outputs import declared_outputs, symbolic_outputs
-from synmod.module.interface.signatures import POSITIONAL
-from synmod.module.interface.where import where
-from synmod.module.notes import note_failure
-from synmod.module.record import ModuleRecord
-from synmod.module.sealing import seal
-from synmod.module.symbolic import output_symbols, trace
+from synmod.leaves.nests import LEAF, MAPPING, kind_of
 from synmod.tree import class_of, walk
 
+from .building import ensure_built, mark_built
+from .builds import Build, gave_way_to, remember, running_own_build, waits_for_itself
+from .calling import note_failure, output_symbols, trace
+from .contract import check_inputs, check_signature, is_declaration, no_call, symbols_of, where
+from .declaring import POSITIONAL
+from .frames import SymbolicFrame
+from .outputs import declared_outputs, symbolic_outputs
+from .record import ModuleRecord
+from .structure import seal
+from .wiring import verify_wiring
+
 if TYPE_CHECKING:
-    from synmod.module.module import Module
+    from .module import Module
 
 
 async def build(module: Module, *schemas: Any, training: bool | None = None, **named: Any) -> Any:

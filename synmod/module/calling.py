@@ -1,27 +1,20 @@
-"""One call, step by step. This file is the hottest of the house, so it is written flat.
+"""One call, step by step, with values or with symbols. `call_module` is hot, and so it is flat.
 
 Everything after the frame is set is left through one `try`, so that return, error and cancellation restore what was.
-The common case (values whose schemas were seen before, nobody listening) is answered by a few identity checks; whatever
-is not common goes to a function in another file.
+The common case (values whose schemas were seen before, nobody listening) is answered by a few identity checks.
 """
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from synmod.data import JsonDataModel
-from synmod.errors import SynmodError
-from synmod.module.building import ensure_built
-from synmod.module.contract import check_inputs
-from synmod.module.endings import end_entry, end_failed
-from synmod.module.interface.inputs import convert_arguments, holds_symbol, is_not_taken
-from synmod.module.interface.known import ANY_CLASS, MISS
-from synmod.module.interface.outputs import check_output, declared_outputs
-from synmod.module.notes import note_failure
-from synmod.module.paths import paths_below
-from synmod.module.symbolic import call_symbolic
+from synmod.errors import SymbolicValueError, SynmodError, add_note, notes_of
+from synmod.flow import record_call
+from synmod.leaves.aio import is_cancellation
 from synmod.scope import (
     AMBIENT,
     FRAME,
@@ -29,15 +22,61 @@ from synmod.scope import (
     RootFrame,
     begin_call,
     check_deadline,
+    current_call,
     effective,
     end_call,
+    hand_up,
     hooks_for,
     nearest_live,
+    note_waiting,
     plain_limit,
 )
+from synmod.tree import discarding_writes
+
+from .building import ensure_built
+from .builds import is_building_tree
+from .contract import (
+    ANY_CLASS,
+    MISS,
+    check_inputs,
+    convert_arguments,
+    holds_symbol,
+    is_datum,
+    is_not_taken,
+    leaves_of_any,
+    no_call,
+    symbols_of,
+)
+from .frames import SymbolicFrame, paths_below
+from .outputs import check_output, declared_outputs, symbolic_outputs
 
 if TYPE_CHECKING:
-    from synmod.module.module import Module
+    from .module import Module
+    from .record import ModuleRecord
+
+
+def was_cancelled(failure: BaseException) -> bool:
+    """Tell whether a call ended because it was cancelled, or its coroutine closed."""
+    return is_cancellation(failure) or isinstance(failure, GeneratorExit)
+
+
+def end_entry(record: ModuleRecord, frame: CallFrame, phase: str, failure: BaseException | None) -> None:
+    """Count an ended entry call, and hand its rewards to the blocks around it if it returned."""
+    if failure is not None and was_cancelled(failure):
+        record.counters.count_cancelled(phase)
+        return
+    record.counters.count_entry(phase, perf_counter() - frame.root.started, failed=failure is not None)
+    if failure is None and frame.layer is not None:
+        frame.layer.close()
+    if failure is None:
+        hand_up(frame)
+
+
+def end_failed(record: ModuleRecord, frame: CallFrame, failure: BaseException) -> None:
+    """Count a nested call that failed, and drop the rewards that it and the calls below it gave."""
+    if not was_cancelled(failure):
+        record.counters.count_nested()
+    frame.root.failed_calls.add(frame.number)
 
 
 async def call_module(  # noqa: C901  # flat: what it called would cost every call of every program
@@ -165,3 +204,132 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
         if limit is not None:
             limit.__exit__(None if failure is None else type(failure), failure, None)
         failure = refused = None  # no circle of an exception and the frame that holds it
+
+
+_REMEDIES = (
+    "A schema was to be found by running `call` on symbols, which have no values. Say what comes out: "
+    "annotate `-> Answer` on call, set `output_spec = Answer`, or override `compute_output_spec`."
+)
+
+
+async def call_symbolic(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
+    """Call `module` on symbols.
+
+    Args:
+        module: The module.
+        args: Positional arguments, at least one leaf of them (or of `kwargs`) a symbol.
+        kwargs: Keyword arguments.
+        training: As the caller gave it.
+
+    Returns:
+        A nest of fresh symbols, each of which remembers this call.
+
+    Raises:
+        ArgumentError, CallError, SchemaError: As a call with values raises them.
+        BuildError: The module cannot be built.
+        SymbolicValueError: Nothing declares the output, and `call` reads a value.
+    """
+    with (block := SymbolicFrame(module, training)) as frame:
+        try:
+            args, kwargs = convert_arguments(module, args, kwargs)
+            check_inputs(module, args, kwargs)
+            await ensure_built(module, args, kwargs)
+            check_inputs(module, args, kwargs)
+            if is_building_tree():
+                await _follow(module, args, kwargs)
+            outputs = await output_symbols(module, args, kwargs)
+            if module._record.runner is not None:
+                module._record.runner.assume(module, frame)
+        except BaseException as error:
+            note_failure(error, frame, module, args)
+            raise
+    decided = {} if training is None else {"training": training}  # what was said of this call holds when it runs
+    record_call(module, args, {**kwargs, **decided}, outputs, block.left)
+    return outputs
+
+
+async def _follow(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Trace a `call` whose output is declared, as far as it can be traced: what is inside builds, and is checked."""
+    record = module._record
+    if record.flow is not None or record.declaration.declares_spec or declared_outputs(module).nothing:
+        return
+    try:
+        with SymbolicFrame(module, hands_on=False):
+            await trace(module, args, kwargs)
+    except SymbolicValueError:
+        return
+
+
+async def output_symbols(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Find the outputs of a call as fresh symbols: overridden spec, declaration, or a trace."""
+    with discarding_writes():
+        outputs = module.compute_output_spec(*args, **kwargs)
+        if inspect.isawaitable(outputs):
+            outputs = await outputs
+    if module._record.declaration.declares_spec:  # what a user's method returned may hold classes and schemas
+        outputs = symbols_of(outputs, f"{module.name}: compute_output_spec")
+    return symbolic_outputs(module, outputs)
+
+
+async def default_output_spec(module: Module, /, *args: Any, **kwargs: Any) -> Any:
+    """What `Module.compute_output_spec` answers: the declared outputs, else those of a trace."""
+    declared = declared_outputs(module)
+    if not declared.nothing:
+        return declared.fresh()
+    return await trace(module, args, kwargs)
+
+
+async def trace(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Run `call` on symbols; what it writes into Variables is thrown away.
+
+    Raises:
+        NoCallError: The class defines no `call`.
+        SymbolicValueError: `call` reads a value; a note tells the remedies.
+    """
+    call = module._record.declaration.call
+    function = getattr(module, "call", None)
+    if function is None:
+        raise no_call(module)
+    frame = current_call()
+    run = module._record.runner
+    if run is not None and (frame is None or frame.owner is not module._record):
+        with SymbolicFrame(module, hands_on=False):
+            return await trace(module, args, kwargs)
+    named = dict(kwargs)
+    if call.has_training:
+        named["training"] = frame.training if frame is not None else call.training_default
+    try:
+        with discarding_writes():
+            outputs = function(*args, **named) if run is None or frame is None else run.run(module, frame, args, named)
+            if inspect.isawaitable(outputs):
+                outputs = await outputs
+    except SymbolicValueError as error:
+        if _REMEDIES not in notes_of(error):
+            add_note(error, _REMEDIES)
+        raise
+    return symbolic_outputs(module, outputs)
+
+
+_MARK = "_synmod_noted_in"
+
+
+def note_failure(error: BaseException, frame: CallFrame, module: Module, inputs: Any) -> None:
+    """Note where a call failed, or where a cancellation found it waiting; an interrupt is none of the call's.
+
+    Args:
+        error: What was raised; a note is added unless a call below has done so already. An object that is raised again
+            in another run (a shared build error, a scripted reply) keeps its first note.
+        frame: The frame of the call.
+        module: The module that was called.
+        inputs: Its positional arguments.
+    """
+    if is_cancellation(error):
+        note_waiting(frame)
+    elif isinstance(error, Exception) and _MARK not in error.__dict__:
+        note = f"in {frame.path or frame.name!r} ({type(module).__name__}), call {frame.id}"
+        if not module._record.ready:
+            titles = [str(leaf._schema.get("title") or leaf.name) for leaf in leaves_of_any(inputs) if is_datum(leaf)]
+            if titles or not inputs:  # what is no data is told of by the error itself
+                note += f", while building on {', '.join(titles) or 'no inputs'}"
+        add_note(error, note)
+        error.__dict__[_MARK] = True

@@ -1,25 +1,377 @@
-"""What a module demands of its inputs: annotations of `call`, `input_spec`, the schemas it was built on."""
+"""What goes into a call: arguments told apart and converted, and checked against what the module demands.
+
+A nest is data, None, or lists, tuples, dicts and other containers of data. Speed: the common check, one value of a
+schema that was seen before, is one lookup, which the hot call makes by itself.
+"""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
-from synmod.data import JsonDataModel, contains, is_subschema, schema_of, symbol, validate
-from synmod.errors import SchemaError
-from synmod.flow import LEAF, MAPPING, SEQUENCE, NestPath, kind_of, leaves, pack
-from synmod.module.building import inputs_by_parameter, is_ready_here
-from synmod.module.interface.known import ANY_CLASS, KnownSchemas
-from synmod.module.interface.misfit import Demand, misfit, other_structure, shape
-from synmod.module.interface.nests import is_datum, paired, step_text, symbols_of, title_of_schema
-from synmod.module.interface.where import where
+from synmod.data import (
+    DataModel,
+    JsonDataModel,
+    Schema,
+    SymbolicDataModel,
+    contains,
+    declare,
+    is_subschema,
+    model_of,
+    schema_of,
+    symbol,
+    to_value,
+    validate,
+)
+from synmod.errors import ArgumentError, CallError, NoCallError, SchemaError
+from synmod.leaves.names import did_you_mean
+from synmod.leaves.nests import LEAF, MAPPING, NestPath, kind_of, leaves, leaves_with_path, map_leaves, pack, take_apart
+
+from .builds import is_ready_here
+from .declaring import POSITIONAL
+from .record import kind_text, where
 
 if TYPE_CHECKING:
-    from synmod.module.interface.signatures import Parameter
-    from synmod.module.module import Module
+    from .declaring import CallSignature, Parameter
+    from .module import Module
 
-_UNSET: Final = object()
+DATA: Final = (JsonDataModel, SymbolicDataModel)
 _BUILT_ON: Final = "the schema it was built on"
+_UNSET: Final = object()
+
+# -- names in messages ------------------------------------------------------------------------------------------------
+
+
+def title_of(schema: Mapping[str, Any]) -> str:
+    """Return the title of a schema, else its fields."""
+    return str(schema.get("title") or f"an object with {', '.join(schema.get('properties', {})) or 'no field'}")
+
+
+def _fields(schema: Mapping[str, Any]) -> str:
+    return f"{schema.get('title', 'a value')}({', '.join(schema.get('properties', {}))})"
+
+
+def _shape(nest: Any) -> str:
+    """Show a nest by the titles of its leaves."""
+    return repr(
+        map_leaves(lambda leaf: _Shown(title_of(leaf._schema) if is_datum(leaf) else type(leaf).__name__), nest)
+    )
+
+
+class _Shown(str):
+    """A text that is shown without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def _place(argument: int | str, path: NestPath = ()) -> str:
+    """Name a place in the arguments: `argument 0, key 'docs', index 2`."""
+    steps = (f", key {step!r}" if isinstance(step, str) else f", index {step}" for step in path)
+    return f"argument {argument!r}{''.join(steps)}"
+
+
+# -- nests of data and of declarations --------------------------------------------------------------------------------
+
+
+def is_datum(leaf: Any) -> TypeGuard[JsonDataModel[Any] | SymbolicDataModel]:
+    """Whether a leaf is a value or a symbol."""
+    return isinstance(leaf, DATA)
+
+
+def leaves_of_any(x: Any) -> list[Any]:
+    """List the leaves of anything; what cannot be a nest, since it holds itself, is one leaf."""
+    try:
+        return leaves(x)
+    except CallError:
+        return [x]
+
+
+def is_data(nest: Any) -> bool:
+    """Whether a nest holds nothing but values, symbols and None."""
+    return all(leaf is None or isinstance(leaf, DATA) for leaf in leaves_of_any(nest))
+
+
+def is_nothing(nest: Any) -> bool:
+    """Whether a nest is None, or not empty and holds nothing but None."""
+    found = leaves_of_any(nest)
+    return bool(found) and all(leaf is None for leaf in found)
+
+
+def fresh(nest: Any) -> Any:
+    """Return a nest with a fresh symbol in place of every value and symbol: schemas, never data."""
+    return map_leaves(lambda x: symbol(x._schema, x._model, x._label) if is_datum(x) else x, nest)
+
+
+def is_declaration(x: Any) -> bool:
+    """Whether something other than a schema declares data."""
+    if isinstance(x, type):
+        return hasattr(x, "model_fields")
+    return isinstance(x, JsonDataModel | SymbolicDataModel | DataModel)
+
+
+def symbols_of(spec: Any, at: str) -> Any:
+    """Return a nest of declarations as the same nest of fresh symbols.
+
+    Args:
+        spec: Data model classes, instances or values, symbols, schemas, None; lists, tuples and dicts of them. A dict
+            that holds a data model or a symbol at any depth is a nest, any other dict is a schema.
+        at: What is declared, for messages.
+
+    Raises:
+        ArgumentError: A leaf declares nothing.
+        SchemaError: A schema cannot be used.
+    """
+    if kind_of(spec) == MAPPING and not any(map(is_declaration, leaves(spec))):
+        return symbol(declare(spec), None)
+    if kind_of(spec) != LEAF:
+        parts = take_apart(spec)
+        return parts.rebuild([symbols_of(part, at) for part in parts.children])
+    if spec is None:
+        return None
+    if is_datum(spec):
+        return symbol(schema_of(spec), spec._model, spec._label)
+    if isinstance(spec, bool) or is_declaration(spec):
+        return symbol(declare(spec), model_of(spec))
+    raise ArgumentError(
+        f"{at}: {spec!r:.200} does not declare data; use a data model, a schema, a symbol, or a nest of them."
+    )
+
+
+def _paired(wanted: Any, nest: Any, path: NestPath = ()) -> Iterator[tuple[NestPath, Any, Any]]:
+    """Pair each symbol of a nest with what stands there; None fits anywhere, a list and a tuple count as one.
+
+    Raises:
+        LookupError: The structures differ.
+    """
+    if wanted is None or nest is None:
+        return
+    kind = kind_of(wanted)
+    if kind != kind_of(nest):
+        raise LookupError
+    if kind == LEAF:
+        yield path, wanted, nest
+        return
+    left, right = take_apart(wanted), take_apart(nest)
+    there = dict(zip(right.steps, right.children, strict=True))
+    if len(left.children) != len(there):
+        raise LookupError
+    for step, part in zip(left.steps, left.children, strict=True):
+        yield from _paired(part, there[step], (*path, step))
+
+
+# -- arguments --------------------------------------------------------------------------------------------------------
+
+
+def is_not_taken(call: CallSignature, args: tuple[Any, ...]) -> bool:
+    """Whether a positional argument is None (or a nest of nothing but None) where None is not taken.
+
+    What goes to `*args` counts as one nest.
+    """
+    for parameter, argument in zip(call.positional, args, strict=False):
+        if not parameter.takes_none and is_nothing(argument):
+            return True
+    rest = args[len(call.positional) :]
+    return bool(rest) and call.rest is not None and not call.rest.takes_none and all(map(is_nothing, rest))
+
+
+def holds_symbol(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Whether any leaf of the arguments is a symbol."""
+    nests = (*args, *kwargs.values())
+    return any(isinstance(leaf, SymbolicDataModel) for nest in nests for leaf in leaves_of_any(nest))
+
+
+def data_among(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keyword arguments that are data, or None."""
+    return {name: value for name, value in kwargs.items() if is_data(value)}
+
+
+def convert_arguments(
+    module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Check the signature and the leaves, and turn model instances into values.
+
+    Args:
+        module: The module that is called.
+        args: Positional arguments: data.
+        kwargs: Keyword arguments: anything, but data where a parameter is declared so.
+
+    Returns:
+        The arguments as `call` gets them; containers are rebuilt only where something was converted.
+
+    Raises:
+        ArgumentError: The arguments do not fit the signature of `call`.
+        CallError: A leaf of a positional argument is not data.
+        NoCallError: The class defines no `call`.
+    """
+    if not hasattr(module, "call"):
+        raise no_call(module)
+    call = module._record.declaration.call
+    converted = tuple(
+        argument if type(argument) is JsonDataModel else _converted(module, index, argument)
+        for index, argument in enumerate(args)
+    )
+    if kwargs:
+        kwargs = {name: _by_keyword(module, call, name, value) for name, value in kwargs.items()}
+    check_signature(module, call, converted, kwargs)
+    return converted, kwargs
+
+
+def _by_keyword(module: Module, call: CallSignature, name: str, value: Any) -> Any:
+    """Convert a keyword argument; it may be anything unless its parameter is declared as data."""
+    parameter = call.keyword(name)
+    if parameter is not None and parameter.takes_data:
+        return _converted(module, name, value)
+    if any(isinstance(leaf, DataModel) for leaf in leaves_of_any(value)):
+        return map_leaves(_model_to_value, value)
+    return value
+
+
+def _converted(module: Module, argument: int | str, nest: Any) -> Any:
+    """Convert an argument of which every leaf must be data."""
+    try:
+        converted = map_leaves(_model_to_value, nest)
+    except CallError as error:
+        raise CallError(f"{where(module)}: {_place(argument)}: {error}") from None
+    if not is_data(converted):
+        raise wrong_leaf(module, argument, converted)
+    return converted
+
+
+def _model_to_value(leaf: Any) -> Any:
+    return to_value(leaf) if isinstance(leaf, DataModel) else leaf
+
+
+def wrong_leaf(module: Module, argument: int | str, nest: Any) -> CallError:
+    """Return the error for an argument of which some leaf is not data: the place, the type, and what to write.
+
+    Args:
+        module: The module that was called.
+        argument: The index of the argument, or its keyword.
+        nest: All of it.
+    """
+    path, leaf = next((path, leaf) for path, leaf in leaves_with_path(nest) if leaf is not None and not is_datum(leaf))
+    if kind_of(nest) == MAPPING and not any(map(is_datum, leaves(nest))):
+        path, leaf = (), nest  # plain JSON
+    model = _demanded_model(module, argument)
+    if inspect.isawaitable(leaf):
+        remedy = "await it first, `await module(await other(x))`"
+        if inspect.iscoroutine(leaf):
+            leaf.close()  # nobody can run it any more, so Python need not warn that it never ran
+    elif isinstance(leaf, type) and issubclass(leaf, DataModel):
+        remedy = f"write {leaf.__name__}(...), or for composition sm.Input(data_model={leaf.__name__})"
+    elif model is not None:
+        remedy = f"write {model.__name__}(...)"
+        if isinstance(leaf, dict):
+            remedy = f"write sm.JsonDataModel(x, data_model={model.__name__})"
+    else:
+        remedy = "write an instance of a data model; anything that is not data goes by keyword"
+    return CallError(f"{where(module)}: {_place(argument, path)} is {kind_text(leaf)}, not data: {remedy}.")
+
+
+def _demanded_model(module: Module, argument: int | str) -> Any:
+    """Return the class of data models that an argument is declared with, None where there is not exactly one."""
+    call = module._record.declaration.call
+    parameter = call.parameter(argument) if isinstance(argument, int) else call.keyword(argument)
+    if parameter is not None and parameter.model is not None:
+        return parameter.model
+    declared = leaves(declared_inputs(module))
+    return getattr(declared[0], "_model", None) if len(declared) == 1 else None
+
+
+def no_call(module: Module) -> NoCallError:
+    """Return the error for calling a class without `call`."""
+    return NoCallError(f"class {type(module).__name__} defines no call: write `async def call(self, inputs): ...`.")
+
+
+def check_signature(module: Module, call: CallSignature, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Raise ArgumentError unless `call` takes these arguments."""
+    if not kwargs and len(args) in call.counts:
+        return
+    room = len(call.positional)
+    if call.has_training and len(args) > room and call.rest is None:
+        raise ArgumentError(
+            f"{where(module)}: got {len(args)} positional arguments, call takes {room} of them (what stands behind "
+            f"`training` goes by keyword). The signature is call{call.signature}."
+        )
+    try:
+        call.signature.bind(*args, **kwargs, **({"training": False} if call.has_training else {}))
+    except TypeError as error:
+        unknown = [name for name in kwargs if call.keyword(name) is None]
+        fault = f"unknown argument {unknown[0]!r}" if unknown else str(error)
+        hint = did_you_mean(unknown[0], list(call.named)) if unknown else ""
+        count = f"{len(args)} positional argument{'' if len(args) == 1 else 's'}"
+        by_keyword = f" and by keyword {', '.join(map(repr, kwargs))}" if kwargs else ""
+        raise ArgumentError(
+            f"{where(module)}: {fault}; got {count}{by_keyword}. The signature is call{call.signature}.{hint}"
+        ) from None
+
+
+def inputs_by_parameter(
+    signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> dict[str, tuple[int | str, Any]]:
+    """Match the inputs of a call to the parameters of `build`; what it does not take is left out.
+
+    Returns:
+        By parameter, the index or keyword of the argument, and the argument; for `*args` the tuple of them.
+    """
+    matched: dict[str, tuple[int | str, Any]] = {}
+    taken = 0
+    for name, parameter in signature.parameters.items():
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            matched[name] = name, args[taken:]
+        elif parameter.kind in POSITIONAL and taken < len(args):
+            matched[name] = taken, args[taken]
+            taken += 1
+        elif name in kwargs and parameter.kind is not inspect.Parameter.POSITIONAL_ONLY:
+            matched[name] = name, kwargs[name]
+    return matched
+
+
+# -- the contract -----------------------------------------------------------------------------------------------------
+
+ANY_CLASS: Final[Any] = object()
+"""Stands for: whatever class the value was made from."""
+MISS: Final[Any] = object()
+"""What no value was made from: the answer for a schema not seen before."""
+_MOST = 256
+
+
+class KnownSchemas(dict[int, Any]):
+    """Id of a schema to the class that a value of it must be made from, or ANY_CLASS. Replaced, never changed.
+
+    Keeps its schemas alive, since an id is a schema's own only as long as the schema lives.
+    """
+
+    __slots__ = ("_alive",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._alive: tuple[Schema, ...] = ()
+
+    def plus(self, value: JsonDataModel[Any], made_from: Any) -> KnownSchemas:
+        """Return the same with the schema of one more value; beyond some hundreds it begins anew."""
+        more = KnownSchemas()
+        if len(self) < _MOST:
+            more.update(self)
+            more._alive = self._alive
+        more[id(value._schema)] = made_from
+        more._alive = (*more._alive, value._schema)
+        return more
+
+
+class Demand(NamedTuple):
+    """One leaf to be checked: what is demanded, by what, and the leaf it is demanded of.
+
+    A `model` is demanded to be contained: further fields are welcome. Without one the leaf must be of the schema.
+    """
+
+    schema: Schema
+    model: type[DataModel] | None
+    origin: str
+    place: str
+    leaf: Any
 
 
 class Contract:
@@ -34,8 +386,8 @@ class Contract:
         record = module._record
         call = record.declaration.call
         self.annotated = any(p.model for p in (*call.positional, *call.named.values(), call.rest, call.others) if p)
-        held = _spec_of(module)
-        self.spec = None if held is _UNSET else symbols_of(held, f"{where(module)}: input_spec")
+        held = vars(module).get("input_spec", getattr(module, "_class_input_spec", _UNSET))
+        self.spec: Any = None if held is _UNSET else symbols_of(held, f"{where(module)}: input_spec")
         self.built_on: Mapping[str, Any] | None = None
         if held is _UNSET and record.declaration.defines_build and record.flow is None and is_ready_here(record):
             self.built_on = record.build_config
@@ -47,7 +399,7 @@ class Contract:
         by_schema = True
         for demand in self._demands(module, args, kwargs):
             if not is_datum(demand.leaf):
-                raise other_structure(module, demand.place, demand.leaf, title_of_schema(demand.schema), demand.origin)
+                raise _other_structure(module, demand.place, demand.leaf, title_of(demand.schema), demand.origin)
             by_schema &= _meet(module, demand)
         if by_schema and len(args) == 1 and not kwargs and type(args[0]) is JsonDataModel:
             self.known = self.known.plus(args[0], args[0]._model if self.annotated else ANY_CLASS)
@@ -56,17 +408,41 @@ class Contract:
         call = module._record.declaration.call
         if self.annotated:
             for index, argument in enumerate(args):
-                yield from _annotated(module, call.parameter(index), argument, f"argument {index}")
+                yield from _annotated(module, call.parameter(index), index, argument)
             for name, argument in kwargs.items():
-                yield from _annotated(module, call.keyword(name), argument, f"argument {name!r}")
+                yield from _annotated(module, call.keyword(name), name, argument)
         if self.spec is not None:
-            yield from _specified(module, self.spec, args, kwargs)
+            given: list[tuple[int | str, Any]] = list(enumerate(args))
+            given += [(p.name, kwargs[p.name]) for p in call.positional[len(args) :] if p.name in kwargs]
+            specs: tuple[Any, ...] = self.spec if _is_tuple(self.spec) else (self.spec,)
+            for spec, (argument, nest) in zip(specs, given, strict=False):
+                yield from _specified(module, spec, "input_spec", argument, nest)
         if self.built_on:
-            yield from _built_on(module, self.built_on, args, kwargs)
+            given_to = inputs_by_parameter(module._record.declaration.build, args, kwargs)
+            for name, spec in self.built_on.items():
+                if name in given_to:
+                    yield from _specified(module, spec, _BUILT_ON, *given_to[name])
+
+
+def _is_tuple(spec: Any) -> bool:
+    """Whether an `input_spec` has one spec per argument."""
+    return type(spec) is tuple
+
+
+def check_inputs(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Raise SchemaError unless the inputs meet the contract of the module."""
+    record = module._record
+    contract = record.contract
+    if contract is None:
+        contract = Contract(module)
+        if record.ready or not contract.built_on:  # before that, what it was built on may still be undone
+            record.contract = contract
+    if not contract.is_empty:
+        contract.check(module, args, kwargs)
 
 
 def input_spec_of(module: Module) -> Any:
-    """The nest of symbols that `module.input_spec` shows; None where nothing is demanded."""
+    """Return the nest of symbols that `module.input_spec` shows; None where nothing is demanded."""
     contract = Contract(module)
     if contract.spec is not None or not contract.built_on:
         return contract.spec
@@ -75,7 +451,7 @@ def input_spec_of(module: Module) -> Any:
 
 
 def declared_inputs(module: Module) -> Any:
-    """What `module` declares to take, as a nest of symbols: Inputs, `input_spec`, an annotation; None for nothing."""
+    """Return what `module` declares to take, as a nest of symbols: Inputs, `input_spec`, an annotation; else None."""
     flow = module._record.flow
     if flow is not None:
         declared = (flow.symbols[ref.index] for ref in leaves(flow.inputs))
@@ -87,68 +463,25 @@ def declared_inputs(module: Module) -> Any:
     return None if first is None or first.model is None else symbol(schema_of(first.model), first.model)
 
 
-def _spec_of(module: Module) -> Any:
-    """What was set as `input_spec`: on the instance, on the class, or by a property of the class."""
-    held = vars(module).get("input_spec", _UNSET)
-    if held is not _UNSET:
-        return held
-    return getattr(module, "_class_input_spec", _UNSET)
-
-
-def _annotated(module: Module, parameter: Parameter | None, argument: Any, place: str) -> Iterator[Demand]:
-    """What an annotation with a data model demands: that the argument contains it."""
+def _annotated(module: Module, parameter: Parameter | None, name: int | str, argument: Any) -> Iterator[Demand]:
+    """Yield what an annotation with a data model demands: that the argument contains it."""
     if parameter is None or parameter.model is None or argument is None:
         return
     model = parameter.model
     origin = f"`{parameter.name}: {model.__name__}` of call"
     if kind_of(argument) != LEAF:
-        raise other_structure(module, place, argument, model.__name__, origin)
-    yield Demand(schema_of(model), model, origin, place, argument)
+        raise _other_structure(module, _place(name), argument, model.__name__, origin)
+    yield Demand(schema_of(model), model, origin, _place(name), argument)
 
 
-def _specified(module: Module, spec: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[Demand]:
-    """What `input_spec` demands: of the first argument, or of all of them in order or by name."""
-    call = module._record.declaration.call
-    names = [p.name for p in call.positional]
-    given = dict.fromkeys(call.named) | dict.fromkeys(names) | dict(zip(names, args, strict=False)) | dict(kwargs)
-    inputs = [*(given[name] for name in names), *args[len(names) :]] or list(given.values())
-    ways = [(spec, inputs[0] if inputs else None, "argument 0")]
-    if kind_of(spec) == SEQUENCE and not any(argument is not None for argument in inputs[len(spec) :]):
-        ways.append((list(spec), inputs[: len(spec)], "argument"))
-    if kind_of(spec) == MAPPING and all(name in given for name in spec):
-        ways.append((spec, {name: given[name] for name in spec}, "argument"))
-    if len(inputs) > 1:
-        ways.reverse()
-    for wanted, nest, first in ways:
-        pairs = paired(wanted, nest)
-        if pairs is not None:
-            for path, symbol, leaf in pairs:
-                yield Demand(symbol._schema, None, "input_spec", _place(first, path), leaf)
-            return
-    raise other_structure(module, "the arguments", args if len(args) != 1 else args[0], shape(spec), "input_spec")
-
-
-def _built_on(
-    module: Module, built_on: Mapping[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> Iterator[Demand]:
-    """What a module was built on, which its state depends on."""
-    given = inputs_by_parameter(module._record.declaration.build, args, kwargs)
-    for name, spec in built_on.items():
-        if name not in given:
-            continue
-        place, argument = given[name]
-        pairs = paired(spec, argument)
-        if pairs is None:
-            raise other_structure(module, place, argument, shape(spec), _BUILT_ON)
-        for path, wanted, leaf in pairs:
-            yield Demand(wanted._schema, None, _BUILT_ON, _place(place, path), leaf)
-
-
-def _place(first: str, path: NestPath) -> str:
-    """Name a place: what the first step is of, then a step after the other."""
-    if first == "argument" and path:
-        return f"argument {path[0]!r}{''.join(map(step_text, path[1:]))}"
-    return f"{first}{''.join(map(step_text, path))}"
+def _specified(module: Module, spec: Any, origin: str, argument: int | str, nest: Any) -> Iterator[Demand]:
+    """Yield what a nest of symbols demands of an argument."""
+    try:
+        pairs = list(_paired(spec, nest))
+    except LookupError:
+        raise _other_structure(module, _place(argument), nest, _shape(spec), origin) from None
+    for path, wanted, leaf in pairs:
+        yield Demand(wanted._schema, None, origin, _place(argument, path), leaf)
 
 
 def _meet(module: Module, demand: Demand) -> bool:
@@ -165,24 +498,29 @@ def _meet(module: Module, demand: Demand) -> bool:
     if fits:
         return True
     if not is_value:
-        raise misfit(module, demand)
+        raise _misfit(module, demand)
     try:
         if model is None:
             validate(demand.schema, leaf._json, f"{where(module)}: {demand.place}")
         else:
             leaf.to(model)  # what the class declares, checked against its schema and by its validators
     except SchemaError as error:
-        raise misfit(module, demand, error) from None
+        raise _misfit(module, demand, error) from None
     return False
 
 
-def check_inputs(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Raise SchemaError unless the inputs meet the contract of the module."""
-    record = module._record
-    contract = record.contract
-    if contract is None:
-        contract = Contract(module)
-        if record.ready:  # before that, what it was built on may still be undone
-            record.contract = contract
-    if not contract.is_empty:
-        contract.check(module, args, kwargs)
+def _misfit(module: Module, demand: Demand, cause: SchemaError | None = None) -> SchemaError:
+    """Return the error of a leaf that misses its demand: both lists of fields, and what validation found."""
+    wanted, got = demand.schema, demand.leaf._schema
+    errors = () if cause is None else cause.errors
+    lines = [f"{where(module)}: {demand.place}: got {_fields(got)}, wanted {_fields(wanted)}, by {demand.origin}."]
+    lines += [f"  {p.pointer or '(root)'}: wanted {p.wanted}, got {p.got}" for p in errors]
+    return SchemaError("\n".join(lines), errors)
+
+
+def _other_structure(module: Module, place: str, got: Any, wanted: str, origin: str) -> SchemaError:
+    """Return the error of an argument that is not a nest of the kind demanded."""
+    kind = "" if kind_of(got) == LEAF else f"{kind_text(got)} "
+    return SchemaError(
+        f"{where(module)}: {place}: got {kind}{_shape(got)}, wanted {wanted}, by {origin}: another structure."
+    )

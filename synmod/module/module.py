@@ -4,34 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, overload
 
-from synmod.errors import ConfigError
+from synmod.errors import ConfigError, GraphError
 from synmod.leaves.names import check_name
-from synmod.module import config, copies, isolating, variables
-from synmod.module.assigning import delete_attribute, set_attribute
-from synmod.module.build import build_config_json, build_from_config, empty_build
-from synmod.module.building import is_built_here
-from synmod.module.calling import call_module
-from synmod.module.construction import construct
-from synmod.module.contract import input_spec_of
-from synmod.module.entry_points import with_name_scope
-from synmod.module.interface.nests import symbols_of
-from synmod.module.interface.outputs import declared_outputs
-from synmod.module.metaclass import ModuleMeta
-from synmod.module.paths import current_path
-from synmod.module.record import ModuleRecord
-from synmod.module.showing import shown
-from synmod.module.sowing import sow
-from synmod.module.symbolic import default_output_spec
-from synmod.module.typing import AsyncCallee, PlainCallee
 from synmod.scope import CallCounters, Hook, add_reward, check_hook, rewards_of
 from synmod.tree import Param, Variable, flattened, set_attributes, views
+
+from . import constructing, structure
+from .build import build_config_json, build_from_config, empty_build
+from .builds import is_built_here
+from .calling import call_module, default_output_spec
+from .constructing import ModuleMeta, construct, with_name_scope
+from .contract import input_spec_of, symbols_of
+from .declaring import AsyncCallee, PlainCallee
+from .frames import current_path, sow
+from .outputs import declared_outputs
+from .record import ModuleRecord
+from .structure import delete_attribute, set_attribute
 
 if TYPE_CHECKING:
     import os
 
-    from synmod.module.execution import Execution
+    from .wiring import Execution
+
+
+SHOW: Final[dict[str, Callable[..., str]]] = {}
+"""`"summary"` and `"plot"`: a module and the arguments of the method give the text."""
+
+
+def shown(way: str) -> Callable[..., str]:
+    """Give one way to show a module.
+
+    Raises:
+        GraphError: Nobody has filled the table, since `synmod` was not imported as a whole.
+    """
+    try:
+        return SHOW[way]
+    except KeyError:
+        raise GraphError(f"A {way} is made by synmod.view: import synmod first.") from None
+
 
 R = TypeVar("R")
 
@@ -191,7 +203,7 @@ class Module(metaclass=ModuleMeta):
 
         Source: Keras `add_weight`.
         """
-        return variables.add_variable(self, initializer, data_model, schema, trainable, name, description, type)
+        return structure.add_variable(self, initializer, data_model, schema, trainable, name, description, type)
 
     def get_variable(self, name: str | None = None, index: int | None = None) -> Variable:
         """Find one Variable by name or by its index in `variables`.
@@ -201,7 +213,7 @@ class Module(metaclass=ModuleMeta):
             GraphError: None or several have the name; the index is out of range.
             NotBuiltError: A module below is unbuilt.
         """
-        return variables.get_variable(self, name, index)
+        return structure.get_variable(self, name, index)
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -332,15 +344,15 @@ class Module(metaclass=ModuleMeta):
 
     def stashable(self) -> Iterator[tuple[Any, str]]:
         """The `(namespace, name)` pairs that this module stashes, by name; the default namespace is None."""
-        return isolating.stashable(self)
+        return structure.stashable(self)
 
     def poppable(self) -> Iterator[tuple[Any, str]]:
         """The pairs that this module pops, by name."""
-        return isolating.poppable(self)
+        return structure.poppable(self)
 
     def namespaced(self, name: str) -> tuple[Any, str]:
         """The pair of one name."""
-        return isolating.namespaced(self, name)
+        return structure.namespaced(self, name)
 
     def isolate(self, ns: Any, only: Iterable[str] | None = None) -> Self:
         """Put the declared skip names, or those in `only`, into a Namespace; later calls override earlier ones.
@@ -353,7 +365,7 @@ class Module(metaclass=ModuleMeta):
             SkipNameError: A name is not declared, or the class declares none.
             SealedError: The module is built.
         """
-        isolating.isolate(self, ns, only)
+        structure.isolate(self, ns, only)
         return self
 
     # -- config and copies --------------------------------------------------------------------------------------------
@@ -364,7 +376,7 @@ class Module(metaclass=ModuleMeta):
         Raises:
             ConfigError: They are not known.
         """
-        return config.get_config(self)
+        return constructing.get_config(self)
 
     @classmethod
     def from_config(cls, config_: Mapping[str, Any]) -> Self:
@@ -373,7 +385,7 @@ class Module(metaclass=ModuleMeta):
         Raises:
             ConfigError: An unknown key.
         """
-        return config.from_config(cls, config_)
+        return constructing.from_config(cls, config_)
 
     def clone(self, name: str | None = None) -> Self:
         """Copy this module: structure copied, frozen values shared, hooks kept, counters at zero, models shared.
@@ -381,16 +393,16 @@ class Module(metaclass=ModuleMeta):
         Raises:
             BadNameError: The new name is no identifier.
         """
-        return copies.clone(self, name)
+        return constructing.clone(self, name)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return copies.deepcopy(self, memo)
+        return constructing.deepcopy(self, memo)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return copies.reduce(self)
+        return constructing.reduce(self)
 
     def __repr__(self) -> str:
-        return config.constructor_call(self)
+        return constructing.constructor_call(self)
 
     # -- looking ------------------------------------------------------------------------------------------------------
 
@@ -462,11 +474,11 @@ class Module(metaclass=ModuleMeta):
 
     def train(self) -> Self:
         """Set `training` (and `deterministic`) wherever a node below has such an attribute, and here."""
-        return copies.set_mode(self, training=True)
+        return constructing.set_mode(self, training=True)
 
     def eval(self) -> Self:
         """The counterpart of `train`."""
-        return copies.set_mode(self, training=False)
+        return constructing.set_mode(self, training=False)
 
     @property
     def hooks(self) -> tuple[Hook, ...]:
@@ -479,11 +491,11 @@ class Module(metaclass=ModuleMeta):
         Raises:
             ArgumentError: It is no hook, or overrides a synchronous event by an async method.
         """
-        copies.set_hooks(self, (*self._record.hooks, check_hook(hook)))
+        constructing.set_hooks(self, (*self._record.hooks, check_hook(hook)))
 
     def remove_hook(self, hook: Hook) -> None:
         """Take a hook out; one that is not there is an ArgumentError."""
-        copies.set_hooks(self, copies.without_hook(self, hook))
+        constructing.set_hooks(self, constructing.without_hook(self, hook))
 
     @property
     def counters(self) -> CallCounters:

@@ -3,19 +3,124 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from synmod.errors import GraphError
-from synmod.flow import FlowGraph, SymbolRef, map_leaves
+from synmod.flow import FlowGraph, SymbolRef
+from synmod.leaves.nests import map_leaves
 from synmod.lm import SAMPLING, LanguageModel
-from synmod.module.attributes import ABSENT, attribute_of, attributes_of, put_attribute, structural_attributes
-from synmod.module.blueprint import Blueprint
-from synmod.module.building import remember
-from synmod.module.module import Module
-from synmod.module.record import ModuleRecord
-from synmod.module.references import may_refer, with_references
-from synmod.module.sealing import check_layout, layout_of, note_edit, seal
-from synmod.tree import NodeDef, NodeImpl, Static, register_impl
+from synmod.tree import (
+    DICT,
+    KNOWN,
+    SEQUENCE,
+    STATIC,
+    TREE,
+    NodeDef,
+    NodeImpl,
+    NodeRef,
+    Static,
+    VariableRef,
+    class_of,
+    kind_of,
+    numbered,
+    put_together,
+    register_impl,
+    take_apart,
+)
+
+from .builds import remember
+from .module import Module
+from .record import ABSENT, ModuleRecord, attribute_of, attributes_of, put_attribute, structural_attributes
+from .structure import check_layout, layout_of, note_edit, seal
+
+
+class Blueprint(NamedTuple):
+    """A module without its children; a tuple, because a split makes one for each module, and tuples are cheap."""
+
+    cls: type[Module]
+    name: str
+    description: str
+    trainable: bool
+    arguments: Mapping[str, Any] | None
+    given: tuple[str, str, bool] | None
+    build_config: Mapping[str, Any] | None
+    built: bool
+    sealed: bool
+    reassigned: frozenset[str] = frozenset()
+    removed: tuple[str, ...] = ()
+    made_in_build: frozenset[str] = frozenset()
+    flow: Any = None
+    isolated: Mapping[str, Any] = {}
+    ignored: Mapping[str, Any] = {}
+    referring: tuple[str, ...] = ()
+    """The arguments in which nodes and Variables, or references to them, may stand."""
+
+
+_CONTAINERS = frozenset({SEQUENCE, DICT, TREE})
+_REFERENCES = (NodeRef, VariableRef)
+_COMPARED = frozenset({str, int, bool, type(None)})
+
+
+class _Open:
+    """A container, its steps and parts, and the parts that have taken their place so far."""
+
+    __slots__ = ("done", "parts", "rest", "steps", "value")
+
+    def __init__(self, value: Any, kind: int) -> None:
+        pairs, self.rest = take_apart(value) if kind == TREE else (_pairs(value, kind), None)
+        self.value = value
+        self.steps = [step for step, _ in pairs]
+        self.parts = [part for _, part in pairs]
+        self.done: list[Any] = []
+
+    def closed(self) -> Any:
+        """The container itself where nothing in it has changed, else a new one of its kind."""
+        if all(new is old for new, old in zip(self.done, self.parts, strict=True)):
+            return self.value
+        rest = self.rest if self.rest is not None else getattr(self.value, "default_factory", None)
+        return put_together(class_of(self.value), self.steps, self.done, rest)
+
+
+def may_refer(value: Any) -> bool:
+    """Tell whether a node or Variable, or a reference to one, may be in an argument: not in a scalar, or in nothing."""
+    kind = KNOWN.get(class_of(value))
+    return kind is None or (kind != STATIC and bool(value))
+
+
+def with_references(fn: Callable[[Any], Any], value: Any) -> Any:
+    """Replace every leaf `x` below an argument by `fn(x)`; without recursion.
+
+    A container below which every result is its leaf stays the same object.
+    """
+    kind = _kind(value)
+    if kind not in _CONTAINERS:
+        return fn(value)
+    stack = [_Open(value, kind)]
+    while True:
+        container = stack[-1]
+        if len(container.done) == len(container.parts):
+            stack.pop()
+            made = container.closed()
+            if not stack:
+                return made
+            stack[-1].done.append(made)
+            continue
+        part = container.parts[len(container.done)]
+        kind = _kind(part)
+        if kind in _CONTAINERS:
+            stack.append(_Open(part, kind))
+        else:
+            container.done.append(fn(part))
+
+
+def _kind(value: object) -> int:
+    """The kind of an object; references are dataclasses, and no containers."""
+    return STATIC if isinstance(value, _REFERENCES) else kind_of(value)
+
+
+def _pairs(value: Any, kind: int) -> list[tuple[Any, Any]]:
+    """The steps and parts of a list, tuple or dict."""
+    return list(value.items()) if kind == DICT else numbered(value)
 
 
 def children(module: Module) -> list[tuple[str, Any]]:

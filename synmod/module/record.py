@@ -1,4 +1,4 @@
-"""What a module keeps beside the user's attributes, in one slot.
+"""What one module keeps beside the user's attributes, and its attributes as they are.
 
 The record is also what a frame knows of its module (`name`, `training_default`), so that `scope` never sees a Module.
 """
@@ -6,19 +6,23 @@ The record is also what a frame knows of its module (`name`, `training_default`)
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
+from synmod.leaves.names import KeyPath
 from synmod.scope import CallCounters
+from synmod.tree import DICT, KNOWN, NODE, STATIC, TREE, VARIABLE, Kinds, numbered, take_apart
 
 if TYPE_CHECKING:
-    from synmod.module.building import Build
-    from synmod.module.contract import Contract
-    from synmod.module.declaration import ClassDeclaration
-    from synmod.module.interface.outputs import DeclaredOutputs
-    from synmod.module.paths import PathTable
-    from synmod.module.skips import Runner
     from synmod.scope import Hook, TraceNode
+
+    from .builds import Build
+    from .contract import Contract
+    from .declaring import ClassDeclaration
+    from .frames import PathTable
+    from .module import Module
+    from .outputs import DeclaredOutputs
+    from .wiring import Runner
 
 
 LABELS = frozenset({"name", "description", "trainable", "hooks", "isolated"})
@@ -156,3 +160,110 @@ class ModuleRecord:
     def training_default(self) -> bool:
         """The default of `training` in the signature of `call`."""
         return self.declaration.call.training_default
+
+
+ABSENT: Final[Any] = object()
+"""Stands for: there is no such attribute."""
+
+
+def attributes_of(module: Module) -> list[tuple[str, Any]]:
+    """All attributes with their values, ignored ones included; from any thread, as of one moment."""
+    slots = module._record.declaration.slots
+    held = list(vars(module).items())
+    return [*_filled(module, slots), *held] if slots else held
+
+
+def _filled(module: Module, slots: tuple[tuple[str, Any], ...]) -> Iterator[tuple[str, Any]]:
+    for name, slot in slots:
+        try:
+            yield name, slot.__get__(module)
+        except AttributeError:
+            continue
+
+
+def structural_attributes(module: Module) -> list[tuple[str, Any]]:
+    """The attributes that can be part of the graph: neither ignored, nor static, nor made by `cached_property`."""
+    record = module._record
+    hidden, statics = record.declaration.hidden, record.statics
+    pairs = attributes_of(module)
+    if not hidden and not statics:
+        return pairs
+    return [(name, value) for name, value in pairs if name not in hidden and name not in statics]
+
+
+def attribute_of(module: Module, name: str | int) -> Any:
+    """One attribute, read without running a property; ABSENT where there is none."""
+    for slot_name, slot in module._record.declaration.slots:
+        if slot_name == name:
+            try:
+                return slot.__get__(module)
+            except AttributeError:
+                return ABSENT
+    held: dict[Any, Any] = vars(module)  # a Sequential has int names
+    return held.get(name, ABSENT)
+
+
+def put_attribute(module: Module, name: str | int, value: Any) -> None:
+    """Set one attribute as it is, or take it out (ABSENT); nothing is checked, no property runs."""
+    held: dict[Any, Any] = vars(module)
+    slots = module._record.declaration.slots
+    if slots and any(slot_name == name for slot_name, _ in slots):
+        _put_in_slot(module, str(name), value)
+    elif value is ABSENT:
+        held.pop(name, None)
+    else:
+        held[name] = value
+
+
+def _put_in_slot(module: Module, name: str, value: Any) -> None:
+    if value is not ABSENT:
+        object.__setattr__(module, name, value)
+        return
+    try:
+        object.__delattr__(module, name)
+    except AttributeError:
+        pass
+
+
+_LEAVES = frozenset({NODE, VARIABLE})
+
+
+def held(value: Any) -> Iterator[tuple[KeyPath, Any, int]]:
+    """Yield the nodes and Variables that `value` is or holds, with their paths below it and kinds; nodes stay shut."""
+    kinds = Kinds(KNOWN)
+    kind = kinds[type(value)]
+    if kind in _LEAVES:
+        yield (), value, kind
+        return
+    todo: list[tuple[KeyPath, Any, int]] = [((), value, kind)]
+    seen: set[int] = set()
+    while todo:
+        at, container, kind = todo.pop()
+        if kind == STATIC or id(container) in seen:
+            continue
+        seen.add(id(container))
+        for key, part in _items(container, kind):
+            kind = kinds[type(part)]
+            if kind in _LEAVES:
+                yield (*at, key), part, kind
+            elif kind != STATIC:
+                todo.append(((*at, key), part, kind))
+
+
+def _items(container: Any, kind: int) -> list[tuple[Any, Any]]:
+    if kind == DICT:
+        return list(container.items())
+    return take_apart(container)[0] if kind == TREE else numbered(container)
+
+
+def where(module: Module) -> str:
+    """Return the path of a module (of a root, its name) and its class, as messages name it."""
+    return f"{module.path or module.name!r} ({type(module).__name__})"
+
+
+def kind_text(x: Any) -> str:
+    """Return the class of something, with its article."""
+    if isinstance(x, type):
+        return f"the class {x.__name__}"
+    name = type(x).__name__
+    return f"an {name}" if name[:1].lower() in "aeiou" else f"a {name}"

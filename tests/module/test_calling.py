@@ -121,7 +121,7 @@ async def test_a_plain_object_is_validated_and_wrapped_where_one_schema_is_decla
 
 
 async def test_declared_structures_are_checked():
-    """A tuple that was declared must come; None is allowed for the whole or a leaf."""
+    """A tuple that was declared must come; None is allowed for a leaf, for the whole as annotated."""
 
     class Pair(Module):
         mode = "right"
@@ -140,10 +140,34 @@ async def test_declared_structures_are_checked():
     pair.mode = "half"
     assert (await pair(Query(question="x")))[0] is None
     pair.mode = "none"
-    assert await pair(Query(question="x")) is None
+    with pytest.raises(CallError, match="return"):
+        await pair(Query(question="x"))
     pair.mode = "single"
     with pytest.raises(CallError, match="structure"):
         await pair(Query(question="x"))
+
+
+async def test_a_call_that_forgets_to_return_is_an_error():
+    """Annotated without `| None` it is a CallError; with it, or without an annotation, None passes."""
+
+    class Forgets(Module):
+        async def call(self, inputs: Query) -> Answer:
+            Answer(answer="a")
+
+    class Declared(Forgets):
+        output_spec = Answer
+
+        async def call(self, inputs: Query):
+            return None
+
+    class Maybe(Module):
+        async def call(self, inputs: Query) -> Answer | None:
+            return None
+
+    with pytest.raises(CallError, match=r"is a `return` missing.*\| None"):
+        await Forgets()(Query(question="x"))
+    assert await Declared()(Query(question="x")) is None
+    assert await Maybe()(Query(question="x")) is None
 
 
 async def test_the_class_validators_run_where_a_class_is_declared():

@@ -105,8 +105,8 @@ async def test_the_class_of_an_input_validates_what_comes_in():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ("text", r"Query\(question='...'\)\.$"),
-        (3, r"Query\(question='...'\)\.$"),
+        ("text", r"write Query\(\.\.\.\)\.$"),
+        (3, r"write Query\(\.\.\.\)\.$"),
         ({"question": "x"}, r"sm\.JsonDataModel\(x, data_model=Query\)"),
         (Query, r"sm\.Input\(data_model=Query\)"),
     ],

@@ -1,0 +1,420 @@
+"""What a class of modules declares: checked when the class is made, read once, kept with the class."""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypedDict, TypeVar, cast
+
+from synmod.data import DataModel, JsonDataModel
+from synmod.errors import ConfigError
+from synmod.leaves.names import snake_case
+from synmod.tree import KNOWN, NODE, STATIC, VARIABLE, Kinds, class_of, holds_node
+
+from .wiring import publish
+
+if TYPE_CHECKING:
+    from synmod.scope import Hook
+
+    from .wiring import DeclaredSkips, Runner
+
+
+UNDECLARED: Final = object()
+"""Stands for an annotation that says nothing of data."""
+
+_UNRESOLVABLE = (
+    ArithmeticError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    NameError,
+    RecursionError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
+"""What evaluating an annotation may raise: a text may hold any expression."""
+
+
+def resolved_annotations(function: Callable[..., Any], owner: type | None = None) -> dict[str, Any]:
+    """Resolve the annotations of a function, each by itself; one that cannot be resolved is left out.
+
+    Args:
+        function: A function, or what `functools.wraps` made of one.
+        owner: The class in whose body it was written: names of that body count, as they do without quotes.
+    """
+    function = inspect.unwrap(function)
+    code = getattr(function, "__code__", None)
+    cells: tuple[Any, ...] = getattr(function, "__closure__", None) or ()
+    enclosed = dict(zip(code.co_freevars, cells, strict=False)) if code is not None else {}
+    names = {name: cell.cell_contents for name, cell in enclosed.items() if _is_filled(cell)}
+    names |= vars(owner) if owner is not None else {}
+    resolved: dict[str, Any] = {}
+    for name, annotation in getattr(function, "__annotations__", {}).items():
+        alone = types.SimpleNamespace(__annotations__={name: annotation})
+        try:
+            hints = typing.get_type_hints(alone, getattr(function, "__globals__", {}), names, include_extras=True)
+        except _UNRESOLVABLE:
+            continue
+        resolved[name] = hints[name]
+    return resolved
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018  # reading is the only way to ask
+    except ValueError:
+        return False
+    return True
+
+
+def without_none(annotation: Any) -> tuple[Any, bool]:
+    """Take `None` out of a union: the rest, and whether None was in it."""
+    annotation = _bare(annotation)
+    if annotation is None or annotation is type(None):
+        return UNDECLARED, True
+    if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
+        return annotation, False
+    arms = [arm for arm in typing.get_args(annotation) if arm is not type(None)]
+    optional = len(arms) < len(typing.get_args(annotation))
+    return (_bare(arms[0]) if len(arms) == 1 else UNDECLARED), optional
+
+
+def _bare(annotation: Any) -> Any:
+    """Take off what `Annotated` adds."""
+    return typing.get_args(annotation)[0] if typing.get_origin(annotation) is typing.Annotated else annotation
+
+
+def model_of_annotation(annotation: Any) -> type[DataModel] | None:
+    """The data model that `Answer` or `JsonDataModel[Answer]` names, None for any other annotation."""
+    if typing.get_origin(annotation) is JsonDataModel:
+        annotation = _bare(typing.get_args(annotation)[0])
+    if isinstance(annotation, type) and issubclass(annotation, DataModel) and annotation is not DataModel:
+        return annotation
+    return None
+
+
+def read_outputs(annotation: Any) -> Any:
+    """The nest of data models that a return annotation declares, or UNDECLARED."""
+    inner, _ = without_none(annotation)
+    if typing.get_origin(inner) is tuple:
+        arms = typing.get_args(inner)
+        nest = tuple(read_outputs(arm) for arm in arms)
+        return UNDECLARED if not arms or any(part is UNDECLARED for part in nest) else nest
+    return model_of_annotation(inner) or UNDECLARED
+
+
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_OURS = "synmod."
+
+
+class Parameter(NamedTuple):
+    """One parameter of `call`."""
+
+    name: str
+    takes_none: bool
+    model: type[DataModel] | None
+    required: bool
+    takes_data: bool
+    """Whether what is given by keyword must be data, as everything given by position is."""
+
+
+class CallSignature(NamedTuple):
+    """The signature of `call`."""
+
+    signature: inspect.Signature = inspect.Signature()
+    positional: tuple[Parameter, ...] = ()
+    """Those that an argument without a keyword can go to: what stands before `training`."""
+    rest: Parameter | None = None
+    """`*args`."""
+    named: Mapping[str, Parameter] = MappingProxyType({})
+    """Those that an argument with a keyword can go to, by name."""
+    others: Parameter | None = None
+    """`**kwargs`."""
+    counts: frozenset[int] = frozenset()
+    """Numbers of positional arguments that fit when no keyword is given (none listed for `*args`)."""
+    has_training: bool = False
+    training_default: bool = False
+    training_on_class: bool | None = None
+    """`training` as a class attribute, which counts as the module's own."""
+    outputs: Any = UNDECLARED
+    """Nest of data models and None from the return annotation, or UNDECLARED."""
+    may_return_none: bool = False
+    """Whether the return annotation includes None."""
+    is_async: bool = False
+    """Whether `call` is `async def`."""
+
+    def parameter(self, index: int) -> Parameter | None:
+        """The parameter that the positional argument of this index goes to."""
+        return self.positional[index] if index < len(self.positional) else self.rest
+
+    def keyword(self, name: str) -> Parameter | None:
+        """The parameter that the keyword argument of this name goes to."""
+        return self.named.get(name, self.others)
+
+
+def own_signature(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature of a method without `self`; one that begins with `*args` takes `self` there and keeps it.
+
+    Raises:
+        TypeError, ValueError: Python cannot tell it.
+    """
+    signature = inspect.signature(function)
+    parameters = list(signature.parameters.values())
+    if parameters and parameters[0].kind in POSITIONAL:
+        del parameters[0]
+    return signature.replace(parameters=parameters)
+
+
+def read_call(cls: type, function: Callable[..., Any], owner: type) -> CallSignature:
+    """Read `call` of a class.
+
+    Args:
+        cls: The class of modules.
+        function: Its `call`.
+        owner: The class that defines it.
+
+    Raises:
+        ConfigError: `training` can only be given by position.
+    """
+    signature = own_signature(function)
+    parameters = list(signature.parameters.values())
+    training = signature.parameters.get("training")
+    if training is not None and training.kind is inspect.Parameter.POSITIONAL_ONLY:
+        raise ConfigError(f"class {cls.__name__}: call takes `training` by position only; modules give it by keyword.")
+    hints = resolved_annotations(function, owner)
+    accepts_none = bool(getattr(cls, "accepts_none", False))
+    ours = (getattr(function, "__module__", None) or "").startswith(_OURS)  # None for what `exec` made
+    read = {p.name: _read(p, hints, accepts_none, ours and p is parameters[0]) for p in parameters}
+    before = parameters[: parameters.index(training)] if training is not None else parameters
+    positional = tuple(read[p.name] for p in before if p.kind in POSITIONAL)
+    rest = _only(before, inspect.Parameter.VAR_POSITIONAL)  # behind `training` nothing can be given by position
+    others = _only(parameters, inspect.Parameter.VAR_KEYWORD)
+    named = {p.name: read[p.name] for p in parameters if p.kind in _BY_NAME and p is not training}
+    open_otherwise = [name for name in named if named[name].required and named[name] not in positional]
+    required = sum(p.required for p in positional)
+    on_class = getattr(cls, "training", None)
+    return CallSignature(
+        signature=signature,
+        positional=positional,
+        rest=None if rest is None else read[rest.name],
+        named=named,
+        others=None if others is None else read[others.name],
+        counts=frozenset[int]() if open_otherwise or rest else frozenset(range(required, len(positional) + 1)),
+        has_training=training is not None,
+        training_default=training is not None and training.default is True,
+        training_on_class=on_class if isinstance(on_class, bool) else None,
+        outputs=read_outputs(hints.get("return", UNDECLARED)),
+        may_return_none=without_none(hints.get("return", UNDECLARED))[1],
+        is_async=inspect.iscoroutinefunction(function),
+    )
+
+
+def _only(parameters: Iterable[inspect.Parameter], kind: Any) -> inspect.Parameter | None:
+    """The one parameter of a kind that a signature has once at most."""
+    return next((p for p in parameters if p.kind is kind), None)
+
+
+def _read(
+    parameter: inspect.Parameter, hints: Mapping[str, Any], accepts_none: bool, is_first_of_ours: bool
+) -> Parameter:
+    inner, optional = without_none(hints.get(parameter.name, UNDECLARED))
+    model = model_of_annotation(inner)
+    many = parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return Parameter(
+        name=parameter.name,
+        takes_none=accepts_none or optional or parameter.default is None,
+        model=model,
+        required=parameter.default is parameter.empty and not many,
+        takes_data=model is not None or is_first_of_ours,
+    )
+
+
+class ClassDeclaration:
+    """One class of modules, as its code declares it."""
+
+    def __init__(self, cls: type) -> None:
+        self.cls = cls
+        self.default_name = snake_case(cls.__name__)
+        self.default_description = first_paragraph(cls.__dict__.get("__doc__"))
+        self.defines_build = _is_own(cls, "build")
+        self.declares_spec = _is_own(cls, "compute_output_spec")
+        self.ignored: frozenset[str] = frozenset().union(
+            *(vars(base).get("_graph_ignored", ()) for base in cls.__mro__)
+        )
+        self.hidden = self.ignored | _cached_names(cls)
+        """Attributes that the walk passes over: ignored ones, and what `cached_property` made."""
+        self.slots = _declared_slots(cls)
+        self.skips: DeclaredSkips | None = None
+        """The skip connections that the class takes part in; the bases' are its own."""
+        self.runner: Runner | None = None
+
+    def declare_skips(self, skips: DeclaredSkips) -> None:
+        """Take part in skip connections, beside those that are declared already."""
+        self.skips = skips if self.skips is None else self.skips.joined(skips)
+        self.runner = self.skips.runner
+        publish(self.cls, self.skips)
+
+    @cached_property
+    def init(self) -> inspect.Signature | None:
+        """The signature of the constructor without `self`; None where Python cannot tell it."""
+        try:
+            return own_signature(typing.cast("Callable[..., Any]", self.cls.__init__))
+        except (TypeError, ValueError):
+            return None
+
+    @cached_property
+    def keywords(self) -> list[str]:
+        """What all constructors of the class and its bases accept by name, for messages."""
+        known: dict[str, None] = {}
+        for base in self.cls.__mro__:
+            function = vars(base).get("__init__")
+            if not inspect.isfunction(function):
+                continue
+            named = own_signature(function).parameters.values()
+            known.update((p.name, None) for p in named if p.kind in _BY_NAME)
+        return list(known)
+
+    @cached_property
+    def call(self) -> CallSignature:
+        """The signature of `call`; of a class without one, that of a call that takes nothing."""
+        function = getattr(self.cls, "call", None)
+        owner = definer(self.cls, "call")
+        return CallSignature() if function is None or owner is None else read_call(self.cls, function, owner)
+
+    @cached_property
+    def build(self) -> inspect.Signature:
+        """The signature of the class's own `build`, without `self`."""
+        method = typing.cast("Callable[..., Any]", inspect.getattr_static(self.cls, "build"))
+        return own_signature(inspect.unwrap(method))
+
+
+def definer(cls: type, name: str) -> type | None:
+    """The class in whose body an attribute of `cls` was written; None where it has no such attribute."""
+    return next((base for base in cls.__mro__ if name in vars(base)), None)
+
+
+def is_base(cls: type) -> bool:
+    """Tell whether a class is `Module` itself, or one of ours that stands in for it, such as `Program`."""
+    return bool(vars(cls).get("_is_module_base", False))
+
+
+def first_paragraph(text: str | None) -> str:
+    """Join the first paragraph of a docstring to one line."""
+    return " ".join(inspect.cleandoc(text).split("\n\n")[0].split()) if text else ""
+
+
+def _is_own(cls: type, method: str) -> bool:
+    """Tell whether a class below `Module` defines the method."""
+    owner = definer(cls, method)
+    return owner is not None and not is_base(owner)
+
+
+def _cached_names(cls: type) -> frozenset[str]:
+    return frozenset(
+        name for base in cls.__mro__ for name, value in vars(base).items() if isinstance(value, cached_property)
+    )
+
+
+def _declared_slots(cls: type) -> tuple[tuple[str, Any], ...]:
+    """The slots that classes below `Module` declare, base classes first."""
+    return tuple(
+        (name, member)
+        for base in reversed(cls.__mro__)
+        if not is_base(base)
+        for name, member in vars(base).items()
+        if isinstance(member, types.MemberDescriptorType)
+    )
+
+
+R_co = TypeVar("R_co", covariant=True)
+
+
+class AsyncCallee(Protocol[R_co]):
+    """A module whose `call` is `async def`."""
+
+    @property
+    def call(self) -> Callable[..., Coroutine[Any, Any, R_co]]:
+        """The method of the user's class."""
+        ...
+
+
+class PlainCallee(Protocol[R_co]):
+    """A module whose `call` is a plain `def`."""
+
+    @property
+    def call(self) -> Callable[..., R_co]:
+        """The method of the user's class."""
+        ...
+
+
+class ModuleOptions(TypedDict, total=False):
+    """The keywords that every module takes: `def __init__(self, ..., **options: Unpack[ModuleOptions])`."""
+
+    name: str | None
+    description: str | None
+    trainable: bool
+    hooks: Sequence[Hook] | None
+
+
+SPECS = {"input_spec": "_class_input_spec", "output_spec": "_class_output_spec"}
+_METHODS = ("call", "build", "compute_output_spec")
+
+
+def check_class(cls: type) -> None:
+    """Check a class of modules when it is made.
+
+    Raises:
+        ConfigError: A method cannot be called or built with, or a class attribute hides a name of `Module` or is a
+            Variable.
+    """
+    _check_methods(cls)
+    _check_hidden(cls)
+    _check_variables(cls)
+
+
+def _check_methods(cls: type) -> None:
+    """Refuse methods of a kind that a call or a build cannot run."""
+    for method in _METHODS:
+        function = inspect.getattr_static(cls, method, None)
+        if isinstance(function, staticmethod | classmethod):
+            kind = type(cast("object", function)).__name__
+            raise ConfigError(f"class {cls.__name__}: {method} is a {kind}; write `async def {method}(self, ...)`.")
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise ConfigError(
+                f"class {cls.__name__}: {method} is a generator; write `async def {method}(self, ...)` and return."
+            )
+
+
+def _check_hidden(cls: type) -> None:
+    """Refuse a class attribute, slot or mixin that hides what `Module` answers."""
+    if not is_base(cast("type", definer(cls, "__call__"))):
+        raise ConfigError(f"class {cls.__name__} defines __call__, which belongs to Module: define call instead.")
+    for base in filter(is_base, cls.__mro__):
+        for name, answer in vars(base).items():
+            if not isinstance(answer, property) or name in SPECS:
+                continue
+            if not is_base(cast("type", definer(cls, name))):
+                way = "rename it" if answer.fset is None else f"set it in the constructor: `self.{name} = ...`"
+                raise ConfigError(
+                    f"class {cls.__name__}: the class attribute {name!r} hides what Module answers by that name; {way}."
+                )
+
+
+def _check_variables(cls: type) -> None:
+    """Refuse a Variable on the class, also in containers there: all instances would share it unseen."""
+    kinds = Kinds(KNOWN)
+    for base in cls.__mro__:
+        namespace: Mapping[str, Any] = {} if "_declaration" in vars(base) else vars(base)
+        for name, value in namespace.items():
+            kind = kinds[class_of(value)]
+            if kind == VARIABLE or (kind not in (STATIC, NODE) and holds_node(value, kinds, (VARIABLE,))):
+                raise ConfigError(
+                    f"class {cls.__name__}: {name!r} is a Variable on the class, shared by all instances; "
+                    f"make it in __init__: self.{name} = self.add_variable(...)."
+                )
