@@ -410,24 +410,19 @@ class Module(metaclass=ModuleMeta):
         self,
         depth: int | None = None,
         columns: Sequence[str] | None = None,
-        order: str = "pre",
-        file: Any = None,
     ) -> str:
-        """Write a line for each module below, with its Variables, schemas, models and, after a recorded call, its cost.
+        """Return a line per module below, with its Variables, schemas, models and, after a recorded call, its cost.
 
         Args:
             depth: Show so many levels below this module, deeper ones summed into their ancestors; None for all.
-            columns: Names of `synmod.view.COLUMNS`, in the order wanted; None for those with something to say.
-            order: "pre" puts a module before those below it, "post" after them.
-            file: Where to write the text, too: something with `write`, or a path.
+            columns: Names of `synmod.view.COLUMNS`, in the order wanted; None for those that are not empty.
 
         Returns:
             The text: a table, then the totals. No control characters.
 
         Raises:
-            ArgumentError: An unknown column or order ('Did you mean'), a depth that is none, a `file` of another kind.
+            ArgumentError: An unknown column ('Did you mean'), or a depth that is not a number of levels.
             GraphError: The program cannot be walked; names the path.
-            SaveError: The file cannot be written.
 
         Example:
             >>> import synmod as sm
@@ -440,7 +435,7 @@ class Module(metaclass=ModuleMeta):
 
         Source: Keras `summary`, Flax `tabulate`; differs: plain text from one walk, before the build as after it.
         """
-        return shown("summary")(self, depth, columns, order, file)
+        return shown("summary")(self, depth, columns)
 
     def plot(self, path: str | os.PathLike[str] | None = None, format: str = "mermaid") -> str:  # noqa: A002
         """Draw this module: boxes are modules, solid edges data flow, dashed ones skips, dotted ones shared Variables.
@@ -450,7 +445,7 @@ class Module(metaclass=ModuleMeta):
 
         Args:
             path: Where to write the text, too.
-            format: "mermaid", "dot", "svg", "html" or "json".
+            format: "mermaid", "svg", "html" or "json".
 
         Returns:
             The text.

@@ -1,17 +1,54 @@
-"""The outline of a program: its modules in definition order, and what each of them holds itself.
+"""The outline of a program: its modules in definition order, what each holds, skips, and the last recorded call.
 
 One fold over the walk, read by summaries and pictures alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, cast
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from synmod.leaves.names import KeyPath, escape_step
 from synmod.lm import LanguageModel
-from synmod.module import Module
+from synmod.module import Child, Execution, Module, is_built_here
+from synmod.scope import Usage
 from synmod.tree import OpenVisit, Variable, Visit, is_trainable, walk
+
+if TYPE_CHECKING:
+    from synmod.scope import TraceNode
+
+Part = Child | Execution | None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Variables: how many are trainable and how many frozen, their JSON in bytes and in characters."""
+
+    trainable: int = 0
+    frozen: int = 0
+    size: int = 0
+    characters: int = 0
+
+    def __add__(self, other: Held) -> Held:
+        return Held(
+            self.trainable + other.trainable,
+            self.frozen + other.frozen,
+            self.size + other.size,
+            self.characters + other.characters,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Calls: how many, what their own model calls used, and wall seconds, those of the calls below included."""
+
+    invocations: int = 0
+    usage: Usage = field(default_factory=Usage)
+    elapsed_s: float = 0.0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.invocations + other.invocations, self.usage + other.usage, self.elapsed_s + other.elapsed_s)
 
 
 class Member:
@@ -151,3 +188,103 @@ def _steps_to(visit: Visit) -> KeyPath:
         if isinstance(at.value, Module):
             break
     return tuple(reversed(steps))
+
+
+def unbuilt_in(outline: Outline) -> set[int]:
+    """The ids of the modules that are not built, as each would answer for itself.
+
+    A class with an answer of its own asks what is below it; asked from above, again and again, that would cost the
+    square of the depth.
+    """
+    unbuilt: set[int] = set()
+    for member in below_first(outline.members[0]):
+        if member.stands_for is None and not _is_built(member, unbuilt):
+            unbuilt.add(id(member.module))
+    return unbuilt
+
+
+def _is_built(member: Member, unbuilt: set[int]) -> bool:
+    """Whether a module is built, given those below it that are not."""
+    module, record = member.module, member.module._record
+    if type(module).built is Module.built:
+        return is_built_here(record)
+    if record.sealed:
+        return is_built_here(record) and not any(id(part.module) in unbuilt for part in member.below)
+    return module.built
+
+
+class Way(NamedTuple):
+    """A value carried past the modules in between: its name, and the paths of who makes and who takes it."""
+
+    name: str
+    producer: str
+    consumer: str
+
+
+def declared_skips(module: Module) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names that a module stashes, and those that it pops or peeks at, with their Namespaces."""
+    skips = module._record.declaration.skips
+    if skips is None:
+        return (), ()
+    peeked = [module.namespaced(name) for name in sorted(skips.peek)]
+    return _names(module.stashable()), (*_names(module.poppable()), *(f"{name} (peek)" for name in _names(peeked)))
+
+
+def skip_routes(outline: Outline) -> list[Way]:
+    """The static routes of all skips of a program; the room that knows them is loaded where there are some."""
+    if all(member.module._record.declaration.skips is None for member in outline.members):
+        return []
+    from synmod.skip import skip_layout
+
+    routes = skip_layout(outline.members[0].module).routes
+    return [Way(_name(route.key), route.producer, route.consumer) for route in routes]
+
+
+def _names(keys: Iterable[tuple[Any, str]]) -> tuple[str, ...]:
+    return tuple(map(_name, keys))
+
+
+def _name(key: tuple[Any, str]) -> str:
+    """A name, after that of its Namespace where it has one."""
+    namespace, name = key
+    return name if namespace is None or namespace.name is None else f"{namespace.name}/{name}"
+
+
+def recorded_call(module: Module) -> TraceNode | None:
+    """The last entry call of a module that a trace has recorded; None where there was none."""
+    return module._record.recorded
+
+
+def calls_below(root: TraceNode) -> Iterator[TraceNode]:
+    """Go through a call and those below it, each before those it made, by their start; without recursion."""
+    waiting = [root]
+    while waiting:
+        call = waiting.pop()
+        yield call
+        waiting += reversed(call.children)
+
+
+def spent_by_path(root: TraceNode, known: set[str]) -> dict[str, Spent]:
+    """Return the calls and what their own model calls used, by the path of the module.
+
+    Args:
+        root: The entry call.
+        known: The paths that are shown; what was called elsewhere, on a module made inside a call, counts for its
+            caller.
+    """
+    by_path: dict[str, Spent] = {}
+    place: dict[int, str] = {}
+    for call in calls_below(root):
+        is_known = call.path in known
+        path = call.path if is_known or call.parent is None else place[id(call.parent)]
+        place[id(call)] = path
+        used = sum((lm_call.usage for lm_call in call.lm_calls), Usage())
+        spent = Spent(int(is_known), used, (call.elapsed_s or 0.0) if is_known else 0.0)
+        by_path[path] = by_path[path] + spent if path in by_path else spent
+    return by_path
+
+
+def row_of(module: Module) -> Sequence[Part] | None:
+    """The parts of a row, None for a plain function; None where a module runs otherwise, or does not say how."""
+    execution = module._execution()
+    return execution.parts if execution is not None and execution.order == "in order" else None

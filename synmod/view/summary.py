@@ -2,44 +2,221 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from synmod.data import dump_json
 from synmod.errors import ArgumentError
-from synmod.leaves.files import write_atomic
 from synmod.leaves.names import did_you_mean
 from synmod.lm import estimate_text
-from synmod.view.columns import COLUMNS, Column
-from synmod.view.plain import table
-from synmod.view.rows import Rows
-from synmod.view.units import count_text, dollars_text, plural, seconds_text, size_text
+
+from .outline import Held, Member, Outline, Spent, declared_skips, recorded_call, spent_by_path, unbuilt_in
+from .schemas import Contract, contracts_in
+from .tables import count_text, dollars_text, plural, seconds_text, size_text, table
 
 if TYPE_CHECKING:
+    from synmod.leaves.names import KeyPath
     from synmod.module import Module
+    from synmod.tree import Variable
 
-_ORDERS: Final = ("pre", "post")
+_LONGEST_PATH = 80
 
 
-def summary(module: Module, depth: Any, columns: Any, order: Any, file: Any) -> str:
-    """Write a summary; see `Module.summary`."""
-    _check(depth, order)
+class Row:
+    """One line of a summary.
+
+    Attributes:
+        member: Whose line it is.
+        held: The Variables of the member, and of what is folded into it.
+        spent: What the recorded call spent in it, and in what is folded into it; None without one.
+        latency_s: Mean wall seconds of its own calls; None where it was not called.
+        built: Whether the module is built.
+        contract: Its schemas.
+        models: The language models that it asks, and those that what is folded into it asks.
+        stash, pop: The skips that it declares, likewise.
+    """
+
+    __slots__ = ("built", "contract", "held", "latency_s", "member", "models", "pop", "spent", "stash")
+
+    def __init__(self, member: Member, contract: Contract, *, built: bool) -> None:
+        self.member = member
+        self.contract = contract
+        self.built = built
+        self.held = _held(member.variables)
+        self.spent: Spent | None = None
+        self.latency_s: float | None = None
+        self.models = tuple(member.model_names())
+        self.stash, self.pop = declared_skips(member.module)
+
+    @property
+    def path(self) -> str:
+        """The path, its end where it is very long."""
+        return self.member.tail(_LONGEST_PATH) or "(root)"
+
+
+class Rows:
+    """All rows of a program.
+
+    Attributes:
+        shown: The rows down to the depth.
+        modules: How many modules there are, each counted once.
+        unbuilt: How many of them are not built.
+        held: All Variables.
+        spent: All of the recorded call; None without one.
+        elapsed_s: Its wall seconds.
+    """
+
+    __slots__ = ("elapsed_s", "held", "modules", "shown", "spent", "unbuilt")
+
+    def __init__(self, root: Module, depth: int | None) -> None:
+        outline = Outline(root)
+        unbuilt = unbuilt_in(outline)
+        contracts = contracts_in(outline)
+        rows = {
+            id(member.module): Row(member, contracts[id(member.module)], built=id(member.module) not in unbuilt)
+            for member in outline.members
+            if member.stands_for is None
+        }
+        self.modules, self.unbuilt = len(rows), len(unbuilt)
+        call = recorded_call(root)
+        if call is not None:
+            paths = outline.paths()
+            by_path = spent_by_path(call, set(paths.values()))
+            for key, row in rows.items():
+                row.spent = by_path.get(paths[key], Spent())
+                if row.spent.invocations:
+                    row.latency_s = row.spent.elapsed_s / row.spent.invocations
+        self.held = sum((row.held for row in rows.values()), Held())
+        self.spent = None if call is None else sum((row.spent or Spent() for row in rows.values()), Spent())
+        self.elapsed_s = None if call is None else call.elapsed_s
+        if depth is not None:
+            _fold(outline.members, rows, depth)
+        shown = [member for member in outline.members if depth is None or member.level <= depth]
+        self.shown = [_alias(member) if member.stands_for else rows[id(member.module)] for member in shown]
+
+
+def _fold(members: list[Member], rows: dict[int, Row], depth: int) -> None:
+    """Add the figures of what is below the depth to the rows of its ancestors there, in order."""
+    shown = dict(rows)
+    for member in members:
+        if member.level > depth and member.above is not None and member.stands_for is None:
+            row = rows[id(member.module)]
+            above = shown[id(member.module)] = shown[id(member.above.module)]
+            above.held += row.held
+            above.models, above.stash, above.pop = (
+                tuple(dict.fromkeys((*ours, *theirs)))
+                for ours, theirs in ((above.models, row.models), (above.stash, row.stash), (above.pop, row.pop))
+            )
+            if above.spent is not None and row.spent is not None:
+                above.spent += row.spent
+
+
+def _alias(member: Member) -> Row:
+    """The row of one more name of a module, which counts nothing again."""
+    row = Row(member, Contract(), built=True)
+    row.stash = row.pop = ()
+    return row
+
+
+def _held(variables: list[tuple[KeyPath, Variable, bool]]) -> Held:
+    """Return the size of Variables."""
+    trainable = size = characters = 0
+    for _, variable, counts in variables:
+        text = dump_json(variable.value)
+        trainable += counts
+        characters += len(text)
+        size += len(text.encode(errors="replace"))
+    return Held(trainable, len(variables) - trainable, size, characters)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column.
+
+    Attributes:
+        heading: What stands above it.
+        cell: The text for a row; empty where there is nothing.
+        right: Whether it is set to the right.
+        always: Whether it is shown although every row is empty.
+    """
+
+    heading: str
+    cell: Callable[[Row], str]
+    right: bool = False
+    always: bool = False
+
+
+def _class(row: Row) -> str:
+    """The class, with a mark where it is not built; of a further name the place where the module stands."""
+    if row.member.stands_for is not None:
+        return f"= {row.member.stands_for.tail(_LONGEST) or '(root)'}"
+    return f"{type(row.member.module).__name__}{'' if row.built else ' (unbuilt)'}"
+
+
+def _variables(row: Row) -> str:
+    """How many Variables, trainable and frozen."""
+    held = row.held
+    kinds = ((held.trainable, "trainable"), (held.frozen, "frozen"))
+    return ", ".join(f"{count_text(count)} {kind}" for count, kind in kinds if count)
+
+
+def _used(row: Row) -> str:
+    """The tokens that a recorded call used."""
+    if row.spent is None or not row.spent.usage.calls:
+        return ""
+    return count_text(row.spent.usage.prompt_tokens + row.spent.usage.completion_tokens)
+
+
+_LONGEST: Final = 80
+
+COLUMNS: Final[dict[str, Column]] = {
+    "path": Column("path", lambda row: row.path, always=True),
+    "class": Column("class", _class, always=True),
+    "variables": Column("Variables", _variables),
+    "size": Column("size", lambda row: size_text(row.held.size) if _has_any(row) else "", right=True),
+    "tokens": Column(
+        "tokens", lambda row: f"~{count_text(estimate_text(row.held.characters))}" if _has_any(row) else "", right=True
+    ),
+    "language_model": Column("language model", lambda row: ", ".join(row.models)),
+    "stash": Column("stash", lambda row: ", ".join(row.stash)),
+    "pop": Column("pop", lambda row: ", ".join(row.pop)),
+    "invocations": Column(
+        "invocations", lambda row: count_text(row.spent.invocations) if row.spent is not None else "", right=True
+    ),
+    "used": Column("tokens used", _used, right=True),
+    "cost": Column(
+        "cost",
+        lambda row: dollars_text(row.spent.usage.cost_usd) if row.spent is not None and row.spent.usage.calls else "",
+        right=True,
+    ),
+    "latency": Column("latency", lambda row: "" if row.latency_s is None else seconds_text(row.latency_s), right=True),
+    "schemas": Column("schemas", lambda row: str(row.contract)),
+}
+"""The columns of a summary by name, in their usual order: the widest at the end."""
+
+
+def _has_any(row: Row) -> bool:
+    """Whether a row counts any Variable."""
+    return bool(row.held.trainable or row.held.frozen)
+
+
+def summary(module: Module, depth: Any, columns: Any) -> str:
+    """Return a summary; see `Module.summary`."""
+    if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or depth < 0):
+        raise ArgumentError(
+            f"summary: depth={depth!r:.100} is not a number of levels: write 0 for this module alone, 1 for its direct "
+            "children too, None for all."
+        )
     wanted = None if columns is None else _columns(columns)
-    if file is not None and not (isinstance(file, str | os.PathLike) or callable(getattr(file, "write", None))):
-        raise ArgumentError(f"summary: file={file!r:.100} is no path and has no method `write`: give one of both.")
-    rows = Rows(module, depth, order)
+    rows = Rows(module, depth)
     shown = list(COLUMNS.values()) if wanted is None else wanted
     cells = [[column.cell(row) for row in rows.shown] for column in shown]
     if wanted is None:
         kept = [i for i, column in enumerate(shown) if column.always or any(cells[i])]
         shown, cells = [shown[i] for i in kept], [cells[i] for i in kept]
     lines = table([column.heading for column in shown], list(zip(*cells, strict=True)), [c.right for c in shown])
-    text = "\n".join([*lines, *_totals(rows)])
-    if isinstance(file, str | os.PathLike):
-        write_atomic(cast("str | os.PathLike[str]", file), text + "\n")
-    elif file is not None:
-        file.write(text + "\n")
-    return text
+    return "\n".join([*lines, *_totals(rows)])
 
 
 def _totals(rows: Rows) -> list[str]:
@@ -63,33 +240,17 @@ def _totals(rows: Rows) -> list[str]:
     return lines
 
 
-def _check(depth: Any, order: Any) -> None:
-    """Refuse a depth that is none, and an order that is neither."""
-    if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or depth < 0):
-        raise ArgumentError(
-            f"summary: depth={depth!r:.100} is no number of levels: write 0 for this module alone, 1 for its direct "
-            "children too, None for all."
-        )
-    if order not in _ORDERS:
-        raise ArgumentError(f"summary: order={order!r:.100} is unknown; it is 'pre' or 'post'.{_near(order, _ORDERS)}")
-
-
 def _columns(columns: Any) -> list[Column]:
     """The columns of these names."""
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise ArgumentError(
-            f"summary: columns={columns!r:.100} is no list of names; write columns=[...] with some of "
+            f"summary: columns={columns!r:.100} is not a list of names; write columns=[...] with some of "
             f"{', '.join(COLUMNS)}."
         )
     names = list(cast("Iterable[Any]", columns))
     unknown = [name for name in names if not isinstance(name, str) or name not in COLUMNS]
     if unknown or not names:
         what = f"the column {unknown[0]!r:.100} is unknown" if unknown else "no column is named"
-        near = _near(unknown[0], COLUMNS) if unknown else ""
+        near = did_you_mean(unknown[0], COLUMNS) if unknown else ""
         raise ArgumentError(f"summary: {what}; there are {', '.join(COLUMNS)}.{near}")
     return [COLUMNS[name] for name in names]
-
-
-def _near(word: Any, known: Iterable[str]) -> str:
-    """Guess what was meant."""
-    return did_you_mean(word, known) if isinstance(word, str) else ""

@@ -237,8 +237,6 @@ def test_no_text_of_a_user_is_syntax(format):
     if format == "mermaid":
         for quoted in re.findall(r'"(.*)"', text):
             assert not set(quoted.replace("<br/>", "")) & set('<>"`{}[]()|&%')
-    if format == "dot":
-        assert all(line.count('"') - line.count('\\"') in range(0, 12, 2) for line in text.split("\n"))
 
 
 def test_a_page_needs_nothing_else():
@@ -256,7 +254,7 @@ def test_a_page_needs_nothing_else():
     ("arguments", "said"),
     [
         ({"format": "mermade"}, "Did you mean 'mermaid'"),
-        ({"format": "png"}, "mermaid, dot, svg, html, json"),
+        ({"format": "png"}, "mermaid, svg, html, json"),
         ({"format": None}, "format=None"),
         ({"path": 3}, "path=3"),
     ],
@@ -276,7 +274,7 @@ def test_nothing_is_written_when_the_format_is_unknown(tmp_path):
 
 
 def test_a_line_from_a_box_to_what_is_in_it():
-    """In SVG from its side, without a detour; in Mermaid from a node inside, since it draws none from a subgraph."""
+    """In SVG down from its head; in Mermaid from a node inside, since it draws none from a subgraph."""
     outer = Tied(Leaf())
     outer.mine = outer.held.prompt
     assert lines(outer, "shared") == {("", "held")}
@@ -285,8 +283,7 @@ def test_a_line_from_a_box_to_what_is_in_it():
     assert 'n0_itself -.-|"prompt"| n1' in text
     path = next(x for x in ET.fromstring(outer.plot(format="svg")).iter() if x.get("stroke-linecap") == "round")
     start, *_, end = (each.split() for each in path.get("d").replace("M", "").replace("C", ",").split(","))
-    assert start[1] == end[1]
-    assert abs(float(start[0]) - float(end[0])) == 18
+    assert float(start[1]) < float(end[1])
 
 
 @pytest.mark.parametrize("format", sorted(FORMATS))

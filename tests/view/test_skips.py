@@ -42,7 +42,7 @@ def test_a_skip_is_a_dashed_line_with_its_name():
     """From who stashes to who pops, past what is between, at any depth."""
     row = sm.Sequential([sm.Sequential([Read()]), sm.Identity(), sm.Sequential([Cite()])])
     assert skips(row) == [("0/0", "2/0", "dashed", "doc")]
-    for format in ("svg", "html", "mermaid", "dot"):
+    for format in ("svg", "html", "mermaid"):
         assert "doc" in row.plot(format=format)
 
 

@@ -1,22 +1,123 @@
-"""What goes into a module and what comes out of it: its graph knows, or its contract, or the graph around it."""
+"""Schemas in a line, as a Python signature writes them, and what goes into each module and comes out of it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from synmod.data import schema_of
 from synmod.errors import SynmodError
-from synmod.flow import FlowGraph, FlowStep, SymbolRef, leaves, map_leaves
+from synmod.flow import MAPPING, FlowGraph, FlowStep, SymbolRef, kind_of, leaves, map_leaves
 from synmod.module import Child, declared_outputs, input_spec_of
-from synmod.view.flow_lines import row_of
-from synmod.view.outline import below_first
-from synmod.view.recorded import calls_below, recorded_call
-from synmod.view.schema_text import nest_text
+
+from .outline import below_first, calls_below, recorded_call, row_of
 
 if TYPE_CHECKING:
     from synmod.flow import Declared
     from synmod.module import Module
-    from synmod.view.outline import Outline
+
+    from .outline import Outline
+
+_LONGEST: Final = 72
+"""Characters of one schema; the rest of its fields are left out."""
+
+_DEEPEST: Final = 4
+_MOST_CHOICES: Final = 3
+_TYPES: Final = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "null": "None",
+    "object": "dict",
+    "array": "list",
+}
+
+
+def schema_text(schema: Any) -> str:
+    """Return a schema with its title and fields; one that is not an object by its type."""
+    if not isinstance(schema, Mapping):
+        return _type(schema, {}, 0)
+    known = cast("Mapping[str, Any]", schema)
+    fields: Any = known.get("properties")
+    if not isinstance(fields, Mapping):
+        return _type(known, known, 0)
+    shown: list[str] = []
+    room = _LONGEST - len(title_text(known))
+    for name, field in cast("Mapping[str, Any]", fields).items():
+        text = f"{name}: {_type(field, known, 0)}"
+        room -= len(text) + 2
+        if room < 0 and shown:
+            shown.append("...")
+            break
+        shown.append(text)
+    return f"{title_text(known)}({', '.join(shown)})"
+
+
+def title_text(schema: Any) -> str:
+    """The title of a schema; without one, what it is."""
+    title: Any = cast("Mapping[str, Any]", schema).get("title") if isinstance(schema, Mapping) else None
+    return title if isinstance(title, str) and title else _type(schema, {}, 0)
+
+
+def nest_text(nest: Any) -> str:
+    """Return the schemas of a nest; several in the brackets of their container."""
+    if not kind_of(nest):
+        return schema_text(nest)
+    parts = [schema_text(leaf) for leaf in leaves(nest)]
+    if kind_of(nest) == MAPPING and len(nest) == len(parts):
+        return f"{{{', '.join(f'{key}: {part}' for key, part in zip(nest, parts, strict=True))}}}"
+    return f"({', '.join(parts)})"
+
+
+def _type(schema: Any, root: Mapping[str, Any], depth: int) -> str:
+    """Return the type that a schema describes, in the words of Python."""
+    if not isinstance(schema, Mapping):
+        return "never" if schema is False else "any"
+    known = cast("Mapping[str, Any]", schema)
+    if depth > _DEEPEST:
+        return "..."
+    if "$ref" in known:
+        return _referred(str(known["$ref"]), root)
+    for word in ("enum", "const"):
+        if word in known:
+            return _choices(known[word] if word == "enum" else [known[word]])
+    for word in ("anyOf", "oneOf"):
+        if word in known:
+            return " | ".join(dict.fromkeys(_type(part, root, depth + 1) for part in known[word]))
+    kind: Any = known.get("type")
+    if isinstance(kind, str):
+        return _of_kind(kind, known, root, depth)
+    if isinstance(kind, Sequence):
+        return " | ".join(_of_kind(str(one), known, root, depth) for one in cast("Sequence[Any]", kind))
+    return "any"
+
+
+def _of_kind(kind: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
+    """Return one type, with what is in a list or a dict."""
+    if kind == "array" and "items" in schema:
+        return f"list[{_type(schema['items'], root, depth + 1)}]"
+    if kind == "object":
+        if isinstance(schema.get("title"), str) and "properties" in schema:
+            return str(schema["title"])
+        if isinstance(schema.get("additionalProperties"), Mapping):
+            return f"dict[str, {_type(schema['additionalProperties'], root, depth + 1)}]"
+    return _TYPES.get(kind, kind)
+
+
+def _referred(reference: str, root: Mapping[str, Any]) -> str:
+    """Return the name of what a reference leads to: its last step, which is how models are referred to."""
+    name = reference.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
+    found: Any = root.get("$defs", {}).get(name)
+    if isinstance(found, Mapping) and "properties" not in found and "$ref" not in found:
+        return _type(found, root, 1)
+    return name if name not in ("", "#") else title_text(root)
+
+
+def _choices(values: Sequence[Any]) -> str:
+    """Return the values there are to choose from."""
+    shown = [repr(value) for value in values[:_MOST_CHOICES]]
+    return " | ".join([shown[0], "..."] if len(values) > _MOST_CHOICES else shown)
 
 
 class Contract(NamedTuple):
@@ -99,7 +200,7 @@ def _recorded(outline: Outline) -> dict[int, Contract]:
 
 
 def _own(module: Module) -> Contract:
-    """What a module says of itself: the graph of a functional program, else what is declared."""
+    """What a module declares: the graph of a functional program, else what is declared."""
     flow: FlowGraph | None = module._record.flow
     if flow is not None:
         declared: list[Declared] = [flow.symbols[ref.index] for ref in leaves(flow.inputs)]

@@ -1,14 +1,48 @@
-"""A picture as a Mermaid flowchart, which GitHub draws in place."""
+"""`plot`: a picture of a program as Mermaid, which GitHub draws in place, as SVG, as a page, or as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+import os
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from synmod.view.plain import printable
+from synmod.data import dump_json
+from synmod.errors import ArgumentError
+from synmod.leaves.files import write_atomic
+from synmod.leaves.names import did_you_mean
+
+from .drawing import escaped, svg
+from .edges import picture_of
+from .summary import summary
+from .tables import printable
 
 if TYPE_CHECKING:
-    from synmod.view.picture import Node, Picture
+    from collections.abc import Callable, Iterator
+
+    from synmod.module import Module
+
+    from .picture import Node, Picture
+
+FORMATS: Final[dict[str, Callable[[Module], str]]] = {
+    "mermaid": lambda module: mermaid(picture_of(module)),
+    "svg": lambda module: svg(picture_of(module)),
+    "html": lambda module: html(picture_of(module), summary(module, None, None)),
+    "json": lambda module: dump_json(picture_of(module).to_json(), indent=2) + "\n",
+}
+"""The formats of `plot` by name."""
+
+
+def plot(module: Module, path: Any, format: Any) -> str:  # noqa: A002  # the word of the contract
+    """Return the picture of a module, and write it where a path is given; see `Module.plot`."""
+    if not isinstance(format, str) or format not in FORMATS:
+        near = did_you_mean(format, FORMATS) if isinstance(format, str) else ""
+        raise ArgumentError(f"plot: format={format!r:.100} is unknown; there are {', '.join(FORMATS)}.{near}")
+    if path is not None and not isinstance(path, str | os.PathLike):
+        raise ArgumentError(f"plot: path={path!r:.100} is not a path; write a file name, or None for the text alone.")
+    text = FORMATS[format](module)
+    if path is not None:
+        write_atomic(cast("str | os.PathLike[str]", path), text)
+    return text
+
 
 _ARROWS: Final = {"data": "-->", "skip": "-.->", "shared": "-.-"}
 _LOOKS: Final = (
@@ -20,7 +54,7 @@ _LOOKS: Final = (
 
 
 def mermaid(picture: Picture) -> str:
-    """Write a flowchart; nodes are numbered, so that no name can be taken for syntax."""
+    """Return a flowchart; nodes are numbered, so that no name can be taken for syntax."""
     names = {node.id: f"n{number}" for number, node in enumerate(picture.nodes)}
     edges = picture.lines()
     ends = [end for edge in edges for end in ((edge.source, edge.target), (edge.target, edge.source))]
@@ -43,12 +77,12 @@ def mermaid(picture: Picture) -> str:
 
 
 def _goes_inward(one: Node, other: Node) -> bool:
-    """Tell whether a line from one node ends in it: Mermaid draws none from a subgraph to what is in it."""
+    """Whether a line from one node ends in it: Mermaid draws none from a subgraph to what is in it."""
     return bool(one.members) and one.holds(other)
 
 
 def _boxes(picture: Picture, names: dict[str, str], inward: dict[str, str]) -> Iterator[str]:
-    """Write the nodes: what holds others as a subgraph around them, and as a node in it where a line goes inward."""
+    """Return the nodes: what holds others as a subgraph around them, and as a node in it where a line goes inward."""
     waiting: list[tuple[Node | None, int]] = [(node, 1) for node in reversed(picture.nodes) if node.parent is None]
     while waiting:
         node, depth = waiting.pop()
@@ -78,10 +112,41 @@ def _box(node: Node) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Write a text between quotes."""
+    """Return a text between quotes."""
     return f'"{_escaped(text)}"'
 
 
 def _escaped(text: str) -> str:
-    """Write what could be syntax by its number."""
+    """Return what could be syntax by its number."""
     return "".join(c if c.isalnum() or c in " _.,:/=+?!" else f"#{ord(c)};" for c in printable(text))
+
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+  :root {{ color-scheme: light dark; }}
+  body {{ margin: 2rem; font-family: system-ui, sans-serif; line-height: 1.5; }}
+  h1 {{ font-size: 1.3rem; font-weight: 600; }}
+  .picture {{ overflow-x: auto; }}
+  .picture svg {{ display: block; max-width: 100%; height: auto; }}
+  pre {{ overflow-x: auto; font-size: 0.8rem; line-height: 1.35; padding: 1rem 0; }}
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+<div class="picture">
+{picture}</div>
+<pre>{summary}</pre>
+</body>
+</html>
+"""
+
+
+def html(picture: Picture, summary: str) -> str:
+    """Return the page."""
+    lines = "\n".join(map(escaped, summary.split("\n")))
+    return _PAGE.format(title=escaped(picture.name), picture=svg(picture), summary=lines)

@@ -1,0 +1,333 @@
+"""A picture as SVG: boxes in layers along the flow of data, holders around what they hold; no outside program.
+
+Each holder is laid out by itself, innermost first: its members go into layers by the longest way of lines to them, long
+lines get a place in each layer that they pass, rows are sorted against crossings and spread so that lines run straight.
+
+Source: the layered method of Sugiyama, Tagawa and Toda, with the isotonic placement of Brandes and Köpf's family.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import ceil, sqrt
+from typing import TYPE_CHECKING, Final
+from xml.sax.saxutils import escape
+
+from .tables import printable, width
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .picture import Edge, Node, Picture
+
+_GAP: Final = 22.0  # between boxes of a row
+_BETWEEN: Final = 46.0  # between rows
+_PADDING: Final = 18.0
+_HEAD: Final = 30.0  # of the title of a holder
+_ROW: Final = 18.0
+_LETTER: Final = 7.7
+_LONGEST: Final = 30
+_SWEEPS: Final = 8
+_INK: Final = "#1c2430"
+_FONT: Final = "ui-sans-serif, system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"
+_LINES: Final = {
+    "data": ("#5a6573", ""),
+    "skip": ("#8250b8", ' stroke-dasharray="6 4"'),
+    "shared": ("#3f7d58", ' stroke-dasharray="0.1 5" stroke-linecap="round"'),
+}
+"""Colour and dashes by kind."""
+
+_LOOKS: Final = {
+    "asking": ("#e8f0fe", "#3d6fb8"),
+    "module": ("#fdf2e0", "#b9812a"),
+    "function": ("#f1f3f5", "#77818d"),
+    "input": ("#ffffff", "#77818d"),
+    "output": ("#ffffff", "#77818d"),
+}
+"""Fill and border by kind; `asking` are modules that call a language model."""
+
+
+class _Box:
+    """A rectangle: of a node, of the page, or (without a node) the place where a long line passes a row."""
+
+    def __init__(self, node: Node | None = None, above: _Box | None = None) -> None:
+        self.node = node
+        self.above = above
+        self.depth: int = 0 if above is None else above.depth + 1
+        self.members: list[_Box] = []
+        self.links: dict[tuple[_Box, _Box], None] = {}
+        self.x = self.y = self.width = self.height = 0.0
+        if node is not None:
+            texts = [text for text, *_ in _texts(node)]
+            self.width = max(map(width, texts)) * _LETTER + 28
+            self.height = _ROW * (1 + len(texts))
+
+    @property
+    def middle(self) -> float:
+        """The middle across the flow."""
+        return self.x + self.width / 2
+
+
+_Neighbours = dict[_Box, tuple[list[_Box], list[_Box]]]
+_Ways = dict[tuple[_Box, _Box], list[_Box]]
+
+
+def svg(picture: Picture) -> str:
+    """Return a picture drawn from top to bottom."""
+    page = _Box()
+    boxes: dict[str, _Box] = {}
+    for node in picture.nodes:
+        above = page if node.parent is None else boxes[node.parent.id]
+        boxes[node.id] = _Box(node, above)
+        above.members.append(boxes[node.id])
+    edges = picture.lines()
+    for edge in edges:
+        if edge.kind != "shared":
+            one, other = _beside(boxes[edge.source.id], boxes[edge.target.id])
+            if one is not other and one.above is not None and one.above is other.above:
+                one.above.links[one, other] = None
+    ways: _Ways = {}
+    for box in reversed([page, *boxes.values()]):  # holders come before what they hold
+        if box.members:
+            _arrange(box, ways)
+    passed = [place for way in ways.values() for place in way[1:-1]]
+    for box in (*boxes.values(), *passed):  # places in a holder become places on the page
+        if box.above is not None:
+            box.x, box.y = box.x + box.above.x, box.y + box.above.y
+    return _page(picture.name, page, list(boxes.values()), [_line(edge, boxes, ways) for edge in edges])
+
+
+def _beside(one: _Box, other: _Box) -> tuple[_Box, _Box]:
+    """Return the boxes around two boxes, or they themselves, that stand in the same holder."""
+    while one.above is not other.above:
+        if one.depth >= other.depth and one.above is not None:
+            one = one.above
+        elif other.above is not None:
+            other = other.above
+    return one, other
+
+
+# -- placing ----------------------------------------------------------------------------------------------------------
+
+
+def _arrange(holder: _Box, ways: _Ways) -> None:
+    """Place the members of a holder in rows; that makes the size of the holder."""
+    rows, neighbours = _rows(holder, ways)
+    for sweep in range(_SWEEPS):
+        _sort(rows if sweep % 2 == 0 else rows[::-1], neighbours, sweep % 2)
+    top = _PADDING + (_HEAD if holder.node is not None else 0.0)
+    for row in rows:
+        high = max(box.height for box in row)
+        for box in row:
+            box.height = box.height or high  # a line passes its row straight
+            box.y = top + (high - box.height) / 2
+        top += high + _BETWEEN
+    for sweep in range(_SWEEPS + 1):
+        for row in rows if sweep % 2 else rows[::-1]:
+            _spread(row, neighbours)
+    left = min(box.x for row in rows for box in row) - _PADDING
+    for row in rows:
+        for box in row:
+            box.x -= left
+    right = max(box.x + box.width for row in rows for box in row) + _PADDING
+    holder.width, holder.height = max(holder.width, right), top - _BETWEEN + _PADDING
+
+
+def _rows(holder: _Box, ways: _Ways) -> tuple[list[list[_Box]], _Neighbours]:
+    """Return the members in layers, with a place for each long line in the rows that it passes, and who is linked."""
+    layer = _layers(holder.members, list(holder.links))
+    linked = {box for link in holder.links for box in link}
+    alone = [box for box in holder.members if box not in linked]
+    per_row = max(ceil(sqrt(len(alone))), 4)
+    first = max((layer[box] for box in linked), default=-1) + 1
+    for number, box in enumerate(alone):  # below the others, in a block
+        layer[box] = first + number // per_row
+    rows: list[list[_Box]] = [[] for _ in range(max(layer.values()) + 1)]
+    for box in holder.members:
+        rows[layer[box]].append(box)
+    neighbours: _Neighbours = {box: ([], []) for box in holder.members}
+    for one, other in holder.links:
+        upper, lower = (one, other) if layer[one] <= layer[other] else (other, one)
+        way = [upper, *(_Box(None, holder) for _ in range(layer[upper] + 1, layer[lower])), lower]
+        for number, place in enumerate(way[1:-1], layer[upper] + 1):
+            rows[number].append(place)
+            neighbours[place] = ([], [])
+        for before, after in pairwise(way):
+            neighbours[before][1].append(after)
+            neighbours[after][0].append(before)
+        ways[one, other] = way if upper is one else way[::-1]
+    return rows, neighbours
+
+
+def _layers(boxes: list[_Box], links: list[tuple[_Box, _Box]]) -> dict[_Box, int]:
+    """Return for each box the length of the longest way to it; a link that closes a circle does not count."""
+    after: dict[_Box, list[_Box]] = {box: [] for box in boxes}
+    for one, other in links:
+        after[one].append(other)
+    done: set[_Box] = set()
+    order: list[_Box] = []  # each box after those that it leads to
+    for start in boxes:
+        pending = [(start, False)]
+        while pending:
+            box, is_left = pending.pop()
+            if is_left:
+                order.append(box)
+            elif box not in done:
+                done.add(box)
+                pending += [(box, True), *((each, False) for each in reversed(after[box]))]
+    order.reverse()
+    place = {box: number for number, box in enumerate(order)}
+    layer = dict.fromkeys(boxes, 0)
+    for box in order:
+        for each in after[box]:
+            if place[each] > place[box]:
+                layer[each] = max(layer[each], layer[box] + 1)
+    return layer
+
+
+def _sort(rows: list[list[_Box]], neighbours: _Neighbours, side: int) -> None:
+    """Sort each row by the mean place of the neighbours in the row before it."""
+    before: dict[_Box, int] = {}
+    for row in rows:
+        here = {box: number for number, box in enumerate(row)}
+        row.sort(key=lambda box: _mean([before[each] for each in neighbours[box][side]], here[box]))
+        before = {box: number for number, box in enumerate(row)}
+
+
+def _spread(row: list[_Box], neighbours: _Neighbours) -> None:
+    """Place a row across the flow: each box near its neighbours, in order and apart."""
+    offsets = [0.0]
+    for left, right in pairwise(row):
+        offsets.append(offsets[-1] + (left.width + right.width) / 2 + _GAP)
+    groups: list[tuple[float, int]] = []  # isotonic regression: boxes that would overlap move together
+    for box, offset in zip(row, offsets, strict=True):
+        wanted = _mean([each.middle for side in neighbours[box] for each in side], box.middle)
+        place, count = wanted - offset, 1
+        while groups and groups[-1][0] > place:
+            other, others = groups.pop()
+            place, count = (other * others + place * count) / (others + count), others + count
+        groups.append((place, count))
+    places = [place for place, count in groups for _ in range(count)]
+    for box, place, offset in zip(row, places, offsets, strict=True):
+        box.x = place + offset - box.width / 2
+
+
+def _mean(values: Sequence[float], otherwise: float) -> float:
+    """Return the mean of values, or something else where there is none."""
+    return sum(values) / len(values) if values else otherwise
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+def _page(name: str, page: _Box, boxes: list[_Box], lines: list[tuple[str, str]]) -> str:
+    """Return the whole text: holders, lines, boxes, and the labels of lines above all."""
+    shapes = [_shape(box) for box in boxes if box.members]
+    shapes += [line for line, _ in lines]
+    shapes += [_shape(box) for box in boxes if not box.members]
+    shapes += [label for _, label in lines if label]
+    heads = "".join(
+        f'<marker id="{kind}" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto">'
+        f'<path d="M0 .8L9.4 5 0 9.2 2.4 5z" fill="{_LINES[kind][0]}"/></marker>'
+        for kind in ("data", "skip")
+    )
+    size = f'width="{page.width:.0f}" height="{page.height:.0f}"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {page.width:.0f} {page.height:.0f}" {size} role="img" '
+        f'font-family="{_FONT}">\n<title>{escaped(name)}</title><defs>{heads}</defs>'
+        f'<rect {size} rx="12" fill="#fff" stroke="#d5dbe3"/>\n' + "\n".join(shapes) + "\n</svg>\n"
+    )
+
+
+def _line(edge: Edge, boxes: dict[str, _Box], ways: _Ways) -> tuple[str, str]:
+    """Return a line from box to box through the places where it passes rows, and its label."""
+    one, other = boxes[edge.source.id], boxes[edge.target.id]
+    between = [] if edge.kind == "shared" else ways.get(_beside(one, other), [])[1:-1]
+    points = _points(one, other, between)
+    path = f"M{points[0][0]:.1f} {points[0][1]:.1f}" + "".join(
+        f"C{x:.1f} {(y + to_y) / 2:.1f} {to_x:.1f} {(y + to_y) / 2:.1f} {to_x:.1f} {to_y:.1f}"
+        for (x, y), (to_x, to_y) in pairwise(points)
+    )
+    colour, dashes = _LINES[edge.kind]
+    tip = "" if edge.kind == "shared" else f' marker-end="url(#{edge.kind})"'
+    drawn = f'<path class="{edge.kind}" d="{path}" fill="none" stroke="{colour}" stroke-width="1.5"{dashes}{tip}/>'
+    if edge.kind == "data" or not edge.label:
+        return drawn, ""
+    (x, y), (to_x, to_y) = points[(len(points) - 1) // 2], points[len(points) // 2]
+    halo = 'stroke="#fff" stroke-width="5" paint-order="stroke"'
+    return drawn, _words(_cut(edge.label), (x + to_x) / 2, (y + to_y) / 2 + 4, 12, colour, halo)
+
+
+def _points(one: _Box, other: _Box, between: list[_Box]) -> list[tuple[float, float]]:
+    """Return the points of a line: down where the target lies below, from the head of a holder to what is in it."""
+    if one.y + one.height <= other.y:
+        ends = (one.middle, one.y + one.height), (other.middle, other.y)
+    elif other.y + other.height <= one.y:
+        ends = (one.middle, one.y), (other.middle, other.y + other.height)
+    elif one.members and one.y < other.y:  # to a member of its own
+        ends = (one.middle, one.y + _HEAD), (other.middle, other.y)
+    elif other.members and other.y < one.y:
+        ends = (one.middle, one.y), (other.middle, other.y + _HEAD)
+    else:  # side by side
+        right = one.x <= other.x
+        ends = (
+            (one.x + one.width * right, one.y + one.height / 2),
+            (other.x + other.width * (not right), other.y + other.height / 2),
+        )
+    passed: list[tuple[float, float]] = []
+    for place in between:
+        edges = [(place.middle, place.y), (place.middle, place.y + place.height)]
+        passed += edges if ends[0][1] <= ends[1][1] else edges[::-1]
+    return [ends[0], *passed, ends[1]]
+
+
+def _shape(box: _Box) -> str:
+    """Return a box with its text; the title of one that holds others stands at its upper edge."""
+    node = box.node
+    assert node is not None
+    fill, stroke = _LOOKS["asking" if node.facts.get("language_models") else node.kind]
+    texts = _texts(node)
+    if box.members:
+        fill, stroke = ("#f6f8fa", "#ffffff")[box.depth % 2], "#c3cbd5"
+        title = "  ".join(text for text, *_ in texts)
+        words = _words(title, box.middle, box.y + 22, 14, _INK, 'font-weight="600"')
+    else:
+        top = box.y + box.height / 2 - _ROW / 2 * (len(texts) - 1) + 5
+        words = "".join(
+            _words(text, box.middle, top + _ROW * number, size, colour, weight)
+            for number, (text, size, colour, weight) in enumerate(texts)
+        )
+    about = escaped(" ".join(filter(None, (node.id, str(node.facts.get("schema", ""))))))
+    radius = box.height / 2 if node.kind in ("input", "output") else 9
+    return (
+        f'<g class="{node.kind}"><title>{about}</title><rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" '
+        f'height="{box.height:.1f}" rx="{radius:.0f}" fill="{fill}" stroke="{stroke}"/>{words}</g>'
+    )
+
+
+def _texts(node: Node) -> list[tuple[str, int, str, str]]:
+    """Return the lines of text in a box: text, size, colour, weight."""
+    if node.kind in ("input", "output"):
+        return [(_cut(node.label), 14, _INK, "")]
+    names: Sequence[str] = node.facts.get("variables") or ()
+    held = ", ".join(names) if len(names) < 4 else f"{len(names)} Variables"
+    rows = [(node.label, 14, _INK, 'font-weight="600"'), (node.detail, 12, "#5a6573", ""), (held, 12, "#3f7d58", "")]
+    return [(_cut(text), size, colour, weight) for text, size, colour, weight in rows if text]
+
+
+def _words(text: str, x: float, y: float, size: int, colour: str, more: str = "") -> str:
+    """Return a text around a point."""
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="middle" fill="{colour}" {more}>'
+        f"{escaped(text)}</text>"
+    )
+
+
+def _cut(text: str) -> str:
+    """Return a text, or its beginning where it is too long for a box."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def escaped(text: str) -> str:
+    """Return a text that stands in XML or HTML, without control characters."""
+    return escape(printable(text), {'"': "&quot;"})
