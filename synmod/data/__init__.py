@@ -10,17 +10,17 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from synmod.data.model import DataModel
-from synmod.data.schema import Schema
-from synmod.data.subschema import contains, is_subschema
-from synmod.data.symbols import SymbolicDataModel, is_symbolic
-from synmod.data.value import JsonDataModel
 from synmod.leaves.frozen import frozen, json_equal, thaw
 from synmod.leaves.late import opened_late
 from synmod.registry import own_later
 
-from .algebra import ops
+from . import ops
+from .model import DataModel
+from .schema import Schema
+from .subschema import contains, is_subschema
+from .symbols import SymbolicDataModel, is_symbolic
 from .text import dump_json, parse_json
+from .value import JsonDataModel
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -85,17 +85,17 @@ def _parts() -> tuple[ModuleType, ...]:
 
 
 if TYPE_CHECKING:  # for the rooms above
-    from synmod.data.algebra.items import items_of as items_of
-    from synmod.data.algebra.items import with_items as with_items
-    from synmod.data.algebra.mask_patterns import patterns_of as patterns_of
-    from synmod.data.algebra.ops import OPERATIONS as OPERATIONS
-    from synmod.data.algebra.rename import checked_prefix as checked_prefix
-    from synmod.data.algebra.rename import checked_suffix as checked_suffix
     from synmod.data.class_schema import dump as dump
     from synmod.data.class_schema import schema_of_class as schema_of_class
     from synmod.data.engine import MalformedSchemaError as MalformedSchemaError
     from synmod.data.engine import matcher as matcher
+    from synmod.data.masks import patterns_of as patterns_of
+    from synmod.data.merge import items_of as items_of
+    from synmod.data.merge import with_items as with_items
     from synmod.data.messages.own_models import TOLD_BRIEFLY as TOLD_BRIEFLY
+    from synmod.data.ops import OPERATIONS as OPERATIONS
+    from synmod.data.ops import checked_prefix as checked_prefix
+    from synmod.data.ops import checked_suffix as checked_suffix
     from synmod.data.parts import parts_of as parts_of
     from synmod.data.parts import portable as portable
     from synmod.data.schema import schema_from as schema_from
@@ -124,24 +124,24 @@ _FOR_ROOMS = {
     "MalformedSchemaError": "synmod.data.engine",
     "matcher": "synmod.data.engine",
     "Described": "synmod.data.symbols",
-    "OPERATIONS": "synmod.data.algebra.ops",
+    "OPERATIONS": "synmod.data.ops",
     "RECORDERS": "synmod.data.symbols",
     "TOLD_BRIEFLY": "synmod.data.messages.own_models",
     "admit": "synmod.data.value",
-    "checked_prefix": "synmod.data.algebra.rename",
-    "checked_suffix": "synmod.data.algebra.rename",
+    "checked_prefix": "synmod.data.ops",
+    "checked_suffix": "synmod.data.ops",
     "declaration": "synmod.data.symbols",
     "declare": "synmod.data.symbols",
     "dump": "synmod.data.class_schema",
     "includes": "synmod.data.subschema",
     "is_valid": "synmod.data.validation",
-    "items_of": "synmod.data.algebra.items",
+    "items_of": "synmod.data.merge",
     "label": "synmod.data.symbols",
     "label_of": "synmod.data.symbols",
     "model_of": "synmod.data.symbols",
     "parse_frozen": "synmod.data.text",
     "parts_of": "synmod.data.parts",
-    "patterns_of": "synmod.data.algebra.mask_patterns",
+    "patterns_of": "synmod.data.masks",
     "portable": "synmod.data.parts",
     "problems": "synmod.data.validation",
     "schema_from": "synmod.data.schema",
@@ -153,7 +153,7 @@ _FOR_ROOMS = {
     "typed_instance": "synmod.data.value",
     "validate": "synmod.data.validation",
     "validator_faults": "synmod.data.value",
-    "with_items": "synmod.data.algebra.items",
+    "with_items": "synmod.data.merge",
     "wrap": "synmod.data.value",
 }
 __getattr__, __dir__ = opened_late(globals(), _parts, inner=_FOR_ROOMS)

@@ -10,10 +10,11 @@ from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUndefinedAnnot
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError, core_schema
 
-from synmod.data.schema import Schema, schema_from
-from synmod.data.validation import is_valid, problems
 from synmod.errors import DataError, SchemaError
 from synmod.leaves.frozen import FrozenDict, frozen
+
+from .schema import Schema, schema_from
+from .validation import is_valid, problems
 
 _KEPT: Final = "__synmod_schema__"
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from synmod.data.text import dump_json
 from synmod.leaves.frozen import FrozenDict, thaw
 from synmod.registry import admit
 
 from .class_schema import dump, schema_of_class
 from .operators import OPERATORS, Operand, OperandClass
 from .symbols import SymbolicDataModel, symbol
+from .text import dump_json
 from .value import JsonDataModel, to_value
 
 if TYPE_CHECKING:

@@ -9,16 +9,14 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 from typing_extensions import TypeVar
 
-from synmod.data.parts import properties_of
-from synmod.data.schema import Schema
-from synmod.data.subschema import is_subschema
-from synmod.data.text import dump_json
-from synmod.data.validation import validate
 from synmod.errors import ArgumentError, DataError, FieldError, Problem, SchemaError, SymbolicValueError
 from synmod.leaves.frozen import FrozenDict, frozen, frozen_dict, is_array, is_object, json_equal, thaw
 from synmod.leaves.names import did_you_mean, pointer
 
 from .class_schema import dump, schema_of_class
+from .parts import properties_of
+from .schema import Schema
+from .subschema import is_subschema
 from .symbols import (
     Described,
     ModelT,
@@ -31,6 +29,8 @@ from .symbols import (
     label_of,
     symbol,
 )
+from .text import dump_json
+from .validation import validate
 
 OtherT = TypeVar("OtherT", bound=BaseModel)
 

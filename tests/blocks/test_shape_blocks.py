@@ -100,7 +100,7 @@ async def test_map_on_a_symbol_needs_its_field():
         await mapped(SHELF)
     with pytest.raises(sm.SchemaError, match="Did you mean 'docs'"):
         await sm.Map(sm.Identity(), "doc")(Shelf.to_symbolic_data_model())
-    with pytest.raises(sm.SchemaError, match="no list of objects"):
+    with pytest.raises(sm.SchemaError, match="not a list of objects"):
         await sm.Map(sm.Identity(), "name")(SHELF)
 
 

@@ -74,6 +74,15 @@ def test_the_one_that_is_there_is_that_value():
     assert (None ^ SQ) is SQ
 
 
+def test_plans_are_made_once_for_values_and_symbols(recorded):
+    """The plan of two schemas is kept: another composition of the same symbols records the very plan."""
+    for _ in range(2):
+        _ = SQ + SA
+    first, second = (call[1] for call in recorded)
+    assert first is second
+    assert OPERATIONS["concat"].plan((Q.to_json_data_model(), SA)) is first
+
+
 def test_nothing_there():
     """The functions take None on every side; between two None Python's operators know nothing."""
     assert ops.logical_and(None, None) is ops.logical_or(None, None) is ops.logical_xor(None, None) is None

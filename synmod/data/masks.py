@@ -1,0 +1,389 @@
+"""Masks: keep only, or remove, the fields that patterns name, in schemas and values alike.
+
+A mask is compiled into *shapes*: what becomes of each field at one place of a schema. A place is reached by positions,
+the steps of each pattern that are still to come. A recursive schema has cyclic shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, Final, TypeAlias, cast
+
+from pydantic import BaseModel
+
+from synmod.errors import ArgumentError, SchemaError, SchemaTooComplex
+from synmod.leaves.frozen import FrozenDict, FrozenList, frozen_dict, frozen_list, is_array
+from synmod.leaves.names import did_you_mean, numbered
+
+from .parts import portable, properties_of, root_of
+from .schema import Schema, trusted_schema
+from .subschemas import definition_of, escape, renamed_definitions, target_of, used_definitions
+from .symbols import Described, declare
+
+Pattern: TypeAlias = str | list[str]
+"""A pattern as JSON: steps joined by `/`, or a list of steps."""
+
+Positions: TypeAlias = frozenset[tuple[str, ...]]
+"""The remaining steps of each pattern; `()` where one ends."""
+
+_MOST_SHAPES: Final = 5_000
+_ANY: Final = ("*", "**")
+_ALTERNATIVES: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
+_OBJECT_KEYWORDS: Final = frozenset({"properties", "additionalProperties", "patternProperties"})
+_DROPPED: Final = frozenset(
+    {
+        *("$defs", "default", "discriminator", "examples", "contains", "maxContains", "minContains", "minProperties"),
+        *("dependentRequired", "dependentSchemas", "if", "then", "else", "not"),
+        *("unevaluatedItems", "unevaluatedProperties", "uniqueItems"),
+    }
+)
+"""Keywords that may not hold for what is left. Leaving them out is looser, never wrong."""
+
+
+def patterns_of(mask: Any, *, recursive: bool = False) -> list[Pattern]:
+    """Return the patterns of a mask as JSON.
+
+    Raises:
+        SchemaError: There is none.
+        ArgumentError: The mask is not a pattern, a list of patterns, or a data model.
+    """
+    if isinstance(mask, Described | BaseModel) or (isinstance(mask, type) and issubclass(mask, BaseModel)):
+        given: list[Any] = [(name,) for name in properties_of(declare(mask))]
+    elif isinstance(mask, set | frozenset):
+        given = sorted(cast("set[Any]", mask), key=repr)
+    else:
+        given = list(cast("list[Any]", mask)) if isinstance(mask, list) else [mask]
+    patterns: list[Pattern] = []
+    for pattern in given:
+        steps = _steps_of(pattern)
+        if not steps:
+            raise ArgumentError(
+                f"A mask is a pattern, a list of patterns or a data model, got {mask!r:.100}: write 'field/field', or "
+                "the steps as a tuple."
+            )
+        steps = ["**", *steps] if recursive else steps
+        patterns.append(steps if any("/" in step for step in steps) else "/".join(steps))
+    if not patterns:
+        raise SchemaError("A mask without a pattern names no field: write at least one.")
+    return patterns
+
+
+def _steps_of(pattern: object) -> list[str]:
+    """Return the steps of a pattern; nothing where it is not one."""
+    if isinstance(pattern, str):
+        return pattern.split("/")
+    steps = list(cast("Sequence[object]", pattern)) if isinstance(pattern, list | tuple) else []
+    return cast("list[str]", steps) if all(isinstance(step, str) for step in steps) else []
+
+
+class Mask:
+    """What `in_mask` and `out_mask` make of a schema, and of its values.
+
+    Attributes:
+        schema: Schema of the result.
+
+    Args:
+        schema: Schema of the operand.
+        patterns: As `patterns_of` returns them.
+        keep: Whether the fields named are kept; else they are removed.
+
+    Raises:
+        SchemaError: A pattern matches nothing in the schema.
+        SchemaTooComplex: The patterns pass a recursive schema in too many ways.
+    """
+
+    def __init__(self, schema: Schema, patterns: Sequence[Pattern], *, keep: bool) -> None:
+        moved = portable(schema)
+        steps = [tuple(_steps_of(pattern)) for pattern in patterns]
+        for each, pattern in zip(steps, patterns, strict=True):
+            _Shapes(moved, [each]).check(pattern)
+        self._keep = keep
+        self._shape = _Shapes(moved, steps).pruned()
+        self.schema = trusted_schema(_Writer(moved, self._shape, keep).written)
+
+    def __call__(self, json: FrozenDict) -> Any:
+        """Return what the mask leaves of a value; untouched parts are shared."""
+        return _masked(json, self._shape, self._keep)
+
+
+class _Shape:
+    """What becomes of the fields at one place: True where a pattern names one, a shape where one passes, else None.
+
+    Attributes:
+        nodes: The schemas at this place that declare an object.
+        fields: The fields they declare.
+        extra: The same for a key that none of them declares; None where they admit none.
+        last_steps: The steps that would end a pattern here.
+        is_open: Whether one of them admits undeclared keys.
+        left: How many steps of a pattern are to come, at least.
+    """
+
+    __slots__ = ("extra", "fields", "is_open", "last_steps", "left", "nodes", "positions")
+
+    def __init__(self, nodes: list[FrozenDict], positions: Positions) -> None:
+        self.nodes = nodes
+        self.positions = positions
+        self.last_steps = {steps[0] for steps in positions if len(steps) == 1}
+        self.left = min(map(len, positions))
+        self.is_open = any(True for node in nodes for _ in _extra_schemas(node))
+        self.fields: dict[str, _Shape | bool | None] = {}
+        self.extra: _Shape | bool | None = None
+
+    def fate(self, key: str) -> _Shape | bool | None:
+        """Return what becomes of a key, declared or not."""
+        if key in self.fields:
+            return self.fields[key]
+        return True if any(_matches(step, key) for step in self.last_steps) else self.extra
+
+    def names_undeclared(self) -> bool:
+        """Whether a pattern may name an undeclared key by more than `*`."""
+        return any(step not in self.fields and step not in _ANY for step in self.last_steps)
+
+
+class _Shapes:
+    """The shapes of some patterns on one schema, whose references all go to definitions."""
+
+    def __init__(self, schema: Mapping[str, Any], patterns: Iterable[tuple[str, ...]]) -> None:
+        self._schema = schema
+        self._known: dict[tuple[frozenset[int], Positions], _Shape] = {}
+        self._pending: list[_Shape] = []
+        self.root = self._shape([schema], _closed(patterns))
+        while self._pending:
+            self._grow(self._pending.pop())
+
+    def _shape(self, schemas: Iterable[Any], positions: Positions) -> _Shape:
+        nodes = {id(node): node for node in self._expanded(schemas) if _declares_object(node)}
+        key = frozenset(nodes), positions
+        if key not in self._known:
+            if len(self._known) >= _MOST_SHAPES:
+                raise SchemaTooComplex(f"The mask needs more than {_MOST_SHAPES:,} steps on this schema.")
+            self._known[key] = _Shape(list(nodes.values()), positions)
+            self._pending.append(self._known[key])
+        return self._known[key]
+
+    def _grow(self, shape: _Shape) -> None:
+        """Decide on every declared field, and on the keys that are not declared."""
+        for name in dict.fromkeys(name for node in shape.nodes for name in node.get("properties", ())):
+            shape.fields[name] = self._below(shape, name)
+        if shape.is_open:
+            shape.extra = self._below(shape, None)
+
+    def _below(self, shape: _Shape, name: str | None) -> _Shape | bool | None:
+        positions = _advanced(shape.positions, name)
+        if () in positions:
+            return True
+        if not positions:
+            return None
+        schemas: list[Any] = []
+        for node in shape.nodes:
+            declared = node.get("properties", {})
+            schemas.extend((declared[name],) if name in declared else _extra_schemas(node))
+        return self._shape(schemas, positions)
+
+    def _expanded(self, schemas: Iterable[Any]) -> Iterator[FrozenDict]:
+        """Yield all schemas that describe the same place: alternatives, references and lists are entered."""
+        pending, seen = list(schemas)[::-1], set[int]()
+        while pending:
+            node = pending.pop()
+            if not isinstance(node, FrozenDict) or id(node) in seen:
+                continue
+            seen.add(id(node))
+            yield node
+            if isinstance(node.get("$ref"), str):
+                pending.append(target_of(self._schema, node["$ref"]))
+            for keyword in _ALTERNATIVES:
+                pending.extend(reversed(node.get(keyword, ())))
+            pending.extend(node[keyword] for keyword in ("items", "unevaluatedItems") if keyword in node)
+
+    def pruned(self) -> _Shape:
+        """Take out the shapes below which no pattern names anything, and return the root."""
+        shapes = list(self._known.values())
+        useful = {id(shape) for shape in shapes if _names_something(shape)}
+        again = True
+        while again:
+            again = False
+            for shape in shapes:
+                if id(shape) not in useful and any(
+                    id(below) in useful for below in (*shape.fields.values(), shape.extra)
+                ):
+                    useful.add(id(shape))
+                    again = True
+        for shape in shapes:
+            for name, below in shape.fields.items():
+                if isinstance(below, _Shape) and id(below) not in useful:
+                    shape.fields[name] = None
+            if isinstance(shape.extra, _Shape) and id(shape.extra) not in useful:
+                shape.extra = None
+        return self.root
+
+    def check(self, pattern: Pattern) -> None:
+        """Raise SchemaError unless the one pattern matches a declared field, or is an exact name at an open object."""
+        for shape in self._known.values():
+            exact = any(not ("*" in step or "?" in step) for step in shape.last_steps)
+            if True in (*shape.fields.values(), shape.extra) or (shape.is_open and exact) or not shape.left:
+                return
+        stuck = min((shape for shape in self._known.values() if shape.nodes), key=lambda shape: shape.left)
+        step = max(stuck.positions, key=lambda steps: (len(steps) == stuck.left, steps))[0]
+        below = " Below an open dictionary write `*` in the place of the key." if stuck.is_open else ""
+        raise SchemaError(
+            f"The mask {pattern!r} matches nothing: the fields at that place are "
+            f"{', '.join(map(repr, stuck.fields)) or 'none'}.{did_you_mean(step, stuck.fields)}{below}"
+        )
+
+
+def _names_something(shape: _Shape) -> bool:
+    return True in (*shape.fields.values(), shape.extra) or (shape.is_open and bool(shape.last_steps))
+
+
+def _advanced(positions: Positions, name: str | None) -> Positions:
+    """Return the positions below a field; None stands for a key whose name is not known."""
+    after: list[tuple[str, ...]] = []
+    for steps in positions:
+        if steps and steps[0] == "**":
+            after.append(steps)
+        elif steps and (steps[0] in _ANY if name is None else _matches(steps[0], name)):
+            after.append(steps[1:])
+    return _closed(after)
+
+
+def _closed(patterns: Iterable[tuple[str, ...]]) -> Positions:
+    """Add where `**` leads by no step at all."""
+    closed = set[tuple[str, ...]]()
+    for steps in patterns:
+        closed.add(steps)
+        while steps and steps[0] == "**":
+            steps = steps[1:]
+            closed.add(steps)
+    return frozenset(closed)
+
+
+def _matches(step: str, name: str) -> bool:
+    return step == name or fnmatchcase(name, step.replace("[", "[[]"))
+
+
+def _declares_object(node: FrozenDict) -> bool:
+    """Whether a schema itself declares an object."""
+    kind = node.get("type")
+    if kind is None:
+        return not _OBJECT_KEYWORDS.isdisjoint(node)
+    return kind == "object" or (is_array(kind) and "object" in kind)
+
+
+def _extra_schemas(node: FrozenDict) -> Iterator[Any]:
+    """Yield what a schema admits at keys that it does not declare."""
+    yield from node.get("patternProperties", {}).values()
+    extra = node.get("additionalProperties", True)
+    if extra is not False:
+        yield extra
+
+
+def _masked(json: Any, shape: _Shape, keep: bool) -> Any:
+    """Mask a value; lists are transparent, scalars stay."""
+    if isinstance(json, FrozenList):
+        return frozen_list([_masked(item, shape, keep) for item in json])
+    if not isinstance(json, FrozenDict):
+        return json
+    left: dict[str, Any] = {}
+    for key, content in json.items():
+        fate = shape.fate(key)
+        if isinstance(fate, _Shape):
+            left[key] = _masked(content, fate, keep)
+        elif (fate is True) is keep:
+            left[key] = content
+    return frozen_dict(left)
+
+
+class _Writer:
+    """Writes the schema of what a mask leaves; a definition is split where its uses differ."""
+
+    def __init__(self, schema: FrozenDict, shape: _Shape, keep: bool) -> None:
+        self._schema = schema
+        self._keep = keep
+        self._variants: dict[tuple[str, int], str] = {}
+        self._first_use: dict[str, str] = {}
+        self._unwritten: list[tuple[str, str, _Shape]] = []
+        whole: Mapping[str, Any] = schema.get("$defs", {})
+        self._taken = set(whole)
+        texts = {key: schema[key] for key in ("title", "description") if key in schema}
+        written: Any = frozen_dict({**self._masked(root_of(schema), shape), **texts, "type": "object"})
+        bodies: dict[str, Any] = {}
+        while self._unwritten:
+            name, reference, below = self._unwritten.pop()
+            bodies[name] = self._masked(target_of(schema, reference), below)
+        definitions = used_definitions([written], {**whole, **bodies})
+        names = {new: old for old, new in self._first_use.items() if old not in definitions and new in definitions}
+        written = renamed_definitions(written, names)
+        kept = {names.get(name, name): renamed_definitions(body, names) for name, body in definitions.items()}
+        self.written = dict(sorted({**({"$defs": frozen_dict(kept)} if kept else {}), **written}.items()))
+
+    def _masked(self, schema: Any, shape: _Shape) -> Any:
+        """Write one schema at a place that the mask passes."""
+        if not isinstance(schema, FrozenDict):
+            return schema
+        new: dict[str, Any] = {key: value for key, value in schema.items() if key not in _DROPPED}
+        if any(isinstance(member, dict | list) for member in (*new.get("enum", ()), new.get("const"))):
+            new = {key: value for key, value in new.items() if key not in {"enum", "const"}}
+        for keyword in _ALTERNATIVES:
+            if keyword in new:
+                new[keyword] = frozen_list([self._masked(arm, shape) for arm in new[keyword]])
+        if "items" in new:
+            new["items"] = self._masked(new["items"], shape)
+        if "$ref" in new:
+            new["$ref"] = self._variant(new["$ref"], shape)
+        if "oneOf" in new:  # its alternatives may be alike in what is left of them
+            arms = new.pop("oneOf")
+            if "anyOf" in new:
+                new["allOf"] = frozen_list([*new.get("allOf", ()), frozen_dict({"anyOf": arms})])
+            else:
+                new["anyOf"] = arms
+        if "required" in new:
+            new["required"] = frozen_list([name for name in new["required"] if self._stays(shape.fate(name))])
+            if not new["required"]:
+                del new["required"]
+        if _declares_object(schema):
+            if "properties" in new:
+                new["properties"] = frozen_dict(
+                    {
+                        name: self._masked(field, fate) if isinstance(fate, _Shape) else field
+                        for name, field in new["properties"].items()
+                        if self._stays(fate := shape.fate(name))
+                    }
+                )
+            self._mask_extra_keys(new, shape)
+        return frozen_dict(new)
+
+    def _stays(self, fate: _Shape | bool | None) -> bool:
+        return isinstance(fate, _Shape) or (fate is True) is self._keep
+
+    def _mask_extra_keys(self, new: dict[str, Any], shape: _Shape) -> None:
+        """Write what undeclared keys may be; closed only where no other schema describes the same object."""
+        extra = shape.extra
+        also_whole = self._keep and shape.names_undeclared()  # a pattern may name some of them whole
+        if isinstance(extra, _Shape):
+
+            def masked(field: Any) -> Any:
+                left = self._masked(field, extra)
+                return frozen_dict({"anyOf": frozen_list([left, field])}) if also_whole else left
+
+            if isinstance(new.get("additionalProperties"), FrozenDict):
+                new["additionalProperties"] = masked(new["additionalProperties"])
+            if "patternProperties" in new:
+                new["patternProperties"] = frozen_dict(
+                    {key: masked(field) for key, field in new["patternProperties"].items()}
+                )
+        elif not self._stays(extra) and len(shape.nodes) == 1 and not (shape.is_open and also_whole):
+            new.pop("patternProperties", None)
+            new["additionalProperties"] = False
+
+    def _variant(self, reference: str, shape: _Shape) -> str:
+        """Return the reference to what a definition becomes at a place; the whole one stays for other uses."""
+        key = (reference, id(shape))
+        if key not in self._variants:
+            old = definition_of(reference) or "Root"
+            name = numbered(old, self._taken)
+            self._taken.add(name)
+            self._first_use.setdefault(old, name)
+            self._variants[key] = name
+            self._unwritten.append((name, reference, shape))
+        return f"#/$defs/{escape(self._variants[key])}"

@@ -1,0 +1,278 @@
+"""The one rule of merging: `C(A, B)`, the fields of B after those of A, and `U(S1, .., Sn)`, one of these.
+
+Both are made from schemas alone. What `C` decides about names is kept as a `Concatenation` and applied to values. The
+schema of a list's items, and a schema with other items, follow the same rule about definitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from typing import Any, Final
+
+from synmod.errors import SchemaError
+from synmod.leaves.frozen import FrozenDict, fill, frozen_dict, frozen_list, is_object, json_equal
+from synmod.leaves.names import did_you_mean, numbered, unused
+
+from .parts import ANYTHING, Parts, parts_of
+from .schema import Schema, trusted_schema
+from .subschemas import definition_of, references, renamed_definitions, used_definitions, without_annotations
+
+_NOTHING: Final[dict[str, Any]] = {}
+_LONGEST_TITLE: Final = 64
+_LONGEST_DESCRIPTION: Final = 2_000
+
+
+class Concatenation:
+    """`C` of two or more operands, a left fold, with every name decided.
+
+    Attributes:
+        operands: Parts of the operands, their definitions named as in the result.
+        parts: The result.
+    """
+
+    __slots__ = ("_declared", "_names", "_orders", "_renames", "operands", "parts")
+
+    def __init__(self, operands: Sequence[Parts]) -> None:
+        fields: dict[str, Any] = {}
+        definitions: dict[str, Any] = {}
+        required: list[str] = []
+        self.operands: list[Parts] = []
+        self._renames: list[dict[str, str]] = []  # for each operand the new names of fields whose names were taken
+        self._declared: list[list[str]] = []  # for each operand the fields of the fold up to it
+        for operand in operands:
+            operand = beside(definitions, operand)
+            taken = {*fields, *(name for name in operand.fields if name not in fields)}
+            renames: dict[str, str] = {}
+            for name in operand.fields:
+                if name in fields:
+                    renames[name] = numbered(name, taken)
+                    taken.add(renames[name])
+            fields.update({renames.get(name, name): schema for name, schema in operand.fields.items()})
+            required.extend(renames.get(name, name) for name in operand.required)
+            definitions.update(operand.definitions)
+            self.operands.append(operand)
+            self._renames.append(renames)
+            self._declared.append(list(fields))
+        self._orders = [tuple(operand.fields) for operand in self.operands]  # the usual order of the keys of a value
+        self._names = [
+            tuple(renames.get(name, name) for name in order)
+            for order, renames in zip(self._orders, self._renames, strict=True)
+        ]
+        title = reduce(_joined_titles, [parts.title for parts in operands])
+        description = reduce(_joined_descriptions, [parts.description for parts in operands])
+        extra = _looser([parts.extra for parts in self.operands])
+        self.parts = Parts(frozen_dict(fields), required, extra, definitions, title, description)
+
+    def __call__(self, values: Sequence[FrozenDict]) -> FrozenDict:
+        """Merge values, one for each operand. Hot: contents are shared, keys are copied."""
+        merged = frozen_dict(_NOTHING)
+        for number, value in enumerate(values):
+            renames = self._renames[number]
+            if renames and tuple(value) == self._orders[number]:
+                fill(merged, dict(zip(self._names[number], value.values(), strict=True)))
+                continue
+            if not value.keys() <= self.operands[number].fields.keys():
+                return self._with_extra_keys(values)
+            fill(merged, {renames.get(key, key): content for key, content in value.items()} if renames else value)
+        return merged
+
+    def _with_extra_keys(self, values: Sequence[FrozenDict]) -> FrozenDict:
+        """Merge values with keys that no schema declares: those take the suffix rule, declared fields never move."""
+        merged: dict[str, Any] = {}
+        before: set[str] = set()
+        for operand, renames, declared, value in zip(self.operands, self._renames, self._declared, values, strict=True):
+            taken = set(declared)
+            placed: dict[str, Any] = {}
+            for key, content in merged.items():
+                name = key if key in before else unused(key, taken)
+                taken.add(name)
+                placed[name] = content
+            for key, content in value.items():
+                name = renames.get(key, key) if key in operand.fields else unused(key, taken)
+                taken.add(name)
+                placed[name] = content
+            merged, before = placed, set(declared)
+        return frozen_dict(merged)
+
+
+def either(alternatives: Sequence[Parts]) -> Parts:
+    """Return `U`: one object that admits what each of the alternatives admits."""
+    operands: list[Parts] = []
+    definitions: dict[str, Any] = {}
+    for alternative in alternatives:
+        operands.append(beside(definitions, alternative))
+        definitions.update(operands[-1].definitions)
+    names = dict.fromkeys(name for parts in operands for name in parts.fields)
+    fields = {
+        name: any_of(
+            [
+                parts.fields.get(name, ANYTHING if parts.extra is True else parts.extra)
+                for parts in operands
+                if name in parts.fields or parts.extra is not False
+            ]
+        )
+        for name in names
+    }
+    needed = set(names).intersection(*(parts.required for parts in operands))
+    return Parts(
+        frozen_dict(fields),
+        [name for name in names if name in needed],
+        _looser([parts.extra for parts in operands]),
+        definitions,
+        _joined_titles(*(parts.title for parts in operands)),
+        _joined_descriptions(*(parts.description for parts in operands)),
+    )
+
+
+def any_of(schemas: Iterable[Any]) -> Any:
+    """Return the common schema, or `anyOf` of the distinct ones; annotations make no difference, the first is kept."""
+    distinct = {id(schema): schema for schema in schemas}
+    if len(distinct) == 1:
+        return next(iter(distinct.values()))
+    arms: list[Any] = []
+    known: dict[int, list[Any]] = {}
+    for schema in distinct.values():
+        for arm in schema["anyOf"] if is_object(schema) and schema.keys() == {"anyOf"} else (schema,):
+            demands = without_annotations(arm)
+            alike = known.setdefault(hash(demands), [])
+            if not any(json_equal(demands, other) for other in alike):
+                arms.append(arm)
+                alike.append(demands)
+    return arms[0] if len(arms) == 1 else frozen_dict({"anyOf": frozen_list(arms)})
+
+
+def _looser(extras: Sequence[Any]) -> Any:
+    """Return the looser of what extra keys may be: False, then a schema, then True; two schemas: `anyOf`."""
+    if any(extra is True for extra in extras):
+        return True
+    admitted = [extra for extra in extras if extra is not False]
+    return any_of(admitted) if admitted else False
+
+
+def _joined_titles(*titles: str | None) -> str | None:
+    return "_".join(dict.fromkeys(filter(None, titles)))[:_LONGEST_TITLE] or None
+
+
+def _joined_descriptions(*descriptions: str | None) -> str | None:
+    return "\n\n".join(dict.fromkeys(filter(None, descriptions)))[:_LONGEST_DESCRIPTION] or None
+
+
+def beside(left: Mapping[str, Any], right: Parts) -> Parts:
+    """Return `right` with its definitions named so that they can stand beside those of `left`."""
+    theirs = right.definitions
+    if not theirs or not left or all(left.get(name) is definition for name, definition in theirs.items()):
+        return right
+    same = _same(left, theirs)
+    names: dict[str, str] = {}
+    given = {*left, *theirs}
+    for name in theirs:
+        if name in left and name not in same:
+            names[name] = numbered(name, given)
+            given.add(names[name])
+    if not names:
+        return right
+    extra = right.extra if isinstance(right.extra, bool) else renamed_definitions(right.extra, names)
+    return Parts(
+        {field: renamed_definitions(schema, names) for field, schema in right.fields.items()},
+        right.required,
+        extra,
+        {names.get(name, name): renamed_definitions(schema, names) for name, schema in theirs.items()},
+        right.title,
+        right.description,
+    )
+
+
+def _same(left: Mapping[str, Any], right: Mapping[str, Any]) -> set[str]:
+    """Return the names that mean the same on both sides: equal, and all they refer to is."""
+    same = {name for name in right if name in left and json_equal(left[name], right[name])}
+    needs = {name: {definition_of(reference) for reference in references(right[name])} for name in same}
+    while True:
+        broken = {name for name in same if any(need in right and need not in same for need in needs[name])}
+        if not broken:
+            return same
+        same -= broken
+
+
+def items_of(schema: Schema, field: str) -> Schema:
+    """Return the schema of the objects in a list field, as one that stands by itself.
+
+    Args:
+        schema: Schema of a data model.
+        field: Its list field.
+
+    Raises:
+        SchemaError: There is no such field ('Did you mean'), or it is not a list of objects (or null).
+    """
+    parts = parts_of(schema)
+    if field not in parts.fields:
+        raise SchemaError(
+            f"no field {field!r}; there are {', '.join(parts.fields)}.{did_you_mean(field, parts.fields)}"
+        )
+    _, array = _list_of(field, parts)
+    given: Any = _ANY_OBJECT if array.get("maxItems") == 0 else array.get("items")
+    item = _followed(given, parts)
+    if array.get("type") != "array" or not (item.get("type") == "object" or "properties" in item):
+        wanted = _followed(parts.fields[field], parts)
+        raise SchemaError(f"the field {field!r} is not a list of objects: its schema is {dict(wanted)!r:.200}.")
+    definitions = used_definitions([item], parts.definitions)
+    return trusted_schema({"$defs": frozen_dict(definitions), **item} if definitions else item)
+
+
+def with_items(schema: Schema, field: str, item: Schema | None) -> Schema:
+    """Return a data model's schema with other items in a list field, at the same place.
+
+    A field that may be null stays one that may be null.
+
+    Args:
+        schema: Schema of a data model.
+        field: Its list field.
+        item: Schema of the new items; None for a list that has none.
+    """
+    parts = parts_of(schema)
+    written, array = _list_of(field, parts)
+    new: dict[str, Any] = {keyword: value for keyword, value in array.items() if keyword in _KEPT_OF_A_LIST}
+    definitions = parts.definitions
+    if item is None:
+        new["maxItems"] = 0
+    else:
+        held = beside(definitions, parts_of(item))
+        definitions = {**definitions, **held.definitions}
+        new["items"] = frozen_dict(_without(held.schema, "$defs"))
+    new["type"] = "array"
+    if array is not written:
+        new = {**_without(written, "anyOf", "default"), "anyOf": frozen_list([frozen_dict(new), _NULL])}
+    if "default" in written and not written["default"]:  # null and the empty list hold whatever the items are
+        new["default"] = written["default"]
+    fields = {**parts.fields, field: frozen_dict(new)}
+    definitions = used_definitions([*fields.values(), parts.extra], definitions)
+    return Parts(fields, parts.required, parts.extra, definitions, parts.title, parts.description).schema
+
+
+_KEPT_OF_A_LIST = ("title", "description", "minItems", "maxItems")
+"""What stays true of a list whose items change one by one."""
+
+_NULL = frozen_dict({"type": "null"})
+
+_ANY_OBJECT = frozen_dict({"type": "object"})
+"""What an item of a list is that has none."""
+
+
+def _list_of(field: str, parts: Parts) -> tuple[FrozenDict, FrozenDict]:
+    """Return the schema of a field, and that of the list in it: itself, or what stands beside null."""
+    written = _followed(parts.fields[field], parts)
+    arms: Any = written.get("anyOf", ())
+    others = [arm for arm in arms if not (is_object(arm) and arm.get("type") == "null")]
+    return written, _followed(others[0], parts) if len(arms) == 2 and len(others) == 1 else written
+
+
+def _without(schema: FrozenDict, *keywords: str) -> dict[str, Any]:
+    """Return a schema without some of its keywords."""
+    return {keyword: value for keyword, value in schema.items() if keyword not in keywords}
+
+
+def _followed(schema: Any, parts: Parts) -> FrozenDict:
+    """Return the schema itself, or what its one reference goes to."""
+    name = definition_of(schema["$ref"]) if is_object(schema) and "$ref" in schema else None
+    found: Any = schema if name is None else parts.definitions[name]
+    return found if isinstance(found, FrozenDict) else frozen_dict({})
