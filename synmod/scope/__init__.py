@@ -51,6 +51,7 @@ from .hooks import (
     notify_assign,
     notify_skip_dropped,
 )
+from .plain_json import message_of
 from .rewards import add_reward, hand_up, rewards_of, track_rewards
 from .trace_views import LMCallNode, TraceNode
 from .tracing import PAGES, Tracer, trace
@@ -125,6 +126,7 @@ __all__ = [
     "hooks_lib",
     "is_of_block_around",
     "keep_partial",
+    "message_of",
     "nearest_live",
     "note_waiting",
     "notify_assign",

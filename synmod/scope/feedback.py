@@ -81,12 +81,13 @@ class BoundReward:
 
     def __init__(self, reward: Any, offered: Iterable[str], *, what: str = "the reward") -> None:
         self._what = what
-        self._function = getattr(reward, "call", reward)
+        asked: Any = getattr(reward, "call", reward)  # the parameters of a module are those of its `call`
+        self._function = reward if callable(reward) else asked
         names = tuple(offered)
         if not callable(self._function):
             raise ArgumentError(f"{what} is a {type(reward).__name__}; write a function of {', '.join(names)}.")
         try:
-            signature = inspect.signature(self._function)
+            signature = inspect.signature(asked)
         except (TypeError, ValueError):
             raise ArgumentError(
                 f"{what}: parameters of {reward!r:.80} cannot be read: wrap it in a function."
@@ -119,10 +120,8 @@ class BoundReward:
             CallError: It returned something other than a finite number, a bool, or a Feedback of such.
             Exception: What it raised.
         """
-        positional = [offered[source] for _, source, by_place in self._parameters if by_place]
-        named = {name: offered[source] for name, source, by_place in self._parameters if not by_place}
         with phase("reward"):
-            result: Any = self._function(*positional, **named)
+            result = self.call(**offered)
             if inspect.isawaitable(result):
                 result = await result
         if not isinstance(result, Feedback):
@@ -132,6 +131,12 @@ class BoundReward:
             score=None if result.score is None else self._finite(result.score),
             objectives={name: self._finite(value) for name, value in result.objectives.items()},
         )
+
+    def call(self, **offered: Any) -> Any:
+        """Return what the function returns for what it asks for, unchecked; an awaitable where it is async."""
+        positional = [offered[source] for _, source, by_place in self._parameters if by_place]
+        named = {name: offered[source] for name, source, by_place in self._parameters if not by_place}
+        return self._function(*positional, **named)
 
     def _finite(self, value: Any) -> float:
         """Return a score as a float."""

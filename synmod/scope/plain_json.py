@@ -49,11 +49,13 @@ def _written(x: Any, depth: int) -> Any:
 
 
 def error_text(error: BaseException | None) -> str | None:
-    """Write an exception as text: kept as an object it would keep the frames of its traceback alive."""
-    if error is None:
-        return None
-    name = type(error).__name__
+    """Return an exception as text: kept as an object it would keep the frames of its traceback alive."""
+    return None if error is None else f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
+
+
+def message_of(error: BaseException) -> str:
+    """Return the text of an exception; "" where it cannot be read."""
     try:
-        return f"{name}: {error}".removesuffix(": ")
-    except Exception:  # noqa: BLE001  # a hook never breaks a call, and what is no data may fail at anything
-        return name
+        return str(error)
+    except Exception:  # noqa: BLE001  # a record of a failure must not fail
+        return ""

@@ -2,27 +2,57 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import AsyncIterable, AsyncIterator, Generator, Iterable, Iterator, Sized
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sized
+from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING, Any, Literal
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias, cast
 
-from synmod.errors import ArgumentError, EvaluationError
+from synmod.errors import (
+    ArgumentError,
+    AuthError,
+    BuildError,
+    ConfigError,
+    EvaluationError,
+    ModelTimeout,
+    RateLimitError,
+    SchemaError,
+    UnavailableError,
+    UnboundModelError,
+)
 from synmod.flow import Progress, Shown, map_concurrently, shown
 from synmod.leaves.aio import close_generator, is_cancellation
+from synmod.leaves.clock import current_clock
+from synmod.lm import current_sample, drawing
 from synmod.module import Module
-from synmod.scope import keep_partial
-from synmod.train.examples import Example, ExampleReader, is_data
-from synmod.train.measuring import Metrics
-from synmod.train.one_run import OneRun
-from synmod.train.scoring import Scorer
-from synmod.train.tally import Stop, Tally
+from synmod.scope import (
+    BoundReward,
+    BuildEnd,
+    CallBegin,
+    CallEnd,
+    Feedback,
+    Hook,
+    Reward,
+    Usage,
+    hooks,
+    is_of_block_around,
+    keep_partial,
+    track_rewards,
+    track_usage,
+)
 
-if TYPE_CHECKING:
-    from synmod.train.evaluation import Evaluation
+from .evaluation import Evaluation, ExampleError, ExampleResult
+from .examples import Example, ExampleReader, UnreadableRow, inputs_for, is_data
+from .metrics import OFFERED, Metrics
 
-_Job = tuple[int, Example, int]
+_ENOUGH: Final = 20
+"""How many runs must have finished before a share of failures, or that all of them failed, says something."""
+_TRANSIENT: Final = (RateLimitError, UnavailableError, ModelTimeout)
+_NOT_ABOUT_THE_EXAMPLE: Final = (AuthError, ConfigError, BuildError, UnboundModelError)
+
+_Job: TypeAlias = tuple[int, Example, int]
+"""Number of the run, its example, its sample."""
 
 
 async def evaluate(
@@ -36,35 +66,34 @@ async def evaluate(
     failure_score: float | Literal["lowest"] | None = "lowest",
     samples: int = 1,
     keep_results: bool = True,
-    seed: int = 0,
     progress: Progress | Literal[False] | None = None,
 ) -> Evaluation:
-    """Run a program on a data set and score what it gives.
+    """Run a program on a data set and score what it returns.
 
     Args:
         program: Any module.
         data: An iterable, sync or async, of `(inputs, target)`, of inputs alone, or of `sm.Example`; inputs are data
-            models, or JSON that the program's Input or contract says how to read.
-        reward: Function or module of `(y_true, y_pred)`, plain or async; may also name `inputs`, `extra`, `example_id`.
-            Gives a number, a bool or a `sm.Feedback`. None for no score.
-        metrics: Functions `(y_true, y_pred) -> number`, plain or async, or objects with `update_state`, `result` and
+            models, or JSON that the program's Input or contract wraps.
+        reward: Function or module, plain or async, that asks by parameter name for what it judges: `inputs`, `outputs`
+            (or `y_pred`), `target` (or `y_true`), `example_id`, `extra`. Returns a number, a bool or a `sm.Feedback`.
+            None for no score.
+        metrics: Functions like rewards, which return numbers, or objects with `update_state`, `result` and
             `reset_state`; fed in input order. A run that one of them cannot count is a failed run; its score stands.
         concurrency: How many runs are under way at once.
         max_errors: How many runs may fail: a number, or a float as share of what has finished (looked at from the 20th
             on); None for any.
         failure_score: What a run that failed scores: `"lowest"` of the reward's range, a number, or None to leave it
             out. A transient failure of a model and a failure of the reward itself are always left out.
-        samples: Runs an example, as samples 0 to `samples` - 1; examples count equally.
+        samples: Runs per example, as samples 0 to `samples` - 1.
         keep_results: Whether the Evaluation keeps the results, or means and errors only.
-        seed: Seed of the run, a whole number. An evaluation draws nothing, so no result depends on it; the draws of a
-            model are seeded by its own `seed` and by the sample.
-        progress: An object that is told how far it is; None for a bar on a terminal, False for nothing.
+        progress: An object that is notified how far it is; None for a bar on a terminal, False for nothing.
 
     Returns:
         The Evaluation: results in input order, whatever finished first.
 
     Raises:
-        ArgumentError: No rows, an id that is there twice, plain JSON without a schema, a keyword of the wrong kind.
+        ArgumentError: No rows, an id that is there twice, plain JSON without a schema, a reward that asks for
+            something else, a keyword of the wrong kind.
         Exception: What the data raised, as itself; has the Evaluation so far as `partial`.
         EvaluationError: Too many failures, nothing but failures, or one that is not about its example; has the
             Evaluation so far as `partial`.
@@ -75,56 +104,280 @@ async def evaluate(
         >>> class Query(sm.DataModel):
         ...     question: str
         >>> rows = [(Query(question="Who?"), "Who?"), (Query(question="Why?"), "When?")]
-        >>> right = lambda y_true, y_pred: y_pred["question"] == y_true
+        >>> right = lambda outputs, target: outputs["question"] == target
         >>> evaluation = sm.run(evaluate(sm.Identity(), rows, reward=right))
         >>> evaluation
         Evaluation(score 0.5 over 2 of 2 (0 failed))
 
     Source: DSPy's `Evaluate`, MXNet's `Module.score`; differs: nothing that finished is thrown away.
     """
-    _check(program, data, max_errors, failure_score, samples, seed)
-    measures = Metrics(metrics)
-    tally = Tally(measures, max_errors, samples, keep_results=keep_results)
-    run = OneRun(program, _scorer(reward, tally), measures, failure_score, tally, samples)
+    _check(program, data, max_errors, failure_score, samples)
     bar = shown(progress)
+    under_way = _Evaluator(program, reward, metrics, max_errors, failure_score, samples, keep_results, bar)
     bar.begin("evaluate", len(data) * samples if isinstance(data, Sized) else None)
-
-    async def one(job: _Job) -> int:
-        tally.begin()
-        index = await run(*job)
-        bar.advance(1, **tally.numbers())
-        return index
-
-    with _losing_nothing(tally, bar):
-        async with map_concurrently(one, _jobs(data, samples), concurrency=concurrency, progress=False) as finished:
-            async for index in finished:
-                tally.take(index)
-        tally.end()
-    return tally.evaluation()
-
-
-@contextlib.contextmanager
-def _losing_nothing(tally: Tally, bar: Shown) -> Generator[None]:
-    """Give whatever ends an evaluation what was finished by then."""
     outcome = "stopped"
     try:
-        yield
+        async with map_concurrently(
+            under_way.run, _jobs(data, samples), concurrency=concurrency, progress=False
+        ) as finished:
+            async for index in finished:
+                under_way.take(index)
+        under_way.check_end()
         outcome = "done"
-    except Stop:
-        outcome = "failed"
-        raise _stopped(tally.reason or "", tally) from tally.cause
+    except _Stop:
+        outcome, partial = "failed", under_way.evaluation()
+        raise EvaluationError(f"evaluate: {under_way.reason}; {partial!r}", partial=partial) from under_way.cause
     except BaseException as error:
         if is_cancellation(error):
-            keep_partial(tally.evaluation())
+            keep_partial(under_way.evaluation())
         else:
-            error.__dict__["partial"] = tally.evaluation()  # what the data raised is anybody's class
+            error.__dict__["partial"] = under_way.evaluation()  # what the data raised is of any class
         raise
     finally:
         bar.end(outcome)
+    return under_way.evaluation()
+
+
+class _Stop(Exception):  # not an error: how a run ends its pool
+    """The evaluation ends here."""
+
+
+class _Watch(Hook):
+    """Notes the entry call of one run, and where each failure arose: one that was handled is not the run's."""
+
+    def __init__(self) -> None:
+        self.call_id: str | None = None
+        self._failures: list[tuple[BaseException, str]] = []
+        self._of_builds: list[BaseException] = []
+
+    def on_call_begin(self, event: CallBegin) -> None:
+        self.call_id = self.call_id or event.call_id
+
+    def on_call_end(self, event: CallEnd) -> None:
+        if event.exception is not None:
+            self._failures.append((event.exception, event.path))
+
+    def on_build_end(self, event: BuildEnd) -> None:
+        if event.exception is not None:
+            self._of_builds.append(event.exception)
+
+    def path_of(self, failure: BaseException) -> str:
+        """Return the path of the innermost call that a failure ended; "" where it ended none."""
+        return next((path for error, path in self._failures if error is failure), "")
+
+    def is_of_build(self, failure: BaseException) -> bool:
+        """Whether a failure is that of a build."""
+        return any(failure is one for one in self._of_builds)
+
+
+class _Evaluator:
+    """One evaluation under way: what has finished, folded in input order, and when it is time to stop.
+
+    Attributes:
+        reason: Why it stops, None while it does not.
+        cause: What the stop is chained to: the failure that is the reason, else the first one.
+    """
+
+    def __init__(
+        self,
+        program: Module,
+        reward: Any,
+        metrics: Iterable[Any],
+        max_errors: float | None,
+        failure_score: float | Literal["lowest"] | None,
+        samples: int,
+        keep_results: bool,
+        bar: Shown,
+    ) -> None:
+        self._program = program
+        self._reward = None if reward is None else BoundReward(reward, OFFERED)
+        self._metrics = Metrics(metrics)
+        self._max_errors = max_errors
+        self._counts_failures = failure_score is not None
+        lowest = None if self._reward is None else self._reward.lowest
+        self._failure_score = lowest if failure_score == "lowest" else failure_score
+        self._keep_results = keep_results
+        self._bar = bar
+        self._first_sample = current_sample() * samples
+        self._clock = current_clock()
+        self._started = self._clock.now()
+        self._finished: dict[int, tuple[ExampleResult, Mapping[str, float] | None]] = {}
+        """What has finished, while a run before it has not; without values where metrics leave the run out."""
+        self._results: list[ExampleResult] = []
+        self._errors: list[ExampleResult] = []
+        self._usage = Usage()
+        self._folded = self._scored = 0
+        self._sum, self._scores = 0.0, 0  # in input order, so that the mean does not depend on what finished first
+        self._begun = self._done = self._failed = 0
+        self._shown_sum, self._shown_scores, self._shown_cost = 0.0, 0, 0.0  # of what has finished, for the bar
+        self.cause: Exception | None = None
+        self.reason: str | None = None
+
+    async def run(self, job: _Job) -> int:
+        """Run one example, score it, and note what became of it: its failure is its result.
+
+        Raises:
+            _Stop: There is a reason to stop.
+            UnreadableRow: The inputs are plain JSON, and the program declares no schema for them.
+            BudgetExceeded, DeadlineExceeded: That of an enclosing block.
+        """
+        self._stop_if_enough()
+        self._begun += 1
+        index, example, sample = job
+        started, watch, ran = self._clock.now(), _Watch(), False
+        outputs, feedback, failure = None, None, None
+        values: dict[str, float] = {}
+        with track_usage() as usage:
+            try:
+                with drawing(self._first_sample + sample), track_rewards() as given:
+                    inputs = inputs_for(self._program, example)
+                    with hooks(watch):
+                        outputs = await self._program(inputs)
+                    ran = True
+                    offered = {
+                        "inputs": inputs, "outputs": outputs, "target": example.target, "example_id": example.id,
+                        "extra": example.extra,
+                    }  # fmt: skip
+                    if self._reward is not None:
+                        feedback = _with_objectives(await self._reward(**offered), given)
+                    values = await self._metrics.measure(offered)
+            except UnreadableRow:
+                raise
+            except Exception as error:  # one example under collection: its failure is its result
+                if is_of_block_around(error):
+                    raise
+                failure = error
+        # A failure counts as one of the program if it is neither the reward's, nor an outage, nor to be left out.
+        counts = failure is not None and not ran and not isinstance(failure, _TRANSIENT) and self._counts_failures
+        result = ExampleResult(
+            id=cast("str", example.id),
+            inputs=example.inputs,
+            target=example.target,
+            outputs=outputs,
+            score=feedback.score if feedback else self._failure_score if counts and self._reward else None,
+            feedback=feedback,
+            error=None if failure is None else ExampleError.of(failure, watch.path_of(failure)),
+            usage=usage.total(),
+            elapsed_s=self._clock.now() - started,
+            call_id=watch.call_id,
+            sample=sample,
+        )
+        self._finished[index] = (result, values if failure is None or counts else None)
+        self._note(result, failure, in_build=isinstance(failure, SchemaError) and watch.is_of_build(failure))
+        return index
+
+    def _note(self, result: ExampleResult, failure: Exception | None, *, in_build: bool) -> None:
+        """Count a run that has finished, in whatever order, and look whether it is time to stop."""
+        self._done += 1
+        if failure is not None:
+            self._failed += 1
+            self.cause = self.cause or failure
+            if self.reason is None and (in_build or isinstance(failure, _NOT_ABOUT_THE_EXAMPLE)):
+                self.cause = failure
+                self.reason = f"example {result.id!r} failed for a reason that is not its own: {result.error}"
+        self._shown_cost += result.usage.cost_usd or 0.0
+        if result.score is not None:
+            self._shown_scores += 1
+            self._shown_sum += result.score
+        score = {"score": self._shown_sum / self._shown_scores} if self._shown_scores else {}
+        numbers = {"failed": self._failed, "cost_usd": self._shown_cost, "in_flight": self._begun - self._done}
+        self._bar.advance(1, **score, **numbers)  # the score first, which a narrow terminal keeps
+        self._stop_if_enough()
+
+    def _stop_if_enough(self) -> None:
+        """Raise if too much has failed, or there was a reason before.
+
+        Raises:
+            _Stop: It is time to stop.
+        """
+        limit, failed, done = self._max_errors, self._failed, self._done
+        if isinstance(limit, float):
+            are_too_many = done >= _ENOUGH and failed > limit * done
+        else:
+            are_too_many = limit is not None and failed > limit
+        if self.reason is None and failed == done == _ENOUGH:
+            self.reason = f"the first {_ENOUGH} runs to finish have all failed"
+        elif self.reason is None and are_too_many:
+            self.reason = f"{failed} of {done} runs have failed, more than max_errors={limit!r} allows"
+        if self.reason is not None:
+            raise _Stop
+
+    def take(self, index: int) -> None:
+        """Fold the next run in input order.
+
+        Raises:
+            _Stop: A metric cannot count it, and that is one failure too many.
+        """
+        failed = self._failed
+        self._fold(index)
+        if self._failed > failed:
+            self._stop_if_enough()
+
+    def _fold(self, index: int) -> None:
+        """Add one run to the sums and metrics; what one of these cannot count is a failure of that run."""
+        result, values = self._finished.pop(index)
+        if values is not None:
+            try:
+                self._metrics.update(result, values)
+            except Exception as error:  # noqa: BLE001  # one example under collection: its failure is its result
+                if result.error is None:
+                    self._failed += 1
+                    self.cause = self.cause or error
+                    result = replace(result, error=ExampleError.of(error, ""))
+        self._folded += 1
+        self._usage = self._usage + result.usage
+        if result.error is not None:
+            self._errors.append(result)
+        if self._keep_results:
+            self._results.append(result)
+        if result.score is not None:
+            self._sum += result.score
+            self._scores += 1
+            self._scored += result.error is None
+
+    def check_end(self) -> None:
+        """Look at the whole set once it has ended.
+
+        Raises:
+            ArgumentError: It has no rows.
+            _Stop: All of a short set have failed, or a metric has no result.
+        """
+        if not self._done:
+            raise ArgumentError("there is nothing to evaluate: the data set has no rows.")
+        _, failure = self._metrics.results()
+        if self._done == self._failed:
+            self.reason = f"all {self._done} runs have failed" if self._done > 1 else "the only run has failed"
+            raise _Stop
+        if failure is not None:
+            self.cause = failure
+            self.reason = f"a metric has no result: {ExampleError.of(failure, '')}"
+            raise _Stop
+
+    def evaluation(self) -> Evaluation:
+        """Return what there is, also of runs that finished while one before them had not."""
+        for index in sorted(self._finished):
+            self._fold(index)
+        metrics, _ = self._metrics.results()
+        return Evaluation(
+            score=self._sum / self._scores if self._scores else None,
+            metrics=MappingProxyType(metrics),
+            results=tuple(self._results),
+            errors=tuple(self._errors),
+            usage=self._usage,
+            elapsed_s=self._clock.now() - self._started,
+            total=self._folded,
+            scored=self._scored,
+        )
+
+
+def _with_objectives(feedback: Feedback, given: list[Reward]) -> Feedback:
+    """Return the feedback with the rewards that modules gave during the call, by path."""
+    by_path = {path if name is None else f"{path}/{name}".lstrip("/"): value for path, name, value in given}
+    return replace(feedback, objectives={**by_path, **feedback.objectives})
 
 
 def _jobs(data: Any, samples: int) -> Iterator[_Job] | AsyncIterator[_Job]:
-    """Every run: its number, its example, its sample."""
+    """Yield every run: its number, its example, its sample."""
     reader, numbers = ExampleReader(), count()
 
     def runs(row: Any) -> Iterator[_Job]:
@@ -142,40 +395,25 @@ def _jobs(data: Any, samples: int) -> Iterator[_Job] | AsyncIterator[_Job]:
     return later() if isinstance(data, AsyncIterable) else (job for row in data for job in runs(row))
 
 
-def _scorer(reward: Any, tally: Tally) -> Scorer | None:
-    """What asks the reward, None without one."""
-    try:
-        return None if reward is None else Scorer(reward)
-    except ArgumentError as error:
-        raise _stopped(str(error), tally) from error
+def _check(program: Any, data: Any, max_errors: Any, failure_score: Any, samples: Any) -> None:
+    """Raise for an argument that cannot be used.
 
-
-def _stopped(reason: str, tally: Tally) -> EvaluationError:
-    """The error that ends an evaluation, with what was finished."""
-    partial = tally.evaluation()
-    return EvaluationError(f"evaluate: {reason}; {partial!r}", partial=partial)
-
-
-def _check(program: Any, data: Any, max_errors: Any, failure_score: Any, samples: Any, seed: Any) -> None:
-    """Refuse what cannot be run."""
+    Raises:
+        ArgumentError: Names it.
+    """
     if not isinstance(program, Module):
         raise ArgumentError(f"evaluate: the program is a {type(program).__name__}; give a module.")
     if not is_data(data):
         raise ArgumentError(f"evaluate: the data is a {type(data).__name__}; give rows: (inputs, target), or inputs.")
-    if not _is_count(samples, 1):
+    if type(samples) is not int or samples < 1:
         raise ArgumentError(f"evaluate: samples is {samples!r:.100}; give a whole number of at least 1.")
-    if not _is_count(seed, None):
-        raise ArgumentError(f"evaluate: seed is {seed!r:.100}; give a whole number.")
-    is_number = isinstance(failure_score, (int, float)) and not isinstance(failure_score, bool)
-    is_number = is_number and math.isfinite(failure_score)
-    if failure_score is not None and failure_score != "lowest" and not is_number:
+    if failure_score not in ("lowest", None) and not (
+        type(failure_score) in (int, float) and math.isfinite(failure_score)
+    ):
         raise ArgumentError(f"evaluate: failure_score is {failure_score!r:.100}; give 'lowest', a number or None.")
-    right = max_errors is None or _is_count(max_errors, 0) or (isinstance(max_errors, float) and 0 <= max_errors <= 1)
-    if not right:
+    is_count = type(max_errors) is int and max_errors >= 0
+    is_share = type(max_errors) is float and 0 <= max_errors <= 1
+    if max_errors is not None and not is_count and not is_share:
         raise ArgumentError(
             f"evaluate: max_errors is {max_errors!r:.100}; give a number of runs, or a share from 0.0 to 1.0."
         )
-
-
-def _is_count(value: Any, least: int | None) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and (least is None or value >= least)

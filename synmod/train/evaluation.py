@@ -1,84 +1,165 @@
-"""Evaluation: what a program is worth on a data set, as far as it was run."""
+"""Evaluation: what a program is worth on a data set, as far as it was run, and what became of each example."""
 
 from __future__ import annotations
 
 import csv
+import html
 import io
 import os
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final, Self, cast
 
 from synmod.data import dump_json
-from synmod.errors import DataError
+from synmod.errors import notes_of
 from synmod.leaves.files import write_atomic
-from synmod.leaves.frozen import thaw
-from synmod.scope import Usage
-from synmod.train.example_result import ExampleResult
+from synmod.leaves.frozen import is_object, thaw
+from synmod.scope import Feedback, Usage, message_of
 
-_COLUMNS = ("id", "sample", "score", "error", "elapsed_s", "call_id", "inputs", "target", "outputs")
+_COLUMNS: Final = ("id", "sample", "score", "error", "elapsed_s", "call_id", "inputs", "target", "outputs")
+_ROWS_SHOWN: Final = 50
+_CELL_SHOWN: Final = 200  # characters
 
 
-class Evaluation(list[tuple[str, float]]):
-    """A list of `(metric name, value)`, with the scores and what became of each example.
-
-    Args:
-        metrics: The pairs of the list; the keywords are the attributes below.
+@dataclass(frozen=True, slots=True)
+class ExampleError:
+    """Why one example failed, without what holds memory.
 
     Attributes:
-        score: Mean of the rewards, examples counting equally; None without a reward, or where nothing was scored.
+        type: Name of the exception's class.
+        message: Its text.
+        path: The module in which it was raised; "" for the program itself, or outside of it.
+        notes: Its notes.
+    """
+
+    type: str
+    message: str
+    path: str
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, error: BaseException, path: str) -> Self:
+        """Return the record of an exception."""
+        return cls(type(error).__name__, message_of(error), path, tuple(notes_of(error)))
+
+    def __str__(self) -> str:
+        return f"{self.type}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleResult:
+    """One run of the program on one example.
+
+    Attributes:
+        id: The example's id.
+        inputs: The example's inputs.
+        target: What should have come out.
+        outputs: What came out; None where the run failed.
+        score: The reward, or what stands in for it where the run failed; None for no score.
+        feedback: What the reward returned.
+        error: Why it failed; None where it did not.
+        usage: What the model calls of run and reward used.
+        elapsed_s: Seconds.
+        call_id: Id of the entry call; None where none began.
+        sample: Number of the run among those of the example.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Query(sm.DataModel):
+        ...     question: str
+        >>> evaluation = sm.run(sm.evaluate(sm.Identity(), [Query(question="Why?")]))
+        >>> evaluation.results[0].outputs["question"]
+        'Why?'
+
+    Source: DSPy's evaluation results; differs: keeps call id, usage and sample.
+    """
+
+    id: str
+    inputs: Any
+    target: Any
+    outputs: Any
+    score: float | None
+    feedback: Feedback | None
+    error: ExampleError | None
+    usage: Usage
+    elapsed_s: float
+    call_id: str | None
+    sample: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as plain JSON.
+
+        Raises:
+            DataError: Inputs, target or outputs are not JSON.
+        """
+        return thaw(self.record())
+
+    def record(self) -> dict[str, Any]:
+        """Return the result by name of its fields, data models as they are."""
+        return {
+            "id": self.id,
+            "sample": self.sample,
+            "inputs": _listed(self.inputs),
+            "target": _listed(self.target),
+            "outputs": _listed(self.outputs),
+            "score": self.score,
+            "feedback": None if self.feedback is None else self.feedback.record(),
+            "error": None if self.error is None else {**asdict(self.error), "notes": list(self.error.notes)},
+            "usage": asdict(self.usage),
+            "elapsed_s": self.elapsed_s,
+            "call_id": self.call_id,
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Evaluation:
+    """The result of `evaluate`.
+
+    Attributes:
+        score: Mean of the rewards over the runs that have one; None without a reward, or where nothing was scored.
+        metrics: The value of each metric, by name; a metric of several values gives `name/key`.
         results: What became of each example, in input order; empty where results are not kept.
         errors: The results of those that failed, in input order.
         usage: What all model calls used.
         elapsed_s: Seconds from beginning to end.
         total: How many runs were made: examples times samples.
-        scored: How many of them gave what was scored; one that failed stands in the score by `failure_score` alone.
+        scored: How many of them have a score of their own; one that failed is in the mean by `failure_score` alone.
 
     Example:
-        >>> Evaluation([("accuracy", 0.9)], score=0.9, total=10, scored=10)
+        >>> Evaluation(score=0.9, metrics={"accuracy": 0.9}, total=10, scored=10)
         Evaluation(score 0.9 over 10 of 10 (0 failed), accuracy 0.9)
 
-    Source: MXNet's `Module.score`, DSPy's `Evaluate`; differs: failures are kept apart from scores.
+    Source: DSPy's `Evaluate`; differs: failures are kept apart from scores.
     """
 
-    def __init__(
-        self,
-        metrics: list[tuple[str, float]],
-        *,
-        score: float | None = None,
-        results: tuple[ExampleResult, ...] = (),
-        errors: tuple[ExampleResult, ...] = (),
-        usage: Usage | None = None,
-        elapsed_s: float = 0.0,
-        total: int = 0,
-        scored: int = 0,
-    ) -> None:
-        super().__init__(metrics)
-        self.score = score
-        self.results = results
-        self.errors = errors
-        self.usage = usage or Usage()
-        self.elapsed_s = elapsed_s
-        self.total = total
-        self.scored = scored
+    score: float | None = None
+    metrics: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    results: tuple[ExampleResult, ...] = ()
+    errors: tuple[ExampleResult, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    elapsed_s: float = 0.0
+    total: int = 0
+    scored: int = 0
 
     def __repr__(self) -> str:
-        worth = "no score" if self.score is None else f"score {self.score:.4g}"
-        metrics = "".join(f", {name} {value:.4g}" for name, value in self)
+        score = "no score" if self.score is None else f"score {self.score:.4g}"
+        metrics = "".join(f", {name} {value:.4g}" for name, value in self.metrics.items())
         failed = len(self.errors)
         well = self.total - failed if self.score is None else self.scored
-        return f"Evaluation({worth} over {well} of {self.total} ({failed} failed){metrics})"
+        return f"Evaluation({score} over {well} of {self.total} ({failed} failed){metrics})"
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as plain JSON.
+        """Return everything as plain JSON.
 
         Raises:
-            DataError: A target, an output or the result of a metric is no JSON; names its place.
+            DataError: A target, an output or the result of a metric is not JSON; names its place.
         """
         return thaw(
             {
                 "score": self.score,
-                "metrics": dict(self),
+                "metrics": dict(self.metrics),
                 "total": self.total,
                 "scored": self.scored,
                 "usage": asdict(self.usage),
@@ -89,7 +170,7 @@ class Evaluation(list[tuple[str, float]]):
         )
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
-        """Write one line a run; cells with data hold JSON, or the repr of what is none.
+        """Write one line per run; cells with data hold JSON.
 
         Without results, the lines are those of the runs that failed.
 
@@ -100,6 +181,7 @@ class Evaluation(list[tuple[str, float]]):
             The path.
 
         Raises:
+            DataError: Inputs, a target or an output is not JSON.
             OSError: The file cannot be written.
         """
         text = io.StringIO()
@@ -107,16 +189,42 @@ class Evaluation(list[tuple[str, float]]):
         writer.writerow(_COLUMNS)
         for result in self.results or self.errors:
             record = result.record()
-            error = "" if result.error is None else f"{result.error.type}: {result.error.message}"
-            cells = ["" if record[name] is None else _cell(record[name]) for name in _COLUMNS[6:]]
-            plain = (result.id, result.sample, "" if result.score is None else result.score, error)
-            writer.writerow([*plain, f"{result.elapsed_s:.6f}", result.call_id or "", *cells])
+            cells = ["" if record[name] is None else dump_json(thaw(record[name])) for name in _COLUMNS[6:]]
+            plain = (result.id, result.sample, _text(result.score), _text(result.error), f"{result.elapsed_s:.6f}")
+            writer.writerow([*plain, _text(result.call_id), *cells])
         return write_atomic(path, text.getvalue().encode("utf-8", "backslashreplace"))
 
+    def _repr_html_(self) -> str:
+        """Return a table of the first results for notebooks."""
+        shown = (self.results or self.errors)[:_ROWS_SHOWN]
+        names = ("id", "score", "error", "inputs", "target", "outputs")
+        head = "".join(f"<th>{name}</th>" for name in names)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{_cell(getattr(result, name))}</td>" for name in names) + "</tr>" for result in shown
+        )
+        more = max(0, len(self.results or self.errors) - len(shown))
+        rest = f"<p>and {more} more</p>" if more else ""
+        return (
+            f"<p><b>{html.escape(repr(self))}</b></p>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
+        )
 
-def _cell(value: Any) -> str:
-    """A value as JSON; a row whose target is a set or a function is a row as well."""
-    try:
-        return dump_json(thaw(value))
-    except DataError:
-        return repr(value)
+
+def _listed(nest: Any) -> Any:
+    """Return a nest with lists in place of tuples, which are not JSON."""
+    if is_object(nest):
+        return {key: _listed(value) for key, value in nest.items()}
+    if isinstance(nest, (list, tuple)):
+        return [_listed(value) for value in cast("list[Any]", nest)]
+    return nest
+
+
+def _text(value: object) -> str:
+    """Return the text of a cell; nothing for None."""
+    return "" if value is None else str(value)
+
+
+def _cell(value: object) -> str:
+    """Return the text of a cell of the page, cut and escaped."""
+    text = _text(value)
+    return html.escape(text if len(text) <= _CELL_SHOWN else f"{text[:_CELL_SHOWN]}...")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel
 from synmod.errors import ArgumentError
-from synmod.flow import SEQUENCE, kind_of, leaves
 from synmod.leaves.frozen import is_object
+from synmod.leaves.nests import SEQUENCE, kind_of, leaves
 from synmod.module import declared_inputs
 
 if TYPE_CHECKING:
@@ -53,13 +53,13 @@ class ExampleReader:
         self._position = -1
 
     def read(self, row: Any) -> Example:
-        """Give the next row as an example.
+        """Return the next row as an example.
 
         Args:
             row: `(inputs, target)`, inputs alone, or an `Example`.
 
         Raises:
-            ArgumentError: A tuple of another length, an explicit id that is no text or came before.
+            ArgumentError: A tuple of another length, an explicit id that is not a text or came before.
         """
         self._position += 1
         if isinstance(row, Example):
@@ -82,13 +82,13 @@ class ExampleReader:
 
 
 def is_data(data: Any) -> bool:
-    """Tell whether rows can be read from something; a single row, such as a data model, is none."""
+    """Whether rows can be read from something; a single row, such as a data model, is not a data set."""
     single = (str, bytes, Mapping, DataModel, JsonDataModel, Example)
     return isinstance(data, (AsyncIterable, Iterable)) and not isinstance(data, single)
 
 
 def inputs_for(program: Module, example: Example) -> Any:
-    """Give the inputs of an example as data: plain JSON is wrapped by what the program declares.
+    """Return the inputs of an example as data: plain JSON is wrapped by what the program declares.
 
     Raises:
         UnreadableRow: Plain JSON, and the program declares no input; names the row.
@@ -107,7 +107,7 @@ def inputs_for(program: Module, example: Example) -> Any:
 
 
 def _fitted(declared: Any, inputs: Any) -> Any:
-    """Wrap JSON where `declared` has a symbol; what fits nowhere is left to the program's own check."""
+    """Return JSON wrapped where `declared` has a symbol; what fits nowhere is left to the program's own check."""
     if inputs is None or isinstance(inputs, JsonDataModel | DataModel):
         return cast("Any", inputs)
     if isinstance(declared, SymbolicDataModel):
@@ -120,7 +120,7 @@ def _fitted(declared: Any, inputs: Any) -> Any:
 
 
 def _wrapped(symbol: SymbolicDataModel, json: Any) -> JsonDataModel[Any]:
-    """Make a value of plain JSON for a symbol, of its class where it has one."""
+    """Return a value of plain JSON for a symbol, of its class where it has one."""
     if symbol._model is not None:
         return JsonDataModel(json, data_model=symbol._model)
     return JsonDataModel(json, schema=symbol._schema)
