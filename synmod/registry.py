@@ -1,7 +1,7 @@
 """The registry: the one table between public ids, as files write them, and objects of code.
 
-An id is `package>Name`. Only what code has registered can ever come out of a file, and nothing here imports anything.
-The rooms above say which classes may stand here (`admit`), since this floor knows none of them.
+An id is `package>Name`. Only what code has registered can come out of a file, and nothing here imports anything. The
+rooms above admit the classes that may stand here (`admit`), since this floor does not know them.
 """
 
 from __future__ import annotations
@@ -13,39 +13,23 @@ import re
 import threading
 import types
 import weakref
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from synmod import errors
 from synmod.errors import RegistryError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-__all__ = [
-    "admit",
-    "admit_when",
-    "builtin_errors",
-    "check_registrable",
-    "id_of",
-    "load_own",
-    "lookup",
-    "own_later",
-    "register",
-    "register_own",
-    "registered",
-]
-
 T = TypeVar("T")
 
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*", re.ASCII)
-_OWN_PACKAGE = "synmod"
+_WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*", re.ASCII)
+_OWN_PACKAGE: Final = "synmod"
+_ID: Final = "__synmod_id__"
 
 _LOCK = threading.Lock()
 _OBJECTS: dict[str, Any] = {}
 _ALIASES: dict[str, Any] = {}
 _LATER: list[Callable[[], object]] = []
-_IDS: dict[int, tuple[weakref.ref[Any], str]] = {}  # by identity: a class may have a metaclass with its own `__eq__`
 _BASES: list[type] = [enum.Enum, BaseException]
 _TESTS: list[Callable[[type], bool]] = []
 
@@ -60,7 +44,7 @@ builtin_errors: Mapping[str, type[BaseException]] = MappingProxyType(
 
 
 def register(package: str, name: str | None = None, aliases: Iterable[str] = ()) -> Callable[[T], T]:
-    """Give a class or function of yours a public id, under which files may name it.
+    """Return a decorator that gives a class or function a public id, under which files may name it.
 
     Args:
         package: What the id begins with, such as the name of your distribution; letters, digits, `_`, `.`, `-`.
@@ -71,8 +55,8 @@ def register(package: str, name: str | None = None, aliases: Iterable[str] = ())
         A decorator that returns what it is put on.
 
     Raises:
-        RegistryError: A package or name that cannot be, the reserved package `synmod`, an object that is neither a
-            class of a known kind nor a function made by `def`, or an id that another object has.
+        RegistryError: A malformed package or name, the reserved package `synmod`, an object that is neither a class of
+            a known kind nor a function made by `def`, or an id that another object has.
 
     Example:
         >>> @register(package="docs_of_registry")
@@ -88,11 +72,14 @@ def register(package: str, name: str | None = None, aliases: Iterable[str] = ())
         raise RegistryError(f"aliases is the str {aliases!r}, wanted a tuple of ids: write aliases=({aliases!r},).")
     old_ids = tuple(aliases)
     for alias in old_ids:
-        _check_alias(alias)
+        if not isinstance(alias, str) or alias.count(">") != 1:  # pyright: ignore[reportUnnecessaryIsInstance]  (callers may be untyped)
+            raise RegistryError(f"{alias!r} cannot be an alias: an old id has the form 'my_app>OldName'.")
+        _check_package(alias.split(">")[0])
+        _check_word(alias.split(">")[1], "name")
 
     def decorate(target: T) -> T:
         check_registrable(target, name)
-        word = _default_word(target) if name is None else name
+        word = cast("Any", target).__name__ if name is None else name
         _check_word(word, "name")
         _enter(f"{package}>{word}", target, old_ids)
         return target
@@ -118,21 +105,18 @@ def register_own(*, name: str | None = None, public: bool = True) -> Callable[[T
 
 
 def own_later(load: Callable[[], object]) -> None:
-    """Tell how to load classes of synmod that are made late, so that nobody misses their ids."""
+    """Note how to load classes of synmod that are made late, so that their ids are never missed."""
     _LATER.append(load)
 
 
 def load_own() -> None:
-    """Make all of synmod's own ids known.
-
-    The first load of a process asks for it, whatever its file says: which modules are imported never depends on a file.
-    """
+    """Make all of synmod's own ids known: which modules a load imports never depends on its file."""
     for load in _LATER:
         load()
 
 
 def registered() -> Mapping[str, Any]:
-    """Show what is registered.
+    """Return what is registered.
 
     Returns:
         A read-only, live mapping from id to object, synmod's own included; aliases are not listed.
@@ -148,18 +132,18 @@ def registered() -> Mapping[str, Any]:
 
 
 def lookup(public_id: str) -> Any:
-    """Give the object of an id, an old id or a builtin exception's id; None if there is none."""
-    found = _OBJECTS.get(public_id)
-    if found is None:
-        found = _ALIASES.get(public_id)
-    return builtin_errors.get(public_id) if found is None else found
+    """Return the object of an id, an old id or a builtin exception's id; None if there is none."""
+    for table in (_OBJECTS, _ALIASES, builtin_errors):
+        if public_id in table:
+            return table[public_id]
+    return None
 
 
 def id_of(target: object) -> str | None:
-    """Give the id under which this very object is registered, None if it is not; a subclass has none of its base."""
-    entry = _IDS.get(id(target))
-    if entry is not None and entry[0]() is target:
-        return entry[1]
+    """Return the id under which this very object is registered, None if it is not; a subclass does not inherit one."""
+    known = getattr(target, "__dict__", {}).get(_ID)
+    if known is not None and known[0]() is target:  # `functools.wraps` copies what a function holds
+        return known[1]
     if isinstance(target, type) and target.__module__ == "builtins" and issubclass(target, BaseException):
         public_id = f"builtins>{target.__name__}"
         return public_id if builtin_errors.get(public_id) is target else None
@@ -188,9 +172,16 @@ def check_registrable(target: object, name: str | None = None) -> None:
         RegistryError: It is of another kind; the message has the remedy.
     """
     if isinstance(target, type):
-        if not _is_known_kind(target):
+        known = (
+            issubclass(target, tuple(_BASES))
+            or dataclasses.is_dataclass(target)
+            or (issubclass(target, tuple) and isinstance(getattr(cast("Any", target), "_fields", None), tuple))
+            or any(test(cast("type", target)) for test in _TESTS)
+        )
+        if not known:
+            bases = ", ".join(base.__name__ for base in _BASES if base not in (enum.Enum, BaseException)) or "Module"
             raise RegistryError(
-                f"{_place(target)} cannot be registered: a class must derive from {_base_names()}, or be an enum, "
+                f"{_place(target)} cannot be registered: a class must derive from {bases}, or be an enum, "
                 "a dataclass, a namedtuple, an exception class, or a registered graph-node or tree type."
             )
     elif not isinstance(target, types.FunctionType):
@@ -204,65 +195,32 @@ def check_registrable(target: object, name: str | None = None) -> None:
         )
 
 
-def _is_known_kind(cls: type) -> bool:
-    """Whether files may name instances of this class, or the class itself."""
-    if issubclass(cls, tuple(_BASES)) or dataclasses.is_dataclass(cls):
-        return True
-    if issubclass(cls, tuple) and isinstance(getattr(cast("Any", cls), "_fields", None), tuple):
-        return True
-    return any(test(cast("type", cls)) for test in _TESTS)
-
-
-def _base_names() -> str:
-    """The bases that rooms have admitted, as text."""
-    names = [base.__name__ for base in _BASES if base not in (enum.Enum, BaseException)]
-    return ", ".join(names) or "Module"
-
-
 def _enter(public_id: str, target: Any, aliases: tuple[str, ...]) -> None:
     """Write the tables: all ids, or none if one is taken."""
     with _LOCK:
         for each in (public_id, *aliases):
-            _check_free(each, target)
+            holder = lookup(each)
+            if holder is None or holder is target or _place(holder) == _place(target):
+                continue  # the same place defined again, by a notebook cell or a reload, replaces silently
+            raise RegistryError(
+                f"Id {each!r} is taken: by {_place(holder)}, now asked for {_place(target)}. "
+                "Give one of them another name (@sm.register(package=..., name=...))."
+            )
         _ALIASES.pop(public_id, None)
         _OBJECTS[public_id] = target
         for alias in aliases:
             if _OBJECTS.get(alias) is not target:
                 _OBJECTS.pop(alias, None)
                 _ALIASES[alias] = target
-        _remember(target, public_id)
-
-
-def _remember(target: Any, public_id: str) -> None:
-    """Note the id of an object by identity, for as long as the object lives."""
-    key = id(target)
-
-    def forget(gone: weakref.ref[Any]) -> None:
-        entry = _IDS.get(key)
-        if entry is not None and entry[0] is gone:
-            del _IDS[key]
-
-    _IDS[key] = (weakref.ref(target, forget), public_id)
-
-
-def _check_free(public_id: str, target: Any) -> None:
-    """Refuse an id of another object; the same place defined again (a notebook cell, a reload) replaces silently."""
-    holder = lookup(public_id)
-    if holder is None or holder is target or _same_place(holder, target):
-        return
-    raise RegistryError(
-        f"Id {public_id!r} is taken: by {_place(holder)}, now asked for {_place(target)}. "
-        "Give one of them another name (@sm.register(package=..., name=...))."
-    )
-
-
-def _same_place(one: Any, other: Any) -> bool:
-    """Whether two definitions come from the same line of the same module, one after the other."""
-    return (one.__module__, one.__qualname__) == (other.__module__, other.__qualname__)
+        known = weakref.ref(target), public_id
+        if isinstance(target, type):
+            type.__setattr__(target, _ID, known)  # a metaclass may have a `__setattr__` of its own
+        else:
+            setattr(target, _ID, known)
 
 
 def _place(target: Any) -> str:
-    """Module and qualified name, as a reader finds the definition."""
+    """Return module and qualified name, as a reader finds the definition."""
     return f"{target.__module__}.{target.__qualname__}"
 
 
@@ -271,11 +229,6 @@ def _show(target: object) -> str:
     name = getattr(target, "__qualname__", None)
     kind = type(target).__name__
     return f"{name} ({kind})" if isinstance(name, str) else f"an object of type {kind}"
-
-
-def _default_word(target: Any) -> str:
-    """The name an object has by itself."""
-    return target.__name__
 
 
 def _check_package(package: object) -> None:
@@ -298,21 +251,6 @@ def _check_word(word: object, what: str) -> None:
         )
 
 
-def _check_alias(alias: object) -> None:
-    """Check an old id: two words joined by `>`, not of our package."""
-    if not isinstance(alias, str) or alias.count(">") != 1:
-        raise RegistryError(f"{alias!r} cannot be an alias: an old id has the form 'my_app>OldName'.")
-    package, word = alias.split(">")
-    _check_package(package)
-    _check_word(word, "name")
-
-
-def _register_errors() -> None:
-    """Make synmod's own exception classes known: a module may take them as arguments."""
-    for name in errors.__all__:
-        found = getattr(errors, name)
-        if isinstance(found, type) and issubclass(found, BaseException):
-            register_own(public=False)(found)
-
-
-_register_errors()
+for _name in errors.__all__:  # a module may take synmod's own exception classes as arguments
+    if isinstance(_found := getattr(errors, _name), type) and issubclass(_found, BaseException):
+        register_own(public=False)(_found)

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import pytest
 
-from synmod import registry
 from synmod.errors import RegistryError, SaveError
 from synmod.registry import admit_when, builtin_errors, id_of, lookup, register, registered
 
@@ -26,15 +25,6 @@ def local(name="f"):
 
     made.__qualname__ = made.__name__ = name
     return made
-
-
-@pytest.fixture(autouse=True)
-def restored(monkeypatch):
-    """Leaves the tables as they were."""
-    for table in ("_OBJECTS", "_ALIASES", "_IDS"):
-        monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
-    for table in ("_BASES", "_TESTS"):
-        monkeypatch.setattr(registry, table, list(getattr(registry, table)))
 
 
 def test_register_returns_its_argument_and_gives_the_id():
@@ -128,15 +118,15 @@ def test_only_classes_of_known_kinds():
     class Named(NamedTuple):
         x: int
 
-    class Fault(Exception):
+    class Failure(Exception):
         pass
 
     old_style = namedtuple("old_style", "a b")
 
-    class Colour(enum.IntEnum):
+    class Shade(enum.IntEnum):
         RED = 1
 
-    for cls in (Data, Named, Fault, old_style, Colour):
+    for cls in (Data, Named, Failure, old_style, Shade):
         register(PACKAGE)(cls)
 
     class Plain:

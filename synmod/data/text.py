@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json as _json
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from synmod.errors import ArgumentError, DataError
-from synmod.leaves.frozen import frozen
-
-if TYPE_CHECKING:
-    from synmod.leaves.frozen import Json
+from synmod.leaves.frozen import MAX_DEPTH, MAX_DIGITS, Json, frozen
 
 __all__ = ["dump_json", "parse_frozen", "parse_json"]
 
 
 def parse_json(text: str | bytes) -> Json:
-    """Read JSON that somebody else wrote, strictly.
+    """Return the JSON of a text from elsewhere, read strictly.
 
     Args:
         text: A str, or bytes in UTF-8.
@@ -26,20 +23,20 @@ def parse_json(text: str | bytes) -> Json:
     Raises:
         DataError: It is not JSON, or not JSON that can be kept: NaN, a number that overflows, an int over 1,000 digits,
             half a surrogate pair, a key twice in an object, nesting over 50, trailing text, a byte order mark. Names
-            line and column.
+            line and column where the syntax is wrong, else the pointer or the key.
         ArgumentError: It is neither str nor bytes.
 
     Example:
         >>> parse_json('{"a": [1, 2.0]}')
         {'a': [1, 2.0]}
 
-    Source: Python's `json.loads`; differs: nothing is repaired, and deep input is no RecursionError.
+    Source: Python's `json.loads`; differs: nothing is repaired, and deep input is not a RecursionError.
     """
     return _read(text)[0]
 
 
 def parse_frozen(text: str | bytes) -> Json:
-    """Read JSON as `parse_json` does, into frozen JSON.
+    """Return the JSON of a text as `parse_json` does, frozen.
 
     Raises:
         DataError, ArgumentError: As `parse_json`.
@@ -48,32 +45,33 @@ def parse_frozen(text: str | bytes) -> Json:
 
 
 def _read(text: str | bytes) -> tuple[Json, Json]:
-    """Give the value, plain and frozen."""
-    text = _decoded(text)
+    """Return the value, plain and frozen."""
     try:
-        json = _DECODER.decode(text)
-        return json, frozen(json)
+        json = _DECODER.decode(_decoded(text))
     except _json.JSONDecodeError as error:
         what = "text after the JSON value" if error.msg == "Extra data" else error.msg
         raise DataError(f"line {error.lineno} column {error.colno}: not JSON: {what}.") from None
-    except (ValueError, RecursionError) as error:
-        from .text_faults import fault_in
-
-        raise DataError(fault_in(text) or f"not JSON: {error}.") from None
+    except RecursionError:
+        raise DataError(f"The text nests over {MAX_DEPTH} levels, which is not JSON here.") from None
+    except DataError:
+        raise
+    except ValueError:  # Python does not read an int of that length
+        raise DataError(f"An int has over {MAX_DIGITS:,} digits, which is the limit: write a string.") from None
+    return json, frozen(json)
 
 
 def dump_json(json: Json, indent: int | None = None) -> str:
-    """Write JSON; every character that can be shown is written as it is.
+    """Return JSON as text; every character that can be shown is written as it is.
 
     Args:
         json: A JSON value, plain or frozen, or a data model.
         indent: Spaces for each level; None for one line.
 
     Returns:
-        The text; `parse_json` gives the very value back.
+        The text, from which `parse_json` reads the same value.
 
     Raises:
-        DataError: It is no JSON value.
+        DataError: It is not a JSON value.
 
     Example:
         >>> dump_json({"a": "é"})
@@ -86,7 +84,7 @@ def dump_json(json: Json, indent: int | None = None) -> str:
 
 
 def _decoded(text: str | bytes) -> str:
-    """Give the characters; strict UTF-8 without a byte order mark."""
+    """Return the characters; strict UTF-8 without a byte order mark."""
     if isinstance(text, bytes | bytearray):
         try:
             text = text.decode()
@@ -104,18 +102,15 @@ def _decoded(text: str | bytes) -> str:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object whose keys are all different."""
+    """Return an object whose keys are all different."""
     made = dict(pairs)
     if len(made) < len(pairs):
-        raise ValueError("a key twice in an object")
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+        raise DataError(f"The key {twice!r:.100} stands twice in one object: write each key once.")
     return made
 
 
-def _refuse_constant(name: str) -> float:
-    """Refuse NaN and the infinities, which Python reads and JSON does not have."""
-    raise ValueError(name)
-
-
-# Kept, since the library makes new ones at each call that does not want its defaults.
-_DECODER: Final = _json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse_constant)
+# Kept, since the library makes new ones at each call that does not want its defaults. NaN is refused in freezing.
+_DECODER: Final = _json.JSONDecoder(object_pairs_hook=_object)
 _ENCODER: Final = _json.JSONEncoder(ensure_ascii=False, allow_nan=False)
