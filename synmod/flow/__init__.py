@@ -61,8 +61,6 @@ if TYPE_CHECKING:  # for the rooms above
     from synmod.flow.graph import step_of as step_of
     from synmod.flow.nest_json import classes_in as classes_in
     from synmod.flow.nest_json import nest_from as nest_from
-    from synmod.flow.progress import Bar as Bar
-    from synmod.flow.progress import Lines as Lines
     from synmod.flow.progress import Shown as Shown
     from synmod.flow.progress import shown as shown
     from synmod.flow.single_flight import SingleFlight as SingleFlight
@@ -81,9 +79,7 @@ if TYPE_CHECKING:  # for the rooms above
     from synmod.leaves.nests import pack as pack
 
 _FOR_ROOMS = {
-    "Bar": "synmod.flow.progress",
     "LEAF": "synmod.leaves.nests",
-    "Lines": "synmod.flow.progress",
     "MAPPING": "synmod.leaves.nests",
     "NestPath": "synmod.leaves.nests",
     "SEQUENCE": "synmod.leaves.nests",

@@ -1,7 +1,7 @@
 """The bridge from plain code to async code, and back: `run` and `in_thread`.
 
 From the main thread one event loop serves all calls until the process ends, so that connections live on from call to
-call. Nothing is patched, and inside a running loop nothing is started.
+call. Nothing is patched. In a notebook, whose own loop runs, the code runs in a worker thread with a loop of its own.
 """
 
 from __future__ import annotations
@@ -12,13 +12,16 @@ import contextvars
 import functools
 import inspect
 import os
+import signal
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from typing import Any, Final, NoReturn, ParamSpec, TypeVar
+from types import FrameType, TracebackType
+from typing import Any, Final, NoReturn, ParamSpec, Self, TypeVar, overload
 
 from synmod.errors import ArgumentError, RunError
-from synmod.flow.interrupts import Interrupts
 from synmod.leaves import aio
 from synmod.scope import ambient, plain_limit
 
@@ -29,22 +32,27 @@ _THREADS: Final = aio.ThreadLimit(8)
 """How many functions of `in_thread` run at once."""
 
 
-def run(main: Callable[..., Awaitable[T]] | Awaitable[T], *args: Any) -> T:
+@overload
+def run(main: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T: ...
+@overload
+def run(main: Awaitable[T]) -> T: ...
+def run(main: Any, *args: Any, **kwargs: Any) -> Any:
     """Run async code from plain code, to its end.
 
-    For scripts, the command line and notebooks without top-level await. The caller's ContextVars (default model,
-    phase, overlays, hooks, deadline) hold inside. In the main thread the first Ctrl-C or SIGTERM cancels `main`, the
-    second leaves at once.
+    For scripts, the command line and notebooks. The caller's ContextVars (default model, phase, overlays, hooks,
+    deadline) hold inside. In the main thread the first Ctrl-C or SIGTERM cancels `main`, the second leaves at once. In
+    a notebook's running loop it runs in a worker thread with its own loop, and the cell waits.
 
     Args:
         main: A coroutine function, a module, or an awaitable.
         *args: Arguments for `main`, which must then be a function or a module.
+        **kwargs: Likewise by keyword.
 
     Returns:
         What `main` returns.
 
     Raises:
-        RunError: A loop runs in this thread already; shows the line to write instead.
+        RunError: A loop that is not a notebook's runs in this thread; shows the line to write instead.
         ArgumentError: `main` is neither, or an awaitable with further arguments.
         DeadlineExceeded: The time of an enclosing `sm.deadline` is over.
         KeyboardInterrupt: Ctrl-C was pressed, and `main` has ended.
@@ -59,10 +67,13 @@ def run(main: Callable[..., Awaitable[T]] | Awaitable[T], *args: Any) -> T:
 
     Source: asyncio.run, anyio.run; differs: one loop for all calls from the main thread.
     """
-    if aio.backend() is not None:
-        _refuse_inside(main)
-    coroutine = _entry(main, args)
+    loop = aio.backend()
+    if loop is not None and not (loop == "asyncio" and _in_notebook()):
+        _raise_inside(main)
+    coroutine = _entry(main, args, kwargs)
     context = contextvars.copy_context()
+    if loop is not None:
+        return _run_beside(coroutine, context)
     if threading.current_thread() is not threading.main_thread():
         with asyncio.Runner() as runner:
             return runner.run(coroutine, context=context)
@@ -72,8 +83,8 @@ def run(main: Callable[..., Awaitable[T]] | Awaitable[T], *args: Any) -> T:
 def in_thread(fn: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
     """Make an async function that runs a plain one in a worker thread.
 
-    At most 8 run at once, in a copy of the caller's context. A thread cannot be interrupted: a cancelled caller waits
-    for it. CPU-heavy work belongs into another process.
+    At most 8 run at once, in a copy of the caller's context. A thread cannot be interrupted and runs to its end.
+    CPU-heavy work belongs into another process.
 
     Args:
         fn: A plain function.
@@ -104,6 +115,91 @@ def in_thread(fn: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
     return threaded
 
 
+# -- what is run -----------------------------------------------------------------------------------------------------
+
+
+def _entry(main: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Coroutine[Any, Any, Any]:
+    """Make one coroutine that makes and awaits what is to run, inside the loop and the context."""
+    if inspect.isawaitable(main):
+        if args or kwargs:
+            _close_coroutine(main)
+            raise ArgumentError("run(awaitable) takes no further arguments: write run(function, *args).")
+        return _awaited(main)
+    if not callable(main):
+        raise ArgumentError(f"run takes a coroutine function, a module or an awaitable; got {main!r:.100}.")
+    return _called(main, args, kwargs)
+
+
+async def _awaited(awaitable: Awaitable[T]) -> T:
+    """Await it, where the deadline around the caller holds."""
+    with plain_limit(ambient()) or nullcontext():
+        return await awaitable
+
+
+async def _called(main: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call inside the loop, then await."""
+    awaitable = main(*args, **kwargs)
+    if not inspect.isawaitable(awaitable):
+        raise ArgumentError(
+            f"run takes a coroutine function; {getattr(main, '__name__', main)!r:.100} returned "
+            f"{type(awaitable).__name__}: a plain function needs no loop, call it."
+        )
+    return await _awaited(awaitable)
+
+
+def _raise_inside(main: Any) -> NoReturn:
+    """Show the line to write inside a running loop."""
+    _close_coroutine(main)
+    name = getattr(main, "__name__", None) or getattr(main, "name", None) or "main"
+    raise RunError(
+        "sm.run was called inside a running event loop, where it would wait for itself: "
+        f"write `await {name}(...)` instead."
+    )
+
+
+def _close_coroutine(x: Any) -> None:
+    """Close a coroutine that nobody will await, so that Python does not warn of it too."""
+    if inspect.iscoroutine(x):
+        x.close()
+
+
+# -- notebooks -------------------------------------------------------------------------------------------------------
+
+
+def _in_notebook() -> bool:
+    """Whether the running loop is that of an IPython kernel."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return getattr(shell, "kernel", None) is not None
+
+
+def _run_beside(coroutine: Coroutine[Any, Any, T], context: contextvars.Context) -> T:
+    """Run a coroutine in a worker thread with its own loop, and wait; an interrupt of the cell cancels it."""
+    started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+
+    async def main() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        started.append((task.get_loop(), task))
+        return await coroutine
+
+    def work() -> T:
+        with asyncio.Runner() as runner:
+            return runner.run(main(), context=context)
+
+    with ThreadPoolExecutor(1, "synmod.run") as threads:
+        future = threads.submit(work)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            for loop, task in started:
+                loop.call_soon_threadsafe(task.cancel)
+            raise
+
+
+# -- the main thread -------------------------------------------------------------------------------------------------
+
+
 class _MainLoop:
     """The loop of the main thread: made by the first `run`, closed when the process ends."""
 
@@ -115,7 +211,7 @@ class _MainLoop:
         """Run a coroutine on the one loop."""
         loop = self._loop()
         task = loop.create_task(coroutine, context=context)
-        with Interrupts(loop, task) as interrupts:
+        with _Interrupts(loop, task) as interrupts:
             cancelled: asyncio.CancelledError | None = None
             try:
                 loop.run_until_complete(task)
@@ -132,7 +228,7 @@ class _MainLoop:
         return task.result()
 
     def _loop(self) -> asyncio.AbstractEventLoop:
-        """Give the loop; a forked child makes its own."""
+        """Return the loop; a forked child makes its own."""
         if self._runner is None or self._process != os.getpid() or self._runner.get_loop().is_closed():
             self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)  # and set no loop for others to find
             self._process = os.getpid()
@@ -153,7 +249,7 @@ class _MainLoop:
 _MAIN: Final = _MainLoop()
 
 
-def _end(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any], interrupts: Interrupts) -> None:
+def _end(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any], interrupts: _Interrupts) -> None:
     """Cancel a task and run the loop until it has ended; what ended the run is being raised already."""
     task.cancel()
     waiting = loop.create_task(asyncio.wait([task]))
@@ -167,46 +263,68 @@ def _end(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any], interrupts: I
         task.exception()  # the same again, out of the group that the task held open
 
 
-def _entry(main: Any, args: tuple[Any, ...]) -> Coroutine[Any, Any, Any]:
-    """Make one coroutine that makes and awaits what is to run, inside the loop and the context."""
-    if inspect.isawaitable(main):
-        if args:
-            _close_coroutine(main)
-            raise ArgumentError("run(awaitable) takes no further arguments: write run(function, *args).")
-        return _awaited(main)
-    if not callable(main):
-        raise ArgumentError(f"run takes a coroutine function, a module or an awaitable; got {main!r:.100}.")
-    return _called(main, args)
+_TERMINATED: Final = 128 + signal.SIGTERM
+"""The exit code of a process that SIGTERM ended."""
+
+_DEFAULTS: Final = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
 
 
-async def _awaited(awaitable: Awaitable[T]) -> T:
-    """Await it, where the deadline around the caller holds."""
-    with plain_limit(ambient()) or nullcontext():
-        return await awaitable
+class _Interrupts:
+    """A `with` block that turns the two signals into a cancellation of one task.
+
+    A signal that the user handles already is left alone; what was there is put back.
+
+    Attributes:
+        torn: Whether a second signal tore the loop, which then holds half-done work.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
+        self._loop = loop
+        self._task = task
+        self._first: int | None = None
+        self._installed: list[signal.Signals] = []
+        self.torn = False
+
+    def __enter__(self) -> Self:
+        for number, default in _DEFAULTS.items():
+            if signal.getsignal(number) is default:
+                signal.signal(number, self._received)
+                self._installed.append(number)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number in self._installed:
+            if signal.getsignal(number) == self._received:
+                signal.signal(number, _DEFAULTS[number])
+
+    def _received(self, number: int, _frame: FrameType | None) -> None:
+        """Cancel at the first signal, raise at the second."""
+        if self._first is None and not self._task.done():
+            self._first = number
+            self._task.cancel()
+            self._loop.call_soon_threadsafe(_wake)
+            return
+        self.torn = True
+        raise _ending(number)
+
+    def ending(self, error: asyncio.CancelledError | None) -> BaseException | None:
+        """Return what the caller must raise now that the task has ended, cancelled (`error`) or with a result.
+
+        A task that caught Ctrl-C and returned goes on, as in asyncio.run; SIGTERM is an order to the process.
+        """
+        if self._first == signal.SIGTERM:
+            return SystemExit(_TERMINATED)
+        if error is not None and self._first is not None and self._task.uncancel() == 0:
+            return _ending(self._first)
+        return error
 
 
-async def _called(main: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """Call inside the loop, then await."""
-    awaitable = main(*args)
-    if not inspect.isawaitable(awaitable):
-        raise ArgumentError(
-            f"run takes a coroutine function; {getattr(main, '__name__', main)!r:.100} returned "
-            f"{type(awaitable).__name__}: a plain function needs no loop, call it."
-        )
-    return await _awaited(awaitable)
+def _ending(number: int) -> BaseException:
+    """Return the exception that ends a process for a signal."""
+    return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(_TERMINATED)
 
 
-def _refuse_inside(main: Any) -> NoReturn:
-    """Show the line to write inside a running loop."""
-    _close_coroutine(main)
-    name = getattr(main, "__name__", None) or getattr(main, "name", None) or "main"
-    raise RunError(
-        "sm.run was called inside a running event loop, where it would wait for itself: "
-        f"write `await {name}(...)` instead."
-    )
-
-
-def _close_coroutine(x: Any) -> None:
-    """Close a coroutine that nobody will await, so that Python does not warn of it too."""
-    if inspect.iscoroutine(x):
-        x.close()
+def _wake() -> None:
+    """Do nothing, in the loop, so that it looks at its tasks."""

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 import time
+import types
 
 import pytest
 import trio
@@ -114,6 +115,33 @@ def test_inside_a_running_loop_the_line_to_write_is_shown(start):
             run(add(1))
 
     start(main)
+
+
+def test_in_a_notebook_the_cell_waits_for_a_thread(monkeypatch):
+    """In the running loop of an IPython kernel the code runs to its end beside it, in the caller's context."""
+    shell = types.SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+
+    async def work(x, *, y):
+        await asyncio.sleep(0)
+        return x + y, current_phase(), threading.get_ident(), asyncio.get_running_loop()
+
+    async def fail():
+        raise LookupError("no")
+
+    async def cell():
+        with phase("reward"):
+            total, inside, thread, loop = run(work, 1, y=2)
+        assert (total, inside) == (3, "reward")
+        assert thread != threading.get_ident()
+        assert loop is not asyncio.get_running_loop()
+        with pytest.raises(LookupError, match="no"):
+            run(fail())
+
+    asyncio.run(cell())
+    shell.kernel = None  # IPython in a terminal, or another loop of its own
+    with pytest.raises(RunError, match="await"):
+        asyncio.run(cell())
 
 
 @pytest.mark.parametrize("main", [3, "text", None, lambda: 3])

@@ -4,35 +4,7 @@ import io
 import logging
 
 import synmod as sm
-from synmod.flow import Bar, Lines, map_concurrently, shown
-
-
-class Time:
-    """A clock that is set by hand."""
-
-    seconds = 0.0
-
-    def __call__(self):
-        return self.seconds
-
-
-def test_lines_are_written_once_a_second():
-    """However often it is told; the last line says how it ended."""
-    stream, now = io.StringIO(), Time()
-    lines = Lines(stream, now)
-    lines.begin("evaluate", 100)
-    for _ in range(50):
-        now.seconds += 0.05
-        lines.advance(1, failed=0, score=0.5)
-    lines.end("done")
-    written = stream.getvalue().splitlines()
-    assert len(written) == 3
-    assert written[-1] == "evaluate: 50 of 100, failed 0, score 0.5, done"
-    stream.truncate(0)
-    unknown = Lines(stream, now)
-    unknown.begin("x", None)
-    unknown.end("stopped")
-    assert stream.getvalue().endswith("x: 0, stopped\n")
+from synmod.flow import map_concurrently, shown
 
 
 def test_the_protocol_stands_at_the_front_door():
@@ -50,50 +22,37 @@ def test_nothing_is_shown_where_nobody_looks(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_terminal_gets_a_bar_or_lines(monkeypatch):
-    """On a terminal: whatever is installed; always standard error."""
-
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
-    told = shown(None)
-    told.begin("evaluate", 2)
-    told.advance(2, score=0.5)
-    told.end("done")
-    assert "evaluate" in terminal.getvalue()
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
 
 
-def test_the_bar_is_redrawn_ten_times_a_second_at_most():
-    """tqdm is told the interval, the label and the total."""
-    calls = []
+def test_a_terminal_of_80_columns_shows_the_mean_score(monkeypatch):
+    """Mean score, failed, cost, calls in flight, in this order; the score was once cut off behind the others."""
+    monkeypatch.setattr("sys.stderr", terminal := Terminal())
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("LINES", "24")
+    followed = shown(None)
+    followed.begin("evaluate", 200)
+    for done in range(1, 201):
+        followed.advance(1, failed=3, in_flight=64, cost_usd=0.01234, score=done / 1000)
+    followed.end("done")
+    last = terminal.getvalue().split("\r")[-1].rstrip("\n")
+    assert len(last) <= 80
+    assert "200/200" in last
+    assert "score=0.2, failed=3" in last
 
-    class Fake:
-        def __init__(self, **keywords):
-            calls.append(keywords)
 
-        def set_postfix(self, numbers, refresh):
-            calls.append((numbers, refresh))
-
-        def update(self, n):
-            calls.append(n)
-
-        def close(self):
-            calls.append("closed")
-
-    stream = io.StringIO()
-    bar = Bar(Fake, stream)
-    bar.begin("x", 3)
-    bar.advance(2, score=0.123456)
-    bar.end("done")
-    assert calls == [
-        {"total": 3, "desc": "x", "file": stream, "mininterval": 0.1},
-        ({"score": "0.1235"}, False),
-        2,
-        "closed",
-    ]
+def test_the_bar_is_redrawn_ten_times_a_second_at_most(monkeypatch):
+    """However often it moves on."""
+    monkeypatch.setattr("sys.stderr", terminal := Terminal())
+    followed = shown(None)
+    followed.begin("x", None)
+    for _ in range(5_000):
+        followed.advance(1)
+    followed.end("done")
+    assert terminal.getvalue().count("\r") < 100
+    assert "5000it" in terminal.getvalue()
 
 
 async def test_an_object_that_raises_is_dropped(caplog):
