@@ -1,20 +1,169 @@
-"""The engine: runs a plan, each step as soon as what it needs is there.
+"""Running a program's graph: the plan that is made once, and the run of one call.
 
-Hot: a step costs a few list reads here, a chain costs no task, branches cost one task each. There is no barrier between
-levels, no recursion, and a value is dropped when its last consumer has taken it.
+Each step starts as soon as what it needs is there. Hot: a step costs a few list reads here, a chain costs no task,
+branches cost one task each. There is no barrier between levels, no recursion, and a value is dropped when its last
+consumer has taken it. A plan is shared by all calls and never written to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
-from synmod.data import JsonDataModel
-from synmod.flow.conform import conformed, conformed_nest
-from synmod.flow.plan import Plan, PlannedStep, filled
+from synmod.data import OPERATIONS, JsonDataModel, Schema, admit, is_subschema
+from synmod.errors import CallError, GraphError
 from synmod.leaves import aio
-from synmod.leaves.nests import map_leaves
+from synmod.leaves.nests import aligned, is_leaf, leaves, map_leaves
 from synmod.scope import current_call
+
+from .graph import Declared, FlowGraph, FlowStep, SymbolRef
+
+_CONSTANT, _VALUE, _NEST = 0, 1, 2
+_NO_KWARGS: Mapping[str, Any] = MappingProxyType({})
+Template = tuple[int, Any]
+"""How one argument is made: a constant, the value of a symbol, or a nest that holds some."""
+
+# -- the plan --------------------------------------------------------------------------------------------------------
+
+
+class PlannedStep:
+    """One step with its module, its arguments as templates, and its outputs as numbers.
+
+    Attributes:
+        output: The number of the only output, -1 where there are none or several.
+        schema: The schema of the only output.
+        numbers: The numbers of all outputs.
+        needs: The distinct symbols among the arguments.
+        then: The steps that wait for the end of this one, whatever it gives.
+    """
+
+    __slots__ = (
+        "args",
+        "gives",
+        "index",
+        "kwargs",
+        "module",
+        "name",
+        "needs",
+        "numbers",
+        "op",
+        "output",
+        "plan",
+        "schema",
+        "then",
+    )
+
+    def __init__(self, index: int, step: FlowStep, module: Any, plan: Any, symbols: Sequence[Declared]) -> None:
+        self.index = index
+        self.name: str = step.node if step.node is not None else str(step.op)
+        self.op = step.op
+        self.module = module
+        self.plan = plan
+        self.args: tuple[Template, ...] = tuple(map(_template, step.args))
+        self.kwargs: dict[str, Template] = {name: _template(value) for name, value in step.kwargs.items()}
+        self.needs: tuple[int, ...] = tuple(dict.fromkeys(step.needs))
+        self.gives = step.gives
+        self.numbers: list[int] = [ref.index for ref in leaves(step.gives) if ref is not None]
+        self.output: int = step.gives.index if isinstance(step.gives, SymbolRef) else -1
+        self.schema: Schema | None = symbols[self.output].schema if self.output >= 0 else None
+        self.then: list[int] = []
+
+
+class Plan:
+    """A graph ready to run.
+
+    Attributes:
+        symbols: What each symbol declares, by number.
+        inputs: Numbers of the inputs, in the order of leaves.
+        outputs: The nest of output numbers.
+        steps: The steps in order.
+        sources: The steps that wait for nothing.
+        waits: How many distinct symbols, and ends of other steps, each step waits for.
+        consumers: The steps that wait for each symbol, in step order.
+        uses: How often each symbol is still needed: once for each consumer, once more for an output.
+    """
+
+    __slots__ = ("consumers", "inputs", "outputs", "sources", "steps", "symbols", "uses", "waits")
+
+    def __init__(self, flow: FlowGraph, steps: tuple[PlannedStep, ...], before: Mapping[int, Sequence[int]]) -> None:
+        self.symbols: tuple[Declared, ...] = flow.symbols
+        self.inputs: tuple[int, ...] = tuple(ref.index for ref in leaves(flow.inputs))
+        self.outputs: Any = flow.outputs
+        self.steps = steps
+        self.waits: list[int] = [len(step.needs) + len(before.get(step.index, ())) for step in steps]
+        self.sources: list[int] = [index for index, count in enumerate(self.waits) if not count]
+        for index, earlier in before.items():
+            for each in earlier:
+                steps[each].then.append(index)
+        waiting: list[list[int]] = [[] for _ in flow.symbols]
+        for step in steps:
+            for number in step.needs:
+                waiting[number].append(step.index)
+        self.consumers: tuple[tuple[int, ...], ...] = tuple(map(tuple, waiting))
+        self.uses: list[int] = [len(steps) for steps in self.consumers]
+        for number in {ref.index for ref in leaves(flow.outputs)}:
+            self.uses[number] += 1
+
+
+def compile_flow(
+    flow: FlowGraph, modules: Mapping[str, Any], before: Mapping[int, Sequence[int]] = MappingProxyType({})
+) -> Plan:
+    """Make a graph ready to run.
+
+    Args:
+        flow: The record of the graph.
+        modules: The program's modules by the key that steps name.
+        before: For steps that wait for the end of others beside what these give, the indices of those.
+
+    Raises:
+        GraphError: A step names a module that the program does not hold.
+    """
+    planned: list[PlannedStep] = []
+    for index, step in enumerate(flow.steps):
+        if step.node is None:
+            planned.append(PlannedStep(index, step, None, _operator_plan(flow, step), flow.symbols))
+            continue
+        if step.node not in modules:
+            raise GraphError(
+                f"step {index} of the program runs {step.node!r}, which is not among its modules "
+                f"({', '.join(modules) or 'none'}): put one back under that name."
+            )
+        planned.append(PlannedStep(index, step, modules[step.node], None, flow.symbols))
+    return Plan(flow, tuple(planned), before)
+
+
+def _template(argument: Any) -> Template:
+    """Return how an argument is made."""
+    if isinstance(argument, SymbolRef):
+        return _VALUE, argument.index
+    if is_leaf(argument) or not any(isinstance(leaf, SymbolRef) for leaf in leaves(argument)):
+        return _CONSTANT, argument
+    return _NEST, argument
+
+
+def _filled(template: Template, values: list[Any]) -> Any:
+    """Make one argument of its template and the values at hand."""
+    kind, what = template
+    if kind == _VALUE:
+        return values[what]
+    if kind == _CONSTANT:
+        return what
+    return map_leaves(lambda leaf: values[leaf.index] if isinstance(leaf, SymbolRef) else leaf, what)
+
+
+def _operator_plan(flow: FlowGraph, step: FlowStep) -> Any:
+    """Return the plan made at composition, or make it again from the recorded schemas."""
+    if step.plan is not None:
+        return step.plan
+
+    def operand(leaf: Any) -> Any:
+        return flow.symbols[leaf.index].schema if isinstance(leaf, SymbolRef) else leaf
+
+    return OPERATIONS[str(step.op)].plan(tuple(operand(arg) for arg in step.args), dict(step.kwargs))
+
+
+# -- the run ---------------------------------------------------------------------------------------------------------
 
 
 async def run_plan(plan: Plan, inputs: Sequence[Any]) -> Any:
@@ -44,54 +193,49 @@ async def run_plan(plan: Plan, inputs: Sequence[Any]) -> Any:
                 run.start(ready)
         finally:
             run.group = None  # its tasks refer to the run: values are freed by counting, not by the collector
-    return run.outputs()
-
-
-_NOTHING: Final[Sequence[int]] = ()
+    values = run.values
+    return map_leaves(lambda ref: values[ref.index], plan.outputs)
 
 
 class _Run:
-    """What changes while a plan runs: values, and how much each step and value still waits for."""
+    """What changes while a plan runs: values, and how much each step and value still waits for.
+
+    Attributes:
+        values: The values at hand, by the number of their symbol.
+        group: The tasks of this run, once there are any.
+    """
 
     __slots__ = ("_uses", "_waits", "group", "plan", "values")
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.group: aio.task_group | None = None
-        """The tasks of this run, once there are any."""
         self.values: list[Any] = [None] * len(plan.symbols)
         self._waits = plan.waits.copy()
         self._uses = plan.uses.copy()
 
     def begin(self, inputs: Sequence[Any]) -> Sequence[int]:
-        """Put the inputs in; give the module steps that can start, in step order."""
+        """Put the inputs in; return the module steps that can start, in step order."""
         ready = list(self.plan.sources)
         for number, value in zip(self.plan.inputs, inputs, strict=True):
-            if self._uses[number]:
-                self._put(number, value, ready)
+            self._put(number, value, ready)
         return self._settled(ready)
 
     async def follow(self, index: int) -> Sequence[int]:
         """Run a step in place, and then the single step that it makes ready, and so on.
 
-        What is ready at the end is given; a branch starts it.
+        What is ready at the end is returned; a task of the run starts it.
         """
-        steps = self.plan.steps
-        step = steps[index]
-        output = await self.call(step)
-        while True:
-            link = step.link
-            if link >= 0:  # the next step needs this output alone, and nobody else needs it: it goes by hand
-                if output is not None and not (type(output) is JsonDataModel and output._schema is step.schema):
-                    output = self._conformed(step, output)
-                step = steps[link]
-                output = await step.module(output)
-                continue
-            ready = self.after(step, output)
-            if len(ready) != 1:
-                break
-            step, output = steps[ready[0]], None  # whoever needs the output has it
-            output = await self.call(step)
+        steps, values = self.plan.steps, self.values
+        ready: Sequence[int] = (index,)
+        while len(ready) == 1:
+            step = steps[ready[0]]
+            args = self._arguments(step)
+            kwargs = {name: _filled(each, values) for name, each in step.kwargs.items()} if step.kwargs else _NO_KWARGS
+            self._drop(step)
+            call = step.module(*args, **kwargs)
+            del args, kwargs  # what nobody else needs is freed as soon as the step lets go of it
+            ready = self._after(step, await call)
         if self.group is not None:
             self.start(ready)
         return ready
@@ -102,43 +246,42 @@ class _Run:
         for index in ready:
             self.group.start_soon(self.follow, index)
 
-    def call(self, step: PlannedStep) -> Any:
-        """Call the module of a step; its arguments leave the table when nobody else needs them."""
-        number = step.single_in
-        if number >= 0:
-            value = self.values[number]
-            self._uses[number] -= 1
-            if not self._uses[number]:
-                self.values[number] = None
-            return step.module(value)
-        args, kwargs = self._arguments(step)
-        return step.module(*args, **kwargs)
+    def _arguments(self, step: PlannedStep) -> list[Any]:
+        """Fill the templates of the positional arguments."""
+        values = self.values
+        return [values[what] if kind == _VALUE else _filled((kind, what), values) for kind, what in step.args]
 
-    def after(self, step: PlannedStep, output: Any) -> Sequence[int]:
-        """Take the output of a module step; give the module steps that can start now, in step order."""
+    def _drop(self, step: PlannedStep) -> None:
+        """Take the values from the table that nobody else needs."""
+        uses = self._uses
+        for number in step.needs:
+            uses[number] -= 1
+            if not uses[number]:
+                self.values[number] = None
+
+    def _after(self, step: PlannedStep, output: Any) -> Sequence[int]:
+        """Take the output of a module step; return the module steps that can start now, in step order."""
         ready: list[int] = []
-        number = step.single_out
-        if number >= 0:
+        if step.output >= 0:
             if output is not None and not (type(output) is JsonDataModel and output._schema is step.schema):
-                output = self._conformed(step, output)
-            if not self.plan.consumers[number] and not step.then:
-                self.values[number] = output
-                return _NOTHING
-            self._put(number, output, ready)
+                output = _conformed(output, self.plan.symbols[step.output], _place(step))
+            self._put(step.output, output, ready)
         elif output is None:  # a step that was skipped: None stands for every output
             for number in step.numbers:
-                if number is not None and self._uses[number]:
-                    self._put(number, None, ready)
+                self._put(number, None, ready)
         else:
-            for number, value in conformed_nest(step.gives, output, self.plan.symbols, self._place(step)):
-                if self._uses[number]:
-                    self._put(number, value, ready)
-        if step.then:
-            self._end(step, ready)
-        return self._settled(ready) if ready else ready
+            for number, value in _conformed_nest(step.gives, output, self.plan.symbols, _place(step)):
+                self._put(number, value, ready)
+        for index in step.then:
+            self._waits[index] -= 1
+            if not self._waits[index]:
+                ready.append(index)
+        return self._settled(ready)
 
     def _put(self, number: int, value: Any, ready: list[int]) -> None:
         """Put a value where its consumers find it, and note those that need nothing more."""
+        if not self._uses[number]:
+            return
         self.values[number] = value
         waits = self._waits
         for index in self.plan.consumers[number]:
@@ -146,51 +289,105 @@ class _Run:
             if not waits[index]:
                 ready.append(index)
 
-    def _end(self, step: PlannedStep, ready: list[int]) -> None:
-        """Note that a step has ended, whatever it gave."""
-        for index in step.then:
-            self._waits[index] -= 1
-            if not self._waits[index]:
-                ready.append(index)
-
     def _settled(self, ready: list[int]) -> list[int]:
-        """Run the operators among the ready steps, and what they make ready; give the module steps in step order."""
+        """Run the operators among the ready steps, and what they make ready; return the module steps in step order."""
         modules: list[int] = []
         for index in ready:  # grows while it is read
             step = self.plan.steps[index]
             if step.op is None:
                 modules.append(index)
                 continue
-            args, _ = self._arguments(step)
-            self._put(step.single_out, step.plan.apply(args, self._place(step)), ready)
+            args = self._arguments(step)
+            self._drop(step)
+            self._put(step.output, step.plan.apply(args, _place(step)), ready)
         if len(modules) > 1:
             modules.sort()
         return modules
 
-    def outputs(self) -> Any:
-        """Give the nest of outputs."""
-        numbers, values = self.plan.flat_outputs, self.values
-        if numbers is not None:
-            return [values[number] for number in numbers]
-        return map_leaves(lambda ref: values[ref.index], self.plan.outputs)
 
-    def _arguments(self, step: PlannedStep) -> tuple[list[Any], dict[str, Any]]:
-        """Fill the templates of a step, then drop the values that nobody else needs."""
-        values = self.values
-        args = [filled(template, values) for template in step.args]
-        kwargs = {name: filled(template, values) for name, template in step.kwargs.items()}
-        for number in step.needs:
-            self._uses[number] -= 1
-            if not self._uses[number]:
-                values[number] = None
-        return args, kwargs
+async def together(*calls: Callable[[], Awaitable[Any]]) -> list[Any]:
+    """Run several calls at once.
 
-    def _conformed(self, step: PlannedStep, output: Any) -> Any:
-        """Hold the only output of a step to what was recorded."""
-        return conformed(output, self.plan.symbols[step.single_out], self._place(step))
+    Args:
+        *calls: Functions without arguments that return an awaitable.
 
-    def _place(self, step: PlannedStep) -> str:
-        """Path of a step below the running program, for errors."""
-        frame = current_call()
-        above = frame.path if frame is not None else ""
-        return f"{above}/{step.name}" if above else step.name
+    Returns:
+        The results in the order of `calls`. A single call runs in place, without a task.
+
+    Raises:
+        BaseException: The first failure, as itself, after the others were cancelled and have ended; another failure
+            is a note on it.
+
+    Example:
+        >>> await together(lambda: critic(x), lambda: writer(x))  # doctest: +SKIP
+
+    Source: structured concurrency (trio, anyio).
+    """
+    if len(calls) == 1:
+        return [await calls[0]()]
+    results: list[Any] = [None] * len(calls)
+
+    async def run(index: int) -> None:
+        results[index] = await calls[index]()
+
+    async with aio.task_group() as group:
+        for index in range(len(calls)):
+            group.start_soon(run, index)
+    return results
+
+
+# -- what a step returned, held to its record ------------------------------------------------------------------------
+
+
+def _conformed(value: Any, declared: Declared, where: str) -> Any:
+    """Return `value` with the recorded schema, None as it is; raise an error that begins with `where`."""
+    if value is None:
+        return None
+    if type(value) is not JsonDataModel:
+        raise CallError(
+            f"{where}: the step was recorded as giving one value {declared.name!r}, but returned "
+            f"{type(value).__name__}: return what the symbolic call promised."
+        )
+    if value._schema is declared.schema:
+        return value
+    if not is_subschema(value._schema, declared.schema):  # the value itself may still fit
+        where += f": the output was recorded as {_title(declared.schema)}, got {_title(value._schema)}"
+    return admit(value, declared.schema, declared.data_model, where)
+
+
+def _conformed_nest(gives: Any, output: Any, symbols: Sequence[Declared], where: str) -> Iterator[tuple[int, Any]]:
+    """Pair the numbers of a step's outputs with the values that came, each held to its schema."""
+    pairs = aligned(gives, output)
+    if pairs is None:
+        raise CallError(
+            f"{where}: the step was recorded as giving {_shape(gives)}, but returned {_shape(output)}: return the same "
+            "structure as the symbolic call, or None."
+        )
+    for path, ref, value in pairs:
+        if isinstance(ref, SymbolRef):
+            place = f"{where}, output {'/'.join(map(str, path))}"
+            yield ref.index, _conformed(value, symbols[ref.index], place)
+
+
+def _place(step: PlannedStep) -> str:
+    """Return the path of a step below the running program, for errors."""
+    frame = current_call()
+    above = frame.path if frame is not None else ""
+    return f"{above}/{step.name}" if above else step.name
+
+
+def _title(schema: Schema) -> str:
+    """Return a schema's title and fields."""
+    return f"{schema.get('title', 'data')}({', '.join(schema.get('properties', {}))})"
+
+
+def _shape(nest: Any) -> str:
+    """Return the structure of a nest, leaves as stars."""
+    return repr(map_leaves(lambda leaf: None if leaf is None else _Star(), nest))[:200]
+
+
+class _Star:
+    """A leaf, in a structure that is shown."""
+
+    def __repr__(self) -> str:
+        return "*"

@@ -1,19 +1,204 @@
-"""From outputs back to inputs: the wiring of a program, found once, from what symbols remember.
+"""The graph of a program: what symbols remember, the steps found from them, and their record.
 
-The search is depth first from the outputs, arguments left to right, producers before consumers; it depends on the
-graph alone, uses no recursion and is linear in the number of edges.
+Steps: a symbolic call or operator records one `Step`; each symbol that came out of it points at that step, and the
+step at the symbols that went in. Nothing points the other way: no module, table or list knows a step, and a step does
+not know its own symbols. So a history is freed with the last symbol that needs it, by reference counting alone.
+
+Record: immutable, without modules, so that a copy or a file can carry it. Its steps name their modules by the key under
+which the program holds them, and symbols by a number; what a symbol is, is in one table: first the inputs, then what
+each step gives, in step order.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count
+from types import MappingProxyType
+from typing import Any, cast
 
-from synmod.data import SymbolicDataModel
-from synmod.errors import GraphError
-from synmod.flow.steps import Origin, Step
-from synmod.leaves.nests import NestPath, leaves, leaves_with_path
+from synmod.data import RECORDERS, Schema, SymbolicDataModel
+from synmod.data import symbol as fresh_symbol
+from synmod.errors import DataError, GraphError
+from synmod.leaves.frozen import frozen
+from synmod.leaves.nests import NestPath, copied, is_leaf, leaves, leaves_with_path, map_leaves
+
+# -- what a symbol remembers -----------------------------------------------------------------------------------------
+
+_JSON_SCALARS = (str, int, float, bool, type(None))
+
+
+class Declared:
+    """What is known of a value to come: its schema, the class behind it, its label, whether it may be left out."""
+
+    __slots__ = ("__weakref__", "data_model", "name", "optional", "schema")
+
+    schema: Schema
+    data_model: Any
+    name: str | None
+    optional: bool
+
+    def __init__(self, schema: Schema, data_model: Any = None, name: str | None = None, optional: bool = False) -> None:
+        self.schema = schema
+        self.data_model = data_model
+        self.name = name
+        self.optional = optional
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Declared):
+            return NotImplemented
+        return (self.schema, self.name, self.optional) == (other.schema, other.name, other.optional)
+
+    def __hash__(self) -> int:
+        return hash((self.schema, self.name, self.optional))
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+class Step:
+    """One recorded call of a module, or one recorded operator.
+
+    Attributes:
+        module: The module, None for an operator.
+        op: Name of the operator in `sm.ops`, None for a module.
+        plan: The operator's plan, made when it was recorded.
+        args: Positional arguments: nests of symbols, values beside them, None.
+        kwargs: Keyword arguments: nests in which symbols are edges and all else is constant.
+        gives: The output's structure with a `Declared` at the place of each symbol.
+        aside: What the call leaves beside its outputs, for rooms above; None for nothing.
+    """
+
+    __slots__ = ("args", "aside", "gives", "kwargs", "module", "op", "plan")
+
+    def __init__(
+        self,
+        module: Any,
+        op: str | None,
+        plan: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        gives: Any,
+        aside: Mapping[Any, Any] | None = None,
+    ) -> None:
+        self.module = module
+        self.op = op
+        self.plan = plan
+        self.args = args
+        self.kwargs = kwargs
+        self.gives = gives
+        self.aside = aside
+
+    @property
+    def name(self) -> str:
+        """The module's name, or the operator's."""
+        return self.op if self.op is not None else self.module.name
+
+    @property
+    def inputs(self) -> tuple[SymbolicDataModel, ...]:
+        """The symbols this step waits for, left to right, with repeats."""
+        return tuple(x for x in leaves([self.args, dict(self.kwargs)]) if isinstance(x, SymbolicDataModel))
+
+    def __repr__(self) -> str:
+        return f"Step({self.name}: {', '.join(str(x._label) for x in self.inputs)} -> {leaves(self.gives)})"
+
+
+class Origin:
+    """Where a symbol comes from: output number `index`, in the order of leaves, of `step`; an Input has no step."""
+
+    __slots__ = ("index", "optional", "step")
+
+    def __init__(self, step: Step | None, index: int = 0, *, optional: bool = False) -> None:
+        self.step = step
+        self.index = index
+        self.optional = optional
+
+
+def record_call(
+    module: Any,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    outputs: Any,
+    aside: Mapping[Any, Any] | None = None,
+) -> None:
+    """Make the symbols that a symbolic call returns remember the call.
+
+    Args:
+        module: The module that was called.
+        args: Positional arguments as `call` gets them.
+        kwargs: Keyword arguments; symbols in them are edges too, plain JSON is frozen, the rest is kept as it is.
+        outputs: A nest of fresh symbols, with None where nothing comes out.
+        aside: What the call leaves beside its outputs.
+    """
+    constants = MappingProxyType({key: _constant(value) for key, value in kwargs.items()}) if kwargs else _NONE_GIVEN
+    _remember(Step(module, None, None, copied(args), constants, map_leaves(_declared, outputs), aside), outputs)
+
+
+def record_operation(
+    name: str, plan: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: SymbolicDataModel
+) -> None:
+    """Make the symbol that an operator returns remember the operation, with the plan that fixes its field names."""
+    constants = MappingProxyType({key: _constant(value) for key, value in kwargs.items()}) if kwargs else _NONE_GIVEN
+    operands = tuple(arg if is_leaf(arg) else _constant(arg) for arg in args)
+    _remember(Step(None, name, plan, operands, constants, _declared(output)), output)
+
+
+def declared_of(symbol: SymbolicDataModel, *, optional: bool = False) -> Declared:
+    """Return what a symbol declares, without its history."""
+    return Declared(symbol._schema, symbol._model, symbol._label, optional)
+
+
+def symbol_of(declared: Declared) -> SymbolicDataModel:
+    """Return a symbol, without history, of what was declared."""
+    return fresh_symbol(declared.schema, declared.data_model, declared.name)
+
+
+_NONE_GIVEN: Mapping[str, Any] = MappingProxyType({})
+
+
+def _remember(step: Step, outputs: Any) -> None:
+    """Point each output symbol at the step; the numbers count all leaves, None included."""
+    if outputs is None:
+        return
+    if is_leaf(outputs):
+        outputs._origin = Origin(step, 0)
+        return
+    for index, leaf in zip(count(), leaves(outputs), strict=False):
+        if leaf is not None:
+            leaf._origin = Origin(step, index)
+
+
+def _declared(leaf: Any) -> Any:
+    """Turn an output symbol into what it declares; None stays."""
+    return None if leaf is None else declared_of(leaf)
+
+
+def _constant(value: Any) -> Any:
+    """Keep a keyword argument safe from later changes: JSON is frozen, containers with symbols or objects copied."""
+    if is_leaf(value):
+        return value
+    leaves(value)  # raises for one that holds itself
+    if _is_plain_json(value):
+        with suppress(DataError):  # NaN, or nested too deeply: kept as any other object is
+            return frozen(value)
+    return copied(value)
+
+
+def _is_plain_json(x: Any) -> bool:
+    """Whether dicts and lists of JSON scalars are all that is there (a tuple would come back as a list)."""
+    if type(x) is dict:
+        fields = cast("dict[object, Any]", x)
+        return all(type(key) is str and _is_plain_json(value) for key, value in fields.items())
+    if type(x) is list:
+        return all(map(_is_plain_json, cast("list[Any]", x)))
+    return type(x) in _JSON_SCALARS
+
+
+RECORDERS["operation"] = record_operation
+
+# -- from outputs back to inputs -------------------------------------------------------------------------------------
 
 _WAY_SHOWN = 12  # steps of a way that an error shows; the middle of a longer one is left out
 
@@ -22,7 +207,7 @@ Key = tuple[int, int]
 
 
 def key_of(symbol: SymbolicDataModel) -> Key:
-    """Give the identity of a symbol; it holds as long as the symbol lives."""
+    """Return the identity of a symbol; it holds as long as the symbol lives."""
     origin: Origin | None = symbol._origin
     if origin is None or origin.step is None:
         return id(symbol), -1
@@ -30,7 +215,7 @@ def key_of(symbol: SymbolicDataModel) -> Key:
 
 
 def step_of(symbol: SymbolicDataModel) -> Step | None:
-    """Give the step that made a symbol, None for one that starts a graph."""
+    """Return the step that made a symbol, None for one that starts a graph."""
     origin: Origin | None = symbol._origin
     return None if origin is None else origin.step
 
@@ -46,7 +231,7 @@ def steps_between(inputs: Any, outputs: Any) -> tuple[Step, ...]:
         The steps, depth first from the outputs, arguments left to right, producers before consumers.
 
     Raises:
-        GraphError: Lists every fault: an input or output that is no symbol, the same symbol twice in `inputs`, a
+        GraphError: Lists every fault: an input or output that is not a symbol, the same symbol twice in `inputs`, a
             source that the outputs need but `inputs` lack.
 
     Example:
@@ -101,7 +286,7 @@ class _Search:
                 self.order.append(current)
 
     def _enter(self, symbol: SymbolicDataModel, open_steps: list[Any], goal: str) -> Step | None:
-        """Give the step behind a symbol if it must still be searched; note a source that nobody gives."""
+        """Return the step behind a symbol if it must still be searched; note a source that `inputs` lack."""
         key = key_of(symbol)
         if key in self.cuts:
             return None
@@ -118,7 +303,7 @@ class _Search:
 
 
 def _missing(symbol: SymbolicDataModel, way: list[str], goal: str) -> str:
-    """Say which source lacks, and how the outputs come to need it."""
+    """Return which source lacks, and how the outputs come to need it."""
     if len(way) > _WAY_SHOWN:
         left_out = len(way) - _WAY_SHOWN
         way = [*way[: _WAY_SHOWN // 2], f"... {left_out} more ...", *way[-_WAY_SHOWN // 2 :]]
@@ -127,10 +312,10 @@ def _missing(symbol: SymbolicDataModel, way: list[str], goal: str) -> str:
 
 
 def _not_symbols(kind: str, nest: Any) -> list[str]:
-    """Say which leaves are no symbols, and what to write instead."""
+    """Return which leaves are not symbols, and what to write instead."""
     found = leaves_with_path(nest)
     if not found:
-        return [f"there is no {kind}: give a symbol or a nest of symbols."]
+        return [f"there is no {kind}: pass a symbol or a nest of symbols."]
     return [
         f"{kind}{' ' + _place(path) if path else ''} is {_described(leaf)}"
         for path, leaf in found
@@ -139,19 +324,223 @@ def _not_symbols(kind: str, nest: Any) -> list[str]:
 
 
 def _described(leaf: Any) -> str:
-    """Describe what is no symbol, with the remedy; a coroutine is closed, since nobody will await it."""
+    """Describe what is not a symbol, with the remedy; a coroutine is closed, since nobody will await it."""
     if inspect.iscoroutine(leaf):
         leaf.close()
-        return "a coroutine, no symbol: await the call first, as in `y = await module(x)`."
+        return "a coroutine, not a symbol: await the call first, as in `y = await module(x)`."
     if inspect.isawaitable(leaf):
-        return f"{type(leaf).__name__}, no symbol: await it first."
+        return f"{type(leaf).__name__}, not a symbol: await it first."
     if isinstance(leaf, type):
-        return f"the class {leaf.__name__}, no symbol: write sm.Input(data_model={leaf.__name__})."
+        return f"the class {leaf.__name__}, not a symbol: write sm.Input(data_model={leaf.__name__})."
     if leaf is None:
-        return "None, no symbol: nothing was given there, or the call that made it was skipped."
-    return f"{type(leaf).__name__}, no symbol: start from sm.Input(...) and pass on what modules return."
+        return "None, not a symbol: nothing was given there, or the call that made it was skipped."
+    return f"{type(leaf).__name__}, not a symbol: start from sm.Input(...) and pass on what modules return."
 
 
 def _place(path: NestPath) -> str:
     """Write the place of a leaf in a nest."""
     return "/".join(map(str, path))
+
+
+# -- the record ------------------------------------------------------------------------------------------------------
+
+
+class SymbolRef:
+    """The number of a symbol, where an argument or output refers to one."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SymbolRef) and other.index == self.index
+
+    def __hash__(self) -> int:
+        return hash(("symbol", self.index))
+
+    def __repr__(self) -> str:
+        return f"#{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class FlowStep:
+    """One step: which module or operator, on which symbols and constants, giving which symbols.
+
+    Attributes:
+        node: Key of the module among the program's children, None for an operator.
+        op: Name of the operator in `sm.ops`, None for a module.
+        args: Positional arguments: nests of `SymbolRef`, values and None.
+        kwargs: Keyword arguments: nests in which a `SymbolRef` is an edge and all else a constant.
+        gives: The structure of the output: `SymbolRef`s, and None where nothing comes out.
+        plan: The operator's plan where it is known; made again from the schemas where it is not.
+    """
+
+    node: str | None
+    op: str | None
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    gives: Any
+    plan: Any = field(default=None, compare=False, repr=False)
+
+    @property
+    def needs(self) -> list[int]:
+        """Numbers of the symbols among the arguments, left to right, with repeats."""
+        return [x.index for x in leaves([self.args, dict(self.kwargs)]) if isinstance(x, SymbolRef)]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FlowStep, (self.node, self.op, self.args, dict(self.kwargs), self.gives)
+
+
+@dataclass(frozen=True, slots=True)
+class FlowGraph:
+    """The whole graph of a functional program.
+
+    Attributes:
+        symbols: What each symbol declares, by number.
+        inputs: The structure of the inputs, `SymbolRef`s at its leaves.
+        outputs: The structure of the outputs, likewise.
+        steps: The steps, producers before consumers.
+    """
+
+    symbols: tuple[Declared, ...]
+    inputs: Any
+    outputs: Any
+    steps: tuple[FlowStep, ...]
+
+    def input_model(self, index: int) -> Any:
+        """The class that input number `index` declares, in the order of leaves; None where only a schema is known."""
+        numbers: list[int] = [ref.index for ref in leaves(self.inputs)]
+        return self.symbols[numbers[index]].data_model if index < len(numbers) else None
+
+    def output_symbols(self) -> Any:
+        """Fresh symbols for the outputs, by their schemas alone."""
+
+        def fresh(ref: SymbolRef) -> SymbolicDataModel:
+            return fresh_symbol(self.symbols[ref.index].schema)
+
+        return map_leaves(fresh, self.outputs)
+
+    def map_constants(self, fn: Callable[[Any], Any]) -> FlowGraph:
+        """Replace every constant argument `x` by `fn(x)`; the same graph where nothing changes."""
+
+        def changed(leaf: Any) -> Any:
+            return leaf if leaf is None or isinstance(leaf, SymbolRef) else fn(leaf)
+
+        steps = tuple(_with_constants(step, changed) for step in self.steps)
+        if all(new is old for new, old in zip(steps, self.steps, strict=True)):
+            return self
+        return FlowGraph(self.symbols, self.inputs, self.outputs, steps)
+
+
+def record_graph(inputs: Any, outputs: Any, steps: Sequence[Step], key: Callable[[Any], str]) -> FlowGraph:
+    """Turn live symbols and steps into their record.
+
+    Args:
+        inputs: The nest of input symbols.
+        outputs: The nest of output symbols.
+        steps: The steps between them, as `steps_between` returns them.
+        key: Returns the key under which the program holds a module.
+    """
+    table = _Table()
+    refs_in = map_leaves(table.input, inputs)
+    made = [_record_step(step, table, key) for step in steps]
+    return FlowGraph(tuple(table.symbols), refs_in, map_leaves(table.reference, outputs), tuple(made))
+
+
+class _Table:
+    """The numbers of symbols while a graph is recorded."""
+
+    def __init__(self) -> None:
+        self.symbols: list[Declared] = []
+        self.numbers: dict[Key, int] = {}
+
+    def input(self, symbol: SymbolicDataModel) -> SymbolRef:
+        """Number an input; it may have a history, which ends here."""
+        origin: Origin | None = symbol._origin
+        self.numbers[key_of(symbol)] = len(self.symbols)
+        return self._add(declared_of(symbol, optional=origin is not None and origin.optional))
+
+    def given(self, step: Step, index: int, declared: Declared) -> SymbolRef:
+        """Number an output of a step; one that is cut off by an input takes a number that nobody uses."""
+        self.numbers.setdefault((id(step), index), len(self.symbols))
+        return self._add(declared)
+
+    def reference(self, leaf: Any) -> Any:
+        """Turn a symbol into its number, and leave everything else."""
+        return SymbolRef(self.numbers[key_of(leaf)]) if isinstance(leaf, SymbolicDataModel) else leaf
+
+    def _add(self, declared: Declared) -> SymbolRef:
+        self.symbols.append(declared)
+        return SymbolRef(len(self.symbols) - 1)
+
+
+def _record_step(step: Step, table: _Table, key: Callable[[Any], str]) -> FlowStep:
+    """Record one step, its arguments before its outputs."""
+    args = tuple(map_leaves(table.reference, arg) for arg in step.args)
+    kwargs = {name: map_leaves(table.reference, value) for name, value in step.kwargs.items()}
+    numbered = iter(enumerate(leaves(step.gives)))
+
+    def given(_: Any) -> Any:
+        index, declared = next(numbered)
+        return None if declared is None else table.given(step, index, declared)
+
+    node = None if step.module is None else key(step.module)
+    return FlowStep(node, step.op, args, kwargs, map_leaves(given, step.gives), step.plan)
+
+
+def _with_constants(step: FlowStep, changed: Callable[[Any], Any]) -> FlowStep:
+    """Map the constants of one step."""
+    args = tuple(map_leaves(changed, arg) for arg in step.args)
+    kwargs = {name: map_leaves(changed, value) for name, value in step.kwargs.items()}
+    same = all(new is old for new, old in zip(args, step.args, strict=True)) and all(
+        kwargs[name] is old for name, old in step.kwargs.items()
+    )
+    return step if same else FlowStep(step.node, step.op, args, kwargs, step.gives, step.plan)
+
+
+# -- live again ------------------------------------------------------------------------------------------------------
+
+
+def live_graph(flow: FlowGraph, modules: Mapping[str, Any]) -> tuple[Any, Any, tuple[Step, ...]]:
+    """Make fresh symbols and steps of a record (of a copy, or of a loaded file).
+
+    Args:
+        flow: The record.
+        modules: The program's modules by the key that steps name.
+
+    Returns:
+        The nest of inputs, the nest of outputs, and the steps; the outputs remember the steps.
+    """
+    made: dict[int, SymbolicDataModel] = {}
+
+    def live(leaf: Any) -> Any:
+        return made[leaf.index] if isinstance(leaf, SymbolRef) else leaf
+
+    def make(ref: SymbolRef, origin: Origin) -> None:
+        made[ref.index] = symbol_of(flow.symbols[ref.index])
+        made[ref.index]._origin = origin
+
+    inputs: list[SymbolRef] = leaves(flow.inputs)
+    for ref in inputs:
+        make(ref, Origin(None, optional=flow.symbols[ref.index].optional))
+    steps: list[Step] = []
+    for record in flow.steps:
+        step = _live_step(flow, record, live, modules)
+        for index, ref in enumerate(leaves(record.gives)):
+            if ref is not None:
+                make(ref, Origin(step, index))
+        steps.append(step)
+    return map_leaves(live, flow.inputs), map_leaves(live, flow.outputs), tuple(steps)
+
+
+def _live_step(flow: FlowGraph, record: FlowStep, live: Callable[[Any], Any], modules: Mapping[str, Any]) -> Step:
+    """Make one step, its arguments being there already."""
+
+    def declared(ref: SymbolRef | None) -> Declared | None:
+        return None if ref is None else flow.symbols[ref.index]
+
+    module = None if record.node is None else modules[record.node]
+    args = tuple(map_leaves(live, arg) for arg in record.args)
+    kwargs = {name: map_leaves(live, value) for name, value in record.kwargs.items()}
+    return Step(module, record.op, record.plan, args, kwargs, map_leaves(declared, record.gives))
