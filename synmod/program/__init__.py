@@ -7,9 +7,9 @@ Speed: composing, making and running are linear in steps; the door costs a looku
 Must never know: providers, optimizers.
 """
 
-from synmod.program.compose import compose
-from synmod.program.input import Input
-from synmod.program.program import Program
-from synmod.program.sequential import Sequential
+from .compose import compose
+from .graph import Input
+from .program import Program
+from .sequential import Sequential
 
 __all__ = ["Input", "Program", "Sequential", "compose"]

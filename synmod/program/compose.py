@@ -22,8 +22,9 @@ from synmod.module import (
     resolved_annotations,
     without_none,
 )
-from synmod.program.input import Input
-from synmod.program.program import M, Program
+
+from .graph import Input
+from .program import M, Program
 
 _NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -56,7 +57,7 @@ def compose(fn: Callable[..., Any] | None = None, *, name: str | None = None, de
         The program.
 
     Raises:
-        ArgumentError: A parameter of another kind, or `fn` is no such function.
+        ArgumentError: A parameter of another kind, or `fn` is not such a function.
         BuildError: The body waits for something (contains 'compose').
         SchemaError: The outputs do not contain what the return annotation declares.
         GraphError: The wiring is faulty.

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, overload, runtime_checkable
 
 from pydantic import BaseModel
 from typing_extensions import TypeVar
 
 from synmod import saving, train
 from synmod.data import SymbolicDataModel
-from synmod.errors import GraphError
+from synmod.errors import GraphError, LoadError
 from synmod.flow import Step, copied, map_leaves, run_plan, symbol_of
 from synmod.leaves.names import did_you_mean, path_str
 from synmod.module import Module, no_call, seal, unknown_keyword, where
-from synmod.program.all_built import all_built
-from synmod.program.files import load_as
-from synmod.program.graph_of import check_place, execution_of, take_graph, wiring_of
 from synmod.registry import register_own
 from synmod.scope import FRAME, current_call, nearest_live
 from synmod.tree import walk
+
+from .graph import check_place, execution_of, take_graph, wiring_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -31,6 +30,33 @@ if TYPE_CHECKING:
     from synmod.saving import LoadReport
     from synmod.scope import Hook
     from synmod.train import Evaluation
+
+
+@runtime_checkable
+class Composite(Protocol):
+    """A module whose being built includes that of the modules that it runs."""
+
+    def _is_built_itself(self) -> bool: ...
+
+    def _run_modules(self) -> Iterable[Module]: ...
+
+
+def all_built(root: Module) -> bool:
+    """Whether `root` is built, and with it every module that it, or a composite below it, runs."""
+    pending, seen = [root], {id(root)}
+    while pending:
+        module = pending.pop()
+        if not isinstance(module, Composite):
+            if not module.built:
+                return False
+            continue
+        if not module._is_built_itself():
+            return False
+        new = [each for each in module._run_modules() if id(each) not in seen]
+        seen.update(map(id, new))
+        pending.extend(new)
+    return True
+
 
 M = TypeVar("M", bound=BaseModel, default=Any)
 R = TypeVar("R")
@@ -179,7 +205,7 @@ class Program(Module, Generic[M]):
         return [step.module for step in self.steps if step.module is not None]
 
     def get_module(self, path: str | Sequence[str | int]) -> Module:
-        """Find a module below by its path.
+        """Return a module below by its path.
 
         Args:
             path: A path text (`agent/write`) or its steps; every path of a shared module serves.
@@ -208,14 +234,14 @@ class Program(Module, Generic[M]):
     # -- running ------------------------------------------------------------------------------------------------------
 
     async def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
-        """Answer with the schemas of the graph's outputs; nothing is run."""
+        """Return the schemas of the graph's outputs; nothing is run."""
         if self._record.flow is None or type(self).call is not Program.call:
             return await super().compute_output_spec(*args, **kwargs)
         self._through_the_door(args, kwargs)
         return self._output_symbols()
 
     async def evaluate(self, data: Any, **options: Any) -> Evaluation:
-        """Run the program on a data set and score what it gives; keywords and errors of `sm.evaluate`."""
+        """Return the scores of the program on a data set; keywords and errors of `sm.evaluate`."""
         return await train.evaluate(self, data, **options)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -227,9 +253,18 @@ class Program(Module, Generic[M]):
         """Load a program from its file; takes the keywords of `sm.load`.
 
         Raises:
-            LoadError: The file holds something that is no `cls`; names the class found. Else as `sm.load`.
+            LoadError: The file holds something that is not a `cls`; names the class found. Else as `sm.load`.
         """
-        return load_as(cls, path, **options)
+        loaded = saving.load(path, **options)
+        if isinstance(loaded, cls):
+            return loaded
+        file = os.fsdecode(path)
+        raise LoadError(
+            f"{file}: /graph/root: the file holds a {type(loaded).__name__}, which is not a {cls.__name__}: load it "
+            "with sm.load.",
+            where="/graph/root",
+            file=file,
+        )
 
     def save_variables(self, path: str | os.PathLike[str]) -> Path:
         """Save the values of the Variables alone; see `sm.save_variables` for errors."""
@@ -242,7 +277,7 @@ class Program(Module, Generic[M]):
         return saving.load_variables(self, path, strict=strict, allow_missing=allow_missing, allow_extra=allow_extra)
 
     def _through_the_door(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-        """Hold the arguments to the Inputs."""
+        """Return the values for the Inputs."""
         if self._record.flow is None:
             raise no_call(self)
         frame = current_call()
@@ -250,12 +285,12 @@ class Program(Module, Generic[M]):
         return wiring_of(self).door.values(self, args, named, entry=entry)
 
     def _output_symbols(self) -> Any:
-        """Fresh symbols for the outputs."""
+        """Return new symbols for the outputs."""
         flow = self._record.flow
         return map_leaves(lambda ref: symbol_of(flow.symbols[ref.index]), flow.outputs)
 
     def _passes_none(self) -> bool:
-        """An entry call must give what is not optional; below another call a None just flows."""
+        """Whether a None passes: below another call, not into an entry call that must have data."""
         if self._record.flow is None:
             return True
         return nearest_live(FRAME.get()) is not None and not wiring_of(self).door.takes_none
@@ -266,7 +301,7 @@ class Program(Module, Generic[M]):
         return None if flow is None or type(self).call is not Program.call else execution_of(self)
 
     def _own_inputs(self) -> tuple[Any, ...]:
-        """What `sm.build` builds a functional program on."""
+        """Return what `sm.build` builds a functional program on."""
         return () if self._record.flow is None else (self.inputs,)
 
     def get_config(self) -> dict[str, Any]:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from synmod.blocks import Lambda
 from synmod.data import DataModel, SymbolicDataModel
 from synmod.errors import ConfigError, GraphError
 from synmod.leaves.aio import Suspended, drive
 from synmod.module import Child, Execution, Module, build, from_config, refuse_if_sealed, seal, verify_wiring
-from synmod.program.all_built import all_built
-from synmod.program.function_member import FunctionMember
-from synmod.program.input import Input
-from synmod.program.program import M, Program
 from synmod.registry import register_own
 from synmod.scope import current_call
+
+from .graph import Input
+from .program import M, Program, all_built
 
 if TYPE_CHECKING:
     from synmod.scope import Hook
@@ -52,7 +53,6 @@ class Sequential(Program[M]):
     Source: Keras `Sequential`; differs: an Input builds at once, functions are members too.
     """
 
-    __slots__ = ("_functions",)
     _is_module_base: ClassVar[bool] = True
 
     def __init__(
@@ -73,8 +73,8 @@ class Sequential(Program[M]):
             self._build_now()
 
     @property
-    def members(self) -> tuple[Module | Callable[..., Any], ...]:
-        """The members in order; an Input is none."""
+    def members(self) -> tuple[Module, ...]:
+        """The members in order, a plain callable as a `Lambda`; an Input is not among them."""
         attributes = self._attributes()
         return tuple(attributes[index] for index in range(self._count()))
 
@@ -87,7 +87,7 @@ class Sequential(Program[M]):
         return self._record.was_sealed
 
     def _run_modules(self) -> list[Module]:
-        return [member for member in self.members if isinstance(member, Module)]
+        return list(self.members)
 
     def add(self, member: Member) -> None:
         """Append a member; possible until it is built.
@@ -102,7 +102,7 @@ class Sequential(Program[M]):
         self._append(member, index)
         self._record_members([*self._recorded_members(), member])
 
-    def pop(self) -> Module | Callable[..., Any]:
+    def pop(self) -> Module:
         """Take the last member out and return it; possible until it is built.
 
         Raises:
@@ -122,12 +122,11 @@ class Sequential(Program[M]):
             return inputs[0] if len(inputs) == 1 else inputs or None
         value: Any = None
         for index, member in enumerate(self.members):
-            callee = self._callee(member)
-            value = await (callee(value) if index else callee(*inputs, **named))
+            value = await (member(value) if index else member(*inputs, **named))
         return value
 
     async def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
-        """What a trace of the members tells."""
+        """Return what a trace of the members returns."""
         return await Module.compute_output_spec(self, *args, **kwargs)
 
     @classmethod
@@ -142,25 +141,25 @@ class Sequential(Program[M]):
         return made
 
     def get_build_config(self) -> dict[str, Any] | None:
-        """What a file needs to know that it was built; the members know their schemas."""
+        """Return what tells a file that it was built; the members have their own schemas."""
         return {"schemas_dict": {}} if self._record.was_sealed else None
 
     def build_from_config(self, config: Mapping[str, Any] | None) -> None:
-        """Close a row that was built; its members have configs of their own."""
+        """Seal a row that was built; its members have configs of their own."""
         if config is not None:
             seal(self)
 
     def _own_inputs(self) -> tuple[Any, ...]:
-        """What `sm.build` builds it on: its Input."""
+        """Return what `sm.build` builds it on: its Input."""
         spec = self.input_spec
         return () if spec is None else (spec,)
 
     def _passes_none(self) -> bool:
-        """A None goes by as in any module."""
+        """Whether a None passes, as in any module."""
         return True
 
     def _verify_wiring(self) -> None:
-        """Check the whole row, where this is the first entry call; a row inside another program is checked with it."""
+        """Check the whole row where this is the first entry call; a row inside another program is checked with it."""
         frame = current_call()
         if frame is not None and frame.parent is None and not frame.symbolic:
             verify_wiring(self, is_whole=False)
@@ -169,7 +168,7 @@ class Sequential(Program[M]):
         """One member after the other; a `call` of one's own has no static order."""
         if type(self).call is not Sequential.call:
             return None
-        parts = (Child((i,), each) if isinstance(each, Module) else None for i, each in enumerate(self.members))
+        parts = (Child((index,), member) for index, member in enumerate(self.members))
         return Execution("in order", tuple(parts))
 
     def _attributes(self) -> dict[Any, Any]:
@@ -185,7 +184,7 @@ class Sequential(Program[M]):
         return count
 
     def _append(self, member: Any, index: int) -> bool:
-        """Take a member in behind `index` others; False for the Input, which stands before all and is none."""
+        """Take a member in behind `index` others; False for the Input, which stands before all and is not a member."""
         if _is_input(member):
             if index or self.input_spec is not None:
                 raise GraphError(f"{self.name!r}: member {index} is an Input; an Input may only stand first.")
@@ -196,7 +195,7 @@ class Sequential(Program[M]):
             raise ConfigError(
                 f"{self.name!r}: member {index} is {shown}; members are modules (instances) or plain callables."
             )
-        self._attributes()[index] = member
+        self._attributes()[index] = member if isinstance(member, Module) else Lambda(member, name=_label(member))
         return True
 
     def _recorded_members(self) -> list[Any]:
@@ -207,18 +206,6 @@ class Sequential(Program[M]):
         """Keep the constructor's record in step, where it has the members."""
         if self._record.arguments is not None and type(self).__init__ is Sequential.__init__:
             self._record.arguments = {**self._record.arguments, "members": members}
-
-    def _callee(self, member: Module | Callable[..., Any]) -> Callable[..., Any]:
-        """What is called for a member: itself, or what calls a plain function, made once."""
-        if isinstance(member, Module):
-            return member
-        functions: dict[int, FunctionMember] | None = getattr(self, "_functions", None)
-        if functions is None:
-            functions = {}
-            object.__setattr__(self, "_functions", functions)
-        if id(member) not in functions:
-            functions[id(member)] = FunctionMember(member)
-        return functions[id(member)]
 
     def _build_now(self) -> None:
         """Build on the Input, if no build waits; otherwise the first call builds."""
@@ -231,11 +218,17 @@ class Sequential(Program[M]):
         return [name for name in super().__dir__() if isinstance(name, str)]  # pyright: ignore[reportUnnecessaryIsInstance]
 
 
+def _label(function: Callable[..., Any]) -> str | None:
+    """Return the name of a function, None for one without a name that a module may have."""
+    name = getattr(function, "__name__", None)
+    return name if isinstance(name, str) and name.isidentifier() and not iskeyword(name) else None
+
+
 def _is_input(member: Any) -> bool:
-    """Tell whether something stands for data, not for work."""
+    """Whether something stands for data, not for work."""
     return isinstance(member, SymbolicDataModel) or (inspect.isclass(member) and issubclass(member, DataModel))
 
 
 def _as_input(member: Any) -> SymbolicDataModel:
-    """An Input of a class; a symbol as it is."""
+    """Return an Input of a class; a symbol as it is."""
     return member if isinstance(member, SymbolicDataModel) else Input(member)

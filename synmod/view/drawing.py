@@ -40,7 +40,6 @@ _LINES: Final = {
 _LOOKS: Final = {
     "asking": ("#e8f0fe", "#3d6fb8"),
     "module": ("#fdf2e0", "#b9812a"),
-    "function": ("#f1f3f5", "#77818d"),
     "input": ("#ffffff", "#77818d"),
     "output": ("#ffffff", "#77818d"),
 }

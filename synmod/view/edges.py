@@ -11,7 +11,7 @@ from synmod.data import JsonDataModel
 from synmod.flow import FlowGraph, FlowStep, SymbolRef, leaves, leaves_with_path
 from synmod.leaves.frozen import FrozenDict, FrozenList
 from synmod.leaves.names import path_str, unused
-from synmod.module import Execution, attribute_of
+from synmod.module import Execution
 
 from .outline import Member, Outline, below_first, calls_below, recorded_call, row_of, skip_routes, unbuilt_in
 from .picture import Sketch
@@ -183,35 +183,28 @@ def draw_row(sketch: Sketch, holder: Node, module: Module, contract: Contract) -
     """Draw parts that run one after the other, between what goes into the first and comes out of the last."""
     known = contract.inputs or (("input", None),)
     sources = [sketch.port(holder, "input", name or f"input_{index}", nest) for index, (name, nest) in enumerate(known)]
-    for index, part in enumerate(row_of(module) or ()):
-        sources = _draw_part(sketch, holder, module, index, part, sources)
+    for part in row_of(module) or ():
+        sources = _draw_part(sketch, part, sources)
     output = sketch.port(holder, "output", "output", contract.outputs)
     for source in sources:
         sketch.connect(source, output, "data")
 
 
-def _draw_part(sketch: Sketch, holder: Node, module: Module, index: int, part: Part, sources: list[Node]) -> list[Node]:
+def _draw_part(sketch: Sketch, part: Part, sources: list[Node]) -> list[Node]:
     """Draw the lines into a part of a row; return the nodes that come out of it. Alternatives stand side by side."""
     if isinstance(part, Execution):
         if part.order == "in order":
             for inner in part.parts:
-                sources = _draw_part(sketch, holder, module, index, inner, sources)
+                sources = _draw_part(sketch, inner, sources)
             return sources
-        ends = [_draw_part(sketch, holder, module, index, inner, sources) for inner in part.parts]
+        ends = [_draw_part(sketch, inner, sources) for inner in part.parts]
         return [node for end in ends for node in end]
-    node = _function(sketch, holder, module, index) if part is None else sketch.node_of(part.module)
+    node = None if part is None else sketch.node_of(part.module)
     if node is None:
         return sources
     for source in sources:
         sketch.connect(source, node, "data")
     return [node]
-
-
-def _function(sketch: Sketch, holder: Node, module: Module, index: int) -> Node:
-    """The box of a plain function, made for it."""
-    member = attribute_of(module, index)
-    path = f"{holder.id}/{index}" if holder.id else str(index)
-    return sketch.function(getattr(member, "__name__", type(member).__name__), path, holder)
 
 
 _MOST_PARTS: Final = 1000

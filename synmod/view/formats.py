@@ -47,7 +47,6 @@ def plot(module: Module, path: Any, format: Any) -> str:  # noqa: A002  # the wo
 _ARROWS: Final = {"data": "-->", "skip": "-.->", "shared": "-.-"}
 _LOOKS: Final = (
     "classDef module fill:#eaf1fd,stroke:#4a72b0,color:#1c2430",
-    "classDef function fill:#f2f3f5,stroke:#6b7480,color:#1c2430",
     "classDef port fill:#ffffff,stroke:#6b7480,color:#1c2430",
     "classDef holder fill:#f8f9fb,stroke:#b9c1cc,color:#1c2430",
 )

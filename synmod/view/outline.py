@@ -285,6 +285,6 @@ def spent_by_path(root: TraceNode, known: set[str]) -> dict[str, Spent]:
 
 
 def row_of(module: Module) -> Sequence[Part] | None:
-    """The parts of a row, None for a plain function; None where a module runs otherwise, or does not say how."""
+    """The parts of a row; None where a module runs otherwise, or does not say how."""
     execution = module._execution()
     return execution.parts if execution is not None and execution.order == "in order" else None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from synmod.leaves.frozen import Json
     from synmod.module import Module
 
-NodeKind = Literal["module", "function", "input", "output"]
+NodeKind = Literal["module", "input", "output"]
 EdgeKind = Literal["data", "skip", "shared"]
 
 STYLES: Final[dict[EdgeKind, str]] = {"data": "solid", "skip": "dashed", "shared": "dotted"}
@@ -135,10 +135,6 @@ class Sketch:
         self._by_module[id(module)] = node
         return node
 
-    def function(self, name: str, path: str, parent: Node) -> Node:
-        """Add the box of a plain function, a member of a row."""
-        return self._add(Node(path, "function", name, "function", parent))
-
     def port(self, holder: Node, kind: NodeKind, name: str, schema: Any, *, outside: bool = False) -> Node:
         """Add what goes into a module, or comes out of it; one that is there already is given again."""
         path = f"{holder.id}#{kind}s/{name}"
@@ -184,7 +180,7 @@ class Sketch:
         return Picture(name, nodes, edges)
 
 
-_PLACES = {"input": 0, "module": 1, "function": 1, "output": 2}
+_PLACES = {"input": 0, "module": 1, "output": 2}
 
 
 def _in_order(nodes: Iterable[Node]) -> list[Node]:

@@ -6,6 +6,7 @@ import functools
 
 import pytest
 
+from synmod.blocks import Lambda
 from synmod.errors import CallError, ConfigError, GraphError, NotBuiltError, SchemaError, SealedError
 from synmod.flow import run
 from synmod.module import Module, build
@@ -92,7 +93,7 @@ async def test_what_a_callable_returns_is_data():
 
 
 async def test_further_arguments_go_to_the_first_member():
-    """Positional and by keyword, to modules and functions alike."""
+    """Positional and by keyword to modules, positional to functions."""
 
     class Two(Module):
         async def call(self, a: Query, b: Hint, *, loud=False) -> Answer:
@@ -100,10 +101,10 @@ async def test_further_arguments_go_to_the_first_member():
 
     assert (await Sequential([Two(), Shout()])(query("a"), Hint(hint="b"), loud=True))["answer"] == "AB!"
 
-    def two(a, b, *, loud=False) -> Answer:
-        return Answer(answer=a["question"] + b["hint"] + ("!" if loud else ""))
+    def two(a, b) -> Answer:
+        return Answer(answer=a["question"] + b["hint"])
 
-    assert (await Sequential([two, Shout()])(query("a"), Hint(hint="b"), loud=True))["answer"] == "AB!"
+    assert (await Sequential([two, Shout()])(query("a"), Hint(hint="b")))["answer"] == "AB"
 
 
 async def test_none_flows_by_the_rule_of_each_member():
@@ -113,12 +114,14 @@ async def test_none_flows_by_the_rule_of_each_member():
     assert shout.counters.nested == 0
     assert (await Sequential([Nothing(), TakesNone()])(query()))["answer"] == "none"
     assert await Sequential([Nothing(), lambda x: x])(query()) is None
-
-    def takes(x=None) -> Answer:
-        return Answer(answer="nothing" if x is None else "something")
-
-    assert (await Sequential([Nothing(), takes])(query()))["answer"] == "nothing"
     assert await Sequential([Reply()])(None) is None
+
+
+def test_a_function_becomes_a_lambda_of_its_name():
+    """So it is seen in paths, summaries and traces, and saved where it is registered."""
+    sequence = Sequential([str_upper, lambda x: x])
+    assert [type(member) for member in sequence.members] == [Lambda, Lambda]
+    assert [member.name for member in sequence.members] == ["str_upper", "lambda_"]
 
 
 async def test_without_input_it_builds_at_the_first_call_member_by_member():

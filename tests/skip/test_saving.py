@@ -106,8 +106,8 @@ def _changed(change):
     ("change", "text"),
     [
         (lambda nodes: nodes[1].update(isolated=[["other", {"node": 2}]]), "declares no skip 'other'"),
-        (lambda nodes: nodes[1].update(isolated=[["doc", {"node": 0}]]), "is no Namespace"),
-        (lambda nodes: nodes[1].update(isolated=[["doc", {"node": 9}]]), "no index"),
+        (lambda nodes: nodes[1].update(isolated=[["doc", {"node": 0}]]), "is not a Namespace"),
+        (lambda nodes: nodes[1].update(isolated=[["doc", {"node": 9}]]), "is not an index"),
         (lambda nodes: nodes[1].update(isolated=[["doc", {"node": 2}]] * 2), "twice"),
         (lambda nodes: nodes[1].update(isolated=[["doc"]]), "pair"),
         (lambda nodes: nodes[1].update(isolated={}), "array"),

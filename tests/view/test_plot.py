@@ -83,7 +83,7 @@ def test_programs_in_programs_are_boxes_in_boxes():
 
 
 def test_a_row_is_drawn_by_its_members():
-    """Before any call; a plain function is a box too."""
+    """Before any call; a plain function is a box of its name."""
 
     def shout(note: Note) -> Note:
         return Note(note=note["note"].upper())
@@ -93,7 +93,7 @@ def test_a_row_is_drawn_by_its_members():
         ("#inputs/inputs", "0"), ("0", "1"), ("1", "2"), ("2", "#outputs/output"),
     }  # fmt: skip
     nodes = {node["id"]: node for node in picture(row)["nodes"]}
-    assert (nodes["1"]["kind"], nodes["1"]["label"]) == ("function", "shout")
+    assert (nodes["1"]["class"], nodes["1"]["label"]) == ("Lambda", "shout")
     assert nodes["0"]["label"] == "generator"
     assert nodes["#outputs/output"]["label"] == "Answer"
 
