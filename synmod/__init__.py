@@ -55,7 +55,15 @@ from synmod.errors import (
 )
 from synmod.leaves.names import KeyPath
 from synmod.leaves.seeds import rng
-from synmod.lm import LanguageModel, set_default_language_model, use_language_models
+from synmod.lm import (
+    Attempt,
+    LanguageModel,
+    LMReply,
+    LMRequest,
+    default_language_model,
+    set_default_language_model,
+    use_language_models,
+)
 from synmod.module import Module, build
 from synmod.program import Input, Program, Sequential, compose
 from synmod.registry import register, registered
@@ -178,7 +186,6 @@ if TYPE_CHECKING:
         normalize_score,
     )
     from synmod.flow import Failed, Progress, in_thread, map_concurrently, run
-    from synmod.lm import Attempt, LMReply, LMRequest
     from synmod.saving import (
         FileLimits,
         LoadReport,
@@ -338,6 +345,7 @@ __all__ = [
     "current_update_context",
     "data",
     "deadline",
+    "default_language_model",
     "dumps",
     "errors",
     "evaluate",
@@ -399,7 +407,7 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
-_LATE = (blocks, cache, data, flow, lm, saving, scope, train, tree, view)
+_LATE = (blocks, cache, data, flow, saving, scope, train, tree, view)
 
 
 def __getattr__(name: str) -> _Any:

@@ -325,12 +325,11 @@ class ModelError(SynmodError, RuntimeError):
         retry_after_s: Seconds the provider asked to wait, or None.
         transient: Whether the same request may succeed later.
         provider_message: What the provider answered, without secrets, at most 2 kB.
-        sent: Whether a request had left; an adapter sets it to False for what it finds out before.
+        sent: Whether a request had left; an adapter raises with `sent=False` what it finds out before.
         ending: Lines that the call adds to the text: the module, the requests sent.
     """
 
     transient: bool = False
-    sent: bool = True
     ending: str = ""
 
     def __init__(
@@ -346,6 +345,7 @@ class ModelError(SynmodError, RuntimeError):
         request_id: str | None = None,
         retry_after_s: float | None = None,
         provider_message: str = "",
+        sent: bool = True,
     ) -> None:
         super().__init__(message)
         self.model = model
@@ -357,6 +357,7 @@ class ModelError(SynmodError, RuntimeError):
         self.request_id = request_id
         self.retry_after_s = retry_after_s
         self.provider_message = provider_message
+        self.sent = sent
 
     def __str__(self) -> str:
         text = super().__str__()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from synmod.data import Schema, declare
@@ -17,14 +16,6 @@ from synmod.errors import BadReplyError, BuildError, ConfigError, ModelError, Mo
 from synmod.leaves import aio
 from synmod.leaves.clock import current_clock
 from synmod.leaves.frozen import Json, frozen_dict
-from synmod.lm.draws import check_sample, current_sample
-from synmod.lm.keys import shortened
-from synmod.lm.messages import Message, message, turns
-from synmod.lm.records import Attempt, LMReply, LMRequest
-from synmod.lm.replies import REPAIR_OPENING, Read, check_reasoning_field, read_reply, reasoning_for, without_asking
-from synmod.lm.sampling import sampling_params
-from synmod.lm.settings import check_seconds, check_structured
-from synmod.lm.tokens import estimate_tokens
 from synmod.scope import (
     CallFrame,
     Usage,
@@ -41,8 +32,15 @@ from synmod.scope import (
     reserve,
 )
 
+from .choice import check_sample, current_sample
+from .messages import Message, estimate_tokens, message, turns
+from .records import Attempt, LMReply, LMRequest
+from .replies import REPAIR_OPENING, Read, check_reasoning_field, read_reply, reasoning_for, without_asking
+from .secrets import shortened
+from .settings import check_seconds, check_structured, sampling_params
+
 if TYPE_CHECKING:
-    from synmod.lm.model import LanguageModel
+    from .model import LanguageModel
 
 __all__ = ["answer"]
 
@@ -67,7 +65,7 @@ class ModelCall:
     """One call under way: what the functions of this file share and fill in."""
 
     __slots__ = (
-        "ambient", "attempts", "began", "clock", "frame", "limited_from", "model", "note", "over", "phase", "requests",
+        "ambient", "attempts", "clock", "frame", "limited_from", "model", "note", "over", "phase", "requests",
         "started", "timeout_s", "used", "waited_s",
     )  # fmt: skip
 
@@ -78,7 +76,6 @@ class ModelCall:
         self.frame: CallFrame | None = current_call()
         self.phase = phase_in(self.ambient, self.frame)
         self.clock = current_clock()
-        self.began = perf_counter()  # before the clock is read, so that no call seems to end later than it did
         self.started = self.limited_from = self.clock.now()
         self.attempts: list[Attempt] = []
         self.requests = 0
@@ -220,7 +217,9 @@ async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
     if (check := getattr(adapter, "check", None)) is not None:
         check(request)
     if (prepare := getattr(adapter, "prepare", None)) is not None:
+        limit, call.timeout_s = call.timeout_s, None  # what an adapter must load first does not count against it
         await call.bounded(prepare(request))
+        call.timeout_s, call.limited_from = limit, call.clock.now()
     asked = sent = without_asking(request, adapter)
     while True:
         reply = await _answered(call, asked)
@@ -311,7 +310,7 @@ async def _sent(call: ModelCall, request: LMRequest) -> LMReply:
         ConfigError: A cost is limited, and the price of the model is unknown.
     """
     budgets = () if call.ambient is None else call.ambient.budgets
-    price = await call.model.price.find()  # now, so that nothing waits between a reply and its account
+    price = await call.model.price()  # now, so that nothing waits between a reply and its account
     prompt = completion = 0
     cost = 0.0
     if budgets:
@@ -359,7 +358,7 @@ async def _exchanged(call: ModelCall, request: LMRequest) -> LMReply:
             reply = await call.bounded(reply, call.model.settings.attempt_timeout_s)
     except ModelError as error:
         if error.sent:
-            text = shortened(call.model.scrub(f"{type(error).__name__}: {error}"))
+            text = shortened(call.model.secrets.scrubbed(f"{type(error).__name__}: {error}"))
             call.attempts.append(Attempt(error.status, text, call.clock.now() - began, waited))
         else:
             call.requests -= 1
@@ -374,7 +373,7 @@ async def _exchanged(call: ModelCall, request: LMRequest) -> LMReply:
 
 def _complete(error: ModelError, call: ModelCall) -> None:
     """Fill in where, when and after how many requests a call failed, and take the secrets out."""
-    scrub = call.model.scrub
+    scrub = call.model.secrets.scrubbed
     error.model, error.attempts, error.elapsed_s = call.model.model, call.requests, call.elapsed_s
     error.path, error.phase = call.path, call.phase
     error.provider_message = shortened(scrub(error.provider_message))

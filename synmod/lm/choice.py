@@ -1,94 +1,136 @@
-"""Which model a module gets: its own, one named by a string, the default, or the one that stands in."""
+"""Which model answers: one named by a string, the default, or one that stands in; and which sample it draws."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from contextvars import ContextVar, Token
-from types import TracebackType
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
 from synmod.errors import ConfigError
-from synmod.lm.model import LanguageModel
-from synmod.lm.standing_in import STAND_INS, StandIns, for_all, stand_ins_in_force
 from synmod.scope import reset
 
 if TYPE_CHECKING:
     from synmod.leaves.frozen import Json
 
+    from .model import LanguageModel
+
 __all__ = [
+    "check_sample",
+    "current_language_model",
+    "current_sample",
     "default_language_model",
+    "drawing",
     "model_from",
     "models_in_force",
     "resolve_model",
     "set_default_language_model",
+    "stand_in_for",
     "use_language_models",
 ]
 
-_BY_STRING: Final[dict[str, LanguageModel]] = {}
-_MAKING: Final = threading.Lock()
-
-
-class _Setting:
-    """One statement that set the default of the process; undone if it turns out to be the head of a `with`."""
-
-    __slots__ = ("before", "model", "undone")
-
-    def __init__(self, model: LanguageModel | None) -> None:
-        self.model = model
-        self.undone = False
-        self.before: _Setting | None = None  # only of one undone
-
-    def in_force(self) -> _Setting:
-        """Step back to the last setting that stands."""
-        setting = self
-        while setting.undone and setting.before is not None:
-            setting = setting.before
-        return setting
-
 
 class _Process:
-    """The default model of the process: what all tasks, threads and loops see."""
-
-    __slots__ = ("lock", "setting")
+    """What all tasks, threads and loops share: the default model, and the models made from strings."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.setting = _Setting(None)
+        self.default: LanguageModel | None = None
+        self.by_string: dict[str, LanguageModel] = {}
+        self.making = threading.Lock()
 
 
 _PROCESS: Final = _Process()
 
-_BLOCK: ContextVar[_Block | None] = ContextVar("synmod_default_language_model", default=None)
+_DEFAULT: Final[ContextVar[tuple[LanguageModel | None] | None]] = ContextVar("synmod_default_model", default=None)
+"""The default of the innermost block; None where there is no block."""
+
+_STAND_INS: Final[ContextVar[tuple[Mapping[str | None, LanguageModel], ...]]] = ContextVar(
+    "synmod_stand_ins", default=()
+)
+"""The blocks of stand-ins, innermost first: saved name -> model; the name None stands for every model."""
+
+_SAMPLE: Final[ContextVar[int]] = ContextVar("synmod_sample", default=0)
+
+current_sample = _SAMPLE.get
 
 
 def model_from(model: LanguageModel | str, where: str = "language_model") -> LanguageModel:
-    """Give the model itself, or the one model of this process that a string names.
+    """Return the model itself, or the one model of this process that a string names.
 
     Raises:
         ConfigError: It is neither, or the string is not `provider/name`. Begins with `where`.
     """
+    from .model import LanguageModel
+
     if isinstance(model, LanguageModel):
         return model
     if not isinstance(model, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers may be untyped
         raise ConfigError(
             f"{where}: got {type(model).__name__}, wanted a LanguageModel or a string such as 'openai/gpt-4o-mini'."
         )
-    with _MAKING:
-        known = _BY_STRING.get(model)
+    with _PROCESS.making:
+        known = _PROCESS.by_string.get(model)
         if known is None:
-            known = _BY_STRING[model] = LanguageModel(model)
+            known = _PROCESS.by_string[model] = LanguageModel(model)
     return known
 
 
-def default_language_model() -> LanguageModel | None:
-    """Tell the default model in force here: that of the innermost block, else that of the process, else None."""
-    block = _BLOCK.get()
-    return _PROCESS.setting.model if block is None else block.model
+def set_default_language_model(model: LanguageModel | str | None) -> None:
+    """Set the model of the process for modules that have none of their own.
+
+    All tasks, threads and loops see it; a block of `default_language_model` wins over it. It is never saved.
+
+    Args:
+        model: A model, a string such as "openai/gpt-4o-mini", or None for no default.
+
+    Raises:
+        ConfigError: It is neither a model nor such a string.
+
+    Example:
+        >>> set_default_language_model("embedded/nearest")
+        >>> current_language_model()
+        LanguageModel('embedded/nearest', attempts=3)
+        >>> set_default_language_model(None)
+
+    Source: DSPy's `configure`; differs: it reaches every task and thread.
+    """
+    _PROCESS.default = None if model is None else model_from(model, "set_default_language_model")
+
+
+@contextmanager
+def default_language_model(model: LanguageModel | str | None) -> Generator[LanguageModel | None]:
+    """Set the model for modules that have none of their own, for a block and what the block starts.
+
+    Args:
+        model: A model, a string such as "openai/gpt-4o-mini", or None for no default in the block.
+
+    Raises:
+        ConfigError: It is neither a model nor such a string.
+
+    Example:
+        >>> with default_language_model("embedded/nearest") as lm:
+        ...     lm.model
+        'embedded/nearest'
+
+    Source: DSPy's `context`.
+    """
+    chosen = None if model is None else model_from(model, "default_language_model")
+    token = _DEFAULT.set((chosen,))
+    try:
+        yield chosen
+    finally:
+        reset(_DEFAULT, token)
+
+
+def current_language_model() -> LanguageModel | None:
+    """Return the default model in force here: that of the innermost block, else that of the process, else None."""
+    block = _DEFAULT.get()
+    return _PROCESS.default if block is None else block[0]
 
 
 def resolve_model(model: LanguageModel | str | None, where: str) -> LanguageModel:
-    """Give the model that a module shall call: its own, else the default in force now.
+    """Return the model that a module shall call: its own, else the default in force now.
 
     Args:
         model: What the module holds.
@@ -108,100 +150,18 @@ def resolve_model(model: LanguageModel | str | None, where: str) -> LanguageMode
     """
     if model is not None:
         return model_from(model, where)
-    found = default_language_model() or for_all()
+    found = current_language_model() or next((block[None] for block in _STAND_INS.get() if None in block), None)
     if found is None:
         raise ConfigError(
-            f"{where or 'The module'}: no language model. Pass language_model=... to the module, or call"
-            " sm.set_default_language_model('provider/model'): as a statement for the process, in `with` for a block."
+            f"{where or 'The module'}: no language model. Pass language_model=... to the module, call"
+            " sm.set_default_language_model('provider/model') for the process, or write"
+            " `with sm.default_language_model('provider/model'):` for a block."
         )
     return found
 
 
-def models_in_force() -> Json:
-    """Tell as JSON which models answer here for modules that hold none, or others: the default and the stand-ins.
-
-    Source: what a memo must know beside the module itself.
-    """
-    default = default_language_model()
-    stand_ins = [[name, _told(model)] for name, model in stand_ins_in_force()]
-    return {"default": None if default is None else _told(default), "stand_ins": stand_ins}
-
-
-def _told(model: LanguageModel) -> Json:
-    """What of a model its replies depend on, and a file holds."""
-    settings = model.settings
-    return [settings.name, settings.model, settings.defaults]
-
-
-class DefaultLanguageModel:
-    """What `set_default_language_model` returns: as a context manager it limits the default to a block."""
-
-    __slots__ = ("_before", "_setting")
-
-    def __init__(self, setting: _Setting, before: _Setting) -> None:
-        self._setting = setting
-        self._before = before
-
-    def __enter__(self) -> LanguageModel | None:
-        """Take the default back from the process, and let it hold for the block."""
-        with _PROCESS.lock:
-            if not self._setting.undone:
-                self._setting.before = self._before
-                self._setting.undone = True
-            _PROCESS.setting = _PROCESS.setting.in_force()
-        block = _Block(self, self._setting.model)
-        block.token = _BLOCK.set(block)
-        return block.model
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Give back what held before the block."""
-        block = _BLOCK.get()
-        if block is not None and block.opener is self:
-            reset(_BLOCK, block.token)
-
-
-class _Block:
-    """One entry of a block: who opened it, its model, and the token that gives back what held before."""
-
-    __slots__ = ("model", "opener", "token")
-
-    def __init__(self, opener: DefaultLanguageModel, model: LanguageModel | None) -> None:
-        self.opener = opener
-        self.model = model
-        self.token: Token[_Block | None]  # set when the block begins
-
-
-def set_default_language_model(model: LanguageModel | str | None) -> DefaultLanguageModel:
-    """Set the model for modules that have none of their own.
-
-    As a statement it holds for the process: all tasks, threads and loops see it. Used with `with` it holds for the
-    block and what the block starts, and the default of the process is what it was before. A block wins over the
-    process. It never touches the disk.
-
-    Args:
-        model: A model, a string such as "openai/gpt-4o-mini", or None for no default.
-
-    Returns:
-        A context manager; leave it alone for the statement.
-
-    Raises:
-        ConfigError: It is neither a model nor such a string.
-
-    Example:
-        >>> with set_default_language_model("embedded/nearest") as lm:
-        ...     lm.model
-        'embedded/nearest'
-
-    Source: DSPy's `configure` and `context`; differs: one function, and the statement reaches every task.
-    """
-    chosen = None if model is None else model_from(model, "set_default_language_model")
-    setting = _Setting(chosen)
-    with _PROCESS.lock:
-        before, _PROCESS.setting = _PROCESS.setting, setting
-    return DefaultLanguageModel(setting, before)
-
-
-class use_language_models:  # noqa: N801  # reads as a function, like contextlib's classes
+@contextmanager
+def use_language_models(models: LanguageModel | str | Mapping[str, LanguageModel | str]) -> Generator[None]:
     """Let other models answer inside a block, whatever the modules hold.
 
     Every model call begun in the block goes to them; the innermost block wins; nothing in the program changes. So a
@@ -219,25 +179,77 @@ class use_language_models:  # noqa: N801  # reads as a function, like contextlib
 
     Source: httpx's transports, pydantic-ai's `override`.
     """
+    where = "use_language_models"
+    block: dict[str | None, LanguageModel] = {}
+    if isinstance(models, Mapping):
+        block.update({str(name): model_from(model, f"{where}[{name!r}]") for name, model in models.items()})
+    else:
+        block[None] = model_from(models, where)
+    token = _STAND_INS.set((block, *_STAND_INS.get()))
+    try:
+        yield
+    finally:
+        reset(_STAND_INS, token)
 
-    __slots__ = ("_by_name", "_everybody")
 
-    def __init__(self, models: LanguageModel | str | Mapping[str, LanguageModel | str]) -> None:
-        where = "use_language_models"
-        self._everybody: LanguageModel | None = None
-        self._by_name: dict[str, LanguageModel] = {}
-        if isinstance(models, Mapping):
-            self._by_name = {str(name): model_from(model, f"{where}[{name!r}]") for name, model in models.items()}
-        else:
-            self._everybody = model_from(models, where)
+def stand_in_for(name: str) -> LanguageModel | None:
+    """Return the model that answers for the model of this name; None if it answers itself."""
+    for block in _STAND_INS.get():
+        for key in (None, name, name.partition("#")[0]):
+            if key in block:
+                return block[key]
+    return None
 
-    def __enter__(self) -> None:
-        """Begin the block."""
-        block = StandIns(self, self._everybody, self._by_name)
-        block.token = STAND_INS.set(block)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """End the block."""
-        block = STAND_INS.get()
-        if block is not None and block.opener is self:
-            reset(STAND_INS, block.token)
+def models_in_force() -> Json:
+    """Return as JSON which models answer here for modules that hold none, or others: the default and the stand-ins.
+
+    Source: what a memo must know beside the module itself.
+    """
+    default = current_language_model()
+    stand_ins: list[Json] = []
+    for block in _STAND_INS.get():
+        stand_ins += [[key, _identity(block[key])] for key in sorted(block, key=str)]
+        if None in block:
+            break
+    return {"default": None if default is None else _identity(default), "stand_ins": stand_ins}
+
+
+def _identity(model: LanguageModel) -> Json:
+    """Return what the replies of a model depend on and a file may hold."""
+    return [model.name, model.model, model.defaults]
+
+
+def check_sample(sample: object) -> int:
+    """Return the number of a draw.
+
+    Raises:
+        ConfigError: It is not an int of at least 0.
+    """
+    if isinstance(sample, int) and not isinstance(sample, bool) and sample >= 0:
+        return sample
+    raise ConfigError(f"sample: got {sample!r:.100}, wanted the number of the draw: an int of at least 0.")
+
+
+@contextmanager
+def drawing(sample: int) -> Generator[None]:
+    """Number the model calls of a block as draws of this sample, unless they pass a number of their own.
+
+    Args:
+        sample: The number, from 0.
+
+    Raises:
+        ConfigError: It is not an int of at least 0.
+
+    Example:
+        >>> with drawing(2):
+        ...     current_sample()
+        2
+
+    Source: best-of-n sampling; DSPy's `rollout_id`.
+    """
+    token = _SAMPLE.set(check_sample(sample))
+    try:
+        yield
+    finally:
+        reset(_SAMPLE, token)

@@ -1,4 +1,4 @@
-"""Messages: whatever a caller may hand to a model, as checked turns in the shape of chat completions."""
+"""Messages: what a caller may pass to a model, as checked turns in the shape of chat completions."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from synmod.errors import ConfigError, DataError
 from synmod.leaves.frozen import FrozenDict, fill, frozen, is_array, is_object
 from synmod.leaves.names import did_you_mean
 
-__all__ = ["Message", "message", "turns"]
+__all__ = ["Message", "estimate_text", "estimate_tokens", "message", "turns"]
 
 ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
 
 _MEDIA: Final = frozenset({"image_url", "input_audio", "file"})
 
+_CHARACTERS_PER_TOKEN: Final = 3
 _FORM: Final = '{"role": "user", "content": "..."}'
 
 
@@ -24,7 +25,7 @@ class Message(FrozenDict):
     __slots__ = ()
 
     def __getattr__(self, name: str) -> Any:
-        """Read a key as an attribute.
+        """Return what stands under a key.
 
         Raises:
             AttributeError: The turn has no such key.
@@ -36,14 +37,14 @@ class Message(FrozenDict):
 
 
 def message(role: str, content: str) -> Message:
-    """Make a turn of text. Trusted: nothing is checked."""
+    """Return a turn of text. Trusted: nothing is checked."""
     turn = Message.__new__(Message)
     fill(turn, {"role": role, "content": content})
     return turn
 
 
 def turns(messages: Any) -> tuple[Message, ...]:
-    """Turn what a caller handed in into checked turns.
+    """Return what a caller passed as checked turns.
 
     Args:
         messages: A str (one user turn), a ChatMessage, ChatMessages, or an iterable of ChatMessages and dicts in
@@ -53,7 +54,7 @@ def turns(messages: Any) -> tuple[Message, ...]:
         At least one turn, frozen.
 
     Raises:
-        DataError: Something in it is no turn. Names its index, what was got and what was wanted.
+        DataError: Something in it is not a turn. Names its index, what was got and what was wanted.
         ConfigError: A turn holds an image, sound or a file, which no model is sent yet.
 
     Example:
@@ -81,7 +82,7 @@ def turns(messages: Any) -> tuple[Message, ...]:
 
 
 def _unwrapped(messages: Any) -> list[Any]:
-    """Open a data model or its JSON: `ChatMessages` holds turns, a `ChatMessage` is one."""
+    """Return the turns of a data model or its JSON: `ChatMessages` holds them, a `ChatMessage` is one."""
     if is_object(messages) and "role" in messages:
         return [messages]
     json = frozen(messages)
@@ -90,7 +91,7 @@ def _unwrapped(messages: Any) -> list[Any]:
 
 
 def _turn(item: Any, index: int) -> Message:
-    """Check one turn; keys that are null say nothing and are left out, but for `content`."""
+    """Check one turn; keys that are null are left out, except `content`."""
     try:
         json = frozen(item)
     except DataError as error:
@@ -107,7 +108,7 @@ def _turn(item: Any, index: int) -> Message:
 
 
 def _check_content(turn: Message, index: int) -> None:
-    """A turn holds text, parts of text, or the tool calls of an assistant."""
+    """Raise unless a turn holds text, parts of text, or the tool calls of an assistant."""
     content = turn["content"]
     if isinstance(content, str):
         return
@@ -130,3 +131,20 @@ def _check_content(turn: Message, index: int) -> None:
 
 def _refuse(index: int, got: str, wanted: str, hint: str = "") -> NoReturn:
     raise DataError(f"messages[{index}]: {got}, wanted {wanted}.{hint}")
+
+
+def estimate_tokens(messages: Iterable[Message]) -> int:
+    """Return an estimate of the tokens of turns: a third of their characters, rounded up, so rather too many."""
+    characters = 0
+    for turn in messages:
+        content = turn["content"]
+        if isinstance(content, str):
+            characters += len(content)
+        elif content is not None:
+            characters += sum(len(part["text"]) for part in content)
+    return estimate_text(characters)
+
+
+def estimate_text(characters: int) -> int:
+    """Return an estimate of the tokens of a text of so many characters."""
+    return -(-characters // _CHARACTERS_PER_TOKEN)

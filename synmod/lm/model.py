@@ -1,29 +1,34 @@
-"""LanguageModel: a dependency handed to modules, one async call with every hard thing about providers behind it."""
+"""LanguageModel: a dependency handed to modules, one async call in front of every provider."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NoReturn
 
+from synmod.errors import ConfigError, UnboundModelError
+from synmod.leaves import aio
 from synmod.leaves.frozen import FrozenDict, Json
 from synmod.leaves.names import did_you_mean
-from synmod.lm.adapters import adapter_for
-from synmod.lm.counters import ATTRIBUTES, ModelCounters
-from synmod.lm.keys import known_secrets, scrubbed
-from synmod.lm.sampling import sampling_params
-from synmod.lm.settings import ApiKey, Settings, checked_settings
-from synmod.lm.standing_in import stand_in_for
 
-if TYPE_CHECKING:
-    from synmod.lm.adapter import Adapter
-    from synmod.lm.records import LMReply
+from .call import answer
+from .choice import stand_in_for
+from .litellm_adapter import LiteLLMAdapter
+from .litellm_door import FREE, LiteLLMPrice, Price, list_price
+from .messages import estimate_tokens, turns
+from .nearest import embedded_adapter
+from .openai_compatible import DirectAdapter, serves
+from .records import ATTRIBUTES, Adapter, LMReply, LMRequest, ModelCounters
+from .secrets import Secrets
+from .settings import ApiKey, Secret, Settings, checked_settings, sampling_params
 
-__all__ = ["LanguageModel"]
+__all__ = ["LanguageModel", "UnboundLanguageModel"]
 
-KEYWORDS: Final = (
+_KEYWORDS: Final = (
     "api_key", "api_base", "attempts", "timeout_s", "name", "headers", "extra_body", "structured", "repairs",
     "attempt_timeout_s", "price", "adapter",
 )  # fmt: skip
+_SUPPLIED: Final = ("api_base", "headers", "extra_body", "adapter")  # what no file holds of a model
+_MILLION: Final = 1_000_000
 
 
 class LanguageModel:
@@ -34,21 +39,22 @@ class LanguageModel:
         api_key: A str, a SecretStr, or a callable, plain or async, asked for each request. Without it the usual
             environment variable of the provider is read at each call.
         api_base: Address of an OpenAI-compatible server, `/v1` included.
-        attempts: How many requests one call may send in all.
+        attempts: How many requests one call may send in all, 1 to 100.
         timeout_s: Seconds for the whole call: waits, attempts and repair; None for no limit.
         name: The name in a saved file; by default the model string.
-        headers: Further HTTP headers.
+        headers: Further HTTP headers; a value given as SecretStr is kept out of every error.
         extra_body: Fields that only this provider knows, sent in the body.
         structured: How to ask for a schema: "schema", "json", "prompt"; None for what the provider does best.
         repairs: How often an invalid reply is handed back for mending.
         attempt_timeout_s: Seconds for one request; None for no limit of its own.
         price: (USD per million prompt tokens, USD per million completion tokens); None for the known list price.
-        adapter: A provider of one's own (see `Adapter`), or "litellm".
+        adapter: "direct", "litellm", or a provider of your own (see `Adapter`). By default OpenAI, local servers and
+            every model with an `api_base` are reached directly, the others through litellm.
         **defaults: Sampling parameters of every call.
 
     Raises:
-        ConfigError: A keyword is unknown ('Did you mean'), or an argument cannot be; names it.
-        DataError: A sampling parameter is no JSON.
+        ConfigError: A keyword is unknown ('Did you mean'), or an argument is wrong; names it.
+        DataError: A sampling parameter is not JSON.
 
     Example:
         >>> lm = LanguageModel("embedded/nearest", temperature=0)
@@ -59,8 +65,7 @@ class LanguageModel:
     dropped in silence.
     """
 
-    # `backoff`: whether waits between attempts are waited; a double need not.
-    __slots__ = ("__weakref__", "adapter", "backoff", "counters", "price", "settings")
+    __slots__ = ("__weakref__", "_price", "_price_known", "adapter", "backoff", "counters", "secrets", "settings")
 
     def __init__(
         self,
@@ -71,7 +76,7 @@ class LanguageModel:
         attempts: int = 3,
         timeout_s: float | None = 120,
         name: str | None = None,
-        headers: Mapping[str, str] | None = None,
+        headers: Mapping[str, str | Secret] | None = None,
         extra_body: Mapping[str, Json] | None = None,
         structured: str | None = None,
         repairs: int = 1,
@@ -80,28 +85,39 @@ class LanguageModel:
         adapter: Adapter | str | None = None,
         **defaults: Json,
     ) -> None:
-        from synmod.lm.prices import ModelPrice
-
-        self.settings: Settings = checked_settings(
-            model,
-            name=name,
-            api_key=api_key,
-            api_base=api_base,
-            headers=headers,
-            extra_body=extra_body,
-            attempts=attempts,
-            timeout_s=timeout_s,
-            attempt_timeout_s=attempt_timeout_s,
-            repairs=repairs,
-            structured=structured,
-            price=price,
-            adapter=adapter,
-            defaults=sampling_params(defaults, f"LanguageModel({model!r:.200})", KEYWORDS),
-        )
-        self.adapter: Adapter = adapter_for(self.settings, adapter)
-        self.price = ModelPrice(self.settings)
+        given = {
+            "api_key": api_key, "api_base": api_base, "attempts": attempts, "timeout_s": timeout_s, "name": name,
+            "headers": headers, "extra_body": extra_body, "structured": structured, "repairs": repairs,
+            "attempt_timeout_s": attempt_timeout_s, "price": price,
+            "defaults": sampling_params(defaults, f"LanguageModel({model!r:.200})", _KEYWORDS),
+        }  # fmt: skip
+        supplied = given | {"adapter": adapter}
+        supply = tuple(name for name in _SUPPLIED if supplied[name] is not None)
+        self.settings: Settings = checked_settings(model, given | {"supply": supply})
+        self.secrets = Secrets(self.settings)
+        self.adapter: Adapter = self._adapter(adapter)
         self.counters = ModelCounters()
-        self.backoff = True
+        self.backoff = True  # whether waits between attempts are waited; a double need not
+        self._price: Price | LiteLLMPrice | None = None
+        self._price_known = False
+
+    def _adapter(self, chosen: Adapter | str | None) -> Adapter:
+        """Return the adapter that serves the model: the one chosen by hand, else by provider and `api_base`."""
+        settings = self.settings
+        if chosen is None:
+            if settings.provider == "embedded":
+                return embedded_adapter(settings.model.partition("/")[2])
+            return (DirectAdapter if serves(settings) else LiteLLMAdapter)(settings, self.secrets)
+        if chosen in ("direct", "litellm"):
+            return (DirectAdapter if chosen == "direct" else LiteLLMAdapter)(settings, self.secrets)
+        missing = [name for name in ("name", "version", "send") if not hasattr(chosen, name)]
+        if isinstance(chosen, str) or missing:
+            got = repr(chosen) if isinstance(chosen, str) else f"{type(chosen).__name__} without {', '.join(missing)}"
+            raise ConfigError(
+                f"{settings.model}: adapter: got {got}, wanted 'direct', 'litellm', or an object with name, version and"
+                " async send(LMRequest) -> LMReply."
+            )
+        return chosen
 
     async def __call__(
         self,
@@ -114,7 +130,7 @@ class LanguageModel:
         reasoning_field: str | None = None,
         **params: Json,
     ) -> LMReply:
-        """Ask the model.
+        """Call the model.
 
         Args:
             messages: A str (one user turn), ChatMessages, or a list of ChatMessages and dicts in the shape of chat
@@ -132,15 +148,15 @@ class LanguageModel:
 
         Raises:
             ConfigError: An unknown keyword ('Did you mean'), or a cost budget over a model without a known price.
-            DataError: `messages` are no turns; names the index.
-            SchemaError: `schema` is no usable schema.
+            DataError: `messages` are not turns; names the index.
+            SchemaError: `schema` cannot be used.
             AuthError: No key, or one that is refused.
             RequestError: The provider refuses the request.
             ContextWindowError: The prompt is too long.
             RateLimitError, UnavailableError: Still so after all attempts.
             ModelTimeout: `timeout_s` is over, or the last attempt had no reply in `attempt_timeout_s`.
             BadReplyError: The reply is refused, cut off or invalid, also after repair.
-            UnboundModelError: The model came from a file that rightly does not say how to reach it.
+            UnboundModelError: The model was loaded from a file, which holds no connection.
             BuildError: A module is being built or traced here, which must cost nobody a token.
             DeadlineExceeded, BudgetExceeded: An enclosing `sm.deadline` or `sm.budget` ends the call.
 
@@ -150,10 +166,7 @@ class LanguageModel:
             >>> reply["answer"]
             'Paris'
         """
-        from synmod.lm.call import answer
-
-        stand_in = stand_in_for(self.name)
-        model = self if stand_in is None else stand_in
+        model = stand_in_for(self.name) or self
         return await answer(model, messages, schema, sample, timeout_s, structured, reasoning_field, params)
 
     @property
@@ -176,13 +189,25 @@ class LanguageModel:
         """The sampling parameters of every call."""
         return self.settings.defaults
 
-    def scrub(self, text: str) -> str:
-        """Write `***` for every known secret in a text."""
-        return scrubbed(text, self.known_secrets())
-
     def known_secrets(self) -> frozenset[str]:
-        """Give the texts that must never leave this room: key, headers, credentials of the environment."""
-        return known_secrets(self.settings, getattr(self.adapter, "handed_out", ()))
+        """Return the texts that no error and no file may show: keys, hidden headers, credentials of the environment."""
+        return self.secrets.known()
+
+    async def price(self) -> Price | LiteLLMPrice | None:
+        """Return what tokens cost: the price given, else the adapter's, else the list price; None where unknown."""
+        if not self._price_known:
+            settings = self.settings
+            if settings.price is not None:
+                prompt, completion = (rate / _MILLION for rate in settings.price)
+                self._price = Price(prompt, completion, prompt)
+            elif settings.provider == "embedded":
+                self._price = FREE
+            elif (find := getattr(self.adapter, "price", None)) is not None:
+                self._price = await find()
+            elif settings.api_base is None and settings.provider != "testing":
+                self._price = await aio.to_thread(list_price, settings.model)
+            self._price_known = True
+        return self._price
 
     async def aclose(self) -> None:
         """Close the connections that this model holds in the running loop; the next call opens new ones.
@@ -206,15 +231,12 @@ class LanguageModel:
             A third of the characters, rounded up.
 
         Raises:
-            DataError: They are no turns; names the index.
+            DataError: They are not turns; names the index.
 
         Example:
             >>> LanguageModel("embedded/nearest").estimate_tokens("Hello you")
             3
         """
-        from synmod.lm.messages import turns
-        from synmod.lm.tokens import estimate_tokens
-
         return estimate_tokens(turns(messages))
 
     async def count_tokens(self, messages: Any) -> int:
@@ -227,16 +249,13 @@ class LanguageModel:
             The tokens of the prompt.
 
         Raises:
-            DataError: They are no turns; names the index.
-            UnavailableError: The tokenizer is litellm's, and litellm is not there.
+            DataError: They are not turns; names the index.
+            UnavailableError: The tokenizer is litellm's, and litellm is missing.
 
         Example:
             >>> sm.run(LanguageModel("openai/x", api_base="http://localhost:8000/v1").count_tokens("Hello you"))
             3
         """
-        from synmod.lm.messages import turns
-        from synmod.lm.tokens import estimate_tokens
-
         checked = turns(messages)
         count = getattr(self.adapter, "count_tokens", None)
         counted = None if count is None else await count(checked)
@@ -272,3 +291,64 @@ class LanguageModel:
             f"{self!r} cannot be pickled: it holds live connections and maybe a key. Save the program with sm.save,"
             " or leave the model out and use sm.set_default_language_model."
         )
+
+
+class _NoConnection:
+    """The adapter of an unbound model: raises before anything is done."""
+
+    name = "unbound"
+    version = 1
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+
+    def check(self, request: LMRequest) -> NoReturn:  # noqa: ARG002  # no request will do
+        """Raise.
+
+        Raises:
+            UnboundModelError: Always.
+        """
+        raise UnboundModelError(self._message)
+
+    async def send(self, request: LMRequest) -> NoReturn:
+        """Raise, for a caller who does not check first."""
+        self.check(request)
+
+
+class UnboundLanguageModel(LanguageModel):
+    """A model that was saved without its connection, as it must be: everything works but a call.
+
+    Args:
+        name: The name in the file.
+        record: The record in the file; kept as it is, and written again by a save.
+        needs: What the file does not hold: names such as `api_base`, never values; or a class that is not registered.
+
+    Raises:
+        ConfigError: `record` holds no usable model string.
+        UnboundModelError: By a call; names what is needed, and the line to write.
+
+    Example:
+        >>> lm = UnboundLanguageModel("house", {"model": "openai/house"}, ["api_base"])
+        >>> lm.name
+        'house'
+
+    Source: unbound variables; differs: nothing else of the program is held up.
+    """
+
+    __slots__ = ("_record",)
+
+    def __init__(self, name: str, record: Mapping[str, Json], needs: Sequence[str]) -> None:
+        wants = ", ".join(needs) or "a live model"
+        super().__init__(
+            str(record.get("model")),
+            name=name,
+            adapter=_NoConnection(
+                f"the model {name!r} was loaded without its connection; it needs {wants}."
+                f" Write load(..., language_models={{{name!r}: LanguageModel(...)}})."
+            ),
+        )
+        self._record = record
+
+    def record(self) -> dict[str, Any]:
+        """Return the record of the file again."""
+        return dict(self._record)

@@ -1,25 +1,26 @@
-"""The frozen records of a model call: what goes to an adapter, what comes back, and what each request cost."""
+"""The frozen records of a model call (what goes to an adapter, what comes back) and the counters of a model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final, Protocol, runtime_checkable
 
 from synmod.data import Schema
 from synmod.errors import DataError, FieldError
 from synmod.leaves.frozen import Json, frozen_dict, is_array, is_object
 from synmod.leaves.names import did_you_mean
-from synmod.lm.messages import Message
-from synmod.scope import Usage
+from synmod.scope import PHASES, PerPhase, Usage
 
-__all__ = ["Attempt", "LMReply", "LMRequest"]
+from .messages import Message
 
-_NO_PARAMS: Mapping[str, Json] = frozen_dict({})
-_NO_USAGE = Usage()
+__all__ = ["ATTRIBUTES", "Adapter", "Attempt", "LMReply", "LMRequest", "ModelCounters"]
+
+_NO_PARAMS: Final[Mapping[str, Json]] = frozen_dict({})
+_NO_USAGE: Final = Usage()
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class LMRequest:
     """One request, as an adapter gets it: neutral, checked, without secrets.
 
@@ -39,37 +40,13 @@ class LMRequest:
 
     model: str
     messages: tuple[Message, ...]
-    schema: Schema | None
-    tools: tuple[Json, ...] | None
-    tool_choice: Json
-    params: Mapping[str, Json]
-    sample: int
-    structured: str | None
-    reasoning_field: str | None
-
-    def __init__(
-        self,
-        model: str,
-        messages: tuple[Message, ...],
-        schema: Schema | None = None,
-        tools: tuple[Json, ...] | None = None,
-        tool_choice: Json = None,
-        params: Mapping[str, Json] = _NO_PARAMS,
-        sample: int = 0,
-        structured: str | None = None,
-        reasoning_field: str | None = None,
-    ) -> None:
-        vars(self).update(  # in one step, see LMReply
-            model=model,
-            messages=messages,
-            schema=schema,
-            tools=tools,
-            tool_choice=tool_choice,
-            params=params,
-            sample=sample,
-            structured=structured,
-            reasoning_field=reasoning_field,
-        )
+    schema: Schema | None = None
+    tools: tuple[Json, ...] | None = None
+    tool_choice: Json = None
+    params: Mapping[str, Json] = _NO_PARAMS
+    sample: int = 0
+    structured: str | None = None
+    reasoning_field: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +66,20 @@ class Attempt:
     waited_s: float = 0.0
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class LMReply:
     """What a model answered.
 
-    An adapter gives `text`, and what it knows of `reasoning`, `finish_reason`, `usage`, `model` and `request_id`;
-    the layers above fill in the rest.
+    An adapter fills in `text`, and what it knows of `reasoning`, `finish_reason`, `usage`, `model` and `request_id`;
+    the call fills in the rest.
 
     Attributes:
         text: The raw text.
         json: The value read from the text: present and valid exactly if a schema was given.
         message: The reply as an assistant turn.
         tool_calls: Calls of tools; empty.
-        reasoning: What the model thought, where the provider tells.
-        finish_reason: `stop`, `length`, `content_filter`, ... as the provider says.
+        reasoning: The reasoning of the model, where the provider returns it.
+        finish_reason: `stop`, `length`, `content_filter`, ... as the provider returns it.
         usage: Tokens and cost of the whole call, repair included.
         model: The model that answered.
         request_id: The provider's id of the last request.
@@ -114,58 +91,25 @@ class LMReply:
     Source: OpenAI's chat completions; differs: frozen, and valid or not there.
     """
 
-    text: str
-    json: Json
-    message: Message | None
-    tool_calls: tuple[Json, ...]
-    reasoning: str | None
-    finish_reason: str | None
-    usage: Usage
-    model: str
-    request_id: str | None
-    cached: bool
-    attempts: tuple[Attempt, ...]
-    elapsed_s: float
-    first_chunk_s: float | None
-
-    def __init__(
-        self,
-        text: str = "",
-        json: Json = None,
-        message: Message | None = None,
-        tool_calls: tuple[Json, ...] = (),
-        reasoning: str | None = None,
-        finish_reason: str | None = "stop",
-        usage: Usage = _NO_USAGE,
-        model: str = "",
-        request_id: str | None = None,
-        cached: bool = False,
-        attempts: tuple[Attempt, ...] = (),
-        elapsed_s: float = 0.0,
-        first_chunk_s: float | None = None,
-    ) -> None:
-        # In one step: the constructor that a frozen dataclass has by itself takes one a field, at thrice the cost.
-        vars(self).update(
-            text=text,
-            json=json,
-            message=message,
-            tool_calls=tool_calls,
-            reasoning=reasoning,
-            finish_reason=finish_reason,
-            usage=usage,
-            model=model,
-            request_id=request_id,
-            cached=cached,
-            attempts=attempts,
-            elapsed_s=elapsed_s,
-            first_chunk_s=first_chunk_s,
-        )
+    text: str = ""
+    json: Json = None
+    message: Message | None = None
+    tool_calls: tuple[Json, ...] = ()
+    reasoning: str | None = None
+    finish_reason: str | None = "stop"
+    usage: Usage = _NO_USAGE
+    model: str = ""
+    request_id: str | None = None
+    cached: bool = False
+    attempts: tuple[Attempt, ...] = ()
+    elapsed_s: float = 0.0
+    first_chunk_s: float | None = None
 
     def __getitem__(self, key: str | int) -> Any:
-        """Read a key of `json`.
+        """Return what stands under a key of `json`.
 
         Raises:
-            DataError: The call had no schema, so the reply is text; or the value is no container.
+            DataError: The call had no schema, so the reply is text; or the value is not a container.
             FieldError: There is no such key ('Did you mean').
         """
         json = self._container(key)
@@ -176,10 +120,10 @@ class LMReply:
             raise FieldError(f"The reply has no {key!r}.{hint}") from None
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Read a key of `json`, or give `default` where it is missing.
+        """Return what stands under a key of `json`, or `default` where it is missing.
 
         Raises:
-            DataError: The call had no schema, so the reply is text; or the value is no object.
+            DataError: The call had no schema, so the reply is text; or the value is not an object.
         """
         json = self._container(key)
         if not is_object(json):
@@ -187,7 +131,7 @@ class LMReply:
         return json.get(key, default)
 
     def _container(self, key: object) -> Any:
-        """The JSON object or array of the reply."""
+        """Return the JSON object or array of the reply."""
         if is_object(self.json) or is_array(self.json):
             return self.json
         if self.json is None:
@@ -198,3 +142,104 @@ class LMReply:
         raise DataError(
             f"reply[{key!r}]: the reply is the {type(self.json).__name__} {self.json!r:.80}: read reply.json."
         )
+
+
+@runtime_checkable
+class Adapter(Protocol):
+    """A provider of the user's own: `LanguageModel(..., adapter=it)` adds checks, retries, budgets and events.
+
+    Attributes:
+        name: What the adapter is called.
+        version: Changes when its replies would.
+
+    What it may have besides: `check(request)`, a plain function that raises at once; `async prepare(request)`, for
+    what it must load first, which does not count against `timeout_s`; `reasons(request)`, a plain function: whether
+    the model reasons natively on a request and the reply will hold it; `async price()`: what tokens cost, an object
+    with `cost_usd(prompt_tokens, completion_tokens, cached_tokens=0)`, or None; `async aclose()`.
+
+    Source: httpx transports.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str | int: ...
+
+    def send(self, request: LMRequest, /) -> Awaitable[LMReply] | LMReply:
+        """Send one request and return its reply; raise a `ModelError` for a failure, with `sent=False` before sending.
+
+        Write it as `async def`. A plain function may return the reply itself where nothing waits.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class ModelCounts:
+    """What the calls of one model came to, in one phase or in all.
+
+    Attributes:
+        calls: Calls that ended, well or not.
+        requests: Requests sent, those of cancelled calls too.
+        failed_calls: Calls that raised.
+        cached_calls: Calls that needed no request.
+        unpriced_calls: Calls whose price is unknown.
+        cancelled: Calls that were cancelled; they move nothing else but `requests`.
+        prompt_tokens: Tokens sent.
+        completion_tokens: Tokens received.
+        cost_usd: What the priced calls cost.
+    """
+
+    calls: int = 0
+    requests: int = 0
+    failed_calls: int = 0
+    cached_calls: int = 0
+    unpriced_calls: int = 0
+    cancelled: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float = 0.0
+
+    def __add__(self, other: ModelCounts) -> ModelCounts:
+        return ModelCounts(*[getattr(self, name) + getattr(other, name) for name in _FIELDS])
+
+
+_FIELDS: Final = tuple(field.name for field in fields(ModelCounts))
+
+ATTRIBUTES: Final = {
+    f"{prefix}cumulated_{name}": (phase, name)
+    for prefix, phase in (("", None), *((f"{phase}_", phase) for phase in PHASES))
+    for name in _FIELDS
+    if name != "cancelled"
+}
+"""Attribute of a LanguageModel -> (phase or None for all, field)."""
+
+
+class ModelCounters(PerPhase[ModelCounts]):
+    """The counters of one model: `counters["reward"]` is one phase, an attribute is the sum of the three."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(ModelCounts())
+
+    def count(self, phase: str, usage: Usage, *, failed: bool) -> None:
+        """Count one call at its end."""
+        counts = ModelCounts(
+            calls=1,
+            requests=usage.requests,
+            failed_calls=int(failed),
+            unpriced_calls=int(usage.cost_usd is None),
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            cost_usd=usage.cost_usd or 0.0,
+        )
+        self.add(counts, phase)
+
+    def count_cancelled(self, phase: str, requests: int) -> None:
+        """Count one call that was cancelled."""
+        self.add(ModelCounts(cancelled=1, requests=requests), phase)
+
+    def read(self, phase: str | None, name: str) -> int | float:
+        """Return one field, of one phase or summed over all."""
+        return getattr(self.total() if phase is None else self[phase], name)

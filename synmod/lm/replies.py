@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from synmod.data import Schema, parse_frozen, problems, trusted_schema
 from synmod.errors import ConfigError, DataError, SchemaTooComplex
 from synmod.leaves.frozen import Json, frozen_dict, is_object
-from synmod.lm.messages import Message, message
-from synmod.lm.schema_words import fields_of, value_text
+
+from .messages import Message, message
+from .schema_words import fields_of, value_text
 
 if TYPE_CHECKING:
-    from synmod.lm.adapter import Adapter
-    from synmod.lm.records import LMReply, LMRequest
+    from .records import Adapter, LMReply, LMRequest
 
 __all__ = [
     "REPAIR_OPENING",

@@ -1,51 +1,214 @@
-"""What a LanguageModel was made with: checked once, never changed, and what of it a saved file may hold."""
+"""What a LanguageModel is made with: sampling parameters by name, and settings that are checked once."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, TypedDict, cast, get_args
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from synmod.errors import ConfigError, DataError
-from synmod.leaves.frozen import FrozenDict, Json, frozen
+from synmod.leaves.frozen import FrozenDict, Json, frozen, frozen_dict
 from synmod.leaves.names import did_you_mean
 
-__all__ = ["STRUCTURED", "ApiKey", "Secret", "Settings", "check_model_string", "check_seconds", "check_structured"]
+__all__ = [
+    "MOST_ATTEMPTS",
+    "SAMPLING",
+    "STRUCTURED",
+    "ApiKey",
+    "Sampling",
+    "Secret",
+    "Settings",
+    "check_seconds",
+    "check_structured",
+    "checked_settings",
+    "plain",
+    "sampling_params",
+]
 
-STRUCTURED: Final = ("schema", "json", "prompt")
-"""How a schema may be asked for: native schema, JSON mode, text only."""
 
-_FORM: Final = re.compile(r"[^\s/]+(/[^\s/]+)+")
-_ADDRESS: Final = re.compile(r"[^\s?#\x00-\x20\x7f]+")
-_HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token of RFC 9110
+class Sampling(TypedDict, total=False):
+    """The sampling parameters that a model or a call may set; no other name is accepted."""
+
+    temperature: float | None
+    top_p: float | None
+    top_k: int | None
+    max_tokens: int | None
+    stop: str | Sequence[str] | None
+    seed: int | None
+    presence_penalty: float | None
+    frequency_penalty: float | None
+    logit_bias: Mapping[str, float] | None
+    logprobs: bool | None
+    top_logprobs: int | None
+    reasoning_effort: str | None
+    verbosity: str | None
+    parallel_tool_calls: bool | None
+    tool_choice: Json
+    modalities: Sequence[str] | None
+    service_tier: str | None
+
+
+SAMPLING: Final = tuple(Sampling.__annotations__)
+"""Every sampling parameter, in the order in which a saved file writes them."""
+
+# What people write who come from other libraries, and what it is called here.
+_ELSEWHERE: Final = {
+    "retries": "attempts",
+    "max_retries": "attempts",
+    "num_retries": "attempts",
+    "timeout": "timeout_s",
+    "request_timeout": "timeout_s",
+    "base_url": "api_base",
+    "key": "api_key",
+    "max_completion_tokens": "max_tokens",
+    "max_output_tokens": "max_tokens",
+    "stop_sequences": "stop",
+    "response_format": "structured",
+}
+_OF_MODELS: Final = ("attempts", "timeout_s", "api_base", "api_key", "extra_body")
+
+
+def sampling_params(given: Mapping[str, Any], where: str, others: Collection[str] = ()) -> FrozenDict:
+    """Check sampling parameters and freeze them.
+
+    Args:
+        given: Name to value; a value of None counts as not given.
+        where: What receives them, for the message.
+        others: Further keywords that `where` accepts, so that a suggestion may name them.
+
+    Returns:
+        The parameters that were given.
+
+    Raises:
+        ConfigError: A name is not a sampling parameter ('Did you mean').
+        DataError: A value is not JSON; names the parameter.
+
+    Example:
+        >>> sampling_params({"temperature": 0, "seed": None}, "Generator")
+        {'temperature': 0}
+
+    Source: DSPy's `LM(**kwargs)`; differs: nothing unknown is passed on.
+    """
+    for name in given:
+        if name not in SAMPLING:
+            raise _unknown_keyword(name, where, others)
+    try:
+        return frozen_dict({name: frozen(value) for name, value in given.items() if value is not None})
+    except DataError as error:
+        raise DataError(f"{where}: a sampling parameter must be JSON: {error}") from None
+
+
+def _unknown_keyword(name: str, where: str, others: Collection[str]) -> ConfigError:
+    """Return the error for an unknown keyword, with the word that was probably meant."""
+    known = (*others, *SAMPLING)
+    meant = name if name in _OF_MODELS else _ELSEWHERE.get(name)
+    hint = did_you_mean(name, known)
+    if meant is not None:
+        hint = f" Did you mean {meant!r}{'' if meant in known else ' of the LanguageModel'}?"
+    takes = f" It takes {', '.join(others)}, and sampling parameters." if others else ""
+    return ConfigError(
+        f"{where}: unknown keyword {name!r}.{hint}{takes} Sampling parameters are {', '.join(SAMPLING)};"
+        f" a parameter that only one provider knows goes into extra_body={{{name!r}: ...}} of the LanguageModel."
+    )
 
 
 class Secret(Protocol):
-    """A key that does not show itself, such as pydantic's SecretStr."""
+    """A text that does not show itself, such as pydantic's SecretStr."""
 
     def get_secret_value(self) -> str: ...
 
 
 ApiKey: TypeAlias = str | Secret | Callable[[], str | Secret | Awaitable[str | Secret]]
+Structured: TypeAlias = Literal["schema", "json", "prompt"]
+
+MOST_ATTEMPTS: Final = 100
+STRUCTURED: Final[tuple[str, ...]] = get_args(Structured)
+"""How a schema may be asked for: native schema, JSON mode, text only."""
+
+_MODEL: Final = re.compile(r"[^\s/]+(/[^\s/]+)+")
+_ADDRESS: Final = re.compile(r"[^\s?#\x00-\x20\x7f]+")
+_HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token of RFC 9110
+_HIDDEN: Final = frozenset({"api_key", "api_base", "headers"})  # never shown, also not in an error
 
 
-class Settings(NamedTuple):
+def plain(text: Any) -> str:
+    """Return a text, also one that hides itself; anything else as text."""
+    reveal = getattr(text, "get_secret_value", None)
+    return str(text if reveal is None else reveal())
+
+
+def _key(key: Any) -> Any:
+    """Check a key: a text, something that holds one, or something that returns one."""
+    if key is None or key == "":  # what os.environ.get(name, "") returns where there is none
+        return None
+    if isinstance(key, str) or hasattr(key, "get_secret_value") or callable(key):
+        return key
+    raise ValueError(f"got {type(key).__name__}, wanted a str, a SecretStr, or a callable")
+
+
+def _base(base: str) -> str:
+    """Check an endpoint: http or https, without user, query or fragment."""
+    try:
+        parts = urlsplit(base)
+        bare = parts.username is None and parts.password is None and not parts.query and not parts.fragment
+        whole = _ADDRESS.fullmatch(base)  # an empty query is one, and white space would be cut or escaped
+        if parts.scheme in ("http", "https") and parts.hostname and bare and whole and parts.port != 0:
+            return base
+    except ValueError:
+        pass
+    raise ValueError(
+        "must be an http or https address without user, query or fragment, such as 'http://localhost:8000/v1'"
+    )
+
+
+def _headers(headers: Mapping[Any, Any]) -> Mapping[str, str | Secret]:
+    """Check headers: names and texts on one line in ASCII; a value may hide itself."""
+    for name, value in headers.items():
+        named = isinstance(name, str) and _HEADER.fullmatch(name)
+        text = plain(value) if isinstance(value, str) or hasattr(value, "get_secret_value") else "\n"
+        if not named or not text.isascii() or any(sign in text for sign in "\r\n\0"):
+            raise ValueError(
+                f"{name!r:.100} must be a name, in letters, digits and hyphens, with a text on one line, in ASCII"
+            )
+    return headers
+
+
+def _body(body: Mapping[Any, Any]) -> Mapping[str, Json]:
+    """Freeze further fields of a request."""
+    return frozen(dict(body))
+
+
+def _rates(price: Any) -> Any:
+    """Take a list for a pair, as it comes from JSON."""
+    return tuple(cast("list[Any]", price)) if isinstance(price, list) else price
+
+
+Seconds: TypeAlias = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+Rate: TypeAlias = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+
+
+class Settings(BaseModel):
     """The checked arguments of a LanguageModel."""
 
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
     model: str
-    name: str
-    api_key: ApiKey | None
-    api_base: str | None
-    headers: Mapping[str, str]
-    extra_body: Mapping[str, Json]
-    attempts: int
-    timeout_s: float | None
-    attempt_timeout_s: float | None
-    repairs: int
-    structured: str | None
-    price: tuple[float, float] | None
-    defaults: FrozenDict
-    supply: tuple[str, ...]
+    name: Annotated[str, Field(strict=True, min_length=1)]
+    api_key: Annotated[Any, BeforeValidator(_key)] = None
+    api_base: Annotated[str, AfterValidator(_base)] | None = None
+    headers: Annotated[Mapping[Any, Any], AfterValidator(_headers)] = {}
+    extra_body: Annotated[Mapping[Any, Any], AfterValidator(_body)] = {}
+    attempts: Annotated[int, Field(strict=True, ge=1, le=MOST_ATTEMPTS)] = 3
+    timeout_s: Seconds | None = 120
+    attempt_timeout_s: Seconds | None = None
+    repairs: Annotated[int, Field(strict=True, ge=0)] = 1
+    structured: Structured | None = None
+    price: Annotated[tuple[Rate, Rate], BeforeValidator(_rates)] | None = None
+    defaults: Annotated[Any, Field(default=frozen_dict({}))]
+    supply: tuple[str, ...] = ()
 
     @property
     def provider(self) -> str:
@@ -56,65 +219,39 @@ class Settings(NamedTuple):
         """Nothing of the connection, which may be secret."""
         return f"Settings(model={self.model!r}, attempts={self.attempts})"
 
-
-def checked_settings(
-    model: str,
-    *,
-    name: str | None,
-    api_key: ApiKey | None,
-    api_base: str | None,
-    headers: Mapping[str, str] | None,
-    extra_body: Mapping[str, Json] | None,
-    attempts: int,
-    timeout_s: float | None,
-    attempt_timeout_s: float | None,
-    repairs: int,
-    structured: str | None,
-    price: tuple[float, float] | None,
-    adapter: object,
-    defaults: FrozenDict,
-) -> Settings:
-    """Check what a model is made with; every fault is a ConfigError that names the argument."""
-    check_model_string(model)
-    given = {"api_base": api_base, "headers": headers, "extra_body": extra_body, "adapter": adapter}
-    if name is not None and not _is_text(name):
-        raise ConfigError(f"{model}: name: got {name!r:.100}, wanted a text that is not empty.")
-    return Settings(
-        model=model,
-        name=name or model,
-        api_key=_checked_key(model, api_key),
-        api_base=_checked_base(model, api_base),
-        headers=_checked_headers(model, headers or {}),
-        extra_body=_checked_body(model, extra_body or {}),
-        attempts=_checked_count(model, "attempts", attempts, 1),
-        timeout_s=check_seconds(model, "timeout_s", timeout_s),
-        attempt_timeout_s=check_seconds(model, "attempt_timeout_s", attempt_timeout_s),
-        repairs=_checked_count(model, "repairs", repairs, 0),
-        structured=check_structured(structured, model),
-        price=_checked_price(model, price),
-        defaults=defaults,
-        supply=tuple(what for what, value in given.items() if value is not None),
-    )
+    __str__ = __repr__
 
 
-def check_model_string(model: object) -> str:
-    """Return a model string of the form `provider/name`.
+def checked_settings(model: object, given: Mapping[str, Any]) -> Settings:
+    """Return the settings of a model.
+
+    Args:
+        model: The model string, `provider/name`.
+        given: The other fields of `Settings`; None for those that were not given.
 
     Raises:
-        ConfigError: It has another form; shows it.
+        ConfigError: An argument is wrong; names it and what was wanted.
     """
-    if isinstance(model, str) and _FORM.fullmatch(model):
-        return model
-    raise ConfigError(f"LanguageModel: got {model!r:.200}, wanted 'provider/name', such as 'openai/gpt-4o-mini'.")
+    if not isinstance(model, str) or not _MODEL.fullmatch(model):
+        raise ConfigError(f"LanguageModel: got {model!r:.200}, wanted 'provider/name', such as 'openai/gpt-4o-mini'.")
+    known = {name: value for name, value in given.items() if value is not None or name.endswith("timeout_s")}
+    try:
+        return Settings.model_validate({"model": model, "name": model, **known})
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_context=False)[0]
+        what = str(fault["loc"][0])
+        wanted = fault["msg"].removeprefix("Value error, ")
+        got = "" if what in _HIDDEN else f" Got {given.get(what)!r:.100}.{did_you_mean(given.get(what), STRUCTURED)}"
+        raise ConfigError(f"{model}: {what}: {wanted}.{got}") from None
 
 
-def check_structured(level: object, where: str) -> str | None:
+def check_structured(level: str | None, where: str) -> str | None:
     """Return how to ask for a schema.
 
     Raises:
         ConfigError: There is no such way ('Did you mean').
     """
-    if level is None or (isinstance(level, str) and level in STRUCTURED):
+    if level is None or level in STRUCTURED:
         return level
     raise ConfigError(
         f"{where}: structured: got {level!r:.100}, wanted one of {', '.join(map(repr, STRUCTURED))}, or None for what"
@@ -122,95 +259,12 @@ def check_structured(level: object, where: str) -> str | None:
     )
 
 
-def check_seconds(where: str, what: str, seconds: object) -> float | None:
-    """Return a time limit: a positive number, or None for none.
+def check_seconds(where: str, what: str, seconds: float) -> float:
+    """Return a time limit.
 
     Raises:
-        ConfigError: It is neither.
+        ConfigError: It is not a positive, finite number.
     """
-    if seconds is None:
-        return None
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < float("inf"):
-        raise ConfigError(f"{where}: {what}: got {seconds!r:.100}, wanted a positive number of seconds, or None.")
-    return float(seconds)
-
-
-def _checked_count(model: str, what: str, count: object, least: int) -> int:
-    if isinstance(count, bool) or not isinstance(count, int) or count < least:
-        raise ConfigError(f"{model}: {what}: got {count!r:.100}, wanted an int of at least {least}.")
-    return count
-
-
-def _checked_key(model: str, key: object) -> ApiKey | None:
-    """A key is a text, something that holds one, or something that gives one; it is never shown."""
-    if key == "":
-        return None  # what os.environ.get(name, "") gives where there is none
-    if key is None or isinstance(key, str) or hasattr(key, "get_secret_value") or callable(key):
-        return cast("ApiKey", key)
-    raise ConfigError(f"{model}: api_key: got {type(key).__name__}, wanted a str, a SecretStr, or a callable.")
-
-
-def _checked_base(model: str, base: object) -> str | None:
-    """An endpoint is http or https, without user, query or fragment."""
-    if base is None:
-        return None
-    from urllib.parse import urlsplit
-
-    if isinstance(base, str):
-        try:
-            parts = urlsplit(base)
-            plain = parts.username is None and parts.password is None and not parts.query and not parts.fragment
-            whole = _ADDRESS.fullmatch(base)  # an empty query is one, and white space would be cut or escaped
-            if parts.scheme in ("http", "https") and parts.hostname and plain and whole and parts.port != 0:
-                return base
-        except ValueError:
-            pass
-    raise ConfigError(
-        f"{model}: api_base must be an http or https address without user, query or fragment,"
-        " such as 'http://localhost:8000/v1'."
-    )
-
-
-def _checked_body(model: str, body: object) -> Mapping[str, Json]:
-    """Further fields of a request are a JSON object."""
-    if not isinstance(body, Mapping):
-        raise ConfigError(f"{model}: extra_body: got {type(body).__name__}, wanted a mapping of names to JSON.")
-    try:
-        return frozen(dict(cast("Mapping[Any, Any]", body)))
-    except DataError as error:
-        raise DataError(f"{model}: extra_body: {error}") from None
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value)
-
-
-def _checked_headers(model: str, headers: object) -> Mapping[str, str]:
-    """Headers are texts on one line, by name; values are never shown."""
-    if not isinstance(headers, Mapping):
-        raise ConfigError(f"{model}: headers: got {type(headers).__name__}, wanted a mapping of names to texts.")
-    given: dict[Any, Any] = dict(cast("Mapping[Any, Any]", headers))
-    for name, value in given.items():
-        named = isinstance(name, str) and _HEADER.fullmatch(name)
-        if not named or not isinstance(value, str) or not _stands_in_a_header(value):
-            raise ConfigError(
-                f"{model}: headers: {name!r:.100} must be a name, in letters, digits and hyphens, with a text on one"
-                " line, in ASCII."
-            )
-    return given
-
-
-def _stands_in_a_header(value: str) -> bool:
-    """Whether a text can be sent as the value of a header."""
-    return value.isascii() and not any(sign in value for sign in "\r\n\0")
-
-
-def _checked_price(model: str, price: object) -> tuple[float, float] | None:
-    if price is None:
-        return None
-    if isinstance(price, tuple | list):
-        given = cast("Sequence[Any]", price)
-        rates = [rate for rate in given if isinstance(rate, int | float) and not isinstance(rate, bool) and rate >= 0]
-        if len(given) == len(rates) == 2 and max(rates) < float("inf"):
-            return float(rates[0]), float(rates[1])
-    raise ConfigError(f"{model}: price: got {price!r:.100}, wanted (usd per million in, usd per million out).")
+    if isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and 0 < seconds < float("inf"):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+        return seconds
+    raise ConfigError(f"{where}: {what}: got {seconds!r:.100}, wanted a positive number of seconds.")

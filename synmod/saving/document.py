@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from synmod.errors import SaveError, SaveProblem
 from synmod.leaves.names import path_str
-from synmod.lm import LanguageModel, default_language_model, environment_secrets
+from synmod.lm import LanguageModel, current_language_model, environment_secrets
 
 from .json_text import read_json, write_json
 from .problems import check_fields, check_object, load_fault, malformed, shown
@@ -159,7 +159,7 @@ def _check_secrets(
     Raises:
         SaveError: Names every place, never the secret.
     """
-    default = default_language_model()
+    default = current_language_model()
     known = set(environment_secrets())
     for model in (*models, *((default,) if default is not None else ())):
         known |= model.known_secrets()

@@ -240,9 +240,9 @@ async def test_another_structure_is_another_entry():
     cached = sm.Cached(sm.Generator(Count, language_model=model, instructions="Other."), cache)
     assert await ask() == 2
     cached = sm.Cached(sm.Generator(Count), cache)
-    with sm.set_default_language_model(ScriptedLM([{"n": 5}], name="one")):
+    with sm.default_language_model(ScriptedLM([{"n": 5}], name="one")):
         assert [await ask(), await ask()] == [5, 5]
-    with sm.set_default_language_model(ScriptedLM([{"n": 6}], name="two")):
+    with sm.default_language_model(ScriptedLM([{"n": 6}], name="two")):
         assert [await ask(), await ask()] == [6, 6]
 
 

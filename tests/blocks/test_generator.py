@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 from synmod.blocks import Generator
 from synmod.data import ChatMessage, ChatMessages, DataModel, JsonDataModel, SymbolicDataModel
 from synmod.errors import ArgumentError, BadReplyError, CallError, ConfigError, DataError, SchemaError
-from synmod.lm import LanguageModel, drawing, set_default_language_model
+from synmod.lm import LanguageModel, default_language_model, drawing
 from synmod.module import Module, build
 from synmod.testing import FunctionLM, ScriptedLM
 from synmod.tree import Param
@@ -227,7 +227,7 @@ async def test_the_default_model_is_taken_at_each_call():
     assert "language_model=" in str(caught.value)
     assert "set_default_language_model" in str(caught.value)
     for lm in (ScriptedLM([PARIS]), ScriptedLM([PARIS])):
-        with set_default_language_model(lm):
+        with default_language_model(lm):
             await generator(Query(question="a"))
         assert len(lm.requests) == 1
 

@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import weakref
-from dataclasses import dataclass
 from fractions import Fraction
 
 import pytest
@@ -331,31 +330,3 @@ def test_arguments_are_checked_when_the_block_is_made(make, says):
     """What cannot run is refused at construction, by name."""
     with pytest.raises(sm.ConfigError, match=says):
         make()
-
-
-@dataclass(frozen=True)
-class Refusal(Exception):
-    """An exception that refuses attributes."""
-
-    n: int
-
-
-@pytest.mark.parametrize(
-    "block",
-    [
-        lambda module: sm.Retry(module, 2, on=Refusal),
-        lambda module: sm.Fallback(module, module, on=Refusal),
-        lambda module: sm.BestOf(module, 2, reward=value_of, threshold=1.0),
-        lambda module: sm.Majority(module, 1),
-    ],
-)
-async def test_frozen_exceptions_pass_as_themselves(block):
-    """What refuses attributes is raised, with its notes, and not an error about it."""
-
-    def refuse(_):
-        raise Refusal(3)
-
-    with pytest.raises(Refusal) as caught:
-        await block(sm.Lambda(refuse, output=Answer))(ASKED)
-    assert caught.value.n == 3
-    assert caught.value.__notes__

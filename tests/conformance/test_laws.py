@@ -23,7 +23,7 @@ every = pytest.mark.parametrize("name", sorted(CATALOGUE))
 
 @pytest.fixture(autouse=True)
 def _default_model():
-    with sm.set_default_language_model(SchemaLM(seed=3)):
+    with sm.default_language_model(SchemaLM(seed=3)):
         yield
 
 

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 import synmod as sm
-from synmod.errors import AuthError, BadReplyError, ModelTimeout, UnavailableError
+from synmod.errors import AuthError, BadReplyError, DeadlineExceeded, ModelTimeout, UnavailableError
 from synmod.leaves.clock import use_clock
-from synmod.lm import LanguageModel, LMReply, unsent
+from synmod.lm import LanguageModel, LMReply
 from synmod.testing import FunctionLM
 
 
@@ -47,19 +47,18 @@ async def test_an_early_refusal_costs_nothing(where):
     assert lm.cumulated_failed_calls == 1
 
 
-async def test_getting_ready_counts_as_time_of_the_call():
-    """`timeout_s` covers what an adapter loads first; an attempt begins afterwards."""
-    slow = LanguageModel("my/model", adapter=Adapter(prepare=5), timeout_s=0.05)
-    with pytest.raises(ModelTimeout) as caught:
-        await slow("?")
-    assert caught.value.attempts == 0
-    ready = LanguageModel("my/model", adapter=Adapter(prepare=0.05), attempt_timeout_s=0.02)
+async def test_getting_ready_does_not_count_as_time_of_the_call():
+    """`timeout_s` begins after what an adapter loads first; a deadline around it holds all the same."""
+    ready = LanguageModel("my/model", adapter=Adapter(prepare=0.1), timeout_s=0.05, attempt_timeout_s=0.04)
     assert (await ready("?")).text == "x"
+    slow = LanguageModel("my/model", adapter=Adapter(prepare=5))
+    with pytest.raises(DeadlineExceeded), sm.deadline(0.05):
+        await slow("?")
 
 
 async def test_what_an_adapter_finds_out_while_sending_is_no_request_either():
-    """An error marked as unsent is not counted, and not tried again."""
-    adapter = Adapter(send=unsent(UnavailableError("no credentials")))
+    """An error with `sent=False` is not counted, and not retried."""
+    adapter = Adapter(send=UnavailableError("no credentials", sent=False))
     with sm.budget(calls=1) as budget, pytest.raises(UnavailableError) as caught:
         await LanguageModel("my/model", adapter=adapter)("?")
     assert (adapter.sent, caught.value.attempts, budget.used.calls) == (1, 0, 0)

@@ -1,9 +1,12 @@
 """Keys: where they come from, when they are missing, and that they do not show."""
 
 import pytest
+from pydantic import SecretStr
 
-from synmod.errors import AuthError
-from synmod.lm import ENVIRONMENT, LanguageModel, checked_settings, find_key, known_secrets, missing_key, scrubbed
+import synmod as sm
+from synmod.errors import AuthError, BadReplyError
+from synmod.lm import ENVIRONMENT, LanguageModel
+from synmod.testing import FunctionLM
 from tests.lm.in_module import inside
 
 
@@ -15,8 +18,8 @@ def bare_environment(monkeypatch):
             monkeypatch.delenv(name, raising=False)
 
 
-def settings(model="openai/x", **given):
-    return LanguageModel(model, **given).settings
+def secrets(model="openai/x", **given):
+    return LanguageModel(model, **given).secrets
 
 
 @pytest.mark.parametrize("provider", sorted(ENVIRONMENT))
@@ -44,14 +47,15 @@ async def test_the_text_is_that_of_the_contract():
 async def test_the_argument_wins_over_the_environment(monkeypatch):
     """A key given is used; else the usual variable, read at call time."""
     monkeypatch.setenv("OPENAI_API_KEY", "from-environment")
-    assert await find_key(settings(api_key="given")) == "given"
-    plain = settings()
-    assert await find_key(plain) == "from-environment"
+    assert await secrets(api_key="given").key() == "given"
+    plain = secrets()
+    assert await plain.key() == "from-environment"
     monkeypatch.setenv("OPENAI_API_KEY", "another")
-    assert await find_key(plain) == "another"
+    assert await plain.key() == "another"
     monkeypatch.setenv("OPENAI_API_KEY", "  ")
-    assert await find_key(plain) is None
-    assert missing_key(plain) is not None
+    assert plain.missing() is not None
+    with pytest.raises(AuthError):
+        await plain.key()
 
 
 async def test_a_callable_is_asked_for_each_request():
@@ -61,41 +65,70 @@ async def test_a_callable_is_asked_for_each_request():
     async def later():
         return "async"
 
-    rotating = settings(api_key=lambda: next(tokens))
-    assert [await find_key(rotating), await find_key(rotating)] == ["one", "two"]
-    assert await find_key(settings(api_key=later)) == "async"
-    assert missing_key(rotating) is None
+    rotating = secrets(api_key=lambda: next(tokens))
+    assert [await rotating.key(), await rotating.key()] == ["one", "two"]
+    assert await secrets(api_key=later).key() == "async"
+    assert rotating.missing() is None
 
 
 async def test_no_key_of_the_environment_for_an_api_base(monkeypatch):
     """With an `api_base` only the given key counts, and none is needed."""
     monkeypatch.setenv("OPENAI_API_KEY", "from-environment")
-    away = settings(api_base="http://localhost:1/v1")
-    assert await find_key(away) is None
-    assert missing_key(away) is None
+    away = secrets(api_base="http://localhost:1/v1")
+    assert await away.key() is None
+    assert away.missing() is None
 
 
 def test_second_names_count(monkeypatch):
     """Gemini's key may stand under Google's name."""
     monkeypatch.setenv("GOOGLE_API_KEY", "from-environment")
-    assert missing_key(settings("gemini/x")) is None
+    assert secrets("gemini/x").missing() is None
 
 
 def test_other_providers_look_after_themselves():
     """Azure, Bedrock and Vertex have credentials of other kinds."""
     for model in ("azure/x", "bedrock/x", "vertex_ai/x"):
-        assert missing_key(settings(model)) is None
+        assert secrets(model).missing() is None
 
 
-def test_scrubbing_takes_the_longest_first(monkeypatch):
-    """One secret may hold another; short ones stay, since they would hit ordinary words."""
+def test_secrets_are_keys_in_use_and_hidden_headers(monkeypatch):
+    """One secret may hold another, so the longest goes first; a plain header value is not a secret, nor a short one."""
     monkeypatch.setenv("GROQ_API_KEY", "gsk-environment")
-    secrets = known_secrets(settings(api_key="secret-key", headers={"A": "Bearer secret-key-longer", "B": "short"}))
-    assert {"secret-key", "secret-key-longer", "gsk-environment"} <= secrets
-    assert "short" not in secrets
-    assert scrubbed("secret-key-longer secret-key gsk-environment", secrets) == "*** *** ***"
+    headers = {"A": SecretStr("Bearer secret-key-longer"), "B": SecretStr("short"), "X-Title": "Question Answering"}
+    held = secrets(api_key="secret-key", headers=headers)
+    assert held.known() == {"secret-key", "secret-key-longer", "Bearer secret-key-longer", "gsk-environment"}
+    assert held.scrubbed("secret-key-longer secret-key gsk-environment, short") == "*** *** ***, short"
+    assert held.headers() == {"A": "Bearer secret-key-longer", "B": "short", "X-Title": "Question Answering"}
 
 
-def test_settings_check_is_plain():
-    """The checks need no loop and no provider."""
-    assert checked_settings.__module__ == "synmod.lm.settings"
+async def test_the_keys_of_a_callable_are_secrets_once_they_were_used():
+    """What a callable returned stays known, so that a late error shows none of it."""
+    rotating = secrets(api_key=iter(["first-key-1", "second-key-2"]).__next__)
+    assert rotating.known() == frozenset()
+    await rotating.key()
+    await rotating.key()
+    assert rotating.known() == {"first-key-1", "second-key-2"}
+
+
+async def test_words_of_a_header_are_not_starred_out():
+    """A title that is sent as a header leaves questions, replies and traces as they are."""
+    lm = FunctionLM(
+        lambda request: "Answering is easy", headers={"X-Title": "Question Answering", "X-Role": "assistant"}
+    )
+    with sm.trace() as trace:
+        reply = await lm("What is Question Answering about?")
+    assert reply.text == "Answering is easy"
+    shown = trace.to_json()["lm_calls"][0]
+    assert shown["request"]["messages"] == [{"role": "user", "content": "What is Question Answering about?"}]
+    assert "***" not in str(shown)
+    with pytest.raises(BadReplyError) as caught:
+        await FunctionLM(lambda request: "assistant, not JSON", headers={"X-Role": "assistant"}, repairs=0)("?", {})
+    assert caught.value.text == "assistant, not JSON"
+
+
+async def test_a_key_in_a_bad_reply_is_not_shown():
+    """`BadReplyError.text` holds no key in use."""
+    lm = FunctionLM(lambda request: "not JSON: sk-12345678", api_key="sk-12345678", repairs=0)
+    with pytest.raises(BadReplyError) as caught:
+        await lm("?", {})
+    assert caught.value.text == "not JSON: ***"

@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from synmod.lm import FREE, LanguageModel, Price, Rates, list_price
+from synmod.lm import FREE, LanguageModel, Price, list_price
 from synmod.testing import FunctionLM
 
 
 async def price_of(model, **given):
-    return await LanguageModel(model, **given).price.find()
+    return await LanguageModel(model, **given).price()
 
 
 async def test_a_given_price_is_per_million():
@@ -23,27 +23,27 @@ async def test_a_given_price_is_per_million():
 async def test_the_list_is_known_by_full_and_by_short_name():
     """Key `provider/name`, else `name` whose provider is that one."""
     mini = await price_of("openai/gpt-4o-mini")
-    assert mini.rates.prompt == pytest.approx(0.15e-6)
-    assert mini.rates.completion == pytest.approx(0.6e-6)
-    assert mini.rates.cached == pytest.approx(0.075e-6)
-    assert (await price_of("gemini/gemini-2.5-pro")).rates.prompt > 0
-    assert await price_of("groq/gpt-4o-mini") is None
+    assert mini.prompt == pytest.approx(0.15e-6)
+    assert mini.completion == pytest.approx(0.6e-6)
+    assert mini.cached == pytest.approx(0.075e-6)
+    assert list_price("gemini/gemini-2.5-pro").prompt > 0
+    assert list_price("groq/gpt-4o-mini") is None
 
 
-async def test_long_prompts_cost_more_where_the_list_says_so():
+def test_long_prompts_cost_more_where_the_list_says_so():
     """Rates above a context length hold for longer prompts."""
-    price = await price_of("gemini/gemini-2.5-pro")
+    price = list_price("gemini/gemini-2.5-pro")
     ((length, above),) = price.above
     assert length == 200_000
-    assert price.cost_usd(200_000, 0) == pytest.approx(200_000 * price.rates.prompt)
+    assert price.cost_usd(200_000, 0) == pytest.approx(200_000 * price.prompt)
     assert price.cost_usd(200_001, 1) == pytest.approx(200_001 * above.prompt + above.completion)
 
 
-async def test_what_nobody_prices_is_unknown():
-    """An unknown model, a double, and any server of one's own have no price."""
+async def test_a_price_that_is_not_listed_is_unknown():
+    """An unknown model, a double, and any server of the user's own have no price."""
     assert await price_of("openai/no-such-model") is None
     assert await price_of("openai/gpt-4o-mini", api_base="http://localhost:1/v1") is None
-    assert await FunctionLM(lambda request: "x").price.find() is None
+    assert await FunctionLM(lambda request: "x").price() is None
     assert await price_of("openai/gpt-4o-mini", api_base="http://localhost:1/v1", price=(1, 1)) is not None
 
 
@@ -62,7 +62,7 @@ async def test_a_double_under_a_real_name_has_the_real_price():
 
 def test_cached_tokens_are_part_of_the_prompt():
     """Cached tokens cost their own rate; there cannot be more of them than of the prompt."""
-    price = Price(Rates(2.0, 3.0, 1.0))
+    price = Price(2.0, 3.0, 1.0)
     assert price.cost_usd(10, 1, cached_tokens=4) == 6 * 2 + 4 * 1 + 3
     assert price.cost_usd(10, 0, cached_tokens=99) == 10
 
@@ -70,7 +70,7 @@ def test_cached_tokens_are_part_of_the_prompt():
 def test_the_list_is_read_without_importing_litellm():
     """Reading a price imports nothing of litellm."""
     code = (
-        "import sys; from synmod.lm.prices import list_price\n"
+        "import sys; from synmod.lm import list_price\n"
         "assert list_price('openai/gpt-4o-mini') is not None\n"
         "print([name for name in sys.modules if name.startswith('litellm')])"
     )
@@ -78,6 +78,6 @@ def test_the_list_is_read_without_importing_litellm():
     assert done.stdout.strip() == "[]"
 
 
-def test_an_odd_entry_is_no_price():
+def test_an_odd_entry_is_not_a_price():
     """The sample of the list, and entries without rates, price nothing."""
     assert list_price("openai/sample_spec") is None

@@ -4,7 +4,7 @@ import pytest
 
 import synmod as sm
 from synmod.errors import BadReplyError, ConfigError
-from synmod.lm import LanguageModel, LMReply, LMRequest, Route, message, tells_reasoning
+from synmod.lm import LanguageModel, Layout, LMReply
 from synmod.testing import FunctionLM, ScriptedLM
 
 SCHEMA = {
@@ -94,7 +94,7 @@ async def test_nothing_is_filled_unless_it_is_said():
 async def test_where_a_provider_reasons_the_field_is_not_asked_for():
     """Schema and prompt leave it out, through repair too; the reply is valid for the whole schema."""
     adapter = Thinker(LMReply("prose", reasoning="hm"), LMReply('{"answer": 3}', reasoning="One and two."))
-    layout = sm.lm.prompt.Layout(sm.SymbolicDataModel(SCHEMA).get_schema())
+    layout = Layout(sm.SymbolicDataModel(SCHEMA).get_schema())
     turns = layout.render("Add.", [], {"q": "1 + 2"}, {"properties": {"q": {}}})
     reply = await asked(adapter)(turns, SCHEMA, **FIELD)
     assert reply.json == {"thinking": "One and two.", "answer": 3}
@@ -130,23 +130,3 @@ async def test_a_field_of_nothing_is_refused(given):
     with pytest.raises(ConfigError, match="reasoning_field"):
         await lm("?", **given)
     assert lm.requests == []
-
-
-@pytest.mark.parametrize(
-    ("model", "effort", "base", "tells"),
-    [
-        ("deepseek/deepseek-reasoner", None, None, True),
-        ("deepseek/deepseek-chat", None, None, False),
-        ("together_ai/deepseek-ai/DeepSeek-R1", None, None, True),
-        ("anthropic/claude-sonnet-4", None, None, False),
-        ("anthropic/claude-sonnet-4", "low", None, True),
-        ("gemini/gemini-2.5-flash", "none", None, False),
-        ("openai/o3", "high", None, False),
-        ("openai/deepseek-reasoner", "high", "http://localhost:8000/v1", False),
-    ],
-)
-def test_what_is_known_of_providers(model, effort, base, tells):
-    """By the model, or where `reasoning_effort` asks; OpenAI tells nothing, and of own servers nothing is known."""
-    params = {} if effort is None else {"reasoning_effort": effort}
-    request = LMRequest(model, (message("user", "?"),), params=params)
-    assert tells_reasoning(Route(model, base, own_client=base is not None), request) is tells

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from pydantic import SecretStr
 
 import synmod as sm
 from synmod.errors import AuthError, ModelError, RateLimitError, UnavailableError
@@ -109,7 +110,7 @@ async def test_secrets_never_leave_in_an_error():
     secret = "sk-very-secret-key"
     error = UnavailableError(f"bad {secret}", provider_message=f"echo {secret} and token-98765")
     heard = Listener()
-    lm = FunctionLM(lambda request: error, api_key=secret, headers={"X-Auth": "Bearer token-98765"})
+    lm = FunctionLM(lambda request: error, api_key=secret, headers={"X-Auth": SecretStr("Bearer token-98765")})
     with sm.hooks(heard), pytest.raises(UnavailableError) as caught:
         await lm("?")
     told = f"{caught.value} {caught.value.provider_message} {caught.value.args} {heard.ends[0]!r}"

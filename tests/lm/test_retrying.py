@@ -10,7 +10,7 @@ import pytest
 import synmod as sm
 from synmod.errors import AuthError, ContextWindowError, ModelTimeout, RateLimitError, RequestError, UnavailableError
 from synmod.leaves.clock import use_clock
-from synmod.lm.providers.errors import _retry_after
+from synmod.lm import http_error
 from synmod.testing import FunctionLM, ScriptedLM
 
 
@@ -107,14 +107,16 @@ async def test_doubles_do_not_sleep_unless_asked():
 )
 def test_retry_after_in_seconds(value, seconds):
     """A number of seconds; anything that is none counts as not given."""
-    assert _retry_after(value) == seconds
+    headers = {} if value is None else {"retry-after": value}
+    assert http_error(429, headers, "").retry_after_s == seconds
 
 
 def test_retry_after_as_a_date():
     """A date gives the seconds until it, none if it is over."""
     later = datetime.now(UTC) + timedelta(seconds=30)
-    assert 28 < _retry_after(format_datetime(later, usegmt=True)) <= 30
-    assert _retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+    soon = http_error(429, {"retry-after": format_datetime(later, usegmt=True)}, "")
+    assert 28 < soon.retry_after_s <= 30
+    assert http_error(429, {"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, "").retry_after_s == 0
 
 
 async def test_an_error_raised_again_and_again_stays_readable():

@@ -235,7 +235,9 @@ def test_modules_without_a_record():
 def test_no_key_is_ever_written(monkeypatch):
     """Neither those of live models nor those of the environment, wherever they stand; never shown in the message."""
     secret = 'sk-very"secret\\key-123456'
-    model = sm.LanguageModel("openai/x", api_key=secret, api_base="http://localhost:1/v1", headers={"X-Key": "h" * 20})
+    model = sm.LanguageModel(
+        "openai/x", api_key=secret, api_base="http://localhost:1/v1", headers={"X-Key": pydantic.SecretStr("h" * 20)}
+    )
     text = dumps(Keep(model))
     assert "very" not in text
     assert "localhost" not in text

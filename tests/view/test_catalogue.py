@@ -16,7 +16,7 @@ from tests.conformance.catalogue import CATALOGUE
 
 @pytest.fixture(autouse=True)
 def _default_model():
-    with sm.set_default_language_model(SchemaLM(seed=3)):
+    with sm.default_language_model(SchemaLM(seed=3)):
         yield
 
 

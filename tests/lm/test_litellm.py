@@ -1,0 +1,297 @@
+"""The door to litellm: what its adapter sends, what becomes of its exceptions, and what the import leaves behind.
+
+litellm takes seconds to import, so these are slow; only the loopback is ever reached.
+"""
+
+import asyncio
+import gc
+import logging
+import os
+import socket
+import subprocess
+import sys
+import time
+import warnings
+
+import pytest
+
+import synmod as sm
+from synmod.errors import AuthError, BadReplyError, ModelError, RequestError, UnavailableError
+from synmod.lm import ENVIRONMENT, MALWARE, LanguageModel, litellm_error
+from tests.lm.loopback import KEY, Answer, Loopback, ask, completion, failure
+
+pytestmark = pytest.mark.slow
+
+ANSWER = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
+CLAUDE = {
+    "id": "m",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude",
+    "stop_reason": "end_turn",
+    "stop_sequence": None,
+    "content": [{"type": "text", "text": "hi"}],
+    "usage": {"input_tokens": 3, "output_tokens": 2},
+}
+BY_HAND = {"adapter": "litellm"}
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch):
+    """No key of the machine reaches a test, no proxy stands between, and no address but the loopback is looked up."""
+    for names in ENVIRONMENT.values():
+        for name in names:
+            monkeypatch.delenv(name, raising=False)
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    look_up = socket.getaddrinfo
+
+    def loopback_only(host, *args, **kwargs):
+        if host not in ("127.0.0.1", "localhost"):
+            raise OSError(f"{host!r} was to be reached")
+        return look_up(host, *args, **kwargs)
+
+    monkeypatch.setattr(socket, "getaddrinfo", loopback_only)
+
+
+async def test_the_providers_own_protocol():
+    """A provider that speaks otherwise is reached in its own way, with an explicit key, at an `api_base` too."""
+    reply, (arrived,) = await ask(Answer(200, CLAUDE), model="anthropic/claude-x", api_key=None, **BY_HAND)
+    assert arrived.path.endswith("/messages")
+    assert arrived.headers["x-api-key"] == "none"
+    assert (reply.text, reply.usage.prompt_tokens, reply.usage.completion_tokens) == ("hi", 3, 2)
+
+
+async def test_replies_are_read_like_any_other():
+    """Text, reasoning, usage, id; headers and parameters arrive; a request is sent once."""
+    answer = completion("hello", reasoning_content="because")
+    about = {"headers": {"X-Mine": "yes"}, "extra_body": {"guided": 1}, "temperature": 0.5} | BY_HAND
+    reply, (arrived,) = await ask(answer, **about)
+    assert (reply.text, reply.reasoning, reply.request_id) == ("hello", "because", "chatcmpl-1")
+    assert (reply.usage.prompt_tokens, reply.usage.cost_usd) == (7, None)
+    assert (arrived.headers["x-mine"], arrived.headers["authorization"]) == ("yes", f"Bearer {KEY}")
+    assert (arrived.body["guided"], arrived.body["temperature"]) == (1, 0.5)
+
+
+async def test_the_schema_is_sent_and_the_reply_is_valid():
+    """Native JSON schema at an `api_base`."""
+    reply, (arrived,) = await ask(completion('{"a": 1}'), schema=ANSWER, **BY_HAND)
+    assert reply.json == {"a": 1}
+    assert arrived.body["response_format"]["json_schema"]["schema"] == ANSWER
+
+
+@pytest.mark.parametrize(
+    ("status", "name"),
+    [(400, "RequestError"), (401, "AuthError"), (403, "AuthError"), (404, "RequestError"),
+     (422, "RequestError"), (429, "RateLimitError"), (500, "UnavailableError"), (503, "UnavailableError")],
+)  # fmt: skip
+async def test_statuses_have_their_classes(status, name):
+    """As through the direct adapter; one request each, nothing chained, no key."""
+    error, arrived = await ask(failure(status, f"said {status} of {KEY}"), **BY_HAND)
+    assert (type(error).__name__, len(arrived)) == (name, 1)
+    assert "said" in str(error)
+    assert KEY not in str(error) + error.provider_message
+    assert error.__cause__ is None
+    assert error.__context__ is None
+
+
+async def test_a_refused_connection_is_unavailable():
+    """Nothing listens: transient, without a status."""
+    with pytest.raises(UnavailableError) as caught:
+        await LanguageModel("openai/m", api_base="http://127.0.0.1:9/v1", attempts=1, **BY_HAND)("x")
+    assert caught.value.status is None
+
+
+async def test_every_exception_class_becomes_one_of_ours():
+    """Whatever class litellm raises, now or in a later release."""
+    await ask(**BY_HAND)
+    import litellm.exceptions as module
+
+    own = [one for one in vars(module).values() if isinstance(one, type) and issubclass(one, Exception)]
+    own = [one for one in own if one.__module__ == module.__name__]
+    assert len(own) > 25
+    for kind in own:
+        error = kind.__new__(kind)
+        for name, value in {"message": "it failed", "status_code": 500}.items():
+            try:
+                setattr(error, name, value)
+            except AttributeError:
+                pass
+        ours = litellm_error(error, "it failed")
+        assert isinstance(ours, ModelError), kind
+    refused = litellm_error(module.ContentPolicyViolationError("no", "m", "openai"), "no")
+    assert isinstance(refused, BadReplyError)
+    assert refused.reason == "refused"
+    long = module.ContextWindowExceededError("long", "m", "openai")
+    assert type(litellm_error(long, "long")).__name__ == "ContextWindowError"
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "kind", "says"),
+    [
+        ("azure/m", {}, AuthError, "AZURE_API_KEY"),
+        ("no_such_provider/m", {}, RequestError, "no_such_provider"),
+        ("groq/llama-3.1-8b-instant", {"api_key": "x", "top_k": 3}, RequestError, "top_k"),
+    ],
+)
+async def test_what_litellm_knows_is_refused_before_sending(model, given, kind, says):
+    """Missing credentials are named; an unknown provider and a refused parameter cost no request."""
+    with pytest.raises(kind, match=says) as caught:
+        await LanguageModel(model, **given)("x")
+    assert caught.value.attempts == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "known"),
+    [
+        ("deepseek/deepseek-reasoner", None, True),
+        ("deepseek/deepseek-chat", None, False),
+        ("anthropic/claude-sonnet-4-20250514", None, False),
+        ("anthropic/claude-sonnet-4-20250514", "low", True),
+        ("gemini/gemini-2.5-flash", "none", False),
+    ],
+)
+async def test_providers_that_reason_by_themselves(model, effort, known):
+    """By the model, or where `reasoning_effort` asks: then the field is left out and filled from the reasoning."""
+    schema = {"type": "object", "properties": {"thinking": {"type": "string"}, "a": {"type": "integer"}}}
+    lm = LanguageModel(model, api_key=KEY, attempts=1)
+    seen = []
+
+    async def acompletion(**given):
+        seen.append(given)
+        raise ConnectionError("nothing leaves this machine")
+
+    await ask(**BY_HAND)
+    import litellm
+
+    original, litellm.acompletion = litellm.acompletion, acompletion
+    try:
+        with pytest.raises(sm.ModelError):
+            await lm("x", schema, reasoning_field="thinking", reasoning_effort=effort)
+    finally:
+        litellm.acompletion = original
+    assert ("thinking" not in str(seen[0])) == known
+
+
+async def test_prices_are_those_of_litellm():
+    """`litellm.cost_per_token` where litellm answers; an unknown model has none."""
+    price = await LanguageModel("gemini/gemini-2.5-flash", api_key="k").price()
+    assert price.cost_usd(1_000_000, 0) > price.cost_usd(1_000_000, 0, cached_tokens=500_000) > 0
+    assert await LanguageModel("gemini/no-such-model", api_key="k").price() is None
+
+
+async def test_tokens_are_counted_where_a_tokenizer_is_known():
+    """The tokenizer that litellm carries, without a network; else the estimate."""
+    assert 6 <= await LanguageModel("openai/gpt-4o", api_key="x").count_tokens("Hello, how are you?") <= 20
+    assert await LanguageModel("vllm/m").count_tokens("Hello, how are you?") == 7
+
+
+async def test_aclose_ends_what_litellm_left():
+    """Its logging task is gone, and the model still works."""
+    async with Loopback(completion("x")) as server:
+        lm = LanguageModel("openai/m", api_base=server.base, api_key="k", **BY_HAND)
+        assert (await lm("x")).text == "x"
+        await lm.aclose()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        left = [task for task in others if "litellm" in repr(task)]
+        assert left == []
+        assert (await lm("x")).text == "x"
+        await lm.aclose()
+
+
+async def test_a_cancelled_call_leaves_no_warning():
+    """Cancelled a few turns after its start, when litellm has made a coroutine that nothing awaits any more."""
+    async with Loopback(Answer(200, completion().body, delay_s=5)) as server:
+        lm = LanguageModel("openai/m", api_base=server.base, api_key="k", **BY_HAND)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for turns in range(20):
+                task = asyncio.create_task(lm("x"))
+                for _ in range(turns // 2):
+                    await asyncio.sleep(0)
+                time.sleep(0.002)  # its worker thread gets on
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+            await asyncio.sleep(0.2)
+            gc.collect()
+        await lm.aclose()
+    assert [str(one.message) for one in caught if "never awaited" in str(one.message)] == []
+
+
+def test_the_import_leaves_nothing_behind():
+    """Hints and handlers are quiet, nothing is dropped, no callback is installed."""
+    asyncio.run(ask(**BY_HAND))
+    import litellm
+
+    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
+        assert [type(handler).__name__ for handler in logging.getLogger(name).handlers] == ["NullHandler"]
+    assert litellm.suppress_debug_info
+    assert not litellm.drop_params
+    assert (litellm.success_callback, litellm.failure_callback, litellm.callbacks) == ([], [], [])
+    assert os.environ["LITELLM_MODE"] == "PRODUCTION"
+
+
+REFUSED = """
+import asyncio, importlib.metadata, sys, synmod.errors as e
+from synmod.lm import LanguageModel
+
+def ask(about):
+    for _ in range(2):
+        try:
+            asyncio.run(LanguageModel("groq/m", api_key="x")("hi"))
+        except e.UnavailableError as error:
+            print(about, error.attempts, *str(error).splitlines())
+
+for place in sys.argv[1:]:
+    sys.path.insert(0, place)
+    ask("malware")
+    sys.path.remove(place)
+found = importlib.metadata.version
+def gone(name): raise importlib.metadata.PackageNotFoundError(name)
+importlib.metadata.version = gone
+ask("missing")
+importlib.metadata.version = found
+print("imported", "litellm" in sys.modules)
+sys.modules["litellm"] = None
+ask("broken")
+print(asyncio.run(LanguageModel("embedded/nearest")("works")).text)
+"""
+
+
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory):
+    """What a process reports where litellm cannot be used: one line for each call."""
+    places = []
+    for release in sorted(MALWARE):
+        places.append(tmp_path_factory.mktemp("malware"))
+        (places[-1] / "litellm").mkdir()
+        (places[-1] / "litellm" / "__init__.py").write_text("print('IMPORTED')")
+        about = places[-1] / f"litellm-{release}.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: litellm\nVersion: {release}\n")
+    done = subprocess.run(
+        [sys.executable, "-c", REFUSED, *map(str, places)], capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()
+
+
+def test_releases_with_malware_are_refused_by_name(refused):
+    """They are not even imported, and no request counts."""
+    lines = [line for line in refused if line.startswith("malware")]
+    wanted = [release for release in sorted(MALWARE) for _ in range(2)]
+    assert len(lines) == len(wanted) == 4
+    for line, release in zip(lines, wanted, strict=True):
+        assert line.startswith("malware 0")
+        assert f"litellm {release} carries malware" in line
+        assert "pip install" in line
+    assert "IMPORTED" not in refused
+    assert "imported False" in refused
+
+
+@pytest.mark.parametrize("way", ["missing", "broken"])
+def test_a_missing_litellm_is_unavailable_with_the_install_line(refused, way):
+    """Everything else keeps working, and a later call tries again."""
+    lines = [line for line in refused if line.startswith(way)]
+    assert len(lines) == 2
+    assert all('pip install "litellm>=1.84,<2"' in line for line in lines)
+    assert refused[-1] == "works"
