@@ -5,22 +5,8 @@ State: none. Speed: a call of a double costs what the layers of a model call cos
 Must never know: a network, a key, a file outside of what a test hands it.
 """
 
-from typing import TYPE_CHECKING
+from .instances import instance_of, text_for
+from .models import FunctionLM, SchemaLM, ScriptedLM
+from .saves import assert_saves
 
-from synmod.leaves.late import opened_late
-from synmod.testing.function_lm import FunctionLM
-from synmod.testing.saves import assert_saves
-from synmod.testing.schema_lm import SchemaLM
-from synmod.testing.scripted_lm import ScriptedLM
-
-__all__ = ["FunctionLM", "SchemaLM", "ScriptedLM", "assert_saves"]
-
-if TYPE_CHECKING:  # for the rooms above
-    from synmod.testing.instances import instance_of as instance_of
-    from synmod.testing.instances.pattern_texts import text_for as text_for
-
-_FOR_ROOMS = {
-    "instance_of": "synmod.testing.instances",
-    "text_for": "synmod.testing.instances.pattern_texts",
-}
-__getattr__, __dir__ = opened_late(globals(), inner=_FOR_ROOMS)
+__all__ = ["FunctionLM", "SchemaLM", "ScriptedLM", "assert_saves", "instance_of", "text_for"]

@@ -1,0 +1,336 @@
+"""Instances: values that satisfy a schema, drawn at random and the same for the same seed.
+
+A draw takes references and alternatives into each part and follows the keywords that data models write; the whole is
+then validated, and drawn again a little plainer where it fails.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import string
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from random import Random
+from typing import Any, Final
+
+from synmod.data import Schema, problems
+from synmod.leaves.frozen import Json, frozen, is_array, is_object
+from synmod.leaves.seeds import rng
+
+_TRIES: Final = 60
+_DEEPEST: Final = 6  # no optional parts from here on
+_BOTTOM: Final = 40  # a schema whose values never end
+_USUAL_SPAN: Final = 100
+_WORDS: Final = ("amber", "birch", "cedar", "delta", "ember", "flint", "grove", "harbour", "iris", "juniper", "kelp")
+_FORMATS: Final[Mapping[str, str]] = {
+    "date": "2024-05-17",
+    "date-time": "2024-05-17T10:30:00Z",
+    "duration": "PT5M",
+    "email": "amber@example.com",
+    "hostname": "example.com",
+    "ipv4": "192.0.2.1",
+    "ipv6": "2001:db8::1",
+    "time": "10:30:00Z",
+    "uri": "https://example.com/a",
+    "uuid": "6fa459ea-ee8a-4ca4-894e-db77e160355e",
+}
+_KINDS: Final = (
+    ("object", ("properties", "required", "additionalProperties", "minProperties")),
+    ("array", ("items", "prefixItems", "minItems", "uniqueItems")),
+    ("string", ("minLength", "maxLength", "pattern", "format")),
+    ("number", ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")),
+)
+
+
+def instance_of(schema: Schema, seed: int, purpose: str) -> Json:
+    """Return a value that satisfies a schema.
+
+    Args:
+        schema: A schema of the kind that data models write.
+        seed: Number of the sequence of draws.
+        purpose: What the draw is for; another text gives another value.
+
+    Returns:
+        A valid value, the same for the same arguments on every platform.
+
+    Raises:
+        AssertionError: No draw was valid: the schema contradicts itself, or asks for more than can be guessed.
+
+    Example:
+        >>> from synmod.data import declare
+        >>> instance_of(declare({"enum": [3]}, root="any"), 0, "doc")
+        3
+
+    Source: hypothesis-jsonschema; differs: no search, a small draw and a check.
+    """
+    fault = ""
+    for step in range(_TRIES):
+        drawing = _Drawing(schema, rng(seed, step, purpose), likes=0.6 * max(0.0, 1.0 - step / 20))
+        json = drawing.value(schema, 0)
+        found = problems(schema, frozen(json), limit=1)
+        if not found:
+            return json
+        fault = f"{found[0].pointer or '(root)'}: wanted {found[0].wanted}, got {found[0].got}"
+    raise AssertionError(f"SchemaLM: no valid instance found in {_TRIES} draws; the last one fails at {fault}.")
+
+
+class _Drawing:
+    """One draw.
+
+    Args:
+        root: The whole schema, to which references refer.
+        random: Where chance comes from.
+        likes: How likely optional parts are, from 0 to 1.
+    """
+
+    def __init__(self, root: Schema, random: Random, likes: float) -> None:
+        self.root = root
+        self.random = random
+        self.likes = likes
+
+    def value(self, schema: Json, depth: int) -> Json:
+        """Draw a value for a part of the schema."""
+        if depth > _BOTTOM:
+            return None
+        part = self._in_place(schema, depth)
+        if "const" in part:
+            return part["const"]
+        if "enum" in part:
+            return self.random.choice(part["enum"]) if part["enum"] else None
+        kind = self._kind(part, depth)
+        if kind == "object":
+            return self._object(part, depth)
+        if kind == "array":
+            return self._array(part, depth)
+        if kind == "string":
+            return _text(part, self.random)
+        if kind == "boolean":
+            return self.random.random() < 0.5
+        return None if kind == "null" else _number(part, self.random, whole=kind == "integer")
+
+    def _likes_more(self, depth: int) -> bool:
+        """Draw whether an optional part is there; never deep down."""
+        return depth < _DEEPEST and self.random.random() < self.likes
+
+    def _in_place(self, schema: Json, depth: int) -> dict[str, Json]:
+        """Take references and alternatives into the part itself; alternatives are drawn."""
+        part = _joined(schema, {})
+        for _ in range(2 * _BOTTOM):
+            word = next((word for word in ("$ref", "allOf", "anyOf", "oneOf") if word in part), None)
+            if word is None:
+                break
+            inner = part.pop(word)
+            if word == "$ref":
+                part = _joined(self._target(inner), part)
+            elif word == "allOf":
+                for piece in inner:
+                    part = _joined(part, piece)
+            else:
+                plainest = [min(inner, key=self._weight)]
+                part = _joined(part, self.random.choice(inner if depth < _DEEPEST else plainest))
+        return part
+
+    def _target(self, reference: str) -> Json:
+        """Follow a reference inside the schema."""
+        part: Any = self.root
+        for step in reference.removeprefix("#").split("/")[1:]:
+            step = step.replace("~1", "/").replace("~0", "~")
+            part = part[int(step)] if is_array(part) else part.get(step, True)
+        return part
+
+    def _weight(self, part: Json) -> int:
+        """Return how much an alternative asks for: null and constants least, what has parts of its own most."""
+        while is_object(part) and "$ref" in part:
+            part = self._target(part["$ref"])
+        if not is_object(part) or part.get("type") == "null" or "const" in part or "enum" in part:
+            return 0
+        if part.get("type") in ("object", "array") or "properties" in part:
+            return 3 if part.get("required") or part.get("minItems") else 2
+        return 4 if not {"anyOf", "oneOf", "allOf"}.isdisjoint(part) else 1
+
+    def _kind(self, part: Mapping[str, Json], depth: int) -> str:
+        """Choose a type."""
+        kinds = part.get("type")
+        if isinstance(kinds, str):
+            return kinds
+        if kinds is None:
+            written = (kind for kind, words in _KINDS if any(word in part for word in words))
+            return next(written, None) or self.random.choice(("string", "integer", "boolean", "null"))
+        plain = [kind for kind in kinds if kind not in ("object", "array")]
+        return self.random.choice((plain if depth >= _DEEPEST else None) or kinds)
+
+    def _object(self, part: Mapping[str, Json], depth: int) -> dict[str, Json]:
+        """Draw an object: what is required, some of what is optional, and as many more as it takes."""
+        declared: Mapping[str, Json] = part.get("properties", {})
+        required = list(part.get("required", ()))
+        names = [name for name in declared if name in required or self._likes_more(depth)]
+        names += [name for name in required if name not in declared]
+        least, most = part.get("minProperties", 0), part.get("maxProperties", math.inf)
+        names += [name for name in declared if name not in names][: max(0, least - len(names))]
+        drawn = {name: self.value(declared.get(name, True), depth + 1) for name in names}
+        patterns = list(part.get("patternProperties", {}).items())
+        rest = part.get("additionalProperties", not patterns)
+        is_mapping = not declared and (patterns or rest is not False)
+        for _ in range(_TRIES):
+            if len(drawn) >= least and not (is_mapping and len(drawn) < most and self._likes_more(depth)):
+                break
+            pattern, schema = self.random.choice(patterns) if patterns else ("", rest)
+            key = {"type": "string", "pattern": pattern} if pattern else part.get("propertyNames", {"type": "string"})
+            name = str(self.value(_joined(key, {"type": "string"}), depth + 1))
+            drawn.setdefault(name, self.value(schema, depth + 1))
+        return drawn
+
+    def _array(self, part: Mapping[str, Json], depth: int) -> list[Json]:
+        """Draw an array: the items that have a place, then as many as it takes."""
+        placed: list[Json] = list(part.get("prefixItems", ()))
+        rest = part.get("items", True)
+        least = part.get("minItems", 0)
+        count = max(least, len(placed) if depth < _DEEPEST else 0)
+        while count < least + 3 and self._likes_more(depth):
+            count += 1
+        most = min(part.get("maxItems", math.inf), len(placed) if rest is False else math.inf)
+        drawn: list[Json] = []
+        for _ in range(_TRIES):
+            if len(drawn) >= min(count, most):
+                break
+            item = self.value(placed[len(drawn)] if len(drawn) < len(placed) else rest, depth + 1)
+            if not part.get("uniqueItems") or item not in drawn:
+                drawn.append(item)
+        return drawn
+
+
+_JOINS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "properties": lambda one, other: {
+        **one,
+        **{name: _joined(one[name], part) if name in one else part for name, part in other.items()},
+    },
+    "required": lambda one, other: [*one, *(name for name in other if name not in one)],
+    "enum": lambda one, other: [value for value in one if value in other],
+    **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"), max),
+    **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"), min),
+}
+
+
+def _joined(one: Json, other: Json) -> dict[str, Json]:
+    """Join two schemas that hold for one value; of what cannot be joined the second holds."""
+    left = dict(one) if is_object(one) else {}
+    right = dict(other) if is_object(other) else {}
+    return {
+        **left,
+        **{
+            key: _JOINS[key](left[key], value) if key in left and key in _JOINS else value
+            for key, value in right.items()
+        },
+    }
+
+
+# -- numbers and texts -----------------------------------------------------------------------------------------------
+
+
+def _number(part: Mapping[str, Json], random: Random, *, whole: bool) -> int | float:
+    """Draw a number within its bounds, a multiple where that is asked."""
+    step = Fraction(str(part["multipleOf"])) if "multipleOf" in part else Fraction(1, 1 if whole else 4)
+    if whole:
+        step = Fraction(step.numerator)  # the smallest whole multiple of a fraction in lowest terms
+    low, high = _bounds(part, step)
+    if low > high and "multipleOf" not in part and not whole:
+        step /= 2**20  # the bounds are closer than a quarter
+        low, high = _bounds(part, step)
+    if low == -math.inf:
+        low = 0 if high >= 0 else high - _USUAL_SPAN
+    high = min(high, low + _USUAL_SPAN)
+    number = step * (int(low) + int(random.random() * (max(high - low, 0) + 1)))
+    return int(number) if number.denominator == 1 and (whole or random.random() < 0.5) else float(number)
+
+
+def _bounds(part: Mapping[str, Json], step: Fraction) -> tuple[float, float]:
+    """Return the bounds of a number, counted in steps."""
+    low, high = -math.inf, math.inf
+    if "minimum" in part:
+        low = math.ceil(Fraction(str(part["minimum"])) / step)
+    if "exclusiveMinimum" in part:
+        low = max(low, math.floor(Fraction(str(part["exclusiveMinimum"])) / step) + 1)
+    if "maximum" in part:
+        high = math.floor(Fraction(str(part["maximum"])) / step)
+    if "exclusiveMaximum" in part:
+        high = min(high, math.ceil(Fraction(str(part["exclusiveMaximum"])) / step) - 1)
+    return low, high
+
+
+def _text(part: Mapping[str, Json], random: Random) -> str:
+    """Draw a text of the right length, by its pattern or format where it has one."""
+    least, most = int(part.get("minLength", 0)), part.get("maxLength", math.inf)
+    if "pattern" in part:
+        text = text_for(part["pattern"], random)
+        return text + (text[-1:] or "a") * (least - len(text))
+    usual = _FORMATS.get(str(part.get("format")), "")
+    if usual and least <= len(usual) <= most:
+        return usual
+    text = " ".join(random.choice(_WORDS) for _ in range(1 + int(random.random() * 3)))
+    return text.ljust(least, "a")[: int(min(most, max(least, 60)))]
+
+
+_PARSER: Final[Any] = vars(re)["_parser"]
+"""Python's reader of regular expressions; its stubs leave it out."""
+
+
+def text_for(pattern: str, random: Random) -> str:
+    """Draw a text in which a regular expression is found; any text where Python cannot read the expression."""
+    try:
+        tree = _PARSER.parse(pattern)
+    except re.error:
+        return random.choice(_WORDS)
+    return _spelled(tree, random)
+
+
+def _spelled(tree: Any, random: Random) -> str:
+    """Draw a text for a parsed expression: its parts one after the other."""
+    text = ""
+    for code, argument in tree:
+        name = str(code)
+        if name == "LITERAL":
+            text += chr(argument)
+        elif name == "BRANCH":
+            text += _spelled(random.choice(argument[1]), random)
+        elif name == "SUBPATTERN":
+            text += _spelled(argument[-1], random)
+        elif name == "ATOMIC_GROUP":
+            text += _spelled(argument, random)
+        elif name.endswith("_REPEAT"):
+            least, most, inner = argument
+            times = least + int(random.random() * (min(int(most), least + 3) - least + 1))
+            text += "".join(_spelled(inner, random) for _ in range(times))
+        elif name in ("IN", "ANY", "NOT_LITERAL"):
+            items: Any = argument if name == "IN" else [("NEGATE", None), ("LITERAL", argument or ord("\n"))]
+            ranges = [chr(edge) for kind, edges in items if str(kind) == "RANGE" for edge in edges]
+            literals = [chr(sign) for kind, sign in items if str(kind) == "LITERAL"]
+            signs = [sign for sign in (*_PRINTABLE, *ranges, *literals) if _allows(items, sign)]
+            text += random.choice(signs or ["a"])
+    return text
+
+
+_PRINTABLE: Final = string.ascii_letters + string.digits + "_-. ,;:!?@#/+*()"
+_CATEGORIES: Final[Mapping[str, Callable[[str], bool]]] = {
+    "DIGIT": str.isdigit,
+    "SPACE": str.isspace,
+    "WORD": lambda sign: sign.isalnum() or sign == "_",
+}
+
+
+def _allows(items: Any, sign: str) -> bool:
+    """Whether a parsed character class allows a character."""
+    negated = found = False
+    for kind, argument in items:
+        name = str(kind)
+        if name == "NEGATE":
+            negated = True
+        elif name == "LITERAL":
+            found = found or ord(sign) == argument
+        elif name == "RANGE":
+            found = found or argument[0] <= ord(sign) <= argument[1]
+        else:
+            category = str(argument).removeprefix("CATEGORY_")
+            holds = _CATEGORIES[category.removeprefix("NOT_")](sign)
+            found = found or holds != category.startswith("NOT_")
+    return found != negated

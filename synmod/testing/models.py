@@ -1,0 +1,299 @@
+"""Language models that need no provider, for tests: with a function, a script, or an instance of the schema for answer.
+
+Only the adapter is replaced: reading, repair, retries, counters and events are those of every `LanguageModel`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, cast
+
+from synmod.data import dump_json
+from synmod.errors import ConfigError
+from synmod.leaves import aio
+from synmod.leaves.frozen import frozen_dict, frozen_list, is_array
+from synmod.lm import LanguageModel, LMReply, LMRequest, estimate_text, estimate_tokens
+from synmod.scope import Usage, current_call
+
+from .instances import instance_of
+
+
+class DoubleAdapter:
+    """An adapter that answers with what a function returns for a request."""
+
+    __slots__ = ("answer", "latency_s", "name", "requests", "version")
+
+    def __init__(self, name: str, answer: Callable[[LMRequest], Any | Awaitable[Any]], latency_s: float) -> None:
+        self.name = name
+        self.version = 1
+        self.answer = answer
+        self.latency_s = latency_s
+        self.requests: list[LMRequest] = []
+
+    def send(self, request: LMRequest) -> Awaitable[LMReply] | LMReply:
+        """Answer one request, at once where nothing waits."""
+        self.requests.append(request)
+        if self.latency_s:
+            return self._later(request)
+        item = self.answer(request)
+        return self._awaited(item, request) if hasattr(item, "__await__") else reply_of(item, request)
+
+    async def _later(self, request: LMRequest) -> LMReply:
+        """Answer after the latency."""
+        await aio.sleep(self.latency_s)
+        item = self.answer(request)
+        return reply_of(await item if hasattr(item, "__await__") else item, request)
+
+    async def _awaited(self, item: Awaitable[Any], request: LMRequest) -> LMReply:
+        """Answer with what an async function returns."""
+        return reply_of(await item, request)
+
+
+class Double(LanguageModel):
+    """A LanguageModel with only the adapter replaced: reading, repair, retries, counters and events are real."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        answer: Callable[[LMRequest], Any | Awaitable[Any]],
+        model: str,
+        latency_s: float,
+        backoff: bool,
+        lm: dict[str, Any],
+    ) -> None:
+        name = model.partition("/")[2]
+        super().__init__(model, adapter=DoubleAdapter(name, answer, latency_s), **lm)
+        self.backoff = backoff
+
+    @property
+    def requests(self) -> list[LMRequest]:
+        """The requests that reached the adapter, in order."""
+        assert isinstance(self.adapter, DoubleAdapter)
+        return self.adapter.requests
+
+
+def reply_of(item: Any, request: LMRequest) -> LMReply:
+    """Turn an item into a reply: text as it is, a value as its JSON text, a reply as it is; an exception is raised."""
+    if isinstance(item, LMReply):
+        return item
+    if isinstance(item, BaseException):
+        raise item
+    first = item[0] if is_array(item) and item else item
+    if type(first).__name__ == "ToolCall":
+        raise ConfigError("ToolCall: a double cannot call tools yet; let it reply with text, JSON or a data model.")
+    text = item if isinstance(item, str) else dump_json(item)
+    usage = Usage(
+        prompt_tokens=estimate_tokens(request.messages),
+        completion_tokens=estimate_text(len(text)),
+        estimated=True,
+    )
+    return LMReply(text, usage=usage)
+
+
+class FunctionLM(Double):
+    """A model that answers with what a function returns.
+
+    Args:
+        fn: Receives the `LMRequest`, plain or async; returns a str (the text), JSON or a data model (as JSON text), an
+            `LMReply`, or an exception, which is raised.
+        latency_s: Seconds that each request takes.
+        backoff: Whether to wait between attempts, as a real model does.
+        model: The model string.
+        **lm: Keywords of `LanguageModel`.
+
+    Raises:
+        ConfigError: A keyword is unknown ('Did you mean').
+
+    Example:
+        >>> lm = FunctionLM(lambda request: {"echo": request.messages[-1]["content"]})
+        >>> sm.run(lm("Hi", {"type": "object"}))["echo"]
+        'Hi'
+
+    Source: pydantic-ai's FunctionModel.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        fn: Callable[[LMRequest], Any | Awaitable[Any]],
+        *,
+        latency_s: float = 0.0,
+        backoff: bool = False,
+        model: str = "testing/function",
+        **lm: Any,
+    ) -> None:
+        super().__init__(fn, model, latency_s, backoff, lm)
+
+
+class _Script:
+    """One list of replies, and how far it has been read."""
+
+    __slots__ = ("items", "used")
+
+    def __init__(self, items: Iterable[Any]) -> None:
+        self.items = list(items)
+        self.used = 0
+
+    @property
+    def unused(self) -> int:
+        """How many replies have not been used."""
+        return max(0, len(self.items) - self.used)
+
+
+class ScriptedLM(Double):
+    """A model that answers with the replies of a list, one per request.
+
+    Args:
+        replies: A list in the order of the requests; or a mapping of module paths or globs (`*` within one step,
+            `**` any number of steps) to such lists, which does not depend on the order of concurrent calls. A reply
+            is a str (the text), JSON or a data model (as JSON text), an `LMReply`, or an exception, which is raised.
+        cycle: Whether to begin again at the end of a list.
+        latency_s: Seconds that each request takes.
+        backoff: Whether to wait between attempts, as a real model does.
+        model: The model string.
+        **lm: Keywords of `LanguageModel`.
+
+    Raises:
+        ConfigError: `replies` is neither; a keyword is unknown ('Did you mean').
+        AssertionError: By a call: there is no reply left; with path, number and the last message.
+
+    Example:
+        >>> lm = ScriptedLM(["Paris"])
+        >>> sm.run(lm("Capital of France?")).text
+        'Paris'
+        >>> lm.assert_done()
+
+    Source: pydantic-ai's TestModel, DSPy's DummyLM.
+    """
+
+    __slots__ = ("_cycle", "_lock", "_scripts")
+
+    def __init__(
+        self,
+        replies: Iterable[Any] | Mapping[str, Iterable[Any]],
+        *,
+        cycle: bool = False,
+        latency_s: float = 0.0,
+        backoff: bool = False,
+        model: str = "testing/scripted",
+        **lm: Any,
+    ) -> None:
+        super().__init__(self._next, model, latency_s, backoff, lm)
+        by_path = cast("Mapping[str, Any]", replies) if isinstance(replies, Mapping) else {"": replies}
+        for path, items in by_path.items():
+            if hasattr(items, "keys") or isinstance(items, str | bytes) or not hasattr(items, "__iter__"):
+                where = f"replies[{path!r}]" if by_path is replies else "replies"
+                raise ConfigError(f"ScriptedLM: {where}: got {type(items).__name__}, wanted a list of replies.")
+        self._cycle = cycle
+        self._lock = threading.Lock()
+        self._scripts = {path: _Script(items) for path, items in by_path.items()}
+        if by_path is not replies:
+            self._scripts = {"**": self._scripts[""]}
+
+    def assert_done(self) -> None:
+        """Check that every reply was used.
+
+        Raises:
+            AssertionError: Replies are left; names how many, and for which path.
+        """
+        left = {path: script.unused for path, script in self._scripts.items() if script.unused}
+        if left:
+            told = ", ".join(
+                f"{count} of {len(self._scripts[path].items)} for {path!r}" for path, count in left.items()
+            )
+            raise AssertionError(f"ScriptedLM: replies were not used: {told}.")
+
+    def _next(self, request: LMRequest) -> Any:
+        """Return the next reply for the module that calls."""
+        frame = current_call()
+        places = ("",) if frame is None else (frame.path, frame.name) if not frame.path else (frame.path,)
+        with self._lock:
+            script = self._script_for(places)
+            if script is not None:
+                number = script.used
+                if number < len(script.items) or (self._cycle and script.items):
+                    script.used += 1
+                    return script.items[number % len(script.items)]
+        raise AssertionError(self._ran_out(places[0], script, request))
+
+    def _script_for(self, places: Sequence[str]) -> _Script | None:
+        """Return the list for a path: the path itself first, then the first glob that fits."""
+        for place in places:
+            if place in self._scripts:
+                return self._scripts[place]
+        for glob, script in self._scripts.items():
+            if any(_fits(place.split("/") if place else [], glob.split("/")) for place in places):
+                return script
+        return None
+
+    def _ran_out(self, path: str, script: _Script | None, request: LMRequest) -> str:
+        """Return which request had no reply."""
+        last = f"the last message is {request.messages[-1]['content']!r:.300}"
+        if script is None:
+            return (
+                f"ScriptedLM: no replies for the path {path!r}, only for {', '.join(map(repr, self._scripts))}; {last}."
+            )
+        return f"ScriptedLM: no reply left for request {script.used + 1} of the path {path!r}; {last}."
+
+
+def _fits(steps: Sequence[str], glob: Sequence[str]) -> bool:
+    """Whether the steps of a path match those of a glob."""
+    if not glob:
+        return not steps
+    if glob[0] == "**":
+        return any(_fits(steps[skipped:], glob[1:]) for skipped in range(len(steps) + 1))
+    return bool(steps) and fnmatchcase(steps[0], glob[0]) and _fits(steps[1:], glob[1:])
+
+
+class SchemaLM(Double):
+    """A model that answers with a valid instance of the schema, and with some text where there is none.
+
+    Args:
+        seed: Another seed gives other answers.
+        latency_s: Seconds that each request takes.
+        backoff: Whether to wait between attempts, as a real model does.
+        model: The model string.
+        **lm: Keywords of `LanguageModel`.
+
+    Raises:
+        ConfigError: A keyword is unknown ('Did you mean').
+        AssertionError: By a call: the schema cannot be satisfied, or asks for more than can be guessed.
+
+    Example:
+        >>> sm.run(SchemaLM()("Hi", {"type": "object", "required": ["n"], "properties": {"n": {"const": 1}}})).json
+        {'n': 1}
+
+    Source: pydantic-ai's TestModel, hypothesis-jsonschema.
+    """
+
+    __slots__ = ("_seed",)
+
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        latency_s: float = 0.0,
+        backoff: bool = False,
+        model: str = "testing/schema",
+        **lm: Any,
+    ) -> None:
+        super().__init__(self._instance, model, latency_s, backoff, lm)
+        self._seed = seed
+
+    def _instance(self, request: LMRequest) -> str:
+        """Return the answer to a request, a function of seed and request."""
+        purpose = _digest(request)
+        if request.schema is None:
+            return f"An answer from SchemaLM ({purpose[:8]})."
+        return dump_json(instance_of(request.schema, self._seed, purpose))
+
+
+def _digest(request: LMRequest) -> str:
+    """Return a text that differs for different requests."""
+    said = [frozen_list(request.messages), request.schema, frozen_dict(dict(request.params)), request.sample]
+    return hashlib.sha256(dump_json(frozen_list(said)).encode()).hexdigest()
