@@ -2,19 +2,19 @@
 
     SynmodError
     ├── SchemaError [ValueError]            a value against its schema; a bad schema
-    │   └── SchemaTooComplex                a schema or a validation over the complexity budget
+    │   └── SchemaTooComplex                a schema over the limits of complexity
     ├── DataError [ValueError]              not JSON; an operand that cannot stand there
     │   ├── FieldError [KeyError, AttributeError]
     │   └── SymbolicValueError              a value was asked of a symbol
     ├── ArgumentError [TypeError]           wrong kind or combination of arguments
-    ├── ConfigError [TypeError]             a declaration or a constructor argument that cannot be
-    ├── CallError [ValueError]              a call that cannot be made as it was asked
+    ├── ConfigError [TypeError]             an invalid declaration or constructor argument
+    ├── CallError [ValueError]              a call that cannot be made as written
     │   ├── NoCallError [NotImplementedError]
     │   └── GuardError                      a `Guard` blocked its inputs
     ├── BuildError [RuntimeError]           a module that cannot be built
     │   └── SealedError [ValueError]        structure was changed after it was built
     ├── NotBuiltError [ValueError]          asked for what only a built module has
-    ├── BadNameError [ValueError]           a name that is no identifier
+    ├── BadNameError [ValueError]           a name that is not an identifier
     ├── GraphError [ValueError]             the walk over a program: keys, containers, registry, wiring
     ├── StateError [ValueError]             a State that does not fit a program
     │   └── StateSchemaError [SchemaError]  values of a State against their schemas
@@ -37,7 +37,7 @@
         ├── ModelTimeout [TimeoutError]     no reply in time
         ├── ContextWindowError              the prompt is too long for the model
         ├── BadReplyError                   a reply that is not what was asked
-        └── UnboundModelError               a loaded model that nobody has supplied yet
+        └── UnboundModelError               a loaded model that has not been supplied yet
 
 Each derives from `SynmodError` and also from the builtin in brackets, which callers expect.
 """
@@ -150,7 +150,7 @@ class SchemaError(SynmodError, ValueError):
 
 
 class SchemaTooComplex(SchemaError):
-    """A schema, or a validation with it, costs more than the complexity budget allows."""
+    """A schema is over the limits of complexity: its size, its nesting, or the subschemas checked against one value."""
 
 
 class DataError(SynmodError, ValueError):
@@ -170,15 +170,15 @@ class SymbolicValueError(DataError):
 
 
 class ArgumentError(SynmodError, TypeError):
-    """Arguments of the wrong kind, or in a combination that says nothing."""
+    """Arguments of the wrong kind, or in a combination without a meaning."""
 
 
 class ConfigError(SynmodError, TypeError):
-    """A class, a constructor argument or a setting that cannot be."""
+    """An invalid class, constructor argument or setting."""
 
 
 class CallError(SynmodError, ValueError):
-    """A call that cannot be made, or whose result is no data."""
+    """A call that cannot be made, or whose result is not data."""
 
 
 class NoCallError(CallError, NotImplementedError):
@@ -186,7 +186,7 @@ class NoCallError(CallError, NotImplementedError):
 
 
 class GuardError(CallError):
-    """A `Guard` blocked its inputs; the message tells the reason."""
+    """A `Guard` blocked its inputs; the message has the reason."""
 
 
 class BuildError(SynmodError, RuntimeError):
@@ -194,7 +194,7 @@ class BuildError(SynmodError, RuntimeError):
 
 
 class SealedError(BuildError, ValueError):
-    """The structure of a built module was to be changed."""
+    """The structure of a module was changed after it was built."""
 
 
 class NotBuiltError(SynmodError, ValueError):
@@ -262,7 +262,7 @@ class SkipError(SynmodError, RuntimeError):
 
 
 class SkipNameError(SkipError, ValueError):
-    """A name that the module does not declare was to be put into a Namespace."""
+    """A name was put into a Namespace that the module does not declare."""
 
 
 class SkipVerifyError(SynmodError, TypeError):

@@ -132,8 +132,11 @@ class _Fallback:
                 yield from validator.descend(json[name], part)
 
     def _additional_properties(self, validator: Any, extra: Any, json: Any, schema: Mapping[str, Any]) -> Iterator[Any]:
-        for name in undeclared(schema, json) if is_object(json) else ():
-            yield from validator.descend(json[name], extra)
+        known: Any = schema.get("properties", ())
+        patterns = [_engine(pattern) for pattern in schema.get("patternProperties", ())]
+        for name in json if is_object(json) else ():
+            if name not in known and not any(matches(name) for matches in patterns):
+                yield from validator.descend(json[name], extra)
 
 
 @lru_cache(maxsize=512)
@@ -143,10 +146,3 @@ def _engine(pattern: str) -> Callable[[str], bool]:
         return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex")).isinstance_python
     except PatternError as error:
         raise MalformedSchemaError(("pattern",), str(error)) from None
-
-
-def undeclared(schema: Mapping[str, Any], names: Any) -> list[str]:
-    """Return the names that neither `properties` nor `patternProperties` of a schema mentions."""
-    declared: Any = schema.get("properties", ())
-    patterns = [matcher(pattern) for pattern in schema.get("patternProperties", ())]
-    return [name for name in names if name not in declared and not any(matches(name) for matches in patterns)]

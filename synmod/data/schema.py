@@ -338,7 +338,7 @@ def _check_expansion(root: Schema, positions: list[tuple[tuple[Step, ...], Any]]
 
 
 def _guarded(schema: Schema, is_valid: IsValid) -> IsValid:
-    """Refuse values of unbounded depth where the validator would follow them: in recursive schemas, and comparisons."""
+    """Make values of unbounded depth invalid where the validator would follow them: in recursive schemas."""
     if not _is_recursive(schema):
         return is_valid
     return lambda json: not nests_too_deep(json) and is_valid(json)

@@ -1,6 +1,7 @@
 """Validation has the meaning of jsonschema, names every fault with its place, and cannot hang, on both libraries."""
 
 import json
+import subprocess
 import sys
 import time
 
@@ -289,3 +290,34 @@ def test_references_to_the_root_are_followed_in_faults(declared):
         {"properties": {"child": {"$ref": "#"}, "n": {"type": "integer"}, "m": {"$ref": "#/properties/n"}}}
     )
     assert [fault.pointer for fault in problems(schema, {"child": {"n": "1", "m": "2"}})] == ["/child/n", "/child/m"]
+
+
+WITHOUT_WHEEL = """
+import sys
+sys.modules["jsonschema_rs"] = None
+import synmod as sm
+from synmod.data import is_valid, problems, schema_from
+
+class Tree(sm.DataModel):
+    name: str
+    children: list["Tree"] = []
+
+assert Tree(name="a", children=[Tree(name="b")]).get_json()["children"][0]["name"] == "b"
+keys = schema_from({"patternProperties": {"^(a+)+$": {}}, "additionalProperties": False}, root="any")
+long = "a" * 5_000 + "b"
+assert [fault.pointer for fault in problems(keys, {"aa": 1, long: 1, "c": 2})] == ["/" + long, "/c"]
+assert sm.is_subschema({"const": "x"}, {"pattern": "^x$"})
+for bad in ({"type": "nonsense"}, {"pattern": "(?=a)"}, {"$ref": "#"}, {"patternProperties": {"(": {}}}):
+    try:
+        schema_from(bad, root="any")
+    except sm.SchemaError:
+        continue
+    raise AssertionError(bad)
+assert "jsonschema" in sys.modules
+"""
+
+
+@pytest.mark.slow
+def test_a_process_without_jsonschema_rs_checks_by_jsonschema():
+    """From the first schema on: declarations, values, patterns, faults and proofs."""
+    subprocess.run([sys.executable, "-c", WITHOUT_WHEEL], check=True, timeout=120)
