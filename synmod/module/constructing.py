@@ -59,7 +59,11 @@ def capture(declaration: ClassDeclaration, args: tuple[Any, ...], kwargs: dict[s
     try:
         bound = signature.bind(*args, **kwargs).arguments
     except TypeError as error:
-        raise _misfit(declaration, signature, kwargs, error) from None
+        name, known = declaration.cls.__name__, declaration.keywords
+        unknown = [keyword for keyword in kwargs if keyword not in known]
+        if unknown:  # also where an argument is missing: it may be the one that was misspelt
+            raise unknown_keyword(name, unknown[0], known) from None
+        raise ConfigError(f"{name}: {error}. It takes {name}{signature}.") from None
     recorded: dict[str, Any] = {}
     for name, value in bound.items():
         kind = signature.parameters[name].kind
@@ -72,6 +76,11 @@ def capture(declaration: ClassDeclaration, args: tuple[Any, ...], kwargs: dict[s
     return recorded
 
 
+def _takes_any(signature: inspect.Signature) -> bool:
+    """Whether a constructor takes any keyword."""
+    return any(p.kind is inspect.Parameter.VAR_KEYWORD for p in signature.parameters.values())
+
+
 def kept(value: Any) -> Any:
     """Copy plain containers, so that later changes by the caller do not reach the record; keep all else."""
     try:
@@ -82,17 +91,6 @@ def kept(value: Any) -> Any:
 
 def _kept_leaf(leaf: Any) -> Any:
     return set(cast("set[Any]", leaf)) if type(leaf) is set else leaf
-
-
-def _misfit(
-    declaration: ClassDeclaration, signature: inspect.Signature, kwargs: Mapping[str, Any], error: TypeError
-) -> ConfigError:
-    known = [p.name for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    unknown = [name for name in kwargs if name not in known]
-    name = declaration.cls.__name__
-    if unknown and not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in signature.parameters.values()):
-        return unknown_keyword(name, unknown[0], known)
-    return ConfigError(f"{name}: {error}. It takes {name}{signature}.")
 
 
 def unknown_keyword(name: str, keyword: str, known: list[str]) -> ConfigError:
@@ -205,7 +203,7 @@ def from_config(cls: type[M], config: Mapping[str, Any]) -> M:
         return cls(**config)
     parameters = signature.parameters.values()
     unknown = [key for key in config if key not in signature.parameters]
-    if unknown and not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
+    if unknown and not _takes_any(signature):
         raise unknown_keyword(cls.__name__, unknown[0], [p.name for p in parameters])
     named = dict(config)
     args: list[Any] = []

@@ -250,6 +250,8 @@ class ClassDeclaration:
         self.hidden = self.ignored | _cached_names(cls)
         """Attributes that the walk passes over: ignored ones, and what `cached_property` made."""
         self.slots = _declared_slots(cls)
+        self.reserved = _reserved_names(cls)
+        """Names of `Module` that an attribute of an instance would hide."""
         self.skips: DeclaredSkips | None = None
         """The skip connections that the class takes part in; the bases' are its own."""
         self.runner: Runner | None = None
@@ -318,6 +320,15 @@ def _is_own(cls: type, method: str) -> bool:
 def _cached_names(cls: type) -> frozenset[str]:
     return frozenset(
         name for base in cls.__mro__ for name, value in vars(base).items() if isinstance(value, cached_property)
+    )
+
+
+def _reserved_names(cls: type) -> frozenset[str]:
+    return frozenset(
+        name
+        for base in filter(is_base, cls.__mro__)
+        for name, value in vars(base).items()
+        if not name.startswith("_") and (callable(value) or (isinstance(value, property) and value.fset is None))
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, overload
 
@@ -344,28 +344,28 @@ class Module(metaclass=ModuleMeta):
 
     def stashable(self) -> Iterator[tuple[Any, str]]:
         """The `(namespace, name)` pairs that this module stashes, by name; the default namespace is None."""
-        return structure.stashable(self)
+        return structure.namespaced(self, self.stashable_names)
 
     def poppable(self) -> Iterator[tuple[Any, str]]:
         """The pairs that this module pops, by name."""
-        return structure.poppable(self)
+        return structure.namespaced(self, self.poppable_names)
 
     def namespaced(self, name: str) -> tuple[Any, str]:
         """The pair of one name."""
-        return structure.namespaced(self, name)
+        return next(structure.namespaced(self, [name]))
 
-    def isolate(self, ns: Any, only: Iterable[str] | None = None) -> Self:
-        """Put the declared skip names, or those in `only`, into a Namespace; later calls override earlier ones.
+    def isolate(self, ns: Any) -> Self:
+        """Put the declared skip names into a Namespace, instead of one that they were put into before.
 
         Returns:
             This module, so that calls chain.
 
         Raises:
-            ArgumentError: `ns` is no `synmod.skip.Namespace`.
-            SkipNameError: A name is not declared, or the class declares none.
+            ArgumentError: `ns` is not a `synmod.skip.Namespace`.
+            SkipNameError: The class declares no names.
             SealedError: The module is built.
         """
-        structure.isolate(self, ns, only)
+        structure.isolate(self, ns)
         return self
 
     # -- config and copies --------------------------------------------------------------------------------------------
@@ -464,6 +464,10 @@ class Module(metaclass=ModuleMeta):
         Source: Keras `plot_model`; differs: no program outside is needed, and the JSON is a contract.
         """
         return shown("plot")(self, path, format)
+
+    def _repr_html_(self) -> str:
+        """Return the picture that a notebook shows."""
+        return self.plot(format="svg")
 
     # -- modes, hooks, counters ---------------------------------------------------------------------------------------
 

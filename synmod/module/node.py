@@ -279,7 +279,6 @@ def _set_key(module: Module, name: Any, value: Any) -> None:
     record = module._record
     record.removed.pop(name, None)
     if record.sealed:
-        record.layout = layout_of(structural_attributes(module))
         note_edit(module)
 
 
@@ -290,7 +289,6 @@ def _pop_key(module: Module, name: Any) -> Any:
     record = module._record
     record.removed[name] = None
     if record.sealed:
-        record.layout = layout_of(structural_attributes(module))
         note_edit(module)
     return value
 

@@ -118,7 +118,7 @@ class ModuleRecord:
         self.sealed = sealed
         self.reopened = False
         """Was sealed, and is open for editing until it is handed back."""
-        self.layout: list[object] | None = None
+        self.layout: dict[str | int, Any] | None = None
         """What the containers held when the structure was sealed."""
         self.version = 0
         self.build_config = build_config
@@ -146,10 +146,6 @@ class ModuleRecord:
                 except AttributeError:
                     self.counters = made
                     return made
-
-    def forget(self, name: str) -> None:
-        """Say nothing more of what an attribute that is gone was."""
-        self.statics.pop(name, None)
 
     @property
     def was_sealed(self) -> bool:

@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 
+import synmod as sm
 from synmod.errors import ConfigError
 from synmod.module import Module
 from synmod.scope import Hook
@@ -273,3 +274,10 @@ def test_a_config_comes_back_as_it_was_given():
     module = Starred.from_config({"rest": [3]})
     assert module.get_config() == {"rest": [3]}
     assert repr(module) == "Starred(1, 'x', 3)"
+
+
+def test_a_notebook_shows_a_picture():
+    """`_repr_html_` is the drawing of the module as SVG; it needs no build."""
+    module = sm.Sequential([sm.Identity()])
+    assert module._repr_html_() == module.plot(format="svg")  # the name that notebooks look for
+    assert "<svg" in module._repr_html_()

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+import synmod as sm
 from synmod.data import DataModel, SymbolicDataModel
 from synmod.errors import (
     CallError,
@@ -293,3 +294,16 @@ def test_a_variable_on_a_class_is_refused_in_any_container(wrap):
     """All instances would share it without anybody seeing it; the error names class and attribute."""
     with pytest.raises(ConfigError, match=r"class Shared: 'rules' is a Variable on the class"):
         type("Shared", (Module,), {"rules": wrap(Param("x"))})
+
+
+@pytest.mark.parametrize(
+    ("make", "guess"),
+    [
+        (lambda: sm.BestOf(modul=Echo(), n=3, reward=len), "unknown argument 'modul'. Did you mean 'module'"),
+        (lambda: sm.BestOf(Echo(), 3, reward=len, treshold=1), "unknown argument 'treshold'. Did you mean 'threshold'"),
+    ],
+)
+def test_a_misspelt_required_argument_is_named(make, guess):
+    """Before what is missing, since the misspelt one is why it is missing."""
+    with pytest.raises(ConfigError, match=re.escape(guess)):
+        make()

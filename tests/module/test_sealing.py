@@ -2,7 +2,7 @@
 
 import pytest
 
-from synmod.errors import SealedError
+from synmod.errors import ConfigError, GraphError, SealedError
 from synmod.module import Module, build
 from synmod.tree import Param, merge, split
 from tests.module.models import Echo, Query
@@ -33,7 +33,6 @@ async def test_structure_is_closed_after_the_first_call():
         lambda: setattr(holds, "child", Echo()),
         lambda: setattr(holds, "new", Echo()),
         lambda: setattr(holds, "v", Param("y")),
-        lambda: setattr(holds, "v", None),
         lambda: setattr(holds, "many", []),
         lambda: delattr(holds, "child"),
         lambda: delattr(holds, "many"),
@@ -135,3 +134,28 @@ def test_a_variable_without_a_title_is_called_variable():
     assert [module.add_variable("text").name for _ in range(2)] == ["variable", "variable"]
     assert list(module.variables_by_path()) == ["variable", "variable_1"]
     assert module.add_variable(schema={"title": "!?", "type": "string"}).name == "variable"
+
+
+def test_assigning_over_a_variable_names_assign():
+    """Whatever is not a Variable, in `__init__`, in build and after it; another Variable may take its place before."""
+    holds = Holds()
+    for value in ("y", None, Echo()):
+        with pytest.raises(GraphError, match=r"'v' holds a Variable.*\.assign\("):
+            holds.v = value
+    assert holds.v.value == "x"
+    holds.v = Param("z")
+    assert [v.value for v in holds.variables] == ["z"]
+
+
+def test_an_attribute_that_hides_a_name_of_module_is_an_error():
+    """Methods and read-only properties; the message proposes another name. What has a setter can be set."""
+
+    class Finder(Module):
+        def __init__(self, name):
+            super().__init__()
+            setattr(self, name, "x")
+
+    for name in ("path", "variables", "summary", "clone", "build"):
+        with pytest.raises(ConfigError, match=f"'{name}' would hide.*such as finder_{name}"):
+            Finder(name)
+    assert Finder("description").description == "x"

@@ -89,7 +89,7 @@ async def test_inputs_outputs_and_steps_are_read_only():
     assert [step.name for step in program.steps] == ["reply"]
     assert program.steps[0].module is program.reply
     for name in ("inputs", "outputs", "steps"):
-        with pytest.raises(AttributeError):
+        with pytest.raises(ConfigError, match=f"'{name}' would hide.*program_{name}"):
             setattr(program, name, None)
 
 

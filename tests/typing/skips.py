@@ -20,7 +20,7 @@ class Both(sm.Module):
 
 async def uses(query: Query) -> None:
     assert_type(await Both()(query), sm.JsonDataModel[Query])
-    assert_type(Both().isolate(Namespace("one"), only=["doc"]), Both)
+    assert_type(Both().isolate(Namespace("one")), Both)
     assert_type(current_skip_frame(), SkipFrame | None)
     assert_type(sorted(Both.stashable_names), list[str])
     with use_skip_frame(SkipFrame()) as frame:
