@@ -57,12 +57,13 @@ def test_the_path_is_that_of_the_running_call(any_loop):
         reserve()
 
     part = Part("asks", asks)
+    step = Part("step", lambda _: part(), ask=part)
 
     async def main():
         with budget(calls=0):
-            await Part("top", lambda _: part())(paths={id(part): "steps/ask"})
+            await Part("top", lambda _: step(), step=step)()
 
-    with pytest.raises(BudgetExceeded, match="steps/ask"):
+    with pytest.raises(BudgetExceeded, match="step/ask"):
         any_loop(main)
 
 

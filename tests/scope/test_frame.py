@@ -8,7 +8,7 @@ import weakref
 import pytest
 
 from synmod.leaves.aio import sleep, task_group
-from synmod.scope import FRAME, current_call
+from synmod.scope import FRAME, current_call, current_scope
 from tests.scope.part import Part
 
 
@@ -54,18 +54,16 @@ def test_paths_come_from_the_table_of_the_entry_module(any_loop):
         await known()
         await unknown()
 
-    inner = Part("inner", middle)
+    inner = Part("inner", middle, known=known)
 
     async def top(_):
         await inner()
 
-    paths = {id(inner): "layers/0", id(known): "layers/0/known~1x"}
-
     async def main():
-        await Part("top", top)(paths=paths)
+        await Part("top", top, layer=inner)()
 
     any_loop(main)
-    assert seen == ["layers/0/known~1x", "layers/0/unknown"]
+    assert seen == ["layer/known", "layer/unknown"]
 
 
 @pytest.mark.parametrize("field", ["id", "parent", "root", "path", "name", "phase", "training", "depth", "symbolic"])
@@ -209,3 +207,23 @@ async def test_ids_are_unique_among_many_concurrent_calls():
 
     await asyncio.gather(*(Part("top", top)() for _ in range(100)))
     assert len(set(ids)) == len(ids) == 1000
+
+
+def test_the_scope_is_that_of_the_callers(any_loop):
+    """A shared part is shown under the one that calls it; outside of calls there is no scope."""
+    seen = []
+
+    async def note(_):
+        seen.append(current_scope())
+
+    shared = Part("shared", note)
+    first, second = Part("first", lambda _: shared()), Part("second", lambda _: shared())
+
+    async def body(_):
+        await first()
+        await second()
+        seen.append(current_scope())
+
+    any_loop(Part("top", body))
+    assert seen == ["top/first/shared", "top/second/shared", "top"]
+    assert current_scope() == ""

@@ -183,17 +183,23 @@ def test_records_carry_place_values_and_outcome(any_loop):
         def on_call_end(self, event):
             told.append(event)
 
-    async def main():
-        async def leaf(x):
-            raise ValueError(x)
+    class Leaf(sm.Module):
+        async def call(self, inputs: Query, *, loud=False) -> Query:
+            raise ValueError(loud)
 
-        async def top(x):
+    class Top(sm.Module):
+        def __init__(self):
+            super().__init__()
+            self.leaf = Leaf()
+
+        async def call(self, inputs: Query) -> Query:
             with pytest.raises(ValueError):
-                await Part("leaf", leaf)("inner")
-            return x
+                await self.leaf(inputs, loud=True)
+            return inputs
 
+    async def main():
         with hooks(All()), phase("reward"):
-            await Part("top", top)("outer")
+            await Top()(Query(question="Why?"))
 
     any_loop(main)
     begin_top, begin_leaf, end_leaf, end_top = told
@@ -205,11 +211,11 @@ def test_records_carry_place_values_and_outcome(any_loop):
         "reward",
         False,
     )
-    assert begin_leaf.inputs == ("inner",)
-    assert dict(begin_leaf.kwargs) == {}
+    assert [x.get_json() for x in begin_leaf.inputs] == [{"question": "Why?"}]
+    assert dict(begin_leaf.kwargs) == {"loud": True}
     assert isinstance(end_leaf.exception, ValueError)
     assert end_leaf.outputs is None
-    assert (end_top.outputs, end_top.exception) == ("outer", None)
+    assert (end_top.outputs["question"], end_top.exception) == ("Why?", None)
     assert end_top.elapsed_s >= end_leaf.elapsed_s >= 0
     assert end_top.usage == Usage()
     assert end_top.rewards == ()
@@ -324,25 +330,31 @@ def test_model_events_reach_the_hooks_of_every_part_above(any_loop):
 def test_an_assignment_is_told_with_both_values(any_loop):
     """Inside a call with the path of the call, outside with none."""
     told = []
-    variable = object()
 
     class Assigns(Hook):
         def on_variable_assign(self, event):
             told.append((event.path, event.variable, event.old, event.new, event.version))
 
-    async def body(_):
-        notify_assign(variable, "notes", 1, 2, 3)
+    class Child(sm.Module):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            self.notes = sm.Variable(0, name="notes")
+
+        async def call(self, inputs: Query) -> Query:
+            self.notes.assign(self.notes.value + 1)
+            return inputs
 
     async def main():
+        child = Child(hooks=[Assigns()])
+        top = sm.Sequential([child])
         with hooks(Assigns()):
-            notify_assign(variable, "notes", 0, 1, 1)
-            child = Part("child", body)
-            await Part("top", lambda _: child())(paths={id(variable): "child/notes"})
-        notify_assign(variable, "notes", 0, 1, 1)
-        await Part("own", body, hooks=[Assigns()])()
+            child.notes.assign(1)
+        await top(Query(question="Why?"))
+        child.notes.assign(3)
+        await child(Query(question="Why?"))
 
     any_loop(main)
-    assert told == [("", "notes", 0, 1, 1), ("child", "child/notes", 1, 2, 3), ("", "notes", 1, 2, 3)]
+    assert told == [("", "notes", 0, 1, 1), ("0", "0/notes", 1, 2, 2), ("", "notes", 3, 4, 4)]
 
 
 # -- isolation -------------------------------------------------------------------------------------------------------

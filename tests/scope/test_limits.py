@@ -54,14 +54,14 @@ def test_a_block_that_ends_in_time_leaves_nothing(any_loop):
 def test_the_error_names_the_path_that_was_waiting(any_loop):
     """The innermost call that the end of the time found waiting."""
     leaf = Part("leaf", forever)
-    middle = Part("middle", lambda _: leaf())
-    top = Part("top", lambda _: middle())
+    middle = Part("middle", lambda _: leaf(), leaf=leaf)
+    top = Part("top", lambda _: middle(), step=middle)
 
     async def main():
         with deadline(0.05):
-            await top(paths={id(middle): "steps/0", id(leaf): "steps/0/leaf"})
+            await top()
 
-    with pytest.raises(DeadlineExceeded, match="'steps/0/leaf'"):
+    with pytest.raises(DeadlineExceeded, match="'step/leaf'"):
         any_loop(main)
 
 
@@ -75,7 +75,7 @@ def test_a_branch_that_was_waiting_is_named_too(any_loop):
 
     async def main():
         with deadline(0.05):
-            await Part("top", branches)(paths={id(slow): "slow"})
+            await Part("top", branches, slow=slow)()
 
     with pytest.raises(DeadlineExceeded, match="'slow'"):
         any_loop(main)
@@ -89,9 +89,9 @@ def test_waiting_outside_of_calls_names_where_the_block_stands(any_loop):
             await sleep(60)
 
     async def main():
-        with pytest.raises(DeadlineExceeded, match="'deep/part'"):
+        with pytest.raises(DeadlineExceeded, match="'part'"):
             part = Part("p", body)
-            await Part("top", lambda _: part())(paths={id(part): "deep/part"})
+            await Part("top", lambda _: part(), part=part)()
         with pytest.raises(DeadlineExceeded, match="outside"):
             await body(None)
 
@@ -222,7 +222,7 @@ def test_outside_a_loop_each_entry_call_is_limited():
     with deadline(0.1):
         assert 0 < time_left() <= 0.1
         with pytest.raises(DeadlineExceeded, match="'leaf'"):
-            asyncio.run(Part("top", lambda _: leaf())(paths={id(leaf): "leaf"}))
+            asyncio.run(Part("top", lambda _: leaf(), leaf=leaf)())
         time.sleep(0.1)
         assert time_left() == 0.0
         with pytest.raises(DeadlineExceeded):

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from synmod.errors import CallError
-from synmod.scope import Hook, add_reward, current_call, hooks, rewards_of, track_rewards
+from synmod.scope import Hook, current_call, hooks, track_rewards
 from tests.scope.part import Part
 
 
@@ -18,8 +18,8 @@ class Giver(Part):
     async def give(self, x):
         value, delay = x
         await asyncio.sleep(delay)
-        add_reward(self, value, "named" if value > 10 else None)
-        return rewards_of(self)
+        self.module.add_reward(value, "named" if value > 10 else None)
+        return self.module.rewards
 
 
 async def test_rewards_come_by_the_start_of_the_calls():
@@ -28,9 +28,9 @@ async def test_rewards_come_by_the_start_of_the_calls():
 
     async def body(_):
         await asyncio.gather(slow((1.0, 0.02)), fast((20.0, 0)))
-        add_reward(top, 5)
-        assert rewards_of(top) == (5.0, 1.0, 20.0)
-        assert rewards_of(slow) == (1.0,)
+        top.module.add_reward(5)
+        assert top.module.rewards == (5.0, 1.0, 20.0)
+        assert slow.module.rewards == (1.0,)
         assert current_call().rewards == (("", None, 5.0), ("slow", None, 1.0), ("fast", "named", 20.0))
 
     top = Part("top", body)
@@ -38,7 +38,7 @@ async def test_rewards_come_by_the_start_of_the_calls():
         await top()
     assert rewards == [("", None, 5.0), ("slow", None, 1.0), ("fast", "named", 20.0)]
     assert isinstance(rewards, list)
-    assert rewards_of(top) == ()
+    assert top.module.rewards == ()
 
 
 async def test_a_block_collects_entry_calls_that_end_inside():
@@ -60,7 +60,7 @@ async def test_concurrent_samples_never_mix():
 
     async def body(n):
         await asyncio.gather(*(child((float(n), 0.001 * (n % 3))) for _ in range(3)))
-        return rewards_of(child)
+        return child.module.rewards
 
     top = Part("top", body)
     with track_rewards() as rewards:
@@ -75,18 +75,18 @@ async def test_the_rewards_of_a_failed_call_are_gone():
 
     async def fails(_):
         await leaf((1.0, 0))
-        add_reward(failing, 2)
+        failing.module.add_reward(2)
         raise ValueError
 
     failing = Part("failing", fails)
 
     async def body(caught):
-        add_reward(top, 3)
+        top.module.add_reward(3)
         if not caught:
             await failing()
         with pytest.raises(ValueError):
             await failing()
-        return rewards_of(top)
+        return top.module.rewards
 
     top = Part("top", body)
     with track_rewards() as rewards:
@@ -115,7 +115,7 @@ async def test_what_is_no_finite_number_is_refused(value):
     """Told at the line that gives it."""
 
     async def body(_):
-        add_reward(part, value)
+        part.module.add_reward(value)
 
     part = Part("p", body)
     with pytest.raises(CallError, match="reward"):
@@ -126,8 +126,8 @@ def test_outside_a_call_there_is_nobody_to_reward():
     """A reward belongs to one sample."""
     part = Part("p")
     with pytest.raises(CallError, match="call"):
-        add_reward(part, 1.0)
-    assert rewards_of(part) == ()
+        part.module.add_reward(1.0)
+    assert part.module.rewards == ()
 
 
 async def test_the_path_is_that_of_the_giver():
@@ -135,7 +135,7 @@ async def test_the_path_is_that_of_the_giver():
     child = Giver("child")
 
     async def helper(_):
-        add_reward(middle, 7)
+        middle.module.add_reward(7)
 
     inner = Part("inner", helper)
 
@@ -143,9 +143,9 @@ async def test_the_path_is_that_of_the_giver():
         await inner()
         await child((1.0, 0))
 
-    middle = Part("middle", between)
+    middle = Part("middle", between, b=inner, c=child)
     with track_rewards() as rewards:
-        await Part("top", lambda _: middle())(paths={id(middle): "a", id(inner): "a/b", id(child): "a/c"})
+        await Part("top", lambda _: middle(), a=middle)()
     assert rewards == [("a", None, 7.0), ("a/c", None, 1.0)]
 
 

@@ -140,6 +140,18 @@ async def test_the_first_call_of_an_unbuilt_program_is_one_tree():
     assert len(list(below(t.roots))) == 5
 
 
+async def test_headers_and_keys_do_not_star_out_what_a_trace_holds():
+    """A trace has what the program sent and got; header values are no secrets, and a key is in no event."""
+    headers = {"X-Title": "Question Answering", "X-Role": "assistant"}
+    lm = sm.LanguageModel("own/model", adapter=Priced(), headers=headers, api_key="sk-0123456789")
+    with sm.trace() as t:
+        await sm.Generator(Answer, language_model=lm)(Query(question="What is Answering, assistant?"))
+    text = json.dumps(t.to_json())
+    assert "What is Answering, assistant?" in text
+    assert "***" not in text
+    assert "sk-0123456789" not in text
+
+
 async def test_a_tracer_of_one_module_has_what_is_below_it():
     """As a module's own hook it is told of the model calls below, to any depth, and shows them."""
     lm = sm.LanguageModel("priced/one", adapter=Priced())

@@ -12,7 +12,6 @@ from synmod.leaves.aio import task_group
 from synmod.scope import (
     Tracer,
     Usage,
-    add_reward,
     add_usage,
     ambient,
     begin_lm,
@@ -37,44 +36,45 @@ async def ask(model, error=None):
     end_lm(listeners, frame, "inference", request, None, error, 2, usage, 0.5)
 
 
-class Value:
-    """A value with JSON, as data models have."""
-
-    def __init__(self, json):
-        self.json = json
-
-    def get_json(self):
-        return self.json
+class Query(sm.DataModel):
+    question: str
 
 
-def program():
+class Answer(sm.DataModel):
+    answer: str
+
+
+class Leaf(sm.Module):
+    """Asks a model, which refuses what is bad."""
+
+    async def call(self, inputs: Query) -> Answer:
+        await ask("a/b", ValueError("refused") if inputs.question == "bad" else None)
+        return Answer(answer=inputs.question)
+
+
+class Top(sm.Module):
     """Two leaves that ask a model, one after the other, and a reward."""
 
-    async def leaf(x):
-        await ask("a/b", ValueError("refused") if x == "bad" else None)
-        return Value({"answer": x})
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = Leaf(name="first"), Leaf(name="second")
 
-    first, second = Part("first", leaf), Part("second", leaf)
-
-    async def body(x):
-        await first(x)
-        await second("bad")
-        add_reward(top, 0.5)
-        return [Value({"answer": 42})]
-
-    top = Part("top", body)
-    return top
+    async def call(self, inputs: Query) -> Answer:
+        await self.first(inputs)
+        await self.second(Query(question="bad"))
+        self.add_reward(0.5)
+        return Answer(answer="42")
 
 
 async def test_a_trace_is_the_tree_of_the_calls():
     """Children by their start, with values, usage, rewards and model calls."""
     with trace() as t, phase("reward"):
-        await program()("question")
+        await Top()(Query(question="question"))
     (root,) = t.roots
     assert (root.name, root.path, root.phase, root.parent_id) == ("top", "", "reward", None)
     assert [child.name for child in root.children] == ["first", "second"]
     assert all(child.parent_id == root.call_id for child in root.children)
-    assert root.inputs == ("question",)
+    assert root.inputs[0]["question"] == "question"
     assert root.children[0].outputs.get_json() == {"answer": "question"}
     assert root.elapsed_s >= root.children[0].elapsed_s >= 0
     assert root.start <= root.children[0].start <= root.children[1].start
@@ -93,13 +93,13 @@ async def test_a_trace_is_the_tree_of_the_calls():
 async def test_a_trace_is_json_and_text():
     """`version` stands at the top; the text has a line a call."""
     with trace() as t:
-        await program()("question")
+        await Top()(Query(question="question"))
         await ask("free/model")
     written = t.to_json()
     assert next(iter(written)) == "version"
     assert written == json.loads(json.dumps(written))
     (root,) = written["calls"]
-    assert root["outputs"] == [{"answer": 42}]
+    assert root["outputs"] == {"answer": "42"}
     assert root["rewards"] == [["", None, 0.5]]
     assert root["children"][1]["lm_calls"][0]["error"] == "ValueError: refused"
     assert written["lm_calls"][0]["model"] == "free/model"
@@ -126,7 +126,7 @@ async def test_a_failed_call_has_its_error_as_text():
 async def test_without_values_none_are_kept():
     """A trace of a service need not hold what its users said."""
     with trace(values=False) as t:
-        await program()("secret")
+        await Top()(Query(question="secret"))
     assert "secret" not in json.dumps(t.to_json())
     assert t.roots[0].inputs is None
     assert t.roots[0].outputs is None
@@ -134,27 +134,27 @@ async def test_without_values_none_are_kept():
 
 async def test_a_sample_keeps_whole_entry_calls():
     """Chosen by the id of the run, so that a kept call has all its children."""
-    top = program()
+    top = Top()
     with trace(sample=0.3) as t:
-        await asyncio.gather(*(top(n) for n in range(400)))
+        await asyncio.gather(*(top(Query(question=str(n))) for n in range(400)))
     assert 60 < len(t.roots) < 180
     assert all(len(root.children) == 2 for root in t.roots)
     assert all(root.usage.calls == 2 for root in t.roots)
     with trace(sample=0) as none, trace(sample=1) as all_of_them:
-        await top(1)
+        await top(Query(question="1"))
     assert (len(none.roots), len(all_of_them.roots)) == (0, 1)
     assert none.dropped == 0
 
 
 async def test_beyond_the_bound_whole_oldest_entry_calls_go():
     """They are counted, and what is left is whole."""
-    top = program()
+    top = Top()
     with trace(max_calls=10) as t:
         for n in range(20):
-            await top(n)
+            await top(Query(question=str(n)))
     assert t.dropped == 17
     assert str(t).startswith("(17 older dropped)\ntop  ")
-    assert [root.inputs for root in t.roots] == [(17,), (18,), (19,)]
+    assert [root.inputs[0]["question"] for root in t.roots] == ["17", "18", "19"]
     assert all(len(root.children) == 2 for root in t.roots)
 
 
