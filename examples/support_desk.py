@@ -272,8 +272,8 @@ async def compare(program, rows):
 async def compare_drafts(program, rows, replies):
     """How often a draft is one of the right team: all three of each ticket, and the one that was chosen."""
 
-    def is_right(team, draft):
-        return is_signed(draft["answer"], team)
+    def is_right(target, outputs):
+        return is_signed(outputs["answer"], target)
 
     best = program.get_module("draft")
     data = [
