@@ -87,8 +87,6 @@ def _parts() -> tuple[ModuleType, ...]:
 if TYPE_CHECKING:  # for the rooms above
     from synmod.data.class_schema import dump as dump
     from synmod.data.class_schema import schema_of_class as schema_of_class
-    from synmod.data.engine import MalformedSchemaError as MalformedSchemaError
-    from synmod.data.engine import matcher as matcher
     from synmod.data.masks import patterns_of as patterns_of
     from synmod.data.merge import items_of as items_of
     from synmod.data.merge import with_items as with_items
@@ -121,8 +119,6 @@ if TYPE_CHECKING:  # for the rooms above
     from synmod.data.value import wrap as wrap
 
 _FOR_ROOMS = {
-    "MalformedSchemaError": "synmod.data.engine",
-    "matcher": "synmod.data.engine",
     "Described": "synmod.data.symbols",
     "OPERATIONS": "synmod.data.ops",
     "RECORDERS": "synmod.data.symbols",

@@ -107,6 +107,8 @@ PROVEN = [
     ({"enum": []}, {"type": "object"}),
 ]
 DISPROVEN = [
+    ({"anyOf": [record(a={}), record(b={})], "unevaluatedProperties": False}, {"unevaluatedProperties": False}),
+    ({"oneOf": [record(a={})], "unevaluatedProperties": False}, {"maxProperties": 0}),
     (NUMBER, INTEGER),
     (True, INTEGER),
     (INTEGER, {"type": "boolean"}),
