@@ -1,0 +1,165 @@
+"""A request to a provider: through the direct adapter, by bare aiohttp, by other clients; the server is a child."""
+
+import asyncio
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from contextlib import asynccontextmanager, contextmanager
+
+import synmod as sm
+from tests.benchmarks.measure import children, paired
+
+CONCURRENCY = 64
+SERVER = """
+import asyncio
+body = (b'{"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [{"index": 0, "message": '
+        b'{"role": "assistant", "content": "yes"}, "finish_reason": "stop"}], '
+        b'"usage": {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10}}')
+answer = b"HTTP/1.1 200 OK\\r\\ncontent-type: application/json\\r\\ncontent-length: %d\\r\\n\\r\\n" % len(body) + body
+async def serve(reader, writer):
+    try:
+        while True:
+            head = await reader.readuntil(b"\\r\\n\\r\\n")
+            await reader.readexactly(int(head.lower().split(b"content-length:")[1].split()[0]))
+            writer.write(answer)
+    except asyncio.IncompleteReadError:
+        writer.close()
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+asyncio.run(main())
+"""
+FIRST = """
+import asyncio, synmod as sm
+lm = sm.LanguageModel("openai/m", api_base={base!r}, api_key="none")
+assert asyncio.run(lm("Hi")).text == "yes"
+"""
+FIRST_OF_DSPY = """
+import dspy
+lm = dspy.LM("openai/m", api_base={base!r}, api_key="none", cache=False)
+assert lm("Hi") == ["yes"]
+"""
+FIRST_OF_AIOHTTP = """
+import asyncio, aiohttp
+async def main():
+    async with aiohttp.ClientSession() as session:
+        async with session.post({base!r} + "/chat/completions", json={{}}) as response:
+            assert (await response.json())["choices"]
+asyncio.run(main())
+"""
+
+
+@contextmanager
+def server():
+    """The address of a server in a process of its own, whose time is not counted."""
+    process = subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True)
+    try:
+        yield f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def _crowd(opened, count):
+    """Run `count` requests, at most 64 at once; `opened` is an async context manager that gives the request."""
+
+    async def work():
+        async with opened() as request:
+            left = iter(range(count))
+
+            async def worker():
+                for _ in left:
+                    await request()
+
+            await asyncio.gather(*[worker() for _ in range(min(CONCURRENCY, count))])
+
+    return lambda: asyncio.run(work())
+
+
+def _direct(base):
+    """Requests through a LanguageModel."""
+
+    @asynccontextmanager
+    async def opened():
+        lm = sm.LanguageModel("openai/m", api_base=base, api_key="none")
+        yield lambda: lm("What is it?")
+
+    return opened
+
+
+def _bare(base):
+    """Requests by aiohttp, with the reply read as JSON."""
+    import aiohttp
+
+    body = {"model": "m", "messages": [{"role": "user", "content": "What is it?"}]}
+
+    @asynccontextmanager
+    async def opened():
+        async with aiohttp.ClientSession(headers={"Authorization": "Bearer none"}) as session:
+
+            async def request():
+                data = json.dumps(body).encode()
+                headers = {"Content-Type": "application/json"}
+                async with session.post(f"{base}/chat/completions", data=data, headers=headers) as response:
+                    return json.loads(await response.read())["choices"][0]
+
+            yield request
+
+    return opened
+
+
+def _openai(base):
+    """Requests by the openai SDK."""
+    import openai
+
+    @asynccontextmanager
+    async def opened():
+        async with openai.AsyncOpenAI(base_url=base, api_key="none", max_retries=0) as client:
+            turns = [{"role": "user", "content": "What is it?"}]
+            yield lambda: client.chat.completions.create(model="m", messages=turns)
+
+    return opened
+
+
+def _litellm(base):
+    """Requests by litellm, through our adapter."""
+
+    @asynccontextmanager
+    async def opened():
+        lm = sm.LanguageModel("openai/m", api_base=base, api_key="none", adapter="litellm")
+        yield lambda: lm("What is it?")
+
+    return opened
+
+
+def _new_process(code, base):
+    """Run code in a new process."""
+    environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    return lambda: subprocess.run([sys.executable, "-c", code.format(base=base)], check=True, env=environment)
+
+
+def rows(scale=1.0):
+    """Measure."""
+    count, rounds = max(int(1_000 * scale), 5), 7 if scale >= 1 else 1
+    with server() as base:
+        ours = _crowd(_direct(base), count)
+        floor = _crowd(_bare(base), count)
+        yield paired("a request through the direct adapter", ours, floor, budget=3, per=count, rounds=rounds)
+        for name, other in {"openai": _openai, "litellm": _litellm}.items():
+            if importlib.util.find_spec(name) is None:
+                print(f"requests: not measured beside {name}, which is not installed", file=sys.stderr)
+                continue
+            them = _crowd(other(base), count)
+            yield paired(f"... beside {name}", ours, them, budget=1, per=count, rounds=rounds)
+        first = _new_process(FIRST, base)
+        bare = _new_process(FIRST_OF_AIOHTTP, base)
+        yield paired("first real call of a process", first, bare, budget=4, rounds=rounds, clock=children)
+        if importlib.util.find_spec("dspy") is None:
+            print("requests: the first call is not measured beside dspy, which is not installed", file=sys.stderr)
+            return
+        dspy = _new_process(FIRST_OF_DSPY, base)
+        yield paired("... beside dspy", first, dspy, budget=0.5, rounds=rounds, clock=children)
