@@ -16,7 +16,6 @@ import threading
 import warnings
 from collections.abc import Mapping
 from functools import cache
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -80,6 +79,8 @@ async def open_litellm() -> Any:
 
 def _import(opened: aio.Signal) -> None:
     """Import litellm in this thread, and quieten it."""
+    from importlib import metadata
+
     _DOOR.failure = "litellm cannot be imported; see the traceback of its thread."
     try:
         found = metadata.version("litellm")

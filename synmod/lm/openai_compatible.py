@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import ipaddress
 import os
 import re
 import threading
@@ -321,6 +320,8 @@ async def _content(response: ClientResponse) -> bytes | None:
 
 def _is_plain_and_public(url: str) -> bool:
     """Whether an address is http at a host outside of private networks."""
+    import ipaddress
+
     parts = urlsplit(url)
     host = parts.hostname or ""
     if parts.scheme != "http" or ("." not in host.strip("[]") and ":" not in host):

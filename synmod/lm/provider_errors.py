@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Any, Final, TypeAlias, cast
 
@@ -191,6 +190,8 @@ def _headers(error: Exception) -> Mapping[str, str]:
 
 def _retry_after(value: str | None) -> float | None:
     """Read a Retry-After header: seconds, or a date."""
+    from email.utils import parsedate_to_datetime
+
     if value is None:
         return None
     try:

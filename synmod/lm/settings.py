@@ -193,7 +193,7 @@ Rate: TypeAlias = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)
 class Settings(BaseModel):
     """The checked arguments of a LanguageModel."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, defer_build=True)
 
     model: str
     name: Annotated[str, Field(strict=True, min_length=1)]
