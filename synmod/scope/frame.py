@@ -1,7 +1,7 @@
 """Frames: what is true while one call runs, in one ContextVar.
 
 This file is hot: every module call makes one frame, sets it and resets it. So a nested frame is nine slots and no
-work; id, path, name and depth are made when somebody asks.
+work; id, path, name and depth are computed when they are read.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ class GivenReward(NamedTuple):
 
 
 class Owner(Protocol):
-    """What a frame knows of the module whose call it is: its name, the hooks that are its own, its last recorded call.
+    """What a frame knows of the module whose call it is.
 
-    The last is written by a trace when the call ends, so that the module can be shown with it.
+    Attributes:
+        recorded: Its last entry call as a trace recorded it, so that the module can be shown with it.
     """
 
     recorded: Any
@@ -50,7 +51,7 @@ class Owner(Protocol):
 
     @property
     def training_default(self) -> bool:
-        """The mode of a call of which nobody has said one."""
+        """The training mode of a call where nothing else decides one."""
         ...
 
     @property
@@ -60,22 +61,22 @@ class Owner(Protocol):
 
 
 class CallLayer(Protocol):
-    """What goes past a call beside its value (see the skip room): told how the call ends."""
+    """The values that travel past a call (see the skip room); notified of how the call ends."""
 
     def commit(self) -> None:
-        """The call returned: hand everything to the calling module."""
+        """Hand everything to the calling module: the call returned."""
         ...
 
     def drop(self) -> None:
-        """The call failed: leave everything as it was."""
+        """Leave everything as it was: the call failed."""
         ...
 
     def close(self) -> None:
-        """The entry call has ended well."""
+        """Note that the entry call returned."""
         ...
 
     def left(self) -> Mapping[Any, Any] | None:
-        """What a call on symbols leaves beside its outputs, None for nothing."""
+        """Return what a call on symbols leaves beside its outputs, None for nothing."""
         ...
 
 
@@ -211,7 +212,7 @@ class RootFrame(CallFrame):
         self, owner: Owner, training: bool | None, phase: str, symbolic: bool, paths: Mapping[int, str] = _NO_PATHS
     ) -> None:
         self._parent = None
-        self._root: Any = None  # not itself: counting shall free it
+        self._root: Any = None  # not itself, so that reference counting frees it
         self.owner = owner
         self._training = training
         self._phase = phase
@@ -250,18 +251,18 @@ class RootFrame(CallFrame):
 
 
 FRAME: ContextVar[CallFrame | None] = ContextVar("synmod_frame", default=None)
-"""The innermost frame entered in this context; its call may have ended: ask `current_call`."""
+"""The innermost frame entered in this context; its call may have ended, so use `current_call`."""
 
 
 def nearest_live(frame: CallFrame | None) -> CallFrame | None:
-    """Step up to the first frame whose call still runs."""
+    """Return the nearest frame, from this one up, whose call still runs."""
     while frame is not None and not frame.live:
         frame = frame._parent
     return frame
 
 
 def current_call() -> CallFrame | None:
-    """Tell the frame of the running module call.
+    """Return the frame of the running module call.
 
     Returns:
         The nearest frame whose call still runs, None outside module calls.
@@ -352,7 +353,7 @@ def current_scope() -> str:
 
 
 def place_name(where: CallFrame | str | None = None) -> str:
-    """Name a place for an error: by its path; the entry call, whose path is empty, by its name; "" outside of calls."""
+    """Return the name of a place for an error: its path, the name of an entry call, "" outside of calls."""
     if isinstance(where, str) and where:
         return where
     frame = where if isinstance(where, CallFrame) else current_call()

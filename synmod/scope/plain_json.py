@@ -1,4 +1,4 @@
-"""Whatever a call was given or gave, as plain JSON for logs and traces."""
+"""Arguments and results of calls as plain JSON, for logs and traces: whatever they are, nothing here raises."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, Final, cast
 
 from synmod.data import SymbolicDataModel
 
-_DEEPEST: Final = 60  # deeper than any data; what goes on is no data, and may go on for ever
-_LONGEST_BITS: Final = 14_000  # of an integer that Python writes in digits
+_DEEPEST: Final = 60  # deeper than any data; a value that goes on may hold itself
+_LONGEST_BITS: Final = 14_000  # of an integer that Python converts to decimal digits
 
 
 def plain(x: Any, depth: int = 0) -> Any:
-    """Write values as JSON: data models by their JSON, symbols by their schema, nests and records member by member.
+    """Return values as JSON: data models by their JSON, symbols by their schema, nests and records member by member.
 
-    What else a keyword may hold is written as text, also a number that JSON has not; nothing of it raises.
+    Anything else that a keyword may hold becomes text, also numbers that JSON does not have.
     """
     if x is None or type(x) is bool or type(x) is str:
         return x
@@ -28,12 +28,12 @@ def plain(x: Any, depth: int = 0) -> Any:
         if isinstance(x, float):
             return float(x) if math.isfinite(x) else repr(float(x))
         return "..." if depth > _DEEPEST else _written(x, depth + 1)
-    except Exception:  # noqa: BLE001  # a hook never breaks a call, and what is no data may fail at anything
+    except Exception:  # noqa: BLE001  # a hook never breaks a call, and a foreign value may fail at anything
         return f"<{type(x).__name__}>"
 
 
 def _written(x: Any, depth: int) -> Any:
-    """Write what is no number and no text."""
+    """Return what is neither a number nor a text as JSON."""
     if isinstance(x, SymbolicDataModel):
         return x.get_schema()
     get_json = getattr(x, "get_json", None)
