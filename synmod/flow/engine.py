@@ -20,7 +20,6 @@ from synmod.scope import current_call
 from .graph import Declared, FlowGraph, FlowStep, SymbolRef
 
 _CONSTANT, _VALUE, _NEST = 0, 1, 2
-_NO_KWARGS: Mapping[str, Any] = MappingProxyType({})
 Template = tuple[int, Any]
 """How one argument is made: a constant, the value of a symbol, or a nest that holds some."""
 
@@ -142,9 +141,8 @@ def _template(argument: Any) -> Template:
     return _NEST, argument
 
 
-def _filled(template: Template, values: list[Any]) -> Any:
+def _filled(kind: int, what: Any, values: list[Any]) -> Any:
     """Make one argument of its template and the values at hand."""
-    kind, what = template
     if kind == _VALUE:
         return values[what]
     if kind == _CONSTANT:
@@ -226,14 +224,19 @@ class _Run:
 
         What is ready at the end is returned; a task of the run starts it.
         """
-        steps, values = self.plan.steps, self.values
+        steps, values, uses = self.plan.steps, self.values, self._uses
         ready: Sequence[int] = (index,)
         while len(ready) == 1:
             step = steps[ready[0]]
-            args = self._arguments(step)
-            kwargs = {name: _filled(each, values) for name, each in step.kwargs.items()} if step.kwargs else _NO_KWARGS
-            self._drop(step)
-            call = step.module(*args, **kwargs)
+            args = [values[what] if kind == _VALUE else _filled(kind, what, values) for kind, what in step.args]
+            kwargs: Any = None
+            if step.kwargs:
+                kwargs = {name: _filled(kind, what, values) for name, (kind, what) in step.kwargs.items()}
+            for number in step.needs:  # as in `_drop`
+                uses[number] -= 1
+                if not uses[number]:
+                    values[number] = None
+            call = step.module(*args) if kwargs is None else step.module(*args, **kwargs)
             del args, kwargs  # what nobody else needs is freed as soon as the step lets go of it
             ready = self._after(step, await call)
         if self.group is not None:
@@ -245,11 +248,6 @@ class _Run:
         assert self.group is not None
         for index in ready:
             self.group.start_soon(self.follow, index)
-
-    def _arguments(self, step: PlannedStep) -> list[Any]:
-        """Fill the templates of the positional arguments."""
-        values = self.values
-        return [values[what] if kind == _VALUE else _filled((kind, what), values) for kind, what in step.args]
 
     def _drop(self, step: PlannedStep) -> None:
         """Take the values from the table that nobody else needs."""
@@ -265,7 +263,14 @@ class _Run:
         if step.output >= 0:
             if output is not None and not (type(output) is JsonDataModel and output._schema is step.schema):
                 output = _conformed(output, self.plan.symbols[step.output], _place(step))
-            self._put(step.output, output, ready)
+            number = step.output
+            if self._uses[number]:  # as in `_put`
+                self.values[number] = output
+                waits = self._waits
+                for index in self.plan.consumers[number]:
+                    waits[index] -= 1
+                    if not waits[index]:
+                        ready.append(index)
         elif output is None:  # a step that was skipped: None stands for every output
             for number in step.numbers:
                 self._put(number, None, ready)
@@ -276,7 +281,7 @@ class _Run:
             self._waits[index] -= 1
             if not self._waits[index]:
                 ready.append(index)
-        return self._settled(ready)
+        return self._settled(ready) if ready else ready
 
     def _put(self, number: int, value: Any, ready: list[int]) -> None:
         """Put a value where its consumers find it, and note those that need nothing more."""
@@ -291,13 +296,15 @@ class _Run:
 
     def _settled(self, ready: list[int]) -> list[int]:
         """Run the operators among the ready steps, and what they make ready; return the module steps in step order."""
+        if len(ready) == 1 and self.plan.steps[ready[0]].op is None:
+            return ready
         modules: list[int] = []
         for index in ready:  # grows while it is read
             step = self.plan.steps[index]
             if step.op is None:
                 modules.append(index)
                 continue
-            args = self._arguments(step)
+            args = [_filled(kind, what, self.values) for kind, what in step.args]
             self._drop(step)
             self._put(step.output, step.plan.apply(args, _place(step)), ready)
         if len(modules) > 1:
