@@ -1,11 +1,8 @@
-"""What stands in for modules in the tests of the flow room: something to call, with a name."""
+"""Steps of the graphs in the tests of the flow room."""
 
-import asyncio
-import contextvars
-
-from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, symbol
-from synmod.flow import compile_flow, leaves, map_leaves, record_call, record_graph, run_plan, steps_between
-from synmod.leaves import aio
+import synmod as sm
+from synmod.data import DataModel
+from synmod.flow import compile_flow, record_graph, run_plan, steps_between
 
 
 class Number(DataModel):
@@ -22,28 +19,24 @@ def a_symbol(name=None):
     return Number.to_symbolic_data_model(name)
 
 
-class Fake:
+class Fake(sm.Module):
     """A step: `work` on values, fresh symbols of `outputs` (default: one Number) on symbols."""
 
+    accepts_none = False
+
     def __init__(self, name="fake", work=None, outputs=None):
-        self.name = name
-        self.work = work or (lambda *args, **kwargs: args[0])
-        self.outputs = outputs
+        super().__init__(name=name)
+        self.work = sm.static(work or (lambda *args, **kwargs: args[0]))
+        self.outputs = sm.static(Number if outputs is None else outputs)
         self.calls = 0
 
-    async def __call__(self, *args, **kwargs):
-        if any(isinstance(x, SymbolicDataModel) for x in leaves([list(args), kwargs])):
-            given = a_symbol() if self.outputs is None else self.outputs
-            fresh = map_leaves(lambda x: None if x is None else symbol(x._schema, x._model, self.name), given)
-            record_call(self, args, kwargs, fresh)
-            return fresh
-        if args and all(x is None for x in leaves(list(args))):
-            return None
+    async def call(self, *args, **kwargs):
         self.calls += 1
         result = self.work(*args, **kwargs)
-        if hasattr(result, "__await__"):
-            result = await result
-        return result
+        return await result if hasattr(result, "__await__") else result
+
+    async def compute_output_spec(self, *args, **kwargs):
+        return self.outputs
 
 
 def add(amount):
@@ -61,33 +54,3 @@ def plan_of(inputs, outputs):
 
 async def run_graph(inputs, outputs, *values):
     return await run_plan(plan_of(inputs, outputs), values)
-
-
-class Gate:
-    """Lets tasks of any loop wait until a test opens it."""
-
-    def __init__(self):
-        self.signal = aio.Signal()
-
-    async def passed(self):
-        await self.signal.wait()
-
-    def open(self):
-        self.signal.set()
-
-
-WHERE = contextvars.ContextVar("where", default="nowhere")
-
-__all__ = [
-    "WHERE",
-    "Fake",
-    "Gate",
-    "JsonDataModel",
-    "Number",
-    "a_symbol",
-    "add",
-    "asyncio",
-    "number",
-    "plan_of",
-    "run_graph",
-]

@@ -117,7 +117,7 @@ async def test_the_record_refers_by_number_and_key():
         ("right", (SymbolRef(0),), SymbolRef(2)),
         ("join", ([SymbolRef(1), SymbolRef(2)],), SymbolRef(3)),
     ]
-    assert [symbol.name for symbol in flow.symbols] == ["x", "left", "right", "join"]
+    assert [symbol.name for symbol in flow.symbols] == ["x", "number", "number", "number"]
 
 
 async def test_equal_graphs_have_equal_records():
