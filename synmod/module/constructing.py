@@ -130,7 +130,6 @@ def construct(
 
 M = TypeVar("M", bound="Module")
 
-_WIDEST = 80
 _DEEPEST = 40
 _DEPTH: ContextVar[int] = ContextVar("synmod_repr_depth", default=0)
 """How many modules this one is an argument in, while their constructor calls are written."""
@@ -250,11 +249,7 @@ def constructor_call(module: Module) -> str:
         shown = _shown_arguments(record, record.arguments)
     finally:
         _DEPTH.reset(token)
-    line = f"{name}({', '.join(shown)})"
-    if len(line) <= _WIDEST and "\n" not in line:
-        return line + shown_skips(module)
-    body = ",\n".join("    " + each.replace("\n", "\n    ") for each in shown)
-    return f"{name}(\n{body},\n){shown_skips(module)}"
+    return f"{name}({', '.join(shown)}){shown_skips(module)}"
 
 
 def _shown_arguments(record: ModuleRecord, arguments: Mapping[str, Any]) -> list[str]:

@@ -26,50 +26,19 @@ if TYPE_CHECKING:
 UNDECLARED: Final = object()
 """Stands for an annotation that says nothing of data."""
 
-_UNRESOLVABLE = (
-    ArithmeticError,
-    AttributeError,
-    ImportError,
-    LookupError,
-    NameError,
-    RecursionError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-)
-"""What evaluating an annotation may raise: a text may hold any expression."""
 
-
-def resolved_annotations(function: Callable[..., Any], owner: type | None = None) -> dict[str, Any]:
-    """Resolve the annotations of a function, each by itself; one that cannot be resolved is left out.
-
-    Args:
-        function: A function, or what `functools.wraps` made of one.
-        owner: The class in whose body it was written: names of that body count, as they do without quotes.
-    """
+def resolved_annotations(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the annotations of a function, or of what `functools.wraps` made of one, without those that raise."""
     function = inspect.unwrap(function)
-    code = getattr(function, "__code__", None)
-    cells: tuple[Any, ...] = getattr(function, "__closure__", None) or ()
-    enclosed = dict(zip(code.co_freevars, cells, strict=False)) if code is not None else {}
-    names = {name: cell.cell_contents for name, cell in enclosed.items() if _is_filled(cell)}
-    names |= vars(owner) if owner is not None else {}
     resolved: dict[str, Any] = {}
     for name, annotation in getattr(function, "__annotations__", {}).items():
         alone = types.SimpleNamespace(__annotations__={name: annotation})
         try:
-            hints = typing.get_type_hints(alone, getattr(function, "__globals__", {}), names, include_extras=True)
-        except _UNRESOLVABLE:
+            hints = typing.get_type_hints(alone, getattr(function, "__globals__", {}), include_extras=True)
+        except Exception:  # noqa: BLE001, S112  # a text may hold any expression
             continue
         resolved[name] = hints[name]
     return resolved
-
-
-def _is_filled(cell: Any) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018  # reading is the only way to ask
-    except ValueError:
-        return False
-    return True
 
 
 def without_none(annotation: Any) -> tuple[Any, bool]:
@@ -171,13 +140,12 @@ def own_signature(function: Callable[..., Any]) -> inspect.Signature:
     return signature.replace(parameters=parameters)
 
 
-def read_call(cls: type, function: Callable[..., Any], owner: type) -> CallSignature:
+def read_call(cls: type, function: Callable[..., Any]) -> CallSignature:
     """Read `call` of a class.
 
     Args:
         cls: The class of modules.
         function: Its `call`.
-        owner: The class that defines it.
 
     Raises:
         ConfigError: `training` can only be given by position.
@@ -187,7 +155,7 @@ def read_call(cls: type, function: Callable[..., Any], owner: type) -> CallSigna
     training = signature.parameters.get("training")
     if training is not None and training.kind is inspect.Parameter.POSITIONAL_ONLY:
         raise ConfigError(f"class {cls.__name__}: call takes `training` by position only; modules give it by keyword.")
-    hints = resolved_annotations(function, owner)
+    hints = resolved_annotations(function)
     accepts_none = bool(getattr(cls, "accepts_none", False))
     ours = (getattr(function, "__module__", None) or "").startswith(_OURS)  # None for what `exec` made
     read = {p.name: _read(p, hints, accepts_none, ours and p is parameters[0]) for p in parameters}
@@ -286,8 +254,7 @@ class ClassDeclaration:
     def call(self) -> CallSignature:
         """The signature of `call`; of a class without one, that of a call that takes nothing."""
         function = getattr(self.cls, "call", None)
-        owner = definer(self.cls, "call")
-        return CallSignature() if function is None or owner is None else read_call(self.cls, function, owner)
+        return CallSignature() if function is None else read_call(self.cls, function)
 
     @cached_property
     def build(self) -> inspect.Signature:

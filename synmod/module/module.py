@@ -511,36 +511,6 @@ class Module(metaclass=ModuleMeta):
         """Wall seconds of those calls."""
         return self._record.counters.elapsed_s
 
-    @property
-    def inference_cumulated_invocations(self) -> int:
-        """Entry calls of phase `inference`."""
-        return self._record.counters["inference"].invocations
-
-    @property
-    def inference_cumulated_invocation_elapsed_s(self) -> float:
-        """Their wall seconds."""
-        return self._record.counters["inference"].elapsed_s
-
-    @property
-    def reward_cumulated_invocations(self) -> int:
-        """Entry calls of phase `reward`."""
-        return self._record.counters["reward"].invocations
-
-    @property
-    def reward_cumulated_invocation_elapsed_s(self) -> float:
-        """Their wall seconds."""
-        return self._record.counters["reward"].elapsed_s
-
-    @property
-    def optimizer_cumulated_invocations(self) -> int:
-        """Entry calls of phase `optimizer`."""
-        return self._record.counters["optimizer"].invocations
-
-    @property
-    def optimizer_cumulated_invocation_elapsed_s(self) -> float:
-        """Their wall seconds."""
-        return self._record.counters["optimizer"].elapsed_s
-
     def add_reward(self, value: float, name: str | None = None) -> None:
         """Hand a reward to the running entry call, under this module's path.
 

@@ -7,14 +7,13 @@ from typing import Any, NamedTuple, cast
 
 from synmod.errors import GraphError
 from synmod.flow import FlowGraph, SymbolRef
-from synmod.leaves.nests import map_leaves
+from synmod.leaves.nests import is_leaf, map_leaves, take_apart
 from synmod.lm import SAMPLING, LanguageModel
 from synmod.tree import (
-    DICT,
     KNOWN,
-    SEQUENCE,
+    NODE,
     STATIC,
-    TREE,
+    VARIABLE,
     NodeDef,
     NodeImpl,
     NodeRef,
@@ -22,10 +21,7 @@ from synmod.tree import (
     VariableRef,
     class_of,
     kind_of,
-    numbered,
-    put_together,
     register_impl,
-    take_apart,
 )
 
 from .builds import remember
@@ -56,71 +52,22 @@ class Blueprint(NamedTuple):
     """The arguments in which nodes and Variables, or references to them, may stand."""
 
 
-_CONTAINERS = frozenset({SEQUENCE, DICT, TREE})
 _REFERENCES = (NodeRef, VariableRef)
-_COMPARED = frozenset({str, int, bool, type(None)})
-
-
-class _Open:
-    """A container, its steps and parts, and the parts that have taken their place so far."""
-
-    __slots__ = ("done", "parts", "rest", "steps", "value")
-
-    def __init__(self, value: Any, kind: int) -> None:
-        pairs, self.rest = take_apart(value) if kind == TREE else (_pairs(value, kind), None)
-        self.value = value
-        self.steps = [step for step, _ in pairs]
-        self.parts = [part for _, part in pairs]
-        self.done: list[Any] = []
-
-    def closed(self) -> Any:
-        """The container itself where nothing in it has changed, else a new one of its kind."""
-        if all(new is old for new, old in zip(self.done, self.parts, strict=True)):
-            return self.value
-        rest = self.rest if self.rest is not None else getattr(self.value, "default_factory", None)
-        return put_together(class_of(self.value), self.steps, self.done, rest)
 
 
 def may_refer(value: Any) -> bool:
-    """Tell whether a node or Variable, or a reference to one, may be in an argument: not in a scalar, or in nothing."""
+    """Whether a node or Variable, or a reference to one, may be in an argument: not in a scalar, or in nothing."""
     kind = KNOWN.get(class_of(value))
     return kind is None or (kind != STATIC and bool(value))
 
 
 def with_references(fn: Callable[[Any], Any], value: Any) -> Any:
-    """Replace every leaf `x` below an argument by `fn(x)`; without recursion.
-
-    A container below which every result is its leaf stays the same object.
-    """
-    kind = _kind(value)
-    if kind not in _CONTAINERS:
+    """Return an argument with `fn(x)` in place of every leaf x; an unchanged container stays the same object."""
+    if isinstance(value, _REFERENCES) or is_leaf(value) or kind_of(value) in (NODE, VARIABLE):
         return fn(value)
-    stack = [_Open(value, kind)]
-    while True:
-        container = stack[-1]
-        if len(container.done) == len(container.parts):
-            stack.pop()
-            made = container.closed()
-            if not stack:
-                return made
-            stack[-1].done.append(made)
-            continue
-        part = container.parts[len(container.done)]
-        kind = _kind(part)
-        if kind in _CONTAINERS:
-            stack.append(_Open(part, kind))
-        else:
-            container.done.append(fn(part))
-
-
-def _kind(value: object) -> int:
-    """The kind of an object; references are dataclasses, and no containers."""
-    return STATIC if isinstance(value, _REFERENCES) else kind_of(value)
-
-
-def _pairs(value: Any, kind: int) -> list[tuple[Any, Any]]:
-    """The steps and parts of a list, tuple or dict."""
-    return list(value.items()) if kind == DICT else numbered(value)
+    parts = take_apart(value)
+    new = [with_references(fn, part) for part in parts.children]
+    return value if all(a is b for a, b in zip(new, parts.children, strict=True)) else parts.rebuild(new)
 
 
 def children(module: Module) -> list[tuple[str, Any]]:

@@ -5,7 +5,6 @@ The record is also what a frame knows of its module (`name`, `training_default`)
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,7 +29,6 @@ LABELS = frozenset({"name", "description", "trainable", "hooks", "isolated"})
 
 NO_NAMES: frozenset[str] = frozenset()
 _NONE_ISOLATED: Mapping[str, Any] = {}
-_FIRST_USE = threading.RLock()
 
 
 class ModuleRecord:
@@ -71,8 +69,6 @@ class ModuleRecord:
         "trainable",
         "version",
     )
-
-    counters: CallCounters
 
     def __init__(
         self,
@@ -121,6 +117,7 @@ class ModuleRecord:
         self.layout: dict[str | int, Any] | None = None
         """What the containers held when the structure was sealed."""
         self.version = 0
+        self.counters = CallCounters()
         self.build_config = build_config
         self.contract: Contract | None = None
         self.declared: DeclaredOutputs | None = None
@@ -132,20 +129,6 @@ class ModuleRecord:
         """As an entry module: its last call that a trace has recorded."""
         self.home: str | None = None
         """The path below the root that built this module last; None until there was one."""
-
-    if not TYPE_CHECKING:  # a checker shall know the slot
-
-        def __getattr__(self, name: str) -> Any:
-            """Make the counters when something is first counted, or asked for: most copies never run."""
-            if name != "counters":
-                raise AttributeError(name)
-            with _FIRST_USE:
-                made = CallCounters()  # meanwhile garbage may be collected, and a call of this module end in it
-                try:
-                    return object.__getattribute__(self, name)
-                except AttributeError:
-                    self.counters = made
-                    return made
 
     @property
     def was_sealed(self) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from synmod.data import DataModel, JsonDataModel
 from synmod.errors import ArgumentError, CallError, NoCallError, SchemaError
 from synmod.module import Module, build
-from synmod.scope import FRAME, current_call
+from synmod.scope import FRAME, Hook, current_call, hooks
 from tests.module.models import Answer, Echo, Query, Reply
 
 
@@ -337,3 +337,47 @@ async def test_a_class_that_text_made_is_called_like_any_other():
     names = {"Module": Module}
     exec("class Made(Module):\n    async def call(self, inputs):\n        return inputs\n", names)
     assert (await names["Made"]()(Query(question="x"))).question == "x"
+
+
+async def test_paths_are_exact_after_another_program_has_built_a_shared_module():
+    """The table of a program is made anew after another one has built a module of it."""
+    seen = []
+
+    class Leaf(Module):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            self.v = self.add_variable("x", name="v")
+
+        async def call(self, inputs: Query) -> Query:
+            seen.append((current_call().path, self.path))
+            self.v.assign("y" if self.v.value == "x" else "x")
+            return inputs
+
+    class Shared(Module):
+        async def build(self, inputs):
+            self.inner = Leaf(name="label")
+
+        async def call(self, inputs: Query) -> Query:
+            return await self.inner(inputs)
+
+    class Root(Module):
+        def __init__(self, shared):
+            super().__init__()
+            self.deep, self.calls_it = {"k": shared}, False
+
+        async def call(self, inputs: Query) -> Query:
+            return await self.deep["k"](inputs) if self.calls_it else inputs
+
+    class Assigns(Hook):
+        def on_variable_assign(self, event):
+            seen.append(event.variable)
+
+    shared = Shared()
+    first, second = Root(shared), Root(shared)
+    await first(Query(question="x"))
+    second.calls_it = first.calls_it = True
+    await second(Query(question="x"))
+    seen.clear()
+    with hooks(Assigns()):
+        await first(Query(question="x"))
+    assert seen == [("deep/k/inner", "deep/k/inner"), "deep/k/inner/v"]

@@ -24,6 +24,13 @@ from tests.saving.programs import (
 
 
 @sm.register("tests_saving_random")
+def put(node, name, value):
+    """Set an attribute; one that holds a Variable goes first, since nothing else is assigned over one."""
+    if isinstance(vars(node).get(name), sm.Variable) and not isinstance(value, sm.Variable):
+        delattr(node, name)
+    setattr(node, name, value)
+
+
 class Nest(sm.Module):
     """Makes children of children, shares them, takes a node as an argument."""
 
@@ -100,7 +107,7 @@ class Maker:
         names = [name for name in vars(node) if not name.startswith("_") and name != "output_spec"]
         what = self.chance.random()
         if what < 0.4:
-            setattr(node, self.chance.choice(["thing", "other", "extra", "zz", "style"]), self.value())
+            put(node, self.chance.choice(["thing", "other", "extra", "zz", "style"]), self.value())
         elif what < 0.6 and names:
             delattr(node, self.chance.choice(names))
         elif what < 0.7:
@@ -113,8 +120,8 @@ class Maker:
             if shared:
                 name = self.chance.choice(shared)
                 ours, theirs = vars(node)[name], vars(other)[name]
-                setattr(other, name, ours)
-                setattr(node, name, theirs)
+                put(other, name, ours)
+                put(node, name, theirs)
 
     def program(self):
         """A root."""
