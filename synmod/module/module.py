@@ -230,10 +230,6 @@ class Module(metaclass=ModuleMeta):
         """The other Variables."""
         return views.non_trainable_variables_of(self)
 
-    def variables_by_path(self) -> dict[str, Variable]:
-        """The Variables below by path text, in definition order."""
-        return views.variables_by_path(self)
-
     @property
     def submodules(self) -> tuple[Module, ...]:
         """Every module below, each once, in definition order."""
@@ -271,13 +267,13 @@ class Module(metaclass=ModuleMeta):
         """
         return flattened(self, predicate, recursive=recursive, with_path=with_path, key=key, statics=statics)
 
-    def set_attributes(self, *filters: Any, raise_if_not_found: bool = True, **attrs: Any) -> None:
+    def set_attributes(self, filter: Any = ..., *, raise_if_not_found: bool = True, **attrs: Any) -> None:  # noqa: A002
         """Set plain attributes on every node here and below that matches and has them; see `sm.set_attributes`.
 
         Raises:
             GraphError: Nothing has the attribute, or it holds a node or Variable.
         """
-        set_attributes(self, *filters, raise_if_not_found=raise_if_not_found, **attrs)
+        set_attributes(self, filter, raise_if_not_found=raise_if_not_found, **attrs)
 
     # -- building -----------------------------------------------------------------------------------------------------
 

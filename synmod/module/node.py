@@ -27,7 +27,7 @@ from synmod.tree import (
 from .builds import remember
 from .module import Module
 from .record import ABSENT, ModuleRecord, attribute_of, attributes_of, put_attribute, structural_attributes
-from .structure import check_layout, layout_of, note_edit, seal
+from .structure import check_layout, layout_of, note_edit
 
 
 class Blueprint(NamedTuple):
@@ -104,7 +104,7 @@ def blueprint(module: Module) -> Blueprint:
         record.given,
         record.build_config,
         record.built,
-        record.was_sealed,
+        record.sealed,
         frozenset(record.reassigned) if record.reassigned else _NONE,
         tuple(record.removed),
         record.made_in_build,
@@ -146,7 +146,7 @@ def _follow(module: Module, made: Blueprint) -> None:
     record.arguments, record.given, record.flow = made.arguments, made.given, made.flow
     record.name, record.description, record.trainable = made.name, made.description, made.trainable
     record.build_config, record.made_in_build = made.build_config, made.made_in_build
-    record.built, record.sealed, record.reopened = made.built, made.sealed, False
+    record.built, record.sealed = made.built, made.sealed
     record.isolated = made.isolated
     record.constructed = True
     _follow_names(module, made)
@@ -181,7 +181,7 @@ def _init(module: Module, pairs: list[tuple[Any, Any]]) -> None:
 def _rewrite(module: Module, made: Blueprint, pairs: list[tuple[Any, Any]]) -> None:
     """Become in place what a blueprint and children say; whoever calls the module meanwhile keeps what it holds."""
     record = module._record
-    before, was_sealed = (layout_of(structural_attributes(module)), record.flow), record.was_sealed
+    before, was_sealed = (layout_of(structural_attributes(module)), record.flow), record.sealed
     for name, _ in attributes_of(module):  # with what `cached_property` left, which follows from the rest
         if name not in made.ignored:
             put_attribute(module, name, ABSENT)
@@ -199,18 +199,14 @@ def _rewrite(module: Module, made: Blueprint, pairs: list[tuple[Any, Any]]) -> N
 def _unseal(module: Module) -> None:
     """Open a copy for editing."""
     record = module._record
-    record.reopened = record.sealed
-    record.sealed = False
+    record.sealed = record.ready = False
     record.layout = None
 
 
-def _reseal(module: Module) -> None:
-    """Close a copy that was opened for editing."""
+def _adopt(module: Module, made: Blueprint) -> None:
+    """Take over arguments, flow and Namespaces, when the objects that they lead to are made."""
     record = module._record
-    if record.reopened:
-        record.reopened = False
-        seal(module)
-        note_edit(module)
+    record.arguments, record.flow, record.isolated = made.arguments, made.flow, made.isolated
 
 
 def _put(module: Module, name: str | int, value: Any) -> None:
@@ -325,11 +321,11 @@ register_impl(
         metadata=_metadata,
         own_trainable=lambda module: module._record.trainable,
         map_refs=_map_refs,
+        adopt=_adopt,
         compared=_compared,
         rewrite=_rewrite,
         sealed=lambda module: module._record.sealed,
         unseal=_unseal,
-        reseal=_reseal,
         unbuilt=lambda module: not module.built,
         is_module=True,
         subclasses=True,

@@ -61,7 +61,6 @@ class ModuleRecord:
         "reassigned",
         "recorded",
         "removed",
-        "reopened",
         "restored",
         "runner",
         "sealed",
@@ -112,8 +111,6 @@ class ModuleRecord:
         self.statics: dict[str, None] = {}
         """Attributes that were set to `static(x)`; they read as x."""
         self.sealed = sealed
-        self.reopened = False
-        """Was sealed, and is open for editing until it is handed back."""
         self.layout: dict[str | int, Any] | None = None
         """What the containers held when the structure was sealed."""
         self.version = 0
@@ -129,11 +126,6 @@ class ModuleRecord:
         """As an entry module: its last call that a trace has recorded."""
         self.home: str | None = None
         """The path below the root that built this module last; None until there was one."""
-
-    @property
-    def was_sealed(self) -> bool:
-        """Whether it is sealed, or was before it was opened for editing."""
-        return self.sealed or self.reopened
 
     @property
     def training_default(self) -> bool:

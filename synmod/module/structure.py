@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.errors import ArgumentError, ConfigError, GraphError, SealedError, SkipNameError
 from synmod.leaves.names import did_you_mean, path_str, snake_case, unused
-from synmod.tree import EDITS, KNOWN, NODE, STATIC, Static, Variable, get_node_impl, is_token, kind_of
+from synmod.tree import EDITS, KNOWN, NODE, STATIC, Static, Variable, get_node_impl, is_token, kind_of, variables
 
 from .builds import remember
 from .record import ABSENT, LABELS, attribute_of, held, structural_attributes, where
@@ -126,7 +126,8 @@ def get_variable(module: Module, name: str | None, index: int | None) -> Variabl
     """Return one Variable by its name, or by its place in `variables`."""
     if (name is None) == (index is None):
         raise ArgumentError(f"{where(module)}: get_variable takes exactly one of name and index.")
-    by_path = module.variables_by_path()
+    live = module.variables
+    by_path = dict(zip(variables(module), live, strict=True))
     if index is not None:
         if isinstance(index, bool) or not isinstance(index, int):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(f"{where(module)}: get_variable got index={index!r}; an index is a whole number.")
@@ -154,7 +155,7 @@ def get_variable(module: Module, name: str | None, index: int | None) -> Variabl
 def seal(module: Module) -> None:
     """Close the structure of a module; if it is built it is ready, for everybody unless a build under way made it."""
     record = module._record
-    if not record.sealed and not record.reopened:
+    if not record.sealed:
         record.layout = layout_of(structural_attributes(module))
         record.sealed = True
     record.ready = record.built and record.building is None

@@ -84,7 +84,7 @@ class Sequential(Program[M]):
         return all_built(self)
 
     def _is_built_itself(self) -> bool:
-        return self._record.was_sealed
+        return self._record.sealed
 
     def _run_modules(self) -> list[Module]:
         return list(self.members)
@@ -142,7 +142,7 @@ class Sequential(Program[M]):
 
     def get_build_config(self) -> dict[str, Any] | None:
         """Return what tells a file that it was built; the members have their own schemas."""
-        return {"schemas_dict": {}} if self._record.was_sealed else None
+        return {"schemas_dict": {}} if self._record.sealed else None
 
     def build_from_config(self, config: Mapping[str, Any] | None) -> None:
         """Seal a row that was built; its members have configs of their own."""

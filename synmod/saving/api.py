@@ -10,8 +10,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from synmod.errors import ArgumentError, SaveError, SaveProblem
 from synmod.leaves.files import write_atomic
-from synmod.tree import CODEC, DICT, NODE, SEQUENCE, VariableDef, class_of, kind_of, record, walk
-from synmod.tree.functional.build import build
+from synmod.tree import CODEC, DICT, NODE, SEQUENCE, VariableDef, build_graph, class_of, kind_of, record, walk
 
 from .document import file_bytes, read_document, write_document
 from .json_text import DEFAULT_LIMITS, FileLimits, encoded, limits_or_default, read_json
@@ -192,7 +191,7 @@ def _encode(graphdef: GraphDef[Any]) -> dict[str, Json]:
     """
     variables = [each for each in graphdef.definitions.values() if isinstance(each, VariableDef)]
     values = {each.index: (None, each.metadata) for each in variables}
-    written = write_graph(build(graphdef, values, dict(graphdef.kept)))
+    written = write_graph(build_graph(graphdef, values, dict(graphdef.kept)))
     written.problems.raise_if_any(as_graph=True)
     return written.graph
 

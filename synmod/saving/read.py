@@ -20,7 +20,7 @@ from synmod.leaves.frozen import frozen, frozen_dict
 from synmod.leaves.names import did_you_mean, escape_step, path_str
 from synmod.lm import LanguageModel
 from synmod.module import Module, read_build_config, seal
-from synmod.tree import NODE, Variable, class_of, empty_value, kind_of, walk
+from synmod.tree import NODE, Variable, class_of, kind_of, walk
 
 from .modules import NodeChecker, NodeEntry, build_config, restored_flow
 from .names import AttributeNames, Resolver, checked_name
@@ -137,8 +137,8 @@ class _Loader:
         variable = self._variables.get(index)
         if variable is None:
             entry = self._variable_entries[index]
-            value = empty_value(entry.schema) if entry.value is _NO_VALUE else entry.value
-            variable = self._variables[index] = entry.cls._made(value, entry.schema, entry.metadata)
+            value = None if entry.value is _NO_VALUE else entry.value
+            variable = self._variables[index] = entry.cls.of_parts(value, entry.schema, entry.metadata)
             self._used[id(variable)] = {"variable": index}
         return variable
 
@@ -360,7 +360,8 @@ class _Loader:
         if type(live) is entry.cls and index not in self._variables and id(live) not in self._used:
             self._used[id(live)] = {"variable": index}
             self._variables[index] = live
-            live._fill(live._value if entry.value is _NO_VALUE else entry.value, entry.schema, entry.metadata)
+            value = live.snapshot()[0] if entry.value is _NO_VALUE else entry.value
+            live.restore((value, 0, entry.metadata, entry.schema))
 
     def _is_as_recorded(self, entry: NodeEntry, live: Any) -> bool:
         """Whether a node that a constructor made has the recorded arguments, written as terms."""
@@ -582,5 +583,5 @@ def apply_state(root: Any, section: Json) -> None:
             f"{'; '.join(parts) or 'two of them lead to one Variable'}.{hint}",
         )
     for path, variable in found.items():
-        value = checked_value(variable._schema, state[path], ("state", path))
-        variable._fill(value, variable._schema, variable._about)
+        value = checked_value(variable.schema, state[path], ("state", path))
+        variable.restore((value, 0, variable.full_metadata, variable.schema))

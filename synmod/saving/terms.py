@@ -23,7 +23,16 @@ from synmod.errors import DataError, SchemaError, SynmodError
 from synmod.flow import SymbolRef
 from synmod.leaves.frozen import FrozenDict, FrozenList, frozen, is_array, is_object
 from synmod.registry import id_of
-from synmod.tree import TREE_TYPES, Static, Variable, class_of, is_namedtuple, own_impl, put_together, take_apart
+from synmod.tree import (
+    Static,
+    Variable,
+    class_of,
+    is_namedtuple,
+    is_registered_container,
+    own_impl,
+    put_together,
+    take_apart,
+)
 
 from .problems import (
     Problems,
@@ -320,7 +329,7 @@ def _is_key(key: Any) -> bool:
 
 def _is_tree_type(cls: type[Any]) -> bool:
     """Whether a class is a namedtuple, a dataclass, or a registered container."""
-    return cls in TREE_TYPES or is_namedtuple(cls) or dataclasses.is_dataclass(cls)
+    return is_registered_container(cls) or is_namedtuple(cls) or dataclasses.is_dataclass(cls)
 
 
 # -- scalars ----------------------------------------------------------------------------------------------------------
@@ -566,7 +575,7 @@ class TermReader:
 
     def _fits(self, cls: type[Any], children: list[Any], rest: Any) -> bool:
         """Whether a container can be put together of these parts."""
-        if cls in TREE_TYPES:
+        if is_registered_container(cls):
             return True
         if cls is OrderedDict:
             return is_array(rest) and all(map(_is_key, rest)) and len(rest) == len(children) == len(set(rest))

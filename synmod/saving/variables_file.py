@@ -73,7 +73,7 @@ def save_variables(node: Any, path: str | os.PathLike[str], *filters: Any, limit
 
     Source: Keras `save_weights`.
     """
-    values = (state(node, filters) if filters else state(node)).to_json()
+    values = state(node, filters or ...).to_json()
     models = [model for _, model in iter_graph(node, LanguageModel)]
     text = write_document("variables", {"state": values}, limits_or_default(limits), models)
     return write_atomic(path, text)

@@ -147,8 +147,8 @@ class _GraphWriter:
         public_id = id_of(cls)
         if public_id is None:
             self.problems.note(path_str(visit.path), *unregistered(cls, "a Variable"))
-        about: Mapping[str, Json] = variable._about
-        record: dict[str, Json] = {"type": public_id, "schema": variable._schema, "trainable": about["trainable"]}
+        about: Mapping[str, Json] = variable.full_metadata
+        record: dict[str, Json] = {"type": public_id, "schema": variable.schema, "trainable": about["trainable"]}
         record |= {key: about[key] for key in ("name", "description") if key in about}
         metadata = {key: each for key, each in about.items() if key not in ("trainable", "name", "description")}
         if metadata:

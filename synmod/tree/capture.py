@@ -12,10 +12,9 @@ from synmod.errors import ArgumentError
 from synmod.leaves.frozen import Json, frozen
 from synmod.leaves.names import KeyPath
 from synmod.scope import Block, ambient
-from synmod.tree.states.state import State
-from synmod.tree.variable.about import about
-from synmod.tree.variable.variable import Variable
-from synmod.tree.variable.variable_state import VariableState, snapshot
+
+from .states import State
+from .variable import Variable, VariableState, checked_metadata, snapshot
 
 _LISTS = trusted_schema({"type": "array"})
 
@@ -120,10 +119,10 @@ def _folded(values: Iterable[Sown]) -> State:
     by_path: dict[KeyPath, list[Sown]] = {}
     for sown in values:
         by_path.setdefault(sown.path, []).append(sown)
-    return State._of({path: _leaf(sown) for path, sown in by_path.items()})
+    return State.of_leaves({path: _leaf(sown) for path, sown in by_path.items()})
 
 
 def _leaf(sown: list[Sown]) -> VariableState:
     kind = sown[0].type
     value = frozen([each.value for each in sown])
-    return snapshot(kind, value, _LISTS, about(kind.trainable_default, None, None, {}))
+    return snapshot(kind, value, _LISTS, checked_metadata({"trainable": kind.trainable_default}))

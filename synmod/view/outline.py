@@ -13,7 +13,7 @@ from synmod.leaves.names import KeyPath, escape_step
 from synmod.lm import LanguageModel
 from synmod.module import Child, Execution, Module, is_built_here
 from synmod.scope import Usage
-from synmod.tree import OpenVisit, Variable, Visit, is_trainable, walk
+from synmod.tree import Variable, Visit, is_trainable, walk
 
 if TYPE_CHECKING:
     from synmod.scope import TraceNode
@@ -122,7 +122,7 @@ class Outline:
                 holder = self._add(visit, holder)
             elif isinstance(visit.value, LanguageModel) and holder is not None:
                 holder.models.append(visit.value)
-            if isinstance(visit, OpenVisit):  # something may be below
+            if visit.kind in ("node", "container"):  # something may be below
                 visit.parts = {_HOLDER: holder}
         self.holders = [found for found in edges.values() if len(found) > 1]
 

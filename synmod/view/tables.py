@@ -10,7 +10,7 @@ from synmod.data import dump_json
 from synmod.errors import ArgumentError
 from synmod.leaves.names import path_str
 from synmod.lm import estimate_text
-from synmod.tree import PathMap, Variable, VariableState
+from synmod.tree import Variable, VariableState
 
 from .schemas import schema_text
 
@@ -104,7 +104,7 @@ def format_variables(variables: Any) -> str:
 
     Args:
         variables: Variables in a list or tuple, by path in a mapping, or a State: what `module.variables`,
-            `module.variables_by_path()`, `sm.variables(module)` and `sm.state(module)` give.
+            `sm.variables(module)` and `sm.state(module)` return.
 
     Returns:
         The text; a Variable without a path is shown by its name.
@@ -147,10 +147,7 @@ def format_variables(variables: Any) -> str:
 
 def _labelled(variables: Any) -> list[tuple[str, Variable | VariableState]]:
     """Return each Variable with its path, or its name where no path is given."""
-    if isinstance(variables, PathMap):
-        by_path = cast("PathMap[Any]", variables).flat()
-        pairs = [(path_str(path), variable) for path, variable in by_path.items()]
-    elif isinstance(variables, Mapping):
+    if isinstance(variables, Mapping):
         named = cast("Mapping[Any, Any]", variables)
         pairs = [(path if isinstance(path, str) else path_str(path), variable) for path, variable in named.items()]
     elif isinstance(variables, Iterable) and not isinstance(variables, str):
@@ -158,7 +155,7 @@ def _labelled(variables: Any) -> list[tuple[str, Variable | VariableState]]:
     else:
         raise ArgumentError(
             f"format_variables takes Variables, got {variables!r:.100}: pass `module.variables` or "
-            "`module.variables_by_path()`."
+            "`sm.variables(module)`."
         )
     for path, variable in pairs:
         if not isinstance(variable, Variable | VariableState):

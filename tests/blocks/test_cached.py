@@ -85,7 +85,7 @@ async def test_another_state_is_another_entry():
     await cached(Count(n=1))
     module.step.assign(5)
     assert (await cached(Count(n=1)))["n"] == 6
-    with sm.using(cached, {"module": {"step": 1}}):
+    with sm.using(cached, {"module/step": 1}):
         assert (await cached(Count(n=1)))["n"] == 2
     assert len(asked) == 2
     with sm.lm.drawing(1):

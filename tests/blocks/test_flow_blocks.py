@@ -7,6 +7,7 @@ from synmod.data import DataModel, JsonDataModel
 from synmod.errors import CallError, ConfigError, DataError
 from synmod.leaves import aio
 from synmod.module import Module, build
+from synmod.tree import variables
 
 
 class Query(DataModel):
@@ -118,7 +119,7 @@ async def test_parallel_builds_its_members():
     assert await parallel(None) is None
     await build(parallel, Query)
     assert parallel.modules[0].built
-    assert list(parallel.variables_by_path()) == ["modules/0/note"]
+    assert list(variables(parallel)) == ["modules/0/note"]
     other = Parallel(Built(), Built())
     await other(ASKED)
     assert all(member.built for member in other.modules)

@@ -12,7 +12,7 @@ from synmod.errors import ArgumentError, BadReplyError, CallError, ConfigError, 
 from synmod.lm import LanguageModel, default_language_model, drawing
 from synmod.module import Module, build
 from synmod.testing import FunctionLM, ScriptedLM
-from synmod.tree import Param
+from synmod.tree import Param, variables
 
 
 class Query(DataModel):
@@ -311,7 +311,7 @@ async def test_it_works_in_a_module_of_ones_own():
             return await self.write(inputs)
 
     module = Explain()
-    assert list(module.variables_by_path()) == ["write/instructions", "write/examples"]
+    assert list(variables(module)) == ["write/instructions", "write/examples"]
     assert (await build(module, Query)).keys() == ("answer",)
     assert (await module(Query(question="a")))["answer"] == "Paris"
 

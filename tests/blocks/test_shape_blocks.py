@@ -154,7 +154,7 @@ async def test_map_is_bounded():
     mapped = sm.Map(Built(), concurrency=3)
     await mapped([Doc(title=str(n)) for n in range(50)])
     assert most == 3
-    assert list(mapped.variables_by_path()) == ["module/seen"]
+    assert list(sm.variables(mapped)) == ["module/seen"]
 
 
 async def test_repeat_feeds_the_output_back():

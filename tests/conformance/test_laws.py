@@ -202,7 +202,7 @@ async def test_a_thousand_first_calls_build_once(name):
     values = await asyncio.gather(*(block(*inputs) for _ in range(calls)))
     assert all(value == values[0] for value in values)
     assert len(block.variables) == len(set(map(id, block.variables)))
-    assert sm.loads(dumps(block)).variables_by_path().keys() == block.variables_by_path().keys()
+    assert sm.variables(sm.loads(dumps(block))).keys() == sm.variables(block).keys()
 
 
 @every

@@ -53,7 +53,7 @@ async def program():
 
 def picture(program):
     """Values and versions of everything that is live."""
-    return [(path, v.value, v.version) for path, v in program.variables_by_path().items()]
+    return [(path, v.value, v.version) for path, v in sm.variables(program).items()]
 
 
 async def evaluate(program, number):

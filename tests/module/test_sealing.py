@@ -4,7 +4,7 @@ import pytest
 
 from synmod.errors import ConfigError, GraphError, SealedError
 from synmod.module import Module, build
-from synmod.tree import Param, merge, split
+from synmod.tree import Param, merge, split, variables
 from tests.module.models import Echo, Query
 
 q = Query(question="x")
@@ -90,7 +90,7 @@ async def test_a_variable_is_an_attribute_under_its_name():
     module.alias = module.add_variable(2, name="other")
     module.add_variable(3, name="loose")
     module.add_variable(4, name="call")
-    assert list(module.variables_by_path()) == ["v", "loose", "other", "loose_1", "call_1"]
+    assert list(variables(module)) == ["v", "loose", "other", "loose_1", "call_1"]
     assert [v.value for v in module.variables] == ["x", 1, 2, 3, 4]
     assert module.alias is module.other
 
@@ -132,7 +132,7 @@ def test_a_variable_without_a_title_is_called_variable():
     """The default name is the snake case of the schema's title, else `variable`, then `variable_1`."""
     module = Module()
     assert [module.add_variable("text").name for _ in range(2)] == ["variable", "variable"]
-    assert list(module.variables_by_path()) == ["variable", "variable_1"]
+    assert list(variables(module)) == ["variable", "variable_1"]
     assert module.add_variable(schema={"title": "!?", "type": "string"}).name == "variable"
 
 

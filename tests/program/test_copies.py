@@ -16,7 +16,7 @@ from synmod.registry import register
 from synmod.saving import dumps, loads, save
 from synmod.scope import Hook
 from synmod.testing import assert_saves
-from synmod.tree import merge, split, state
+from synmod.tree import merge, split, state, variables
 from tests.program.parts import Answer, Echo, Hint, Noted, Query, Reply, Shout, query
 
 for part in (Query, Hint, Answer, Reply, Shout, Echo, Noted):
@@ -54,7 +54,7 @@ async def test_every_copy_runs_like_its_source(copied):
     await expected(rag)
     twin = copied()
     assert [step.name for step in twin.steps] == [step.name for step in rag.steps]
-    assert list(twin.variables_by_path()) == list(rag.variables_by_path())
+    assert list(variables(twin)) == list(variables(rag))
     assert twin.built
     with pytest.raises(SealedError):
         twin.more = Reply()

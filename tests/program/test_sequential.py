@@ -12,7 +12,7 @@ from synmod.flow import run
 from synmod.module import Module, build
 from synmod.program import Input, Program, Sequential
 from synmod.scope import current_call
-from synmod.tree import merge, paths_of, split
+from synmod.tree import merge, paths_of, split, variables
 from tests.program.parts import Answer, Echo, Hint, Noted, Nothing, Query, Reply, Shout, TakesNone, WaitingBuild, query
 
 
@@ -50,7 +50,7 @@ async def test_paths_of_frames_and_state_use_the_index():
     sequence = Sequential([Noted(), Look()])
     await sequence(query())
     assert seen == ["1"]
-    assert list(sequence.variables_by_path()) == ["0/notes"]
+    assert list(variables(sequence)) == ["0/notes"]
 
 
 async def test_empty_it_returns_its_input_as_call_gets_it():

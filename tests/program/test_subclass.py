@@ -5,6 +5,7 @@ import pytest
 from synmod.errors import BuildError, CallError, ConfigError, NoCallError, SchemaError
 from synmod.module import Module, build
 from synmod.program import Input, Program, Sequential
+from synmod.tree import variables
 from tests.program.parts import Answer, Echo, Hint, Noted, Query, Reply, Shout, query
 
 
@@ -247,7 +248,7 @@ async def test_state_made_beside_the_graph():
 
     noting = Noting()
     await noting(query())
-    assert list(noting.variables_by_path()) == ["note", "noted/notes"]
+    assert list(variables(noting)) == ["note", "noted/notes"]
 
 
 def test_a_module_is_what_a_program_is():

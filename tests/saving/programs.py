@@ -4,8 +4,9 @@ import dataclasses
 import enum
 from typing import NamedTuple
 
+import optree
+
 import synmod as sm
-from synmod.tree import register_tree_type
 
 PACKAGE = "tests_saving"
 
@@ -63,10 +64,11 @@ class Bag:
         self.items = list(items)
 
 
-register_tree_type(
+optree.register_pytree_node(
     Bag,
     lambda bag: (bag.items, {"size": len(bag.items)}, tuple(f"item_{n}" for n in range(len(bag.items)))),
     lambda rest, children: Bag(*children),
+    namespace="synmod",
 )
 sm.register(PACKAGE)(Bag)
 

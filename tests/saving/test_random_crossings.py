@@ -30,7 +30,7 @@ def test_what_nobody_edits_comes_back_as_it_was(seed):
 
 def operate(maker, inner):
     """Surgery on what is inside."""
-    maker.nodes = [x for _, x in sm.iter_graph(inner, sm.Module, Store)]
+    maker.nodes = [x for _, x in sm.iter_graph(inner, (sm.Module, Store))]
     maker.variables = [x for _, x in sm.iter_graph(inner, sm.Variable)] or [sm.Param("new")]
     for _ in range(8):
         node = maker.chance.choice(maker.nodes)

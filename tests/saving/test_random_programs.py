@@ -147,7 +147,7 @@ def shape(program):
     seen = {}
     return [
         (path, type(x).__name__, seen.setdefault(id(x), len(seen)))
-        for path, x in sm.iter_graph(program, sm.Module, Store, sm.Variable, sm.LanguageModel, repeats=True)
+        for path, x in sm.iter_graph(program, (sm.Module, Store, sm.Variable, sm.LanguageModel), repeats=True)
     ]
 
 

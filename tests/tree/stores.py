@@ -94,6 +94,7 @@ register_impl(
         map_refs=lambda record, fn: _kept({**record, "arguments": tuple(map(fn, record["arguments"]))}),
         compared=lambda definition: {name: definition.metadata[name] for name in ("arguments", "trainable")},
         sealed=lambda x: x.record["sealed"],
+        adopt=lambda x, record: x.record.update(arguments=record["arguments"]),
         is_module=True,
         subclasses=False,
     )

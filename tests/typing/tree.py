@@ -3,7 +3,7 @@
 from typing import assert_type
 
 import synmod as sm
-from synmod.tree import GraphDef, State, Variables, clone, merge, split, state, update, variables
+from synmod.tree import GraphDef, State, clone, merge, split, state, update, variables
 
 
 class M(sm.Module):
@@ -20,8 +20,7 @@ assert_type(merge(gd, st), M)
 assert_type(clone(m), M)
 assert_type(state(m), State)
 assert_type(state(m, sm.Param), State)
-assert_type(state(m, sm.Param, ...), tuple[State, ...])
-assert_type(variables(m), Variables)
+assert_type(variables(m), dict[str, sm.Variable])
 assert_type(st.filter(sm.Param), State)
 update(m, st)
 

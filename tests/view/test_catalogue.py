@@ -9,7 +9,6 @@ import synmod as sm
 from synmod.flow import leaves, map_leaves
 from synmod.leaves.names import path_str
 from synmod.testing import SchemaLM
-from synmod.tree import iter_modules
 from synmod.view import FORMATS
 from tests.conformance.catalogue import CATALOGUE
 
@@ -23,12 +22,12 @@ def _default_model():
 def check_shown(module):
     """Summary and pictures name every child, and hang together."""
     text = module.summary()
-    for path, _ in iter_modules(module):
+    for path, _ in sm.iter_graph(module, sm.Module):
         assert (path_str(path) or "(root)") in text
     assert len(text.split("\n")) >= 3
     found = json.loads(module.plot(format="json"))
     ids = {node["id"] for node in found["nodes"]}
-    assert {path_str(path) for path, _ in iter_modules(module)} <= ids
+    assert {path_str(path) for path, _ in sm.iter_graph(module, sm.Module)} <= ids
     assert {node["parent"] for node in found["nodes"]} <= {None, *ids}
     assert {end for edge in found["edges"] for end in (edge["source"], edge["target"])} <= ids
     for format in FORMATS:

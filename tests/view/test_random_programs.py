@@ -71,7 +71,7 @@ def test_a_picture_hangs_together(program):
     """Every module is one node, every edge leads from node to node; every format is written."""
     found = json.loads(program.plot(format="json"))
     modules = [node["id"] for node in found["nodes"] if node["kind"] == "module"]
-    assert sorted(modules) == sorted(path_str(path) for path, _ in sm.tree.iter_modules(program))
+    assert sorted(modules) == sorted(path_str(path) for path, _ in sm.iter_graph(program, sm.Module))
     seen = set()
     for node in found["nodes"]:
         assert node["parent"] is None or node["parent"] in seen
@@ -99,7 +99,7 @@ def test_shared_variables_are_joined(program):
 
 def _holder(program, path):
     """The canonical path of the nearest module above a place."""
-    canonical = {id(module): path_str(where) for where, module in sm.tree.iter_modules(program)}
+    canonical = {id(module): path_str(where) for where, module in sm.iter_graph(program, sm.Module)}
     for length in range(len(path) - 1, -1, -1):
         found = _at(program, path[:length])
         if isinstance(found, sm.Module):

@@ -1,0 +1,439 @@
+"""Filters: one way to name 'these Variables', from `split` to the Trainer.
+
+Whatever a user writes (a type, a tag, a function, `...`) becomes one of the classes here, which compare, hash and print
+by content.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any as Anything
+from typing import ClassVar, TypeAlias
+
+from synmod.data import contains, declare
+from synmod.errors import ArgumentError, GraphError
+from synmod.leaves.frozen import Json, frozen, json_equal
+from synmod.leaves.names import KeyPath, parse_path, path_str
+
+from .variable import Variable, VariableState
+from .walk import Visit, walk
+
+__all__ = [
+    "All",
+    "Any",
+    "Everything",
+    "Filter",
+    "FilterLike",
+    "Not",
+    "Nothing",
+    "OfType",
+    "Path",
+    "PathContains",
+    "PathIn",
+    "Schema",
+    "Trainable",
+    "Where",
+    "WithTag",
+    "to_filter",
+]
+
+FilterLike: TypeAlias = Anything
+"""A type, a str (tag), `...` or True, None or False, a callable, a tuple or list of filters, or a Filter."""
+
+
+class Filter:
+    """Whether a value at a path is meant; equal, hashed and printed by content."""
+
+    __slots__ = ("_content",)
+
+    looks_at_path: ClassVar[bool] = True
+    """Whether `matches` must be given the path; where not, a walk need not make it."""
+
+    def __init__(self, *content: Anything) -> None:
+        self._content = content
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:
+        """Whether the filter takes a value; `masked` is whether a frozen module lies above it."""
+        raise NotImplementedError
+
+    def __call__(self, path: KeyPath, value: Anything) -> bool:
+        return self.matches(path, value, False)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Filter) or type(self) is not type(other) or len(self._content) != len(other._content):
+            return False
+        return all(map(_is_same, self._content, other._content))
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._content))
+
+    def __repr__(self) -> str:
+        inside = ", ".join(part.__qualname__ if isinstance(part, type) else repr(part) for part in self._content)
+        return f"{type(self).__name__}({inside})"
+
+
+def _is_same(a: Anything, b: Anything) -> bool:
+    """Equality of what filters hold: a step or tag `1` is not `True`."""
+    if isinstance(a, dict | list):
+        return json_equal(a, b)
+    return type(a) is type(b) and bool(a == b)
+
+
+class Everything(Filter):
+    """Take everything; also written `...` or True."""
+
+    __slots__ = ()
+    looks_at_path = False
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+        """True."""
+        return True
+
+
+class Nothing(Filter):
+    """Take nothing; also written None or False."""
+
+    __slots__ = ()
+    looks_at_path = False
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+        """False."""
+        return False
+
+
+class OfType(Filter):
+    """Take instances of a class; leaves of a State by the class of their Variable. Also written as the class itself.
+
+    Args:
+        type: The class; subclasses count.
+
+    Raises:
+        ArgumentError: It is not a class (contains 'Invalid filter').
+
+    Example:
+        >>> import synmod as sm
+        >>> len(sm.state({"a": sm.Param("x"), "b": sm.Stat(1)}, sm.OfType(sm.Param)))
+        1
+
+    Source: Flax NNX `OfType`.
+    """
+
+    __slots__ = ()
+    looks_at_path = False
+
+    def __init__(self, type: type) -> None:  # noqa: A002  (what it is called everywhere)
+        try:
+            isinstance(None, type)
+        except TypeError:
+            raise _invalid(type, "OfType takes a class") from None
+        super().__init__(type)
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+        """Whether it is an instance."""
+        cls = self._content[0]
+        return isinstance(value, cls) or (isinstance(value, VariableState) and issubclass(value.type, cls))
+
+
+class WithTag(Filter):
+    """Take Variables whose metadata `tag` equals this one. Also written as the text itself.
+
+    Args:
+        tag: Any JSON, mostly a str.
+
+    Example:
+        >>> import synmod as sm
+        >>> len(sm.state({"a": sm.Param("x", tag="prompt"), "b": sm.Param("y")}, sm.WithTag("prompt")))
+        1
+
+    Source: Flax NNX `WithTag`.
+    """
+
+    __slots__ = ()
+    looks_at_path = False
+
+    def __init__(self, tag: Json) -> None:
+        super().__init__(frozen(tag))
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+        """Whether the metadata has the tag."""
+        if not isinstance(value, Variable | VariableState):
+            return False
+        metadata = value.metadata
+        return "tag" in metadata and json_equal(metadata["tag"], self._content[0])
+
+
+class Trainable(Filter):
+    """Take Variables that count as trainable: own bit set, no frozen module above; in a State by the own bit alone."""
+
+    __slots__ = ()
+    looks_at_path = False
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+        """Whether the bit is set and not masked."""
+        return isinstance(value, Variable | VariableState) and value.trainable and not masked
+
+
+class Schema(Filter):
+    """Take Variables whose schema has all that a data model or schema requires.
+
+    Args:
+        model: The data model, or a schema.
+    """
+
+    __slots__ = ()
+    looks_at_path = False
+
+    def __init__(self, model: Anything) -> None:
+        declared = declare(model, root="any")
+        super().__init__(model if isinstance(model, type) else declared)
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+        """Whether the schema contains the wanted one."""
+        return isinstance(value, Variable | VariableState) and contains(value.schema, self._content[0])
+
+
+class PathContains(Filter):
+    """Take paths with a step that equals the key; with `exact=False`, whose text contains it.
+
+    Args:
+        key: The step, str or int.
+        exact: Whether the whole step must equal it.
+
+    Raises:
+        ArgumentError: The key is neither (contains 'Invalid filter').
+
+    Example:
+        >>> import synmod as sm
+        >>> list(sm.state({"prompt_1": sm.Param("x"), "b": sm.Param("y")}, sm.PathContains("prompt", exact=False)))
+        [('prompt_1',)]
+
+    Source: Flax NNX `PathContains`.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, key: str | int, exact: bool = True) -> None:
+        if not isinstance(key, str | int):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
+            raise _invalid(key, "PathContains takes one step, a str or an int")
+        super().__init__(key, exact)
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+        """Whether a step fits."""
+        key, exact = self._content
+        if exact:
+            return any(step == key and type(step) is type(key) for step in path)
+        return any(str(key) in str(step) for step in path)
+
+    def __repr__(self) -> str:
+        key, exact = self._content
+        return f"PathContains({key!r})" if exact else f"PathContains({key!r}, exact=False)"
+
+
+class PathIn(Filter):
+    """Take these very paths, given as tuples of steps or as texts.
+
+    Args:
+        *paths: The paths.
+
+    Raises:
+        ArgumentError: Something is neither (contains 'Invalid filter').
+
+    Example:
+        >>> import synmod as sm
+        >>> list(sm.state({"a": sm.Param("x"), "b": sm.Param("y")}, sm.PathIn("b")))
+        [('b',)]
+
+    Source: Flax NNX `PathIn`.
+    """
+
+    __slots__ = ("_texts",)
+
+    def __init__(self, *paths: KeyPath | str) -> None:
+        for path in paths:
+            if not isinstance(path, str | tuple):  # pyright: ignore[reportUnnecessaryIsInstance]  (likewise)
+                raise _invalid(path, "PathIn takes paths, each a str or a tuple of steps")
+        self._texts = frozenset(path if isinstance(path, str) else path_str(path) for path in paths)
+        super().__init__(*sorted(self._texts))
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+        """Whether the path is among them."""
+        return path_str(path) in self._texts
+
+
+class Path(Filter):
+    """Take paths that match a glob as a whole: `*` within one step, `**` any number of steps; case counts.
+
+    Args:
+        glob: The pattern, with steps escaped as in any path text.
+
+    Raises:
+        ArgumentError: It is not a str (contains 'Invalid filter').
+
+    Example:
+        >>> Path("layers/*/prompt")(("layers", 0, "prompt"), None), Path("**/x")(("x",), None)
+        (True, True)
+    """
+
+    __slots__ = ()
+
+    def __init__(self, glob: str) -> None:
+        if not isinstance(glob, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (likewise)
+            raise _invalid(glob, 'Path takes a glob, such as "encoder/**/prompt"')
+        super().__init__(glob)
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+        """Whether the path matches."""
+        return _compiled(self._content[0]).fullmatch(_steps_text(path)) is not None
+
+
+def _steps_text(path: KeyPath) -> str:
+    """The path text with every step ended by a slash."""
+    return f"{path_str(path)}/" if path else ""
+
+
+@lru_cache(maxsize=256)
+def _compiled(glob: str) -> re.Pattern[str]:
+    """A glob as a regular expression over `_steps_text`."""
+    return re.compile("".join(map(_step_pattern, parse_path(glob))))
+
+
+def _step_pattern(step: str) -> str:
+    if step == "**":
+        return "(?:[^/]*/)*"
+    return re.escape(path_str((step,))).replace(r"\*", "[^/]*") + "/"
+
+
+class Where(Filter):
+    """Take what a function of path and value returns True for. Also written as the function itself."""
+
+    __slots__ = ()
+
+    def __init__(self, function: Callable[[KeyPath, Anything], Anything]) -> None:
+        super().__init__(function)
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+        """Call the function."""
+        return bool(self._content[0](path, value))
+
+
+class _Composed(Filter):
+    """A filter made of filters."""
+
+    __slots__ = ()
+
+    @property
+    def looks_at_path(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]  (read like the attribute)
+        """Whether one of its filters does."""
+        return any(one.looks_at_path for one in self._content)
+
+
+class Any(_Composed):
+    """Take what at least one of the filters takes. Also written as a tuple or list."""
+
+    __slots__ = ()
+
+    def __init__(self, *filters: FilterLike) -> None:
+        super().__init__(*map(to_filter, filters))
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:
+        """Whether one matches."""
+        return any(one.matches(path, value, masked) for one in self._content)
+
+
+class All(_Composed):
+    """Take what all of the filters take."""
+
+    __slots__ = ()
+
+    def __init__(self, *filters: FilterLike) -> None:
+        super().__init__(*map(to_filter, filters))
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:
+        """Whether all match."""
+        return all(one.matches(path, value, masked) for one in self._content)
+
+
+class Not(_Composed):
+    """Take what the filter does not take."""
+
+    __slots__ = ()
+
+    def __init__(self, filter: FilterLike) -> None:  # noqa: A002  (what it is)
+        super().__init__(to_filter(filter))
+
+    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:
+        """Whether it does not match."""
+        return not self._content[0].matches(path, value, masked)
+
+
+def to_filter(x: FilterLike) -> Filter:
+    """Turn what a user wrote into a filter.
+
+    Raises:
+        ArgumentError: It is not one (contains 'Invalid filter').
+    """
+    if isinstance(x, Filter):
+        return x
+    if x is ... or x is True:
+        return Everything()
+    if x is None or x is False:
+        return Nothing()
+    if isinstance(x, type):
+        return OfType(x)
+    if isinstance(x, str):
+        return WithTag(x)
+    if isinstance(x, tuple | list):
+        return Any(*x)
+    if callable(x):
+        return Where(x)
+    raise _invalid(
+        x, "write a type, a tag, `...`, a function of (path, value), a tuple of filters, or one of sm.filters"
+    )
+
+
+def _invalid(x: Anything, wanted: str) -> ArgumentError:
+    return ArgumentError(f"Invalid filter {x!r:.200}: {wanted}.")
+
+
+class Decisions:
+    """What a filter takes in one walk: an object is judged once, at its canonical path, however many edges lead to it.
+
+    Args:
+        wanted: The filter.
+        root: The root, where the walk to come does not go in definition order, so that its first visits are not those
+            at the canonical paths.
+    """
+
+    __slots__ = ("_known", "_wanted")
+
+    def __init__(self, wanted: Filter, root: Anything = None) -> None:
+        self._wanted = wanted
+        self._known: dict[int, bool] = {}
+        if root is not None and wanted.looks_at_path:
+            try:
+                for visit in walk(root):
+                    self.takes(visit)
+            except GraphError:  # the walk to come raises it where it stands
+                return
+
+    def takes(self, visit: Visit) -> bool:
+        """Whether the filter takes what is visited."""
+        wanted, key = self._wanted, id(visit.value)
+        if not wanted.looks_at_path:
+            return wanted.matches((), visit.value, visit.masked)
+        if visit.index is None:
+            return wanted.matches(visit.path, visit.value, visit.masked)
+        if key not in self._known:
+            self._known[key] = wanted.matches(visit.path, visit.value, visit.masked)
+        return self._known[key]

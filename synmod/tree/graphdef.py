@@ -1,0 +1,547 @@
+"""Structure without values: the records of a graph, `GraphDef`, recording live objects, and comparing structures.
+
+Equality, fingerprint and diff are one fold: the walk over the definitions gives a list of places, each with the place
+of its holder, its step and what counts of it; an alias counts as the place that it leads to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, NoReturn, TypeAlias, TypeVar
+
+from pydantic import BaseModel
+
+from synmod.errors import DataError, GraphError
+from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen
+from synmod.leaves.names import KeyPath, path_str
+
+from .content import REMEDY, Opaque, Token, by_key, canonical_json, class_text, nest_tokens, token_of
+from .nodes import DICTS, KNOWN, NODE, SEQUENCE, STATIC, VARIABLE, Impls, Kinds, Pairs, Static, class_of, own_impl
+from .variable import Variable
+from .walk import RefMap, Visit, check_root, walk
+
+if TYPE_CHECKING:
+    from synmod.data import Schema
+
+M = TypeVar("M")
+
+CODEC: Final[dict[str, Callable[..., Any]]] = {}
+"""How graph definitions become JSON, filled by the room above that knows files: `"encode"` and `"decode"`."""
+
+
+# -- records -----------------------------------------------------------------------------------------------------------
+
+
+class NodeRef(NamedTuple):
+    """Stands for a node by its class and identity number."""
+
+    type: type[Any]
+    index: int  # pyright: ignore[reportIncompatibleMethodOverride]  (nobody looks for items in a record)
+
+
+class VariableRef(NamedTuple):
+    """Stands for a Variable by its class and identity number."""
+
+    type: type[Variable]
+    index: int  # pyright: ignore[reportIncompatibleMethodOverride]  (likewise)
+
+
+class StaticDef(NamedTuple):
+    """Something that is not a node, Variable or container; kept by reference.
+
+    A data model may be changed in place: `json` is what it was when it was recorded, None for everything else.
+    """
+
+    value: Any
+    json: Json = None
+
+
+class ContainerDef(NamedTuple):
+    """A container: its class, steps and children, and what else it is made of (`aux`: the length of a deque, ...)."""
+
+    type: type[Any]
+    steps: tuple[Any, ...]
+    children: tuple[Term, ...]
+    aux: Any = None
+
+
+class NodeDef(NamedTuple):
+    """A node: its class, identity number, children by key in definition order, and metadata.
+
+    In the metadata, references stand for the nodes and Variables of the graph.
+    """
+
+    type: type[Any]
+    index: int  # pyright: ignore[reportIncompatibleMethodOverride]  (likewise)
+    attributes: tuple[tuple[str | int, Term], ...]
+    metadata: Any = None
+
+    @property
+    def config(self) -> Mapping[str, Any] | None:
+        """The constructor arguments of a module, with references in them; None of another node."""
+        return getattr(self.metadata, "arguments", None)
+
+    @property
+    def build_config(self) -> Mapping[str, Any] | None:
+        """What a module was built on, by parameter; None of one that is unbuilt, and of another node."""
+        return getattr(self.metadata, "build_config", None)
+
+
+class VariableDef(NamedTuple):
+    """A Variable without its value; `metadata` has `trainable`, `name`, `description` and what is free."""
+
+    type: type[Variable]
+    index: int  # pyright: ignore[reportIncompatibleMethodOverride]  (likewise)
+    schema: Schema
+    metadata: FrozenDict
+
+
+Reference: TypeAlias = NodeRef | VariableRef
+Term: TypeAlias = NodeRef | VariableRef | ContainerDef | StaticDef
+Definition: TypeAlias = NodeDef | VariableDef
+
+
+class DefReader:
+    """How the walk reads a graph definition: the same order and paths as over the live objects."""
+
+    __slots__ = ("definitions", "kinds")
+
+    def __init__(self, definitions: Mapping[int, Definition]) -> None:
+        self.definitions = definitions
+        self.kinds = Kinds({NodeRef: NODE, VariableRef: VARIABLE, ContainerDef: SEQUENCE, StaticDef: STATIC})
+
+    @property
+    def entity(self) -> Callable[[Any], Any]:
+        """Follows a reference to its definition."""
+        return self.definition_of
+
+    def definition_of(self, value: Any) -> Any:
+        """The definition that a reference leads to; the reference itself where another split has it."""
+        return self.definitions.get(value.index, value)
+
+    def enter(self, node: NodeDef | NodeRef, visit: Visit) -> tuple[Pairs, bool]:  # noqa: ARG002
+        """The children of a definition; a reference into another split has none."""
+        return [] if isinstance(node, NodeRef) else list(node.attributes), False
+
+    def open(self, value: ContainerDef, kind: int, visit: Visit) -> tuple[Pairs, Any]:  # noqa: ARG002
+        """The children of a container."""
+        return list(zip(value.steps, value.children, strict=True)), None
+
+
+# -- GraphDef ----------------------------------------------------------------------------------------------------------
+
+
+class GraphDef(Generic[M]):
+    """Nodes, statics, references by index, and types, schemas and metadata of Variables. No values.
+
+    Attributes:
+        root: What stands at the root.
+        definitions: Nodes and Variables by index, in definition order.
+        leaf_paths: The index of each Variable by its canonical path, in definition order.
+        kept: By index, the by-reference nodes, which copies keep as they are.
+        foreign: Indices of another split that references lead to, each with a path where one stands.
+        index_mapping: Of a graph split inside an update context: the index outside of each index that has one.
+
+    Example:
+        >>> from synmod.tree import Param, graphdef
+        >>> graphdef({"a": Param("x")}) == graphdef({"a": Param("y")})
+        True
+
+    Source: Flax NNX `GraphDef`; differs: flat, so depth is no limit, and comparable across processes.
+    """
+
+    __slots__ = (
+        "__weakref__", "_places", "definitions", "foreign", "index_mapping", "kept", "leaf_paths", "root",
+    )  # fmt: skip
+
+    root: Term
+    definitions: Mapping[int, Definition]
+    leaf_paths: Mapping[KeyPath, int]
+    kept: Mapping[int, Any]
+    foreign: Mapping[int, KeyPath]
+    index_mapping: Mapping[int, int] | None
+    _places: list[Place] | None
+
+    def __init__(
+        self,
+        root: Term,
+        definitions: Mapping[int, Definition],
+        leaf_paths: Mapping[KeyPath, int],
+        kept: Mapping[int, Any] | None = None,
+        foreign: Mapping[int, KeyPath] | None = None,
+        index_mapping: Mapping[int, int] | None = None,
+    ) -> None:
+        put = object.__setattr__
+        put(self, "root", root)
+        put(self, "definitions", definitions)
+        put(self, "leaf_paths", leaf_paths)
+        put(self, "kept", kept or {})
+        put(self, "foreign", foreign or {})
+        put(self, "index_mapping", index_mapping)
+        put(self, "_places", None)
+
+    @property
+    def nodes(self) -> tuple[NodeDef, ...]:
+        """The nodes, in definition order."""
+        return tuple(each for each in self.definitions.values() if isinstance(each, NodeDef))
+
+    @property
+    def variables(self) -> tuple[VariableDef, ...]:
+        """The Variables, in definition order."""
+        return tuple(each for each in self.definitions.values() if isinstance(each, VariableDef))
+
+    def with_index_mapping(self, index_mapping: Mapping[int, int]) -> GraphDef[M]:
+        """The same structure with an index mapping, at which equality does not look."""
+        return GraphDef(self.root, self.definitions, self.leaf_paths, self.kept, self.foreign, index_mapping)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of the structure: equal for equal graphs, in every process.
+
+        Raises:
+            GraphError: A static cannot be encoded; names every path, the type and the remedies.
+        """
+        places = self._compared()
+        opaque = [
+            f"{_where(places, at)}: an object of type {type(token.value).__name__} cannot be encoded."
+            for at, place in enumerate(places)
+            for token in place.tokens
+            if isinstance(token, Opaque)
+        ]
+        if opaque:
+            raise GraphError("\n".join([*opaque, REMEDY]))
+        return self.fingerprint_with(str)
+
+    def fingerprint_with(self, describe: Callable[[Any], str]) -> str:
+        """A fingerprint in any case, for what outlives neither the code nor the place where it is used.
+
+        Args:
+            describe: Returns a text for a static that cannot be encoded, such as a function that is not registered.
+        """
+        digest = hashlib.sha256()
+        for above, step, tokens in self._compared():
+            texts = [f"opaque {describe(each.value)}" if isinstance(each, Opaque) else each for each in tokens]
+            digest.update(repr((above, step, texts)).encode())
+        return digest.hexdigest()
+
+    def diff(self, other: GraphDef[Any]) -> tuple[KeyPath, ...]:
+        """List the paths at which two structures differ; of an added or removed part its top."""
+        if self == other:
+            return ()
+        mine, theirs = (_by_path(_places(each, in_order=True)) for each in (self, other))
+        paths = dict.fromkeys((*mine, *theirs))
+        changed = [path for path in paths if mine.get(path) != theirs.get(path)]
+        other = {path for path in changed if mine.get(path, _NOTHING)[0] != theirs.get(path, _NOTHING)[0]}
+        return tuple(path for path in changed if not (path in other and path and path[:-1] in other))
+
+    def to_json(self) -> dict[str, Json]:
+        """Return one object of the keys `graph`, `data_models`, `language_models`.
+
+        Raises:
+            GraphError: Something cannot be written; lists every offender with its path and the remedy.
+        """
+        return CODEC["encode"](self)
+
+    @classmethod
+    def from_json(
+        cls, json: Json, *, language_models: Any = None, custom_objects: Mapping[str, Any] | None = None
+    ) -> GraphDef[Any]:
+        """Read what `to_json` returned, under the rules of loading.
+
+        Args:
+            json: The object of three keys.
+            language_models: Live models or model strings by saved name, or one for all.
+            custom_objects: Classes and functions by id, for this call.
+
+        Raises:
+            LoadError: It cannot be read.
+        """
+        return CODEC["decode"](json, language_models=language_models, custom_objects=custom_objects)
+
+    def _compared(self) -> list[Place]:
+        places = self._places
+        if places is None:
+            places = _places(self, in_order=False)
+            object.__setattr__(self, "_places", places)
+        return places
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, GraphDef):
+            return NotImplemented
+        return self is other or self._compared() == other._compared()  # pyright: ignore[reportUnknownMemberType]
+
+    def __hash__(self) -> int:
+        places = self._compared()
+        try:
+            return hash(tuple(places))
+        except TypeError as error:  # of a static that cannot be encoded
+            faulty = next((at for at, place in enumerate(places) if _is_unhashable(place)), 0)
+            raise GraphError(f"{_where(places, faulty)}: {error}, and it cannot be encoded. {REMEDY}") from None
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"A GraphDef is frozen: {name!r} cannot be set. Change the program and split it again.")
+
+    def __copy__(self) -> GraphDef[M]:
+        return self
+
+    def __deepcopy__(self, memo: object) -> GraphDef[M]:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = self.definitions, self.leaf_paths, self.kept, self.foreign
+        return GraphDef, (self.root, *map(dict, parts), self.index_mapping)
+
+    def __repr__(self) -> str:
+        root = "static" if isinstance(self.root, StaticDef) else self.root.type.__name__
+        return f"GraphDef({root}, {len(self.nodes)} nodes, {len(self.variables)} variables)"
+
+
+# -- what counts -------------------------------------------------------------------------------------------------------
+
+
+_NOTHING: Final = (None,)
+
+
+class Place(NamedTuple):
+    """What stands at one path: the place of its holder (-1 for the root), the last step, and what counts of it."""
+
+    above: int
+    step: Any
+    tokens: tuple[Token, ...]
+
+
+class _Comparing(DefReader):
+    """Reads definitions for a comparison: `static(x)` attributes are left out, and frozen JSON is as plain JSON is."""
+
+    __slots__ = ("_in_order",)
+
+    def __init__(self, definitions: Mapping[int, Definition], in_order: bool) -> None:
+        super().__init__(definitions)
+        self._in_order = in_order
+
+    def enter(self, node: NodeDef | NodeRef, visit: Visit) -> tuple[Pairs, bool]:
+        """The attributes that count, by key."""
+        pairs, masks = super().enter(node, visit)
+        pairs = [
+            (k, _thawed(term)) for k, term in pairs if not (type(term) is StaticDef and type(term.value) is Static)
+        ]
+        return (pairs if self._in_order else by_key(pairs)), masks
+
+    def open(self, value: ContainerDef, kind: int, visit: Visit) -> tuple[Pairs, Any]:  # noqa: ARG002
+        """The children of a container, those of a dict by key."""
+        pairs: Pairs = [(step, _thawed(child)) for step, child in zip(value.steps, value.children, strict=True)]
+        return (by_key(pairs) if value.type in DICTS and not self._in_order else pairs), None
+
+
+def _thawed(term: Any) -> Any:
+    """Frozen JSON as the plain container of the same content, one level: a file does not tell them apart."""
+    value = term.value if type(term) is StaticDef else None
+    if isinstance(value, FrozenDict):
+        return ContainerDef(dict, tuple(value), tuple(map(StaticDef, value.values())))
+    if isinstance(value, FrozenList):
+        return ContainerDef(list, tuple(range(len(value))), tuple(map(StaticDef, value)))
+    return term
+
+
+def _places(graphdef: GraphDef[Any], *, in_order: bool) -> list[Place]:
+    """The places of a graph; in definition order, or in one that does not depend on the order of assignment."""
+    root = _thawed(graphdef.root)
+    visits = list(walk(root, statics=True, reader=_Comparing(graphdef.definitions, in_order)))
+    numbers = {id(visit): at for at, visit in enumerate(visits)}
+    first = {visit.value.index: at for at, visit in enumerate(visits) if visit.index is not None and visit.first}
+    nowhere: dict[int, int] = {}  # what metadata alone mentions, by order of mention
+
+    def reference(x: Any) -> str | None:
+        if not isinstance(x, NodeRef | VariableRef):
+            return None
+        at = first.get(x.index)
+        return f"nowhere {nowhere.setdefault(x.index, len(nowhere))}" if at is None else f"place {at}"
+
+    schemas: dict[int, str] = {}
+
+    def tokens(visit: Visit) -> tuple[Token, ...]:
+        value = visit.value
+        if visit.kind == "static":
+            return "static", token_of(value.value, value.json)
+        if visit.kind == "container":
+            return "container", class_text(value.type), *nest_tokens(value.aux, reference)
+        if not visit.first or isinstance(value, NodeRef | VariableRef):
+            return "alias", first.get(value.index, value.index)
+        if isinstance(value, VariableDef):
+            schema = schemas.get(id(value.schema)) or schemas.setdefault(id(value.schema), canonical_json(value.schema))
+            return "variable", class_text(value.type), schema, canonical_json(value.metadata)
+        impl = own_impl(value.type)
+        counts = value.metadata if impl is None or impl.compared is None else impl.compared(value)
+        return "node", class_text(value.type), *nest_tokens(counts, reference)
+
+    return [
+        Place(-1 if visit.above is None else numbers[id(visit.above)], visit.step, tokens(visit)) for visit in visits
+    ]
+
+
+def _is_unhashable(place: Place) -> bool:
+    try:
+        hash(place)
+    except TypeError:
+        return True
+    return False
+
+
+def _path(places: list[Place], at: int) -> KeyPath:
+    steps: list[Any] = []
+    while places[at].above >= 0:
+        steps.append(places[at].step)
+        at = places[at].above
+    return tuple(reversed(steps))
+
+
+def _where(places: list[Place], at: int) -> str:
+    return f"At {path_str(_path(places, at))!r}"
+
+
+def _by_path(places: list[Place]) -> dict[KeyPath, tuple[Any, ...]]:
+    """What counts at each path; an alias is told by the path that it leads to."""
+    paths: list[KeyPath] = []
+    for place in places:
+        paths.append((*paths[place.above], place.step) if place.above >= 0 else ())
+    return {
+        path: ("alias", paths[place.tokens[1]])
+        if place.tokens[0] == "alias" and type(place.tokens[1]) is int and place.tokens[1] < len(paths)
+        else place.tokens
+        for path, place in zip(paths, places, strict=True)
+    }
+
+
+# -- recording ---------------------------------------------------------------------------------------------------------
+
+
+class Recording(NamedTuple, Generic[M]):
+    """A graph definition with the live objects it was made of.
+
+    Attributes:
+        graphdef: The structure.
+        leaves: The first visit of each Variable, in definition order; their paths are `graphdef.leaf_paths`.
+        objects: Live nodes and Variables by index.
+    """
+
+    graphdef: GraphDef[M]
+    leaves: list[Visit]
+    objects: dict[int, Any]
+
+
+def record(root: M, seen: RefMap[int] | None = None) -> Recording[M]:
+    """Walk below a root and write down what is there.
+
+    Args:
+        root: A node, a Variable or a container of them.
+        seen: Numbers given before; what is in it becomes a reference only, what is new is added.
+
+    Raises:
+        ArgumentError: `root` holds no graph.
+        GraphError: The walk cannot be made.
+    """
+    check_root(root)
+    seen = RefMap() if seen is None else seen
+    visits = list(walk(root, seen=seen))
+    objects = {v.index: v.value for v in visits if v.first and v.index is not None}
+    term, definitions, kept = _written(visits, root, seen, objects)
+    leaves = [visit for visit in visits if visit.kind == "variable" and visit.first]
+    paths: dict[KeyPath, Any] = dict(zip(paths_to(leaves), (visit.index for visit in leaves), strict=True))
+    foreign = {v.index: v.path for v in visits if not (v.first or v.index is None or v.index in definitions)}
+    graphdef: GraphDef[M] = GraphDef(term, definitions, paths, kept, foreign)
+    return Recording(graphdef, leaves, objects)
+
+
+def paths_to(visits: list[Visit]) -> list[KeyPath]:
+    """The paths of visits; that to a common holder is made once."""
+    paths: list[KeyPath] = []
+    above, lead = None, ()
+    for visit in visits:
+        if visit.above is None:
+            paths.append(())
+            continue
+        if visit.above is not above:
+            above = visit.above
+            lead = above.path
+        paths.append((*lead, visit.step))
+    return paths
+
+
+def _written(
+    visits: list[Visit], root: Any, seen: RefMap[int], objects: dict[int, Any]
+) -> tuple[Term, dict[int, Definition], dict[int, Any]]:
+    """Write visits down, from the last to the first: what is below comes later, so it is ready when its holder is.
+
+    Returns:
+        What stands at the root, the definitions in definition order, and the by-reference nodes.
+    """
+    written: list[tuple[int, Definition]] = []
+    kept: dict[int, Any] = {}
+    reference = _reference_to(seen, written, objects)
+    term: Term = StaticDef(root)
+    for visit in reversed(visits):
+        value, index, kind = visit.value, visit.index or 0, visit.kind
+        cls = class_of(value)
+        if kind == "variable":
+            term = VariableRef(cls, index)
+            if visit.first:
+                written.append((index, VariableDef(cls, index, value.schema, value.full_metadata)))
+        elif kind == "container":
+            term = ContainerDef(cls, tuple([step for step, _ in visit.children]), _children(visit), visit.aux)
+        else:
+            term = NodeRef(cls, index)
+            impl = visit.impl
+            if impl is not None:
+                metadata = impl.metadata_of(value)
+                if impl.map_refs is not None:
+                    metadata = impl.map_refs(metadata, reference)
+                attributes = tuple(zip([step for step, _ in visit.children], _children(visit), strict=True))
+                written.append((index, NodeDef(cls, index, attributes, metadata)))
+                if impl.by_reference:
+                    kept[index] = value
+        above = visit.above
+        if above is not None:
+            if above.parts:
+                above.parts[visit.step] = term
+            else:
+                above.parts = {visit.step: term}
+    written.sort(key=itemgetter(0))
+    return term, dict(written), kept
+
+
+def _children(visit: Visit) -> tuple[Term, ...]:
+    """The terms of the children of a visit; those that were not visited are statics."""
+    parts = visit.parts
+    return tuple([parts.get(step) or _static(child) for step, child in visit.children])
+
+
+def _static(child: Any) -> StaticDef:
+    """Write a static down: a data model with its present JSON, since it may be changed in place."""
+    if isinstance(child, BaseModel):
+        try:
+            return StaticDef(child, frozen(child))
+        except DataError:  # it cannot be encoded either, then
+            return StaticDef(child)
+    return StaticDef(child)
+
+
+def _reference_to(
+    numbers: RefMap[int], written: list[tuple[int, Definition]], objects: dict[int, Any]
+) -> Callable[[Any], Any]:
+    """What puts references in the place of the graph's nodes and Variables; tokens belong to the graph wherever."""
+    entries, kinds, impls = numbers.entries, Kinds(KNOWN), Impls()
+
+    def reference(x: Any) -> Any:
+        entry = entries.get(id(x))
+        if entry is None and kinds[class_of(x)] == NODE and impls[class_of(x)].is_token:
+            index = len(entries)
+            entry = entries[id(x)] = (x, index)
+            objects[index] = x
+            written.append((index, NodeDef(class_of(x), index, (), impls[class_of(x)].metadata_of(x))))
+        if entry is None or entry[0] is not x:
+            return x
+        return (VariableRef if isinstance(x, Variable) else NodeRef)(class_of(x), entry[1])
+
+    return reference

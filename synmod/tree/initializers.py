@@ -1,0 +1,159 @@
+"""First values and schemas of Variables: from a value, an initializer, a data model or a schema."""
+
+from __future__ import annotations
+
+from inspect import iscoroutine
+from typing import TYPE_CHECKING, Any
+
+from synmod.data import Schema, declare, dump, is_valid, model_of, trusted_schema
+from synmod.errors import ArgumentError, SchemaError
+from synmod.leaves.frozen import FrozenDict, Json, frozen, json_equal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pydantic import BaseModel
+
+_EMPTY: tuple[Json, ...] = (None, "", 0, False, frozen([]), frozen({}))
+_TYPES = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"), (FrozenDict, "object"))
+
+
+class Constant:
+    """Start a Variable at a fixed value.
+
+    Args:
+        json: JSON or a data model.
+
+    Raises:
+        DataError: It is not JSON.
+
+    Example:
+        >>> Constant("Answer briefly.")({})
+        'Answer briefly.'
+
+    Source: Keras `initializers.Constant`.
+    """
+
+    __slots__ = ("json",)
+
+    def __init__(self, json: Json) -> None:
+        self.json = frozen(json)
+
+    def __call__(self, schema: Json) -> Json:  # noqa: ARG002  (every initializer is given it)
+        """Return the value, whatever the schema."""
+        return self.json
+
+    def __repr__(self) -> str:
+        return f"Constant({self.json!r:.200})"
+
+
+class Empty:
+    """Start a Variable at the emptiest value of its schema.
+
+    That is the JSON of `Model()` if all its fields have defaults, else the schema's default, else the first of null,
+    `""`, 0, false, `[]`, `{}` that the schema accepts.
+
+    Args:
+        data_model: Declares what the Variable holds, where the Variable itself does not.
+
+    Example:
+        >>> Empty()({"type": "array"})
+        []
+
+    Source: Synalinks `initializers.Empty`; differs: serves every schema.
+    """
+
+    __slots__ = ("data_model",)
+
+    def __init__(self, data_model: Any = None) -> None:
+        self.data_model = data_model
+
+    def __call__(self, schema: Json) -> Json:
+        """Return the emptiest value of a schema.
+
+        Raises:
+            SchemaError: The schema accepts none of them.
+        """
+        return empty_value(declare(schema, root="any"), None if self.data_model is None else model_of(self.data_model))
+
+    def __repr__(self) -> str:
+        return "Empty()" if self.data_model is None else f"Empty(data_model={self.data_model!r})"
+
+
+def empty_value(schema: Schema, model: type[BaseModel] | None = None) -> Json:
+    """The emptiest value of a schema, by way of the class where one is known.
+
+    Raises:
+        SchemaError: The defaults of the class do not make an instance, or the schema accepts no empty value.
+    """
+    if model is not None and not any(field.is_required() for field in model.model_fields.values()):
+        try:
+            return dump(model())
+        except ValueError as error:
+            raise SchemaError(f"{model.__name__}: its defaults do not make an instance: {error}") from error
+    if "default" in schema:
+        return schema["default"]
+    for value in _EMPTY:
+        if is_valid(schema, value):
+            return value
+    name = schema.get("title", "the schema")
+    raise SchemaError(f"{name} accepts no empty value (null, '', 0, false, [] or {{}}): give a first value.")
+
+
+def schema_of_json(json: Json) -> Schema:
+    """The JSON type of a frozen value as its schema; `{}` for null.
+
+    Example:
+        >>> schema_of_json("hello")
+        {'type': 'string'}
+    """
+    if json is None:
+        return declare(True, root="any")
+    name = next((name for cls, name in _TYPES if isinstance(json, cls)), "array")
+    return declare({"type": name}, root="any")
+
+
+def declared_schema(kind: str, data_model: Any, schema: Any, initializer: Any) -> Schema | None:
+    """The declared schema of a Variable; None where nothing declares one.
+
+    Raises:
+        ArgumentError: `schema` and `data_model` differ.
+    """
+    if data_model is None and isinstance(initializer, Empty):
+        data_model = initializer.data_model
+    if data_model is None:
+        return None if schema is None else declare(schema, root="any")
+    declared = declare(data_model, root="any")
+    if schema is not None and not json_equal(declare(schema, root="any"), declared):
+        raise ArgumentError(f"{kind}: `schema` and `data_model` differ: give one of them.")
+    return declared
+
+
+def first_value(kind: str, value: Json, initializer: Any, data_model: Any, declared: Schema | None) -> Json:
+    """The first value of a Variable, frozen.
+
+    Raises:
+        ArgumentError: `value` and `initializer` are both given, or the initializer is async.
+    """
+    if value is not None:
+        if initializer is not None:
+            raise ArgumentError(f"{kind}: `value` and `initializer` are both given: give one of them.")
+        return frozen(value)
+    if callable(initializer) and not isinstance(initializer, Empty):
+        return frozen(_called(kind, initializer, declared))
+    if initializer is not None and not isinstance(initializer, Empty):
+        return frozen(initializer)
+    if initializer is None and not isinstance(data_model, type) and hasattr(type(data_model), "__synmod_json__"):
+        return frozen(data_model)
+    if declared is None:
+        return None
+    model = data_model if initializer is None or initializer.data_model is None else initializer.data_model
+    return frozen(empty_value(declared, None if model is None else model_of(model)))
+
+
+def _called(kind: str, initializer: Callable[[Schema], Json], declared: Schema | None) -> Json:
+    value = initializer(trusted_schema(True) if declared is None else declared)
+    if iscoroutine(value):
+        value.close()
+        raise ArgumentError(f"{kind}: the initializer is async; a first value is made by a plain function.")
+    return value

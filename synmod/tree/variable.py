@@ -1,0 +1,667 @@
+"""Variables: the only state of a program. Frozen JSON, a schema, metadata; written whole or not at all.
+
+Reads pass through the open layers (overlays, traces) of the running task: the one ContextVar of this room's values.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextvars import ContextVar, Token
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Self, TypeAlias, final
+
+from synmod.data import Schema, declare, trusted_schema, validate
+from synmod.errors import ArgumentError, DataError, FieldError, SchemaError
+from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen, frozen_dict, json_equal
+from synmod.leaves.names import check_name, did_you_mean
+from synmod.registry import admit
+from synmod.scope import notify_assign
+
+from .initializers import declared_schema, first_value, schema_of_json
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Mapping
+
+MISSING: Final[Any] = object()
+"""Stands for: there is no value."""
+
+LABELS: Final = frozenset({"trainable", "name", "description"})
+"""The metadata keys with a meaning of their own; every other one is free."""
+
+
+# -- layers over values ------------------------------------------------------------------------------------------------
+
+
+class Layer:
+    """Values by the identity of their Variable, over an outer layer or the live values.
+
+    Args:
+        members: Identities of the Variables whose writes belong here; None for all.
+        values: First values, by identity; whoever makes the layer keeps those Variables alive.
+        silent: Whether writes cause no event.
+
+    Attributes:
+        written: The Variables that were written, by identity.
+        left_early: Whether its block ended before a block inside it, which then skips this layer when it ends.
+    """
+
+    __slots__ = ("left_early", "members", "outer", "silent", "values", "written")
+
+    def __init__(self, members: Container[int] | None, values: dict[int, Json], silent: bool = False) -> None:
+        self.outer: Layer | None = None
+        self.members = members
+        self.values = values
+        self.written: dict[int, Variable] = {}
+        self.silent = silent
+        self.left_early = False
+
+
+LAYER: Final[ContextVar[Layer | None]] = ContextVar("synmod_overlay", default=None)
+"""The innermost layer of this context."""
+
+
+class layered:  # noqa: N801  # read as a word: `with layered(layer):`
+    """Put a layer on top for the block and the tasks started in it.
+
+    A class, because what `contextlib` makes of a generator writes to exceptions that pass, which frozen ones refuse.
+    """
+
+    __slots__ = ("_layer", "_token")
+
+    def __init__(self, layer: Layer) -> None:
+        self._layer = layer
+        self._token: Token[Layer | None] | None = None
+
+    def __enter__(self) -> None:
+        self._layer.outer = LAYER.get()
+        self._token = LAYER.set(self._layer)
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is None:
+            return
+        top = LAYER.get()
+        if top is not self._layer:  # left in another context, or before a block inside it
+            while top is not None and top is not self._layer:
+                top = top.outer
+            self._layer.left_early = top is not None
+            return
+        _reset(self._token)
+        below = around = LAYER.get()
+        while around is not None and around.left_early:
+            around = around.outer
+        if around is not below:
+            LAYER.set(around)
+
+
+class keeping_writes:  # noqa: N801  # likewise
+    """Write past the `discarding_writes` blocks around this one: what the block assigns stays."""
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> None:
+        layer = LAYER.get()
+        while layer is not None and layer.silent:
+            layer = layer.outer
+        self._token = LAYER.set(layer)
+
+    def __exit__(self, *_: object) -> None:
+        _reset(self._token)
+
+
+def discarding_writes() -> layered:
+    """A block in which `assign` validates, and whose writes are dropped at its end; no live value changes.
+
+    Source: Keras' symbolic calls, which write nothing.
+    """
+    return layered(Layer(None, {}, silent=True))
+
+
+def _reset(token: Token[Layer | None]) -> None:
+    """Restore what was there before; nothing in another context than that of the token."""
+    try:
+        LAYER.reset(token)
+    except ValueError:
+        return
+
+
+# -- metadata ----------------------------------------------------------------------------------------------------------
+
+
+def checked_metadata(metadata: Mapping[str, Json]) -> FrozenDict:
+    """Metadata with its labels (`trainable`, `name`, `description`), checked and frozen; a label of None is left out.
+
+    Raises:
+        ArgumentError: `trainable` is not a bool, or `description` not a str.
+        BadNameError: `name` is not an identifier.
+        DataError: Free metadata is not JSON.
+    """
+    trainable, description = metadata.get("trainable", True), metadata.get("description")
+    if not isinstance(trainable, bool):
+        raise ArgumentError(f"trainable must be True, False or None, not {trainable!r}.")
+    if description is not None and not isinstance(description, str):
+        raise ArgumentError(f"description must be a str, not {description!r:.200}.")
+    checked: dict[str, Any] = {"trainable": trainable}
+    if metadata.get("name") is not None:
+        checked["name"] = check_name(metadata["name"], "variable")
+    if description is not None:
+        checked["description"] = frozen(description)
+    for key, value in metadata.items():
+        if key not in LABELS:
+            try:
+                checked[key] = frozen(value)
+            except DataError as error:
+                raise DataError(f"Metadata {key!r}: {error}") from None
+    return frozen_dict(checked)
+
+
+# -- Variables ---------------------------------------------------------------------------------------------------------
+
+
+class Variable:
+    """A piece of JSON state that belongs to a program: saved with it, trained with it.
+
+    Args:
+        value: First value: JSON or a data model.
+        initializer: First value in another form: JSON, a data model, or a plain callable that is given the schema.
+        data_model: Class, symbol or instance to take the schema of; an instance is the first value too.
+        schema: JSON Schema; without one, the JSON type of the first value, `{}` for None.
+        trainable: Own bit; None takes `trainable_default` of the class.
+        name: Label, an identifier.
+        description: What it is for.
+        **metadata: Free JSON, such as `tag`; read as `variable.metadata["tag"]`.
+
+    Raises:
+        ArgumentError: `value` and `initializer` together, `schema` and `data_model` that differ, an async initializer.
+        SchemaError: The first value does not satisfy the schema, none is given and no empty one does, or the schema is
+            bad.
+        DataError: Something is not JSON.
+        BadNameError: `name` is not an identifier.
+
+    Example:
+        >>> style = Param("brief", name="style", tag="prompt")
+        >>> style.assign("long")
+        >>> style.value, style.version
+        ('long', 1)
+
+    Source: Keras and NNX Variables; differs: frozen JSON, validated writes, read through overlays.
+    """
+
+    __slots__ = ("__weakref__", "_labels", "_lock", "_schema", "_value", "_version")
+
+    trainable_default: ClassVar[bool] = True
+    """What `trainable=None` means for the class."""
+
+    def __init__(
+        self,
+        value: Json = None,
+        *,
+        initializer: Any = None,
+        data_model: Any = None,
+        schema: Any = None,
+        trainable: bool | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        **metadata: Json,
+    ) -> None:
+        kind = type(self).__name__
+        bit = type(self).trainable_default if trainable is None else trainable
+        labels = checked_metadata({**metadata, "trainable": bit, "name": name, "description": description})
+        where = kind if name is None else f"{kind} {name!r}"
+        if isinstance(value, Variable) or isinstance(initializer, Variable):
+            raise SchemaError(f"{where}: a Variable is not a value: give `other.value`.")
+        declared = declared_schema(kind, data_model, schema, initializer)
+        first = first_value(kind, value, initializer, data_model, declared)
+        if declared is None:
+            declared = schema_of_json(first)
+        else:
+            validate(declared, first, where)
+        self._fill(first, declared, labels)
+
+    @classmethod
+    def of_parts(cls, value: Json, schema: Schema, metadata: FrozenDict) -> Self:
+        """Make one of parts that are known to fit, without running `__init__`. Hot: one for each leaf of a merge."""
+        new: Self = object.__new__(cls)
+        new._fill(value, schema, metadata)
+        return new
+
+    def _fill(self, value: Json, schema: Schema, labels: FrozenDict) -> None:
+        self._value = value
+        self._schema = schema
+        self._labels = labels
+        self._version = 0
+        self._lock = threading.RLock()
+
+    @property
+    def value(self) -> Json:
+        """The frozen JSON; inside an overlay of the program, the overlay's. Setting it is `assign`."""
+        layer = LAYER.get()
+        while layer is not None:
+            value = layer.values.get(id(self), MISSING)
+            if value is not MISSING:
+                return value
+            layer = layer.outer
+        return self._value
+
+    @value.setter
+    def value(self, json: Json) -> None:
+        self.assign(json)
+
+    @property
+    def schema(self) -> Schema:
+        """The JSON Schema that every value satisfies."""
+        return self._schema
+
+    @property
+    def version(self) -> int:
+        """How often the live value was assigned; a cache must key on the value itself."""
+        return self._version
+
+    @property
+    def trainable(self) -> bool:
+        """The Variable's own bit; a frozen module above masks it, and never changes it."""
+        return self._labels["trainable"]
+
+    @trainable.setter
+    def trainable(self, trainable: bool) -> None:
+        self.set_metadata({"trainable": trainable})
+
+    @property
+    def name(self) -> str | None:
+        """The label; nothing is saved, matched or filtered by it."""
+        return self._labels.get("name")
+
+    @name.setter
+    def name(self, name: str | None) -> None:
+        self.set_metadata({"name": name})
+
+    @property
+    def description(self) -> str | None:
+        """What the Variable is for."""
+        return self._labels.get("description")
+
+    @description.setter
+    def description(self, description: str | None) -> None:
+        self.set_metadata({"description": description})
+
+    @property
+    def metadata(self) -> FrozenDict:
+        """The free metadata, frozen."""
+        return frozen_dict({key: value for key, value in self._labels.items() if key not in LABELS})
+
+    @property
+    def full_metadata(self) -> FrozenDict:
+        """The metadata with `trainable`, `name` and `description` in it, frozen."""
+        return self._labels
+
+    def set_metadata(self, changes: Mapping[str, Json]) -> None:
+        """Change some metadata; None takes a name or a description away.
+
+        Raises:
+            ArgumentError, BadNameError, DataError: As the constructor.
+        """
+        with self._lock:
+            self._labels = checked_metadata({**self._labels, **changes})
+
+    def get(self, key: str, default: Json = None) -> Json:
+        """Return a field of a value that is an object, or `default` where it is absent.
+
+        Raises:
+            DataError: The value is not an object.
+        """
+        value = self.value
+        if isinstance(value, FrozenDict):
+            return value.get(key, default)
+        raise DataError(f"{self._where()} holds {value!r:.200}, which has no fields: read `.value`.")
+
+    def __getitem__(self, key: str | int) -> Json:
+        value = self.value
+        if isinstance(value, FrozenDict):
+            if key in value:
+                return value[key]  # pyright: ignore[reportArgumentType]  (only a str can be in it)
+            known = ", ".join(map(repr, value)) or "none"
+            raise FieldError(f"{self._where()} has no field {key!r}; there are {known}.{did_you_mean(key, value)}")
+        if isinstance(value, FrozenList) and isinstance(key, int):
+            return value[key]
+        raise DataError(f"{self._where()} holds {value!r:.200}, which has no field {key!r}: read `.value`.")
+
+    def __contains__(self, key: object) -> bool:
+        value = self.value
+        return isinstance(value, FrozenDict | FrozenList) and key in value
+
+    __iter__ = None  # without it Python would iterate by way of __getitem__
+
+    def assign(self, json: Json) -> None:
+        """Set the whole value.
+
+        Inside an overlay of the program the write goes to the overlay. All or nothing, exact under threads.
+
+        Args:
+            json: JSON or a data model that satisfies the schema.
+
+        Raises:
+            SchemaError: It does not; or it is itself a Variable. The value is untouched.
+            DataError: It is not JSON. The value is untouched.
+
+        Source: Keras `Variable.assign`; differs: validated.
+        """
+        new = self._admitted(json)
+        with self._lock:
+            old = self.value
+            new = self._chosen(old, new, self._schema)
+            is_due, version = self._put(new), self._version
+        if is_due:
+            notify_assign(self, self.name or "", old, new, version)
+
+    def on_assign(self, old: Json, new: Json) -> Json:  # noqa: ARG002  (for subclasses)
+        """Look at a validated value before it is swapped in; for subclasses.
+
+        Args:
+            old: The present value.
+            new: The one to come.
+
+        Returns:
+            Another value, which is validated again; None keeps `new`.
+        """
+        return None
+
+    def replace(self, value: Json = MISSING, **metadata: Json) -> Self:
+        """Return a new Variable of this type and schema.
+
+        Args:
+            value: Its value; this one's if left out.
+            **metadata: `trainable`, `name`, `description` and free metadata to change.
+
+        Raises:
+            SchemaError: The value does not satisfy the schema.
+        """
+        new = self.value if value is MISSING else self._admitted(value)
+        labels = checked_metadata({**self._labels, **metadata}) if metadata else self._labels
+        return type(self).of_parts(new, self._schema, labels)
+
+    def to_state(self) -> VariableState:
+        """Return a frozen snapshot; its `to_variable()` is the way back."""
+        return snapshot(type(self), self.value, self._schema, self._labels)
+
+    def snapshot(self) -> tuple[Any, ...]:
+        """Return the live value, version, metadata and schema, for `restore`; overlays are passed over."""
+        with self._lock:
+            return self._value, self._version, self._labels, self._schema
+
+    def restore(self, snapshot: tuple[Any, ...]) -> None:
+        """Put back what `snapshot` returned, without validation or event."""
+        with self._lock:
+            self._value, self._version, self._labels, self._schema = snapshot
+
+    def _admitted(self, json: Json) -> Json:
+        """Freeze and validate a value."""
+        if isinstance(json, Variable):
+            raise SchemaError(f"{self._where()}: a Variable is not a value: assign `other.value`.")
+        try:
+            new = frozen(json)
+        except DataError as error:
+            raise DataError(f"{self._where()}: {error}") from None
+        validate(self._schema, new, self._where())
+        return new
+
+    def _chosen(self, old: Json, new: Json, schema: Schema) -> Json:
+        """Let a subclass change or refuse the value."""
+        if type(self).on_assign is Variable.on_assign:
+            return new
+        other = self.on_assign(old, new)
+        if other is None:
+            return new
+        other = frozen(other)
+        validate(schema, other, self._where())
+        return other
+
+    def _put(self, new: Json) -> bool:
+        """Swap the value, here or in the layer that takes it; whether an event is due."""
+        layer = LAYER.get()
+        while layer is not None and not (layer.members is None or id(self) in layer.members):
+            layer = layer.outer
+        if layer is None:
+            self._value = new
+            self._version += 1
+            return True
+        layer.values[id(self)] = new
+        layer.written[id(self)] = self
+        return not layer.silent
+
+    def _where(self) -> str:
+        kind, name = type(self).__name__, self.name
+        return kind if name is None else f"{kind} {name!r}"
+
+    def __copy__(self) -> Self:
+        return self.replace()
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self.replace()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (type(self), self.value, dict(self._schema), self._labels)
+
+    def __repr__(self) -> str:
+        label = "" if self.name is None else f", name={self.name!r}"
+        return f"{type(self).__name__}({self.value!r:.80}{label})"
+
+
+admit(Variable)
+
+
+class Write:
+    """One write to come: everything that can fail happens when it is made; `commit` and `notify` cannot.
+
+    Args:
+        variable: The Variable.
+        value: The value to come, valid; an equal one is not assigned.
+        metadata: Metadata to come; None keeps the present.
+        schema: Schema to come; None keeps the present.
+
+    Raises:
+        SchemaError: What `on_assign` returned does not satisfy the schema.
+        Exception: What `on_assign` raised.
+    """
+
+    __slots__ = ("_is_due", "_metadata", "_new", "_old", "_schema", "_version", "variable")
+
+    def __init__(
+        self, variable: Variable, value: Json, metadata: FrozenDict | None = None, schema: Schema | None = None
+    ) -> None:
+        self.variable = variable
+        self._old = self._new = variable.value
+        if not json_equal(self._old, value):
+            self._new = variable._chosen(self._old, value, schema or variable._schema)
+        same = metadata is None or json_equal(metadata, variable._labels)
+        self._metadata = None if same else metadata
+        self._schema = schema
+        self._is_due = False
+        self._version = 0
+
+    @property
+    def is_change(self) -> bool:
+        """Whether there is anything to write."""
+        return self._new is not self._old or self._metadata is not None
+
+    def commit(self) -> None:
+        """Write."""
+        variable = self.variable
+        with variable._lock:
+            if self._schema is not None:
+                variable._schema = self._schema
+            if self._metadata is not None:
+                variable._labels = self._metadata
+            if self._new is not self._old:
+                self._is_due = variable._put(self._new)
+                self._version = variable._version
+
+    def notify(self) -> None:
+        """Send the event of the assignment, when all is written."""
+        if self._is_due:
+            notify_assign(self.variable, self.variable.name or "", self._old, self._new, self._version)
+
+
+class Param(Variable):
+    """What training may change: instructions, examples, plans."""
+
+    __slots__ = ()
+
+
+class Memory(Variable):
+    """What a program remembers between calls."""
+
+    __slots__ = ()
+    trainable_default = False
+
+
+class Stat(Variable):
+    """What a metric counts."""
+
+    __slots__ = ()
+    trainable_default = False
+
+
+class OptState(Variable):
+    """What an optimizer keeps for itself."""
+
+    __slots__ = ()
+    trainable_default = False
+
+
+class Intermediate(Variable):
+    """What was noted on the way to a result."""
+
+    __slots__ = ()
+    trainable_default = False
+
+
+def _unpickled(cls: type[Variable], value: Json, schema: Json, metadata: FrozenDict) -> Variable:
+    return cls.of_parts(value, trusted_schema(schema), metadata)
+
+
+# -- the leaf of a State -----------------------------------------------------------------------------------------------
+
+VariableClass: TypeAlias = type[Variable]
+
+
+@final
+class VariableState:
+    """Type, value, schema and metadata of a Variable; frozen, and always valid.
+
+    Args:
+        type: Class of the Variable.
+        value: JSON or a data model that satisfies the schema.
+        schema: JSON Schema, or what else declares one; `{}` admits anything.
+        metadata: `trainable` (the Variable's own bit), `name`, `description` and free metadata in one mapping.
+
+    Raises:
+        ArgumentError: `type` is not a Variable class.
+        DataError: The value is not JSON.
+        SchemaError: The value does not satisfy the schema.
+
+    Example:
+        >>> VariableState(Param, "brief", {"type": "string"}).to_variable().value
+        'brief'
+
+    Source: Flax NNX `VariableState`.
+    """
+
+    __slots__ = ("metadata", "schema", "type", "value")
+
+    type: VariableClass
+    value: Json
+    schema: Schema
+    metadata: FrozenDict
+
+    def __init__(
+        self,
+        type: VariableClass,  # noqa: A002  (the name of the field)
+        value: Json,
+        schema: Json = True,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> None:
+        if not isinstance(type, _CLASS) or not issubclass(type, Variable):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
+            raise ArgumentError(f"The type of a VariableState is a Variable class, such as sm.Param, not {type!r}.")
+        declared = declare(schema, root="any")
+        kept = frozen(value)
+        validate(declared, kept, type.__name__)
+        labels = checked_metadata({"trainable": type.trainable_default, **(metadata or {})})
+        for put, part in zip(_PUT, (type, kept, declared, labels), strict=True):
+            put(self, part)
+
+    @property
+    def trainable(self) -> bool:
+        """The Variable's own bit."""
+        return self.metadata["trainable"]
+
+    @property
+    def name(self) -> str | None:
+        """The label."""
+        return self.metadata.get("name")
+
+    @property
+    def description(self) -> str | None:
+        """What the Variable is for."""
+        return self.metadata.get("description")
+
+    def to_variable(self) -> Variable:
+        """Make a new Variable of this."""
+        return self.type.of_parts(self.value, self.schema, self.metadata)
+
+    def with_value(self, value: Json) -> VariableState:
+        """Return the same leaf with another value.
+
+        Raises:
+            DataError: It is not JSON.
+            SchemaError: It does not satisfy the schema.
+        """
+        kept = frozen(value)
+        validate(self.schema, kept, self.type.__name__)
+        return snapshot(self.type, kept, self.schema, self.metadata)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"A VariableState is frozen: {name!r} cannot be set. Use State.replace or State.map.")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"A VariableState is frozen: {name!r} cannot be deleted.")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, VariableState):
+            return NotImplemented
+        return (
+            self.type is other.type
+            and json_equal(self.value, other.value)
+            and (self.schema is other.schema or json_equal(self.schema, other.schema))
+            and (self.metadata is other.metadata or json_equal(self.metadata, other.metadata))
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.value))
+
+    def __copy__(self) -> VariableState:
+        return self
+
+    def __deepcopy__(self, memo: object) -> VariableState:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return VariableState, (self.type, self.value, dict(self.schema), self.metadata)
+
+    def __repr__(self) -> str:
+        return f"VariableState({self.type.__name__}, {self.value!r:.80})"
+
+
+_CLASS = type
+_PUT: Final[tuple[Any, ...]] = tuple(
+    vars(VariableState)[name].__set__ for name in ("type", "value", "schema", "metadata")
+)
+_put_type, _put_value, _put_schema, _put_metadata = _PUT
+_new_leaf: Any = object.__new__
+
+
+def snapshot(cls: VariableClass, value: Json, schema: Schema, metadata: FrozenDict) -> VariableState:
+    """Make a leaf of parts that are known to fit. Hot: one for each leaf of a split."""
+    leaf = _new_leaf(VariableState)
+    _put_type(leaf, cls)
+    _put_value(leaf, value)
+    _put_schema(leaf, schema)
+    _put_metadata(leaf, metadata)
+    return leaf
