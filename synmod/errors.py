@@ -21,7 +21,7 @@
     ├── DeadlineExceeded [TimeoutError]     the time of `sm.deadline` is over
     ├── BudgetExceeded [RuntimeError]       what `sm.budget` allows is spent
     ├── EvaluationError [RuntimeError]      an evaluation that was stopped
-    ├── RunError [RuntimeError]             `sm.run` inside a running loop
+    ├── RunError [RuntimeError]             `sm.run` inside a running loop, a pool without its block
     ├── SkipError [RuntimeError]            a skip connection: commands, entry, completeness
     │   └── SkipNameError [ValueError]      a name put into a namespace that is not declared
     ├── SkipVerifyError [TypeError]         stashes and pops of a program that do not match

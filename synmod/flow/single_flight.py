@@ -1,4 +1,4 @@
-"""Single flight: equal work that is asked for at the same time is done once."""
+"""Single flight: equal work that is wanted at the same time is done once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Flight:
 
 
 class SingleFlight:
-    """Runs work by key: who asks while equal work runs waits for it, on whatever loop or thread.
+    """Runs work by key: a caller that comes while equal work runs waits for it, on whatever loop or thread.
 
     Example:
         >>> flights = SingleFlight()
@@ -46,14 +46,14 @@ class SingleFlight:
         self._flights: dict[Hashable, _Flight] = {}
 
     async def run(self, key: Hashable, work: Callable[[], Awaitable[Any]]) -> Any:
-        """Give what `work` gives: run here, or by whoever began first.
+        """Return what `work` returns: run here, or by the caller that began first.
 
         Args:
             key: What makes work equal.
             work: Runs only where nobody else runs it.
 
         Raises:
-            CallError: The work asks for itself, and would wait for ever.
+            CallError: The work waits for itself, and would do so for ever.
             Exception: What the work raised, the same object for all who waited.
         """
         while True:

@@ -1,6 +1,7 @@
 """Functional programs: made of a graph, at once; children, order, steps, running."""
 
 import asyncio
+import dataclasses
 import time
 
 import anyio
@@ -492,3 +493,29 @@ def test_a_thousand_concurrent_calls_do_not_mix(any_loop):
 
     for index, (a, b) in any_loop(main).items():
         assert (a["answer"], b["answer"]) == (f"{index}a", f"{index}b")
+
+
+@dataclasses.dataclass
+class Both:
+    """A container of the user's for two values."""
+
+    left: object
+    right: object
+
+
+class Right(Module):
+    async def call(self, both):
+        return both.right
+
+
+async def test_dataclasses_of_data_are_nests():
+    """As inputs and outputs of a program, and as the argument of a step."""
+    x, y = Input(Query, name="x"), Input(Query, name="y")
+    reply = await Reply()(x)
+    program = Program(inputs=Both(x, y), outputs=Both(reply, await Right()(Both(reply, y))))
+    for each in (program, program.clone()):
+        out = await each(Both(query("one"), query("two")))
+        assert type(out) is Both
+        assert (out.left["answer"], out.right["question"]) == ((await Reply()(query("one")))["answer"], "two")
+    with pytest.raises(sm.CallError):
+        await program([query("one"), query("two")])
