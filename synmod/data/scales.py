@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from enum import Enum
 from math import isfinite
-from typing import Any, TypeVar
+from typing import Any
 
 from synmod.errors import DataError
 from synmod.registry import register_own
-
-E = TypeVar("E", bound=Enum)
 
 
 @register_own()
@@ -30,33 +28,6 @@ class Score(float, Enum):
 
 
 @register_own()
-class FineScore(float, Enum):
-    """From 0.0 to 1.0 by 0.05, named by percent."""
-
-    P0 = 0.0
-    P5 = 0.05
-    P10 = 0.1
-    P15 = 0.15
-    P20 = 0.2
-    P25 = 0.25
-    P30 = 0.3
-    P35 = 0.35
-    P40 = 0.4
-    P45 = 0.45
-    P50 = 0.5
-    P55 = 0.55
-    P60 = 0.6
-    P65 = 0.65
-    P70 = 0.7
-    P75 = 0.75
-    P80 = 0.8
-    P85 = 0.85
-    P90 = 0.9
-    P95 = 0.95
-    P100 = 1.0
-
-
-@register_own()
 class Rating(int, Enum):
     """From 1 to 5: `Rating.R4 == 4`."""
 
@@ -67,50 +38,8 @@ class Rating(int, Enum):
     R5 = 5
 
 
-@register_own()
-class Rating10(int, Enum):
-    """From 1 to 10."""
-
-    R1 = 1
-    R2 = 2
-    R3 = 3
-    R4 = 4
-    R5 = 5
-    R6 = 6
-    R7 = 7
-    R8 = 8
-    R9 = 9
-    R10 = 10
-
-
-@register_own()
-class Rating20(int, Enum):
-    """From 1 to 20."""
-
-    R1 = 1
-    R2 = 2
-    R3 = 3
-    R4 = 4
-    R5 = 5
-    R6 = 6
-    R7 = 7
-    R8 = 8
-    R9 = 9
-    R10 = 10
-    R11 = 11
-    R12 = 12
-    R13 = 13
-    R14 = 14
-    R15 = 15
-    R16 = 16
-    R17 = 17
-    R18 = 18
-    R19 = 19
-    R20 = 20
-
-
 def normalize_score(value: Any, scale: type[Enum]) -> float:
-    """Put a score on the range from 0 to 1.
+    """Return a score on the range from 0 to 1.
 
     Args:
         value: A member of the scale, or a number between its ends.
@@ -120,7 +49,7 @@ def normalize_score(value: Any, scale: type[Enum]) -> float:
         `(value - low) / (high - low)`.
 
     Raises:
-        DataError: The value is outside the scale, a bool, NaN or no number; or `scale` is no scale.
+        DataError: The value is outside the scale, a bool, NaN or not a number; or `scale` is not a scale.
 
     Example:
         >>> normalize_score(Rating.R4, Rating)
@@ -136,12 +65,12 @@ def normalize_score(value: Any, scale: type[Enum]) -> float:
 
 
 def _ends(scale: Any) -> tuple[float, float]:
-    """Give the lowest and the highest member of a scale (DataError if it is none)."""
+    """Return the lowest and the highest member of a scale (DataError if it is not one)."""
     if isinstance(scale, type) and issubclass(scale, Enum):
         numbers: list[Any] = [member.value for member in scale]
         kinds: set[Any] = {type(number) for number in numbers}
         if len(numbers) > 1 and kinds in ({int}, {float}) and all(map(isfinite, numbers)):
             return min(numbers), max(numbers)
     raise DataError(
-        f"{scale!r:.100} is no scale: write an Enum with at least two members, all ints or all floats, finite."
+        f"{scale!r:.100} is not a scale: write an Enum with at least two members, all ints or all floats, finite."
     )

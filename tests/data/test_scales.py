@@ -4,7 +4,7 @@ from enum import Enum
 
 import pytest
 
-from synmod.data import DataModel, FineScore, Rating, Rating10, Rating20, Score, normalize_score
+from synmod.data import DataModel, Rating, Score, normalize_score
 from synmod.errors import DataError
 
 
@@ -12,15 +12,10 @@ def test_members_are_numbers():
     """Members are numbers and are named by them."""
     assert Score.P90 == 0.9
     assert Rating.R4 == 4
-    assert [len(scale) for scale in (Score, FineScore, Rating, Rating10, Rating20)] == [11, 21, 5, 10, 20]
-    for scale, step in ((Score, 10), (FineScore, 5)):
-        assert {name: member.value for name, member in scale.__members__.items()} == {
-            f"P{percent}": percent / 100 for percent in range(0, 101, step)
-        }
-    for scale in (Rating, Rating10, Rating20):
-        assert {name: member.value for name, member in scale.__members__.items()} == {
-            f"R{number}": number for number in range(1, len(scale) + 1)
-        }
+    assert {name: member.value for name, member in Score.__members__.items()} == {
+        f"P{percent}": percent / 100 for percent in range(0, 101, 10)
+    }
+    assert {name: member.value for name, member in Rating.__members__.items()} == {f"R{n}": n for n in range(1, 6)}
 
 
 def test_the_schema_is_an_enum():
@@ -60,9 +55,9 @@ def test_not_on_the_scale(value):
         normalize_score(value, Rating)
 
 
-def test_no_scale():
+def test_what_is_not_a_scale():
     """All ints or all floats, finite, at least two."""
     members = [{"A": 1}, {"A": 1, "B": 2.0}, {"A": "x", "B": "y"}, {"A": 1.0, "B": float("inf")}, {"A": 1, "B": True}]
     for kind in [*(Enum("Kind", given) for given in members), int, 5]:
-        with pytest.raises(DataError, match="no scale"):
+        with pytest.raises(DataError, match="not a scale"):
             normalize_score(1, kind)

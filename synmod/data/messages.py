@@ -1,0 +1,616 @@
+"""Messages of a conversation, in the shape of chat completions: turns, parts of content, media, tool calls."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Mapping, Sequence
+from mimetypes import MimeTypes
+from os import PathLike
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias, cast
+from urllib.parse import unquote_to_bytes
+
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from synmod.errors import DataError
+from synmod.leaves.frozen import frozen, is_object
+from synmod.registry import register_own
+
+from .model import DataModel
+from .text import parse_json
+
+_Fault: TypeAlias = tuple[str, str, Any]
+"""Field, what is wrong with it, its value."""
+
+_FOR_PEOPLE: Final = re.compile(r"\n\n(?:Args|Attributes|Example|Raises|Source):")
+_MEDIA_TYPE: Final = re.compile(r"[\w.+-]+/[\w.+-]+(;.*)?", re.ASCII)
+_ADDRESS: Final = ("http://", "https://")
+
+
+def _cut_description(schema: dict[str, Any]) -> None:
+    """Leave to models what a class is; its arguments, errors and examples are for people."""
+    if "description" in schema:
+        schema["description"] = _FOR_PEOPLE.split(schema["description"], maxsplit=1)[0]
+
+
+TOLD_BRIEFLY: Final = ConfigDict(json_schema_extra=_cut_description, defer_build=True)
+"""Configuration of a class of our own: its schema has a short description, and is made when it is first needed."""
+
+
+def _refuse(title: str, faults: Sequence[_Fault]) -> None:
+    """Raise pydantic's error, each fault at its field, where there are faults."""
+    if faults:
+        raise ValidationError.from_exception_data(
+            title,
+            [
+                InitErrorDetails(
+                    type=PydanticCustomError("field_fault", "{what}", {"what": what}), loc=(field,), input=value
+                )
+                for field, what, value in faults
+            ],
+        )
+
+
+class _Positional(DataModel):
+    """A data model of ours that takes its first fields by position, and writes a constant `type`."""
+
+    model_config = TOLD_BRIEFLY
+
+    _positions: ClassVar[tuple[str, ...]] = ()
+    _type: ClassVar[str | None] = None
+
+    if not TYPE_CHECKING:
+
+        def __init__(self, *args: Any, **fields: Any) -> None:
+            super().__init__(**self._named(args, fields))
+
+    @classmethod
+    def _named(cls, args: tuple[Any, ...], fields: dict[str, Any]) -> dict[str, Any]:
+        """Return all arguments by name (TypeError for too many, or one given twice)."""
+        if len(args) > len(cls._positions):
+            most = f"at most {len(cls._positions)} positional arguments {cls._positions}"
+            raise TypeError(f"{cls.__name__} takes {most}, got {len(args)}.")
+        given = dict(zip(cls._positions, args, strict=False))
+        for name in given.keys() & fields.keys():
+            raise TypeError(f"{cls.__name__} got {name!r} twice, by position and by keyword.")
+        return {**({"type": cls._type} if cls._type else {}), **given, **fields}
+
+
+@register_own()
+class TextPart(_Positional):
+    """A text among other parts: `{"type": "text", "text": ...}`.
+
+    Args:
+        text: The text.
+
+    Raises:
+        pydantic.ValidationError: It is not a text.
+
+    Example:
+        >>> TextPart("Hi").get_json()
+        {'type': 'text', 'text': 'Hi'}
+
+    Source: OpenAI's chat completions.
+    """
+
+    _type: ClassVar[str | None] = "text"
+    _positions: ClassVar[tuple[str, ...]] = ("text",)
+
+    type: Literal["text"]
+    text: str
+
+    if TYPE_CHECKING:
+
+        def __init__(self, text: str) -> None: ...
+
+
+class ImageAddress(DataModel):
+    """Where an image is: a `data:` address that holds it, or one to fetch it from."""
+
+    model_config = TOLD_BRIEFLY
+
+    url: str
+    detail: Literal["auto", "low", "high"] | None = None
+
+
+@register_own()
+class ImagePart(_Positional):
+    """An image: `{"type": "image_url", "image_url": {"url": ...}}`.
+
+    Args:
+        image_url: The address, and how closely to look.
+
+    Raises:
+        pydantic.ValidationError: The address is missing or wrong.
+
+    Example:
+        >>> ImagePart({"url": "https://example.com/a.png"}).image_url.url
+        'https://example.com/a.png'
+
+    Source: OpenAI's chat completions.
+    """
+
+    _type: ClassVar[str | None] = "image_url"
+    _positions: ClassVar[tuple[str, ...]] = ("image_url",)
+
+    type: Literal["image_url"]
+    image_url: ImageAddress
+
+    if TYPE_CHECKING:
+
+        def __init__(self, image_url: ImageAddress | dict[str, Any]) -> None: ...
+
+
+class AudioBytes(DataModel):
+    """Sound in base64, and its format, such as `wav` or `mp3`."""
+
+    model_config = TOLD_BRIEFLY
+
+    data: str
+    format: str
+
+
+@register_own()
+class AudioPart(_Positional):
+    """Sound: `{"type": "input_audio", "input_audio": {"data": ..., "format": ...}}`.
+
+    Args:
+        input_audio: The sound in base64 and its format.
+
+    Raises:
+        pydantic.ValidationError: One of them is missing or wrong.
+
+    Example:
+        >>> AudioPart({"data": "AAAA", "format": "wav"}).input_audio.format
+        'wav'
+
+    Source: OpenAI's chat completions.
+    """
+
+    _type: ClassVar[str | None] = "input_audio"
+    _positions: ClassVar[tuple[str, ...]] = ("input_audio",)
+
+    type: Literal["input_audio"]
+    input_audio: AudioBytes
+
+    if TYPE_CHECKING:
+
+        def __init__(self, input_audio: AudioBytes | dict[str, Any]) -> None: ...
+
+
+class FileContent(DataModel):
+    """A file: a `data:` address that holds it, or the id or address by which the provider finds it."""
+
+    model_config = TOLD_BRIEFLY
+
+    file_data: str | None = None
+    file_id: str | None = None
+    filename: str | None = None
+    format: str | None = None
+
+
+@register_own()
+class FilePart(_Positional):
+    """A file: `{"type": "file", "file": {"file_data": ...}}`.
+
+    Args:
+        file: What it holds, or where it is.
+
+    Raises:
+        pydantic.ValidationError: It is wrong.
+
+    Example:
+        >>> FilePart({"file_id": "file-1"}).file.file_id
+        'file-1'
+
+    Source: OpenAI's chat completions.
+    """
+
+    _type: ClassVar[str | None] = "file"
+    _positions: ClassVar[tuple[str, ...]] = ("file",)
+
+    type: Literal["file"]
+    file: FileContent
+
+    if TYPE_CHECKING:
+
+        def __init__(self, file: FileContent | dict[str, Any]) -> None: ...
+
+
+ContentPart = Annotated[TextPart | ImagePart | AudioPart | FilePart, Field(discriminator="type")]
+"""Any part."""
+
+
+def _as_text(arguments: Any) -> Any:
+    """Return the text of arguments given as an object; a text is kept to the letter."""
+    if isinstance(arguments, Mapping):
+        plain = frozen(dict(cast("Mapping[str, Any]", arguments)))
+        return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return arguments
+
+
+class ToolFunction(DataModel):
+    """Name and arguments of a tool call, as they stand on the wire."""
+
+    model_config = TOLD_BRIEFLY
+
+    name: str
+    arguments: Annotated[str, BeforeValidator(_as_text)]
+
+
+@register_own()
+class ToolCall(_Positional):
+    """One call of a tool; its JSON is `{"id", "type": "function", "function": {"name", "arguments"}}`.
+
+    Args:
+        id: Identifies the call; the `tool` message that answers has it as `tool_call_id`.
+        name: Name of the tool.
+        arguments: JSON text, kept to the letter, or a dict, written compactly.
+
+    Raises:
+        pydantic.ValidationError: A field is missing or wrong.
+
+    Example:
+        >>> ToolCall("1", "add", {"a": 1}).function.arguments
+        '{"a":1}'
+
+    Source: OpenAI's chat completions.
+    """
+
+    _type: ClassVar[str | None] = "function"
+    _positions: ClassVar[tuple[str, ...]] = ("id", "name", "arguments")
+
+    id: str
+    type: Literal["function"]
+    function: ToolFunction
+
+    if TYPE_CHECKING:
+
+        def __init__(self, id: str, name: str, arguments: str | Mapping[str, Any]) -> None: ...  # noqa: A002
+
+    @classmethod
+    def _named(cls, args: tuple[Any, ...], fields: dict[str, Any]) -> dict[str, Any]:
+        """Put name and arguments where they stand on the wire."""
+        given = super()._named(args, fields)
+        if "function" not in given and not given.keys().isdisjoint({"name", "arguments"}):
+            given["function"] = {key: given.pop(key) for key in ("name", "arguments") if key in given}
+        return given
+
+    @property
+    def name(self) -> str:
+        """Name of the tool."""
+        return self.function.name
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments, parsed.
+
+        Raises:
+            DataError: The text is not a JSON object; it is in the message.
+        """
+        text = self.function.arguments
+        try:
+            parsed = parse_json(text)
+        except DataError as error:
+            raise DataError(
+                f"The arguments of tool call {self.name!r} are not JSON: {error} The text: {text}"
+            ) from None
+        if not is_object(parsed):
+            raise DataError(f"The arguments of tool call {self.name!r} are not a JSON object. The text: {text}")
+        return parsed
+
+
+class Media(DataModel):
+    """What images, sound and files share: a media type, and either data in base64 or an address."""
+
+    model_config = TOLD_BRIEFLY
+
+    media_type: str | None = None
+    data: str | None = None
+    url: str | None = None
+
+    _family: ClassVar[str] = ""
+
+    @classmethod
+    def from_bytes(cls, content: bytes, media_type: str | None = None) -> Self:
+        """Return it made of bytes.
+
+        Args:
+            content: The content of a file.
+            media_type: Such as `image/png`; only for files it may be left out.
+
+        Raises:
+            DataError: The media type is missing.
+            pydantic.ValidationError: It is one of another kind.
+        """
+        return cls(media_type=cls._known(media_type), data=base64.b64encode(bytes(content)).decode("ascii"), url=None)
+
+    @classmethod
+    def from_path(cls, path: str | PathLike[str], media_type: str | None = None) -> Self:
+        """Return it read from a file at once; the path is not part of the data.
+
+        Args:
+            path: The file.
+            media_type: Such as `image/png`; guessed from the name if None.
+
+        Raises:
+            OSError: The file cannot be read.
+            DataError: The media type cannot be guessed.
+            pydantic.ValidationError: It is one of another kind.
+        """
+        with open(path, "rb") as file:
+            content = file.read()
+        return cls.from_bytes(content, media_type or _guessed(PurePath(path).name))
+
+    @classmethod
+    def from_url(cls, url: str, media_type: str | None = None) -> Self:
+        """Return it with an address as it is; a `data:` address is taken apart.
+
+        Args:
+            url: `http`, `https` or `data`.
+            media_type: Such as `image/png`, where the address does not name it.
+
+        Raises:
+            DataError: Another kind of address, or a `data:` address that cannot be read.
+            pydantic.ValidationError: The media type is of another kind.
+        """
+        if url[:5].lower() == "data:":
+            stated, content = _inside(url)
+            return cls.from_bytes(content, media_type or stated)
+        if not url.lower().startswith(_ADDRESS):
+            raise DataError(f"The address {url!r:.100} is neither http, https nor data: read a file with from_path.")
+        return cls(media_type=media_type, data=None, url=url)
+
+    @classmethod
+    def _known(cls, media_type: str | None) -> str:
+        if media_type is None:
+            raise DataError(f"{cls.__name__}: the media type is not known: write media_type='{cls._family}/...'.")
+        return media_type
+
+    @model_validator(mode="after")
+    def _one_of_data_and_url(self) -> Self:
+        """Raise for what no part could be made of."""
+        faults: list[_Fault] = []
+        if (self.data is None) == (self.url is None):
+            faults.append(("data", "exactly one of data and url must be given", self.data))
+        if self.data is not None and not _is_base64(self.data):
+            faults.append(("data", "is not base64", self.data[:100]))
+        if self.url is not None and not self.url.lower().startswith(_ADDRESS):
+            faults.append(
+                ("url", "must begin with http:// or https://; a data: address goes through from_url", self.url)
+            )
+        if self.media_type is None:
+            if self.data is not None:
+                faults.append(("media_type", "is needed beside data", None))
+        elif not (_MEDIA_TYPE.fullmatch(self.media_type) and self.media_type.startswith(self._family)):
+            faults.append(("media_type", f"must be a media type such as {self._family or 'text'}/...", self.media_type))
+        _refuse(type(self).__name__, faults)
+        return self
+
+    def _data_address(self) -> str:
+        return f"data:{self.media_type};base64,{self.data}"
+
+
+@register_own()
+class Image(Media):
+    """An image: `{"media_type", "data": base64 or null, "url": address or null}`.
+
+    Args:
+        media_type: Such as `image/png`; may be None beside an address.
+        data: The image in base64, or None.
+        url: Where it is (http, https), or None.
+
+    Raises:
+        pydantic.ValidationError: Not exactly one of data and url, or one that is wrong; names the field.
+
+    Example:
+        >>> Image.from_url("https://example.com/a.png").url
+        'https://example.com/a.png'
+
+    Source: Synalinks' multimodal data models; differs: no file path in the data.
+    """
+
+    _family: ClassVar[str] = "image"
+
+    def __synmod_part__(self) -> ImagePart:
+        return ImagePart({"url": self.url or self._data_address()})
+
+
+@register_own()
+class Audio(Media):
+    """Sound: `{"media_type", "data": base64 or null, "url": address or null}`.
+
+    Args:
+        media_type: Such as `audio/wav`; may be None beside an address.
+        data: The sound in base64, or None.
+        url: Where it is (http, https), or None; a message can only hold sound itself.
+
+    Raises:
+        pydantic.ValidationError: Not exactly one of data and url, or one that is wrong; names the field.
+
+    Example:
+        >>> Audio.from_bytes(b"RIFF", "audio/wav").data
+        'UklGRg=='
+
+    Source: Synalinks' multimodal data models; differs: no file path in the data.
+    """
+
+    _family: ClassVar[str] = "audio"
+
+    def __synmod_part__(self) -> AudioPart:
+        if self.data is None or self.media_type is None:
+            raise ValueError("sound at an address cannot stand in a message: fetch it and use Audio.from_bytes")
+        return AudioPart({"data": self.data, "format": _sound_format(self.media_type)})
+
+
+@register_own()
+class File(Media):
+    """A file of any kind: `{"media_type", "data": base64 or null, "url": address or null}`.
+
+    Args:
+        media_type: Such as `application/pdf`; may be None beside an address.
+        data: The file in base64, or None.
+        url: Where it is (http, https), or None.
+
+    Raises:
+        pydantic.ValidationError: Not exactly one of data and url, or one that is wrong; names the field.
+
+    Example:
+        >>> File.from_bytes(b"text").media_type
+        'application/octet-stream'
+
+    Source: Synalinks' multimodal data models; differs: no file path in the data.
+    """
+
+    @classmethod
+    def _known(cls, media_type: str | None) -> str:
+        return media_type or "application/octet-stream"
+
+    def __synmod_part__(self) -> FilePart:
+        if self.url is not None:
+            return FilePart({"file_id": self.url, "format": self.media_type})
+        return FilePart({"file_data": self._data_address(), "format": self.media_type})
+
+
+def _as_part(x: Any) -> Any:
+    """Return the part for what stands in a list of content: a str, an image, sound or a file; else the thing itself."""
+    if isinstance(x, str):
+        return TextPart(x)
+    make: Any = getattr(x, "__synmod_part__", None)
+    return make() if make and not isinstance(x, type) else x
+
+
+def _guessed(name: str) -> str | None:
+    """Return the media type of a file name, by Python's own table alone: the same everywhere."""
+    known = MimeTypes().types_map[True]
+    return known.get(PurePath(name).suffix.lower())
+
+
+def _sound_format(media_type: str) -> str:
+    kind = media_type.partition(";")[0].partition("/")[2].removeprefix("x-")
+    return {"mpeg": "mp3", "wave": "wav", "mp4": "m4a"}.get(kind, kind)
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True
+
+
+def _inside(url: str) -> tuple[str | None, bytes]:
+    """Return media type and content of a `data:` address."""
+    head, comma, body = url[5:].partition(",")
+    if not comma:
+        raise DataError(f"The address {url!r:.100} holds no data: a comma is missing.")
+    content = unquote_to_bytes(body)
+    if head.lower().endswith(";base64"):
+        head = head[: -len(";base64")]
+        try:
+            content = base64.b64decode(content, validate=True)
+        except binascii.Error as error:
+            raise DataError(f"The address {url!r:.100} does not hold base64: {error}.") from None
+    return head or None, content
+
+
+Role = Literal["system", "developer", "user", "assistant", "tool"]
+
+
+@register_own()
+class ChatMessage(_Positional):
+    """One message of a conversation.
+
+    Args:
+        role: The speaker: `system`, `developer`, `user`, `assistant` or `tool`.
+        content: A text, or a list of parts; a str in the list becomes a text part, media become their parts.
+        name: Name of the speaker.
+        tool_calls: What an assistant wants to be called.
+        tool_call_id: Which call a `tool` message answers.
+        refusal: The assistant's words where it refused.
+        reasoning_content: The provider's own reasoning, as text.
+        thinking_blocks: The provider's own reasoning, opaque; sent back as it came.
+
+    Raises:
+        pydantic.ValidationError: A field is wrong, or does not go with the role; names the field.
+
+    Example:
+        >>> ChatMessage("user", "Hi").role
+        'user'
+
+    Source: OpenAI's chat completions.
+    """
+
+    _positions: ClassVar[tuple[str, ...]] = ("role", "content")
+
+    role: Role
+    content: str | list[Annotated[ContentPart, BeforeValidator(_as_part)]] | None = None
+    name: str | None = None
+    tool_calls: list[ToolCall] | None = None
+    tool_call_id: str | None = None
+    refusal: str | None = None
+    reasoning_content: str | None = None
+    thinking_blocks: list[Any] | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            role: Role,
+            content: str | Sequence[Any] | None = None,
+            *,
+            name: str | None = None,
+            tool_calls: Sequence[ToolCall] | None = None,
+            tool_call_id: str | None = None,
+            refusal: str | None = None,
+            reasoning_content: str | None = None,
+            thinking_blocks: Sequence[Any] | None = None,
+        ) -> None: ...
+
+    @model_validator(mode="after")
+    def _fields_go_with_the_role(self) -> Self:
+        """Raise for what no provider would understand."""
+        faults: list[_Fault] = []
+        if self.role == "tool" and self.tool_call_id is None:
+            faults.append(("tool_call_id", "a tool message needs the id of the call it answers", None))
+        if self.role != "tool" and self.tool_call_id is not None:
+            faults.append(("tool_call_id", "only a tool message answers a call", self.tool_call_id))
+        if self.role != "assistant" and self.tool_calls is not None:
+            faults.append(("tool_calls", "only an assistant calls tools", self.tool_calls))
+        if self.content is None and not (self.role == "assistant" and self._says_something_else()):
+            faults.append(("content", "may be None only on an assistant with tool calls, a refusal or reasoning", None))
+        _refuse("ChatMessage", faults)
+        return self
+
+    def _says_something_else(self) -> bool:
+        return bool(self.tool_calls or self.refusal or self.reasoning_content or self.thinking_blocks)
+
+
+@register_own()
+class ChatMessages(_Positional):
+    """A conversation.
+
+    Args:
+        messages: The messages in order; required, may be empty.
+
+    Raises:
+        pydantic.ValidationError: A message is wrong.
+
+    Example:
+        >>> ChatMessages([ChatMessage("user", "Hi")]).messages[0].content
+        'Hi'
+
+    Source: Synalinks' `ChatMessages`.
+    """
+
+    _positions: ClassVar[tuple[str, ...]] = ("messages",)
+
+    messages: list[ChatMessage]
+
+    if TYPE_CHECKING:
+
+        def __init__(self, messages: Sequence[ChatMessage | dict[str, Any]]) -> None: ...
