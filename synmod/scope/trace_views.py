@@ -91,6 +91,7 @@ class TraceNode:
     name: str
     phase: str
     start: float
+    run: Run
     inputs: tuple[Any, ...] | None = None
     kwargs: Mapping[str, Any] | None = None
     outputs: Any = None
@@ -98,10 +99,9 @@ class TraceNode:
     elapsed_s: float | None = None
     error: str | None = None
     rewards: tuple[tuple[str, str | None, float], ...] = ()
-    children: list[TraceNode] = field(default_factory=list["TraceNode"])
-    lm_calls: list[LMCallNode] = field(default_factory=list[LMCallNode])
+    children: list[TraceNode] = field(default_factory=list)  # pyright: ignore[reportUnknownVariableType]  # hot: `list[...]()` is slow
+    lm_calls: list[LMCallNode] = field(default_factory=list)  # pyright: ignore[reportUnknownVariableType]  # likewise
     parent: TraceNode | None = None
-    run: Run = field(default_factory=Run)
 
     @property
     def usage(self) -> Usage:

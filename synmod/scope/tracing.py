@@ -94,18 +94,19 @@ class Tracer(Hook):
         call_id, start = event.call_id or "", self._epoch + time.perf_counter()
         if not self._is_in_sample(call_id):
             return
-        node = TraceNode(call_id, event.parent_call_id, event.path, event.name, event.phase, start)
-        if self._values:
-            node.inputs, node.kwargs = event.inputs, event.kwargs
         with self._lock:
-            parent = None if event.parent_call_id is None else self._nearest(event.parent_call_id)
+            above = event.parent_call_id
+            parent = None if above is None else self._nearest(above)
+            run = Run() if parent is None else parent.run
+            node = TraceNode(call_id, above, path=event.path, name=event.name, phase=event.phase, start=start, run=run)
+            node.parent = parent
+            if self._values:
+                node.inputs, node.kwargs = event.inputs, event.kwargs
             self._running[call_id] = node
-            if parent is not None:
-                node.parent, node.run = parent, parent.run
-            if node.run.is_dropped:
+            if run.is_dropped:
                 return
             add_by_start(self._roots if parent is None else parent.children, node)
-            node.run.calls += 1
+            run.calls += 1
             self._size.calls += 1
             self._drop_oldest()
 
@@ -116,13 +117,15 @@ class Tracer(Hook):
             return
         if self._values:
             node.outputs = event.outputs
-        node.error = error_text(event.exception)
+        if event.exception is not None:
+            node.error = error_text(event.exception)
         node.rewards = event.rewards
         node.end = self._epoch + time.perf_counter()
         node.elapsed_s = event.elapsed_s
-        frame = FRAME.get()
-        if event.parent_call_id is None and frame is not None and frame.id == event.call_id and not node.run.is_dropped:
-            frame.owner.recorded = node
+        if event.parent_call_id is None and not node.run.is_dropped:
+            frame = FRAME.get()
+            if frame is not None and frame.id == event.call_id:
+                frame.owner.recorded = node
 
     def on_lm_begin(self, event: LMBegin) -> None:
         """Open a model call under the node of the module that makes it."""

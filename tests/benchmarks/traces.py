@@ -55,7 +55,7 @@ def rows(scale=1.0):
     times = max(int(10_000 * scale), 10)
     plain = _run(times)
     traced = _traced(plain)
-    yield paired("a traced call, beside one without a trace", traced, plain, budget=6, per=times)
+    yield paired("a traced call, beside one without a trace", traced, plain, budget=8, per=times)
     yield paired("a call after a trace was closed, beside one before", plain, _run(times), budget=1.25, per=times)
     yield alone("a call with a trace open", traced, budget_us=25, per=times)
     few = max(times // 10, 10)
