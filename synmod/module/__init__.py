@@ -24,7 +24,7 @@ from .declaring import (
 from .frames import PathTable, paths_below
 from .module import SHOW, Module
 from .outputs import check_output, declared_outputs
-from .record import attribute_of, where
+from .record import attribute_of, attributes_of_build, where
 from .structure import refuse_if_sealed, seal
 from .wiring import (
     ATTEMPTS,
@@ -58,6 +58,7 @@ __all__ = [
     "PathTable",
     "attempt",
     "attribute_of",
+    "attributes_of_build",
     "build",
     "check_output",
     "declared_inputs",

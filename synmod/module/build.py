@@ -19,7 +19,6 @@ from .building import ensure_built, mark_built
 from .builds import Build, gave_way_to, remember, running_own_build, waits_for_itself
 from .calling import note_failure, output_symbols, trace
 from .contract import check_inputs, check_signature, is_declaration, no_call, symbols_of, where
-from .declaring import POSITIONAL
 from .frames import SymbolicFrame
 from .outputs import declared_outputs, symbolic_outputs
 from .record import ModuleRecord
@@ -226,21 +225,9 @@ class Nothing:
 
 
 def build_config_json(module: Module) -> dict[str, Any] | None:
-    """The schemas a module was built on: one `input_schema`, or `schemas_dict` by parameter."""
+    """Return the schemas a module was built on, by parameter of `build`; None for one that was not."""
     built_on = module._record.build_config
-    if built_on is None:
-        return None
-    if is_single(module._record.declaration.build, built_on):
-        return {"input_schema": thaw(schema_of(next(iter(built_on.values()))))}
-    return {"schemas_dict": {name: _to_json(nest) for name, nest in built_on.items()}}
-
-
-def is_single(signature: inspect.Signature, built_on: Mapping[str, Any]) -> bool:
-    """Tell whether a module was built on one data model, which goes to the first parameter of its `build`."""
-    first = next(iter(signature.parameters.values()), None)
-    if first is None or first.kind not in POSITIONAL:
-        return False
-    return list(built_on) == [first.name] and isinstance(built_on[first.name], SymbolicDataModel)
+    return None if built_on is None else {"schemas": {name: _to_json(nest) for name, nest in built_on.items()}}
 
 
 def _to_json(nest: Any) -> Any:
@@ -268,21 +255,25 @@ def _from_json(json: Any) -> Any:
 
 
 def read_build_config(module: Module, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The symbols by parameter of `build` that a config describes.
+    """Return the symbols by parameter of `build` that a config describes.
 
     Raises:
-        ConfigError: It is no build config of this class.
+        ConfigError: It is not a build config of this class.
         SchemaError: A schema in it cannot be used.
     """
-    parameters = list(module._record.declaration.build.parameters)
-    if set(config) == {"input_schema"}:
-        return {parameters[0] if parameters else "inputs": _from_json(config["input_schema"])}
-    if set(config) == {"schemas_dict"} and isinstance(config["schemas_dict"], Mapping):
-        by_parameter = cast("Mapping[str, Any]", config["schemas_dict"])
-        return {name: _from_json(json) for name, json in by_parameter.items()}
-    raise ConfigError(
-        f"{where(module)}: {sorted(config)} is no build config; it has one key, 'input_schema' or 'schemas_dict'."
-    )
+    schemas = config.get("schemas")
+    if len(config) != 1 or not isinstance(schemas, Mapping):
+        raise ConfigError(
+            f"{where(module)}: a build config is {{'schemas': {{parameter: schema}}}}, not {config!r:.100}."
+        )
+    signature = module._record.declaration.build
+    for name in cast("Mapping[str, Any]", schemas):
+        if name not in signature.parameters:
+            raise ConfigError(
+                f"{where(module)}: build{signature} takes no {name!r}, which its build config names."
+                f"{did_you_mean(name, signature.parameters)}"
+            )
+    return {name: _from_json(json) for name, json in cast("Mapping[str, Any]", schemas).items()}
 
 
 def build_from_config(module: Module, config: Mapping[str, Any] | None) -> None:
@@ -302,9 +293,9 @@ def build_from_config(module: Module, config: Mapping[str, Any] | None) -> None:
     if record.restored:
         mark_built(module, built_on)
         return
-    args, kwargs = _arguments(module, built_on)
+    bound = inspect.BoundArguments(record.declaration.build, built_on)  # pyright: ignore[reportArgumentType]
     try:
-        drive(_build_alone(module, args, kwargs))
+        drive(_build_alone(module, bound.args, bound.kwargs))
     except Suspended:
         raise BuildError(
             f"{where(module)}: its build waits for something, which plain code cannot: "
@@ -320,20 +311,3 @@ async def _build_alone(module: Module, args: tuple[Any, ...], kwargs: Mapping[st
         except BaseException as error:
             note_failure(error, frame, module, args)
             raise
-
-
-def _arguments(module: Module, built_on: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What a call would have been given so that `build` receives these symbols.
-
-    Raises:
-        ConfigError: A name that `build` does not take.
-    """
-    signature = module._record.declaration.build
-    unknown = [name for name in built_on if name not in signature.parameters]
-    if unknown:
-        raise ConfigError(
-            f"{where(module)}: build{signature} takes no {unknown[0]!r}, which its build config names."
-            f"{did_you_mean(unknown[0], signature.parameters)}"
-        )
-    bound = inspect.BoundArguments(signature, built_on)  # pyright: ignore[reportArgumentType]  # a dict is in order
-    return bound.args, bound.kwargs

@@ -133,6 +133,14 @@ class ModuleRecord:
         return self.declaration.call.training_default
 
 
+def attributes_of_build(module: Module) -> frozenset[str]:
+    """Return the names of the attributes that the module's own `build` assigned.
+
+    A file does not hold their plain values: a load makes them again by `build`.
+    """
+    return module._record.made_in_build
+
+
 ABSENT: Final[Any] = object()
 """Stands for: there is no such attribute."""
 

@@ -142,7 +142,7 @@ class Sequential(Program[M]):
 
     def get_build_config(self) -> dict[str, Any] | None:
         """Return what tells a file that it was built; the members have their own schemas."""
-        return {"schemas_dict": {}} if self._record.sealed else None
+        return {"schemas": {}} if self._record.sealed else None
 
     def build_from_config(self, config: Mapping[str, Any] | None) -> None:
         """Seal a row that was built; its members have configs of their own."""

@@ -246,7 +246,7 @@ def _build_schemas(module: Module) -> Any:
     nests = module._record.build_config
     if nests is None:
         return None
-    return {"schemas_dict": {name: _shape(nest) for name, nest in nests.items()}}
+    return {"schemas": {name: _shape(nest) for name, nest in nests.items()}}
 
 
 def _shape(nest: Any) -> Any:

@@ -555,7 +555,7 @@ async def test_module_build_is_sm_build_from_outside_and_the_body_inside():
     derived = Derived()
     await derived.build(Query)
     assert [v.name for v in derived.variables] == ["base", "own"]
-    assert derived.get_build_config() == {"input_schema": Query.get_schema()}
+    assert derived.get_build_config() == {"schemas": {"inputs": Query.get_schema()}}
 
 
 async def test_build_config_round_trips():
@@ -572,7 +572,7 @@ async def test_build_config_round_trips():
     assert two.get_build_config() is None
     await two([q], {"k": None, "n": Notes()}) if False else await two(q, Notes())
     config = two.get_build_config()
-    assert list(config["schemas_dict"]) == ["a", "b"]
+    assert list(config["schemas"]) == ["a", "b"]
     again = Two()
     again.build_from_config(config)
     assert again.built
@@ -580,7 +580,7 @@ async def test_build_config_round_trips():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{}, {"input_schema": 3}, {"schemas_dict": 3}, {"schemas_dict": {"other": Query.get_schema()}}]
+    "wrong", [{}, {"schemas": {"inputs": 3}}, {"schemas": 3}, {"schemas_dict": {"other": Query.get_schema()}}]
 )
 def test_what_is_no_build_config_is_refused(wrong):
     """A wrong key, a wrong shape, a parameter that `build` does not have."""
@@ -603,7 +603,7 @@ async def test_plain_code_cannot_wait_for_a_build():
 
     module = Waits()
     with pytest.raises(BuildError, match=r"await sm\.build"):
-        module.build_from_config({"input_schema": Query.get_schema()})
+        module.build_from_config({"schemas": {"inputs": Query.get_schema()}})
     assert not module.built
     assert "v" not in module.__dict__
     await module(q)

@@ -200,7 +200,7 @@ async def test_statics_made_in_build():
     @sm.register("tests_saving_statics")
     class Anew(Index):
         def build_from_config(self, config):
-            self.index = {"of": list(config["schemas_dict"]["inputs"]["properties"])}
+            self.index = {"of": list(config["schemas"]["inputs"]["properties"])}
 
     module = Anew()
     await sm.build(module, Query)
