@@ -1,7 +1,7 @@
 """One call of a model, from its arguments to its reply; each function does one thing around the next one.
 
-`answer` checks the arguments and reports the call, `_valid` reads and repairs the reply, `_answered` is the one retry
-loop, `_sent` keeps the budgets, `_exchanged` is one request to the adapter.
+`request_for` checks the arguments, `answer` reports the call, `_valid` reads and repairs the reply, `_answered` is the
+one retry loop, `_sent` keeps the budgets, `_exchanged` is one request to the adapter.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from .settings import check_seconds, check_structured, sampling_params
 if TYPE_CHECKING:
     from .model import LanguageModel
 
-__all__ = ["answer"]
+__all__ = ["answer", "request_for"]
 
 T = TypeVar("T")
 
@@ -127,18 +127,40 @@ class ModelCall:
         raise ModelTimeout(f"no reply within timeout_s={self.timeout_s:g}")
 
 
-async def answer(
+def request_for(
     model: LanguageModel,
     messages: Any,
     schema: Any,
     sample: int | None,
-    timeout_s: float | None,
     structured: str | None,
     reasoning_field: str | None,
     params: Mapping[str, Json],
-) -> LMReply:
-    """Answer a call by this very model; hooks, counters and meters get its begin and its end once each."""
-    request = _request(model, messages, schema, sample, structured, reasoning_field, params)
+) -> LMRequest:
+    """Check the arguments of a call; its parameters win over those of the model."""
+    frame, settings = current_call(), model.settings
+    if frame is not None and frame.symbolic:
+        raise BuildError(
+            f"{frame.path or frame.name!r}: {model.model} was called while the module is built on symbols. Call it in "
+            "`call`, and declare the output of `call` (`-> Answer`), so that its schema is known without a model."
+        )
+    wanted = schema if schema is None or type(schema) is Schema else declare(schema, root="any")
+    merged = settings.defaults
+    if params:
+        checked = sampling_params(params, f"await LanguageModel({model.model!r})(...)", _CALL_KEYWORDS)
+        merged = frozen_dict({**merged, **checked})
+    return LMRequest(
+        settings.model,
+        turns(messages),
+        wanted,
+        params=merged,
+        sample=current_sample() if sample is None else check_sample(sample),
+        structured=settings.structured if structured is None else check_structured(structured, settings.model),
+        reasoning_field=check_reasoning_field(reasoning_field, wanted, settings.model),
+    )
+
+
+async def answer(model: LanguageModel, request: LMRequest, timeout_s: float | None) -> LMReply:
+    """Answer a request by this very model; hooks, counters and meters get its begin and its end once each."""
     limit = model.settings.timeout_s if timeout_s is None else check_seconds(model.model, "timeout_s", timeout_s)
     call = ModelCall(model, limit)
     listeners, meters = (
@@ -173,38 +195,6 @@ async def answer(
             elapsed_s = call.elapsed_s if reply is None else reply.elapsed_s
             end_lm(listeners, call.frame, call.phase, request, reply, failure, call.requests, usage, elapsed_s)
         failure = None  # the error's traceback holds this frame: neither may keep the other alive
-
-
-def _request(
-    model: LanguageModel,
-    messages: Any,
-    schema: Any,
-    sample: int | None,
-    structured: str | None,
-    reasoning_field: str | None,
-    params: Mapping[str, Json],
-) -> LMRequest:
-    """Check the arguments of a call; its parameters win over those of the model."""
-    frame, settings = current_call(), model.settings
-    if frame is not None and frame.symbolic:
-        raise BuildError(
-            f"{frame.path or frame.name!r}: {model.model} was called while the module is built on symbols. Call it in "
-            "`call`, and declare the output of `call` (`-> Answer`), so that its schema is known without a model."
-        )
-    wanted = schema if schema is None or type(schema) is Schema else declare(schema, root="any")
-    merged = settings.defaults
-    if params:
-        checked = sampling_params(params, f"await LanguageModel({model.model!r})(...)", _CALL_KEYWORDS)
-        merged = frozen_dict({**merged, **checked})
-    return LMRequest(
-        settings.model,
-        turns(messages),
-        wanted,
-        params=merged,
-        sample=current_sample() if sample is None else check_sample(sample),
-        structured=settings.structured if structured is None else check_structured(structured, settings.model),
-        reasoning_field=check_reasoning_field(reasoning_field, wanted, settings.model),
-    )
 
 
 async def _valid(call: ModelCall, request: LMRequest) -> LMReply:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 from synmod.errors import AuthError, ModelError, RequestError
-from synmod.leaves import aio
 from synmod.leaves.frozen import thaw
 
-from .litellm_door import LiteLLMPrice, close_leftovers, open_litellm
+from .litellm_door import LiteLLMPrice, close_leftovers, counted_tokens, open_litellm
 from .messages import Message
 from .openai_compatible import chat_body, refuse_trio, reply_of
 from .provider_errors import litellm_error, with_hints
@@ -19,7 +17,7 @@ from .records import LMReply, LMRequest
 from .secrets import Secrets
 from .settings import Settings
 
-__all__ = ["LiteLLMAdapter", "counted_tokens"]
+__all__ = ["LiteLLMAdapter"]
 
 _CONNECT_S: Final = 10.0
 _LONGEST_S: Final = 3_600.0  # the call ends a request earlier
@@ -147,6 +145,8 @@ class LiteLLMAdapter:
         if settings.headers:
             arguments["extra_headers"] = self._secrets.headers()
         key = await self._secrets.key()
+        if isinstance(key, AuthError):
+            return key
         if settings.api_base is not None:
             arguments |= {"api_base": settings.api_base, "allowed_openai_params": list(request.params)}
             key = key or "none"  # else litellm would send one of the environment
@@ -163,17 +163,6 @@ class LiteLLMAdapter:
             return with_hints(failure, settings.api_base, asked_for_schema="response_format" in body)
         received: Mapping[str, str] = getattr(response, "_response_headers", None) or {}
         return reply_of(response.model_dump(), request, {name.lower(): text for name, text in received.items()})
-
-
-async def counted_tokens(model: str, messages: Sequence[Message]) -> int:
-    """Count the tokens of messages with the tokenizer that litellm carries.
-
-    Raises:
-        UnavailableError: litellm is missing.
-    """
-    litellm = await open_litellm()
-    plain = [thaw(dict(turn)) for turn in messages]
-    return await aio.to_thread(partial(litellm.token_counter, model=model, messages=plain))
 
 
 _ENDINGS: Final[dict[asyncio.AbstractEventLoop, AsyncGenerator[None]]] = {}

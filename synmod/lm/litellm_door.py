@@ -14,8 +14,8 @@ import re
 import sys
 import threading
 import warnings
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -23,9 +23,11 @@ from typing import Any, Final, NamedTuple
 
 from synmod.errors import UnavailableError
 from synmod.leaves import aio
-from synmod.leaves.frozen import is_object
+from synmod.leaves.frozen import is_object, thaw
 
-__all__ = ["FREE", "LiteLLMPrice", "Price", "close_leftovers", "list_price", "open_litellm"]
+from .messages import Message
+
+__all__ = ["FREE", "LiteLLMPrice", "Price", "close_leftovers", "counted_tokens", "list_price", "open_litellm"]
 
 MALWARE: Final = frozenset({"1.82.7", "1.82.8"})
 """Releases that were published with stolen credentials."""
@@ -131,6 +133,17 @@ async def close_leftovers() -> None:
         closing: Any = close() if close is not None else None
         if hasattr(closing, "__await__"):
             await closing
+
+
+async def counted_tokens(model: str, messages: Sequence[Message]) -> int:
+    """Count the tokens of messages with the tokenizer that litellm carries.
+
+    Raises:
+        UnavailableError: litellm is missing.
+    """
+    litellm = await open_litellm()
+    plain = [thaw(dict(turn)) for turn in messages]
+    return await aio.to_thread(partial(litellm.token_counter, model=model, messages=plain))
 
 
 class Price(NamedTuple):

@@ -10,7 +10,7 @@ from synmod.leaves import aio
 from synmod.leaves.frozen import FrozenDict, Json
 from synmod.leaves.names import did_you_mean
 
-from .call import answer
+from .call import answer, request_for
 from .choice import stand_in_for
 from .litellm_adapter import LiteLLMAdapter
 from .litellm_door import FREE, LiteLLMPrice, Price, list_price
@@ -167,7 +167,8 @@ class LanguageModel:
             'Paris'
         """
         model = stand_in_for(self.name) or self
-        return await answer(model, messages, schema, sample, timeout_s, structured, reasoning_field, params)
+        request = request_for(model, messages, schema, sample, structured, reasoning_field, params)
+        return await answer(model, request, timeout_s)
 
     @property
     def model(self) -> str:

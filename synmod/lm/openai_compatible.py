@@ -20,6 +20,7 @@ from weakref import WeakSet
 
 from synmod.data import parse_json
 from synmod.errors import (
+    AuthError,
     BadReplyError,
     ConfigError,
     ModelError,
@@ -32,7 +33,7 @@ from synmod.leaves import aio
 from synmod.leaves.frozen import Json, is_array, is_object
 from synmod.scope import Usage
 
-from .litellm_door import Price, list_price
+from .litellm_door import Price, counted_tokens, list_price
 from .messages import Message, estimate_text, estimate_tokens, message
 from .provider_errors import http_error, with_hints
 from .records import LMReply, LMRequest
@@ -140,8 +141,6 @@ class DirectAdapter:
         """Count with OpenAI's tokenizer, which litellm carries; None for other servers."""
         if self._base is not None:
             return None
-        from .litellm_adapter import counted_tokens
-
         return await counted_tokens(self._settings.model, messages)
 
     async def aclose(self) -> None:
@@ -153,9 +152,12 @@ class DirectAdapter:
         import aiohttp
 
         key = await self._secrets.key()
-        headers = {"Content-Type": "application/json", "User-Agent": "synmod"}
+        if isinstance(key, AuthError):
+            return key
+        headers = {"content-type": "application/json", "user-agent": "synmod"}
         if key is not None:
-            headers["Authorization"] = f"Bearer {key}"
+            headers["authorization"] = f"Bearer {key}"
+        headers |= {name.lower(): text for name, text in self._secrets.headers().items()}
         body = chat_body(request, request.structured or "schema")
         if self._base is None and "max_tokens" in body:
             body["max_completion_tokens"] = body.pop("max_tokens")
@@ -165,7 +167,7 @@ class DirectAdapter:
             async with session.post(
                 self._url,
                 data=json_text(body).encode(),
-                headers={**headers, **self._secrets.headers()},
+                headers=headers,
                 allow_redirects=False,
                 proxy=_proxy(self._url),
                 ssl=roots,

@@ -117,7 +117,7 @@ def _made(kind: Kind, status: int | None, headers: Mapping[str, str], quoted: st
     }
     if isinstance(kind, str):
         what = "the provider refused to answer" if kind == _REFUSED else "the reply cannot be read"
-        return BadReplyError(f"{what}: {message}", reason=kind, **details)
+        return BadReplyError(f"{what}: {message}", text=details["provider_message"], reason=kind, **details)
     sent = status is not None or kind not in (AuthError, RequestError)
     return kind(message, retry_after_s=_retry_after(headers.get("retry-after")), sent=sent, **details)
 

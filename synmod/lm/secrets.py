@@ -74,13 +74,12 @@ class Secrets:
             return None
         return AuthError(f"no API key. Set {' or '.join(names)}, or pass LanguageModel(..., api_key=...).")
 
-    async def key(self) -> str | None:
+    async def key(self) -> str | AuthError | None:
         """Return the key for one request: that of the argument, else the usual one of the environment, else None.
 
-        With an `api_base` the environment is not read: its keys belong to the provider's own endpoint.
-
-        Raises:
-            AuthError: `api_key` returned nothing where a key is needed, or a text that cannot stand in a header.
+        With an `api_base` the environment is not read: its keys belong to the provider's own endpoint. Where
+        `api_key` returned nothing though a key is needed, or a text that cannot stand in a header, the error is
+        returned, not raised, so that no frame of its traceback holds the key.
         """
         settings = self._settings
         key = settings.api_key
@@ -94,10 +93,10 @@ class Secrets:
             found = next((text for name in names if (text := os.environ.get(name, "").strip())), "")
         if not found:
             if names:
-                raise AuthError("no API key: what was passed as api_key=... returned none.", sent=False)
+                return AuthError("no API key: what was passed as api_key=... returned none.", sent=False)
             return None
         if not (found.isascii() and found.isprintable()):
-            raise AuthError("the API key cannot be sent: it must be ASCII text on one line.", sent=False)
+            return AuthError("the API key cannot be sent: it must be ASCII text on one line.", sent=False)
         if found not in self._given:
             self._given.append(found)
         return found

@@ -56,18 +56,10 @@ SAMPLING: Final = tuple(Sampling.__annotations__)
 
 # What people write who come from other libraries, and what it is called here.
 _ELSEWHERE: Final = {
-    "retries": "attempts",
-    "max_retries": "attempts",
-    "num_retries": "attempts",
-    "timeout": "timeout_s",
-    "request_timeout": "timeout_s",
-    "base_url": "api_base",
-    "key": "api_key",
-    "max_completion_tokens": "max_tokens",
-    "max_output_tokens": "max_tokens",
-    "stop_sequences": "stop",
-    "response_format": "structured",
-}
+    "retries": "attempts", "max_retries": "attempts", "num_retries": "attempts", "timeout": "timeout_s",
+    "request_timeout": "timeout_s", "base_url": "api_base", "key": "api_key", "max_completion_tokens": "max_tokens",
+    "max_output_tokens": "max_tokens", "stop_sequences": "stop", "response_format": "structured",
+}  # fmt: skip
 _OF_MODELS: Final = ("attempts", "timeout_s", "api_base", "api_key", "extra_body")
 
 

@@ -135,6 +135,8 @@ async def test_answers_that_are_not_replies(answer, name, reason):
     error, arrived = await ask(answer)
     assert (type(error).__name__, getattr(error, "reason", None), len(arrived)) == (name, reason, 1)
     assert len(error.provider_message) <= 2_000
+    if answer.raw and answer.raw.startswith(b"<html>"):
+        assert error.text == "<html>hello</html>"
 
 
 async def test_a_reply_holds_what_the_provider_returned():

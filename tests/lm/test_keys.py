@@ -54,8 +54,7 @@ async def test_the_argument_wins_over_the_environment(monkeypatch):
     assert await plain.key() == "another"
     monkeypatch.setenv("OPENAI_API_KEY", "  ")
     assert plain.missing() is not None
-    with pytest.raises(AuthError):
-        await plain.key()
+    assert isinstance(await plain.key(), AuthError)
 
 
 async def test_a_callable_is_asked_for_each_request():
