@@ -12,8 +12,7 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any, TypeAlias
 
-from pydantic_core import SchemaError as PatternError
-from pydantic_core import SchemaValidator, core_schema
+from pydantic_core import SchemaError as PatternError, SchemaValidator, core_schema
 
 from synmod.errors import SchemaTooComplex
 from synmod.leaves.frozen import Json, is_object

@@ -19,8 +19,7 @@ from itertools import count
 from types import MappingProxyType
 from typing import Any, cast
 
-from synmod.data import RECORDERS, Schema, SymbolicDataModel
-from synmod.data import symbol as fresh_symbol
+from synmod.data import RECORDERS, Schema, SymbolicDataModel, symbol as fresh_symbol
 from synmod.errors import DataError, GraphError
 from synmod.leaves.frozen import frozen
 from synmod.leaves.nests import NestPath, copied, is_leaf, leaves, leaves_with_path, map_leaves

@@ -17,8 +17,18 @@ from synmod.leaves.names import check_name, did_you_mean, path_str
 from synmod.leaves.nests import copied
 from synmod.lm import LanguageModel
 from synmod.scope import NameScope
-from synmod.tree import GraphDef, State, Static, Variable, deepcopy_node, get_node_impl, merge, split, walk
-from synmod.tree import clone as clone_node
+from synmod.tree import (
+    GraphDef,
+    State,
+    Static,
+    Variable,
+    clone as clone_node,
+    deepcopy_node,
+    get_node_impl,
+    merge,
+    split,
+    walk,
+)
 
 from .build import BuildMethod
 from .builds import remember

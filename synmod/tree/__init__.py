@@ -8,8 +8,7 @@ calls, flows, language models, files.
 
 from synmod.leaves.names import KeyPath, path_str
 
-from . import filters, initializers
-from . import looking as views
+from . import filters, initializers, looking as views
 from .capture import Sown, capture, open_captures
 from .content import class_text, static_text
 from .contexts import (

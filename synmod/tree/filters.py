@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any as Anything
-from typing import ClassVar, TypeAlias
+from typing import Any as Anything, ClassVar, TypeAlias
 
 from synmod.data import contains, declare
 from synmod.errors import ArgumentError, GraphError

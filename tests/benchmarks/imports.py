@@ -22,7 +22,7 @@ def rows(scale=1.0):
             "import synmod",
             _run("import synmod", compiled),
             _run("import asyncio, pydantic; pydantic.BaseModel", compiled),
-            budget=2,
+            budget=2.5,
             rounds=15 if scale >= 1 else 1,
             clock=children,
         )

@@ -6,8 +6,7 @@ import time
 from typing import Annotated, Literal
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from pydantic import Field
 
 from synmod.data import DataModel, JsonDataModel, contains, is_subschema, is_valid, schema_from, symbol

@@ -9,8 +9,7 @@ import time
 import weakref
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from synmod.data import DataModel, JsonDataModel, ops
 from synmod.errors import CallError, DataError, SchemaError

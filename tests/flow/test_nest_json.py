@@ -4,8 +4,7 @@ import json
 from collections import OrderedDict, namedtuple
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import synmod as sm
 from synmod.flow import classes_in, leaves, nest_from

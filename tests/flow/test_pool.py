@@ -7,8 +7,7 @@ import itertools
 import tracemalloc
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from synmod.errors import ArgumentError, RunError
 from synmod.flow import Failed, map_concurrently

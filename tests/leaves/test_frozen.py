@@ -9,8 +9,7 @@ from enum import Enum
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from synmod.errors import DataError
 from synmod.leaves.frozen import FrozenDict, FrozenList, depth_of, frozen, json_equal, thaw

@@ -6,8 +6,7 @@ from functools import cached_property
 
 import optree
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from synmod.errors import CallError
 from synmod.leaves.frozen import frozen

@@ -3,8 +3,7 @@
 import json
 
 import jsonschema
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from synmod.leaves.frozen import frozen
 from synmod.lm import LMRequest, embedded_adapter

@@ -5,8 +5,7 @@ import pickle
 import timeit
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import synmod as sm
 from synmod.data import ChatMessages, trusted_schema

@@ -6,8 +6,7 @@ import time
 
 import anyio
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import synmod as sm
 from synmod.data import JsonDataModel, ops

@@ -5,8 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from synmod.errors import ArgumentError, BudgetExceeded
 from synmod.leaves.aio import deadline_scope, sleep, task_group

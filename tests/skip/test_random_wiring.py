@@ -3,8 +3,7 @@
 import asyncio
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import synmod as sm
 from synmod.skip import Namespace, SkipVerifyError, pop, skip_layout, skippable, stash, verify_skippables

@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 
 import pydantic
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import synmod as sm
 from synmod.data import declare, is_valid, problems

@@ -7,8 +7,7 @@ import pickle
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import synmod as sm
 from synmod.tree import NodeRef, Param, RefMap, flatten, graphdef, split, unflatten

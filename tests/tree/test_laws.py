@@ -7,8 +7,7 @@ import pickle
 from collections import deque
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import synmod as sm
 from synmod.leaves.names import path_str

@@ -3,8 +3,7 @@
 import json
 import xml.etree.ElementTree as ET
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import synmod as sm
 from synmod.leaves.names import path_str

@@ -1,8 +1,7 @@
 """The algebra on schemas that use any keyword: what comes out is valid for the schema it carries."""
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from synmod.data import OPERATIONS, JsonDataModel, is_valid, ops, schema_from, thaw
 from synmod.errors import SchemaError

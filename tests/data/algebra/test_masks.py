@@ -3,8 +3,7 @@
 from typing import Literal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic import Field
 
 from synmod.data import OPERATIONS, DataModel, JsonDataModel, ops, schema_from, symbol
