@@ -130,11 +130,11 @@ class Layout:
         self._template = None if template is None else _pieces_of(template)
         self._prompt = prompt
         self._system_from_inputs = system_from_inputs
-        self._kept: dict[tuple[str, int, int], _Fixed] = {}
+        self.kept: dict[tuple[str, int, int], _Fixed] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the cache: its keys are identities of this process."""
-        return {**vars(self), "_kept": {}}
+        return {**vars(self), "kept": {}}
 
     def render(
         self, instructions: str, examples: Sequence[Json], inputs: Mapping[str, Json], input_schema: Mapping[str, Json]
@@ -157,11 +157,11 @@ class Layout:
             ConfigError: An input is an image, sound or a file, and there is no prompt function to lay it out.
         """
         key = (instructions, id(examples), id(input_schema))
-        fixed = self._kept.get(key)
+        fixed = self.kept.get(key)
         if fixed is None:
-            if len(self._kept) >= _KEPT_AT_MOST:
-                self._kept = {}
-            fixed = self._kept[key] = self._fixed(instructions, examples, input_schema)
+            if len(self.kept) >= _KEPT_AT_MOST:
+                self.kept = {}
+            fixed = self.kept[key] = self._fixed(instructions, examples, input_schema)
         conversation = self._turns_of(inputs[_MESSAGES]) if fixed.conversation else ()
         if self._prompt is not None:
             text = value_text(in_order(inputs, input_schema, input_schema))

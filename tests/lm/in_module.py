@@ -1,30 +1,38 @@
-"""A frame as a module call makes it, for tests of rooms that know no module."""
+"""Awaiting a function where a module stands."""
 
-from contextlib import contextmanager
-
-from synmod.scope import FRAME, CallFrame, RootFrame
+import synmod as sm
 
 
-class Owner:
-    """What a frame asks of a module."""
+class Place(sm.DataModel):
+    """What the modules pass on."""
 
-    def __init__(self, name="writer", hooks=()):
-        self.name = name
-        self.hooks = tuple(hooks)
-        self.description = None
+    path: str
 
 
-@contextmanager
-def inside(path="", name="writer", phase="inference", hooks=()):
-    """Let the code of a block run inside the call of a module that stands at `path` below the entry module."""
-    owner = Owner(name, hooks)
-    entry = Owner("entry") if path else owner
-    frame = root = RootFrame(entry, False, phase, False, {id(owner): path})
-    if path:
-        frame = CallFrame(root, owner, False, phase, False)
-    token = FRAME.set(frame)
-    try:
-        yield frame
-    finally:
-        FRAME.reset(token)
-        frame.live = root.live = False
+class Within(sm.Module):
+    """Awaits a function in the module at `path` below it."""
+
+    def __init__(self, function, path="", name=None, hooks=None):
+        super().__init__(name=name, hooks=hooks)
+        self.function = function
+        self.below, _, rest = path.partition("/")
+        if self.below:
+            setattr(self, self.below, Within(function, rest, name=self.below))
+
+    async def compute_output_spec(self, inputs):
+        return inputs
+
+    async def call(self, inputs):
+        await (getattr(self, self.below)(inputs) if self.below else self.function())
+        return inputs
+
+
+async def inside(path, function, **given):
+    """Await a function inside the module that stands at `path` below an entry module; return what it gave."""
+    got = []
+
+    async def kept():
+        got.append(await function())
+
+    await Within(kept, path, **given)(Place(path=path))
+    return got[0]

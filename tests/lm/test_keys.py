@@ -36,8 +36,8 @@ async def test_a_missing_key_is_known_at_once(provider):
 
 async def test_the_text_is_that_of_the_contract():
     """The exact words, with module and requests sent."""
-    with inside("pipeline/writer"), pytest.raises(AuthError) as caught:
-        await LanguageModel("openai/gpt-4o-mini")("?")
+    with pytest.raises(AuthError) as caught:
+        await inside("pipeline/writer", lambda: LanguageModel("openai/gpt-4o-mini")("?"))
     assert str(caught.value) == (
         "openai/gpt-4o-mini: no API key. Set OPENAI_API_KEY, or pass LanguageModel(..., api_key=...).\n"
         "  module: pipeline/writer   requests sent: 0"

@@ -245,7 +245,7 @@ def test_the_cache_of_a_layout_is_bounded():
     layout = Layout(ANSWER)
     for number in range(1_000):
         rendered(layout, instructions=f"Candidate {number}.")
-    assert len(layout._kept) <= 256
+    assert len(layout.kept) <= 256
     assert "Candidate 0." in rendered(layout, instructions="Candidate 0.")[0]["content"]
 
 
@@ -289,7 +289,7 @@ def test_a_layout_can_be_pickled():
     first = rendered(layout)
     again = pickle.loads(pickle.dumps(layout))
     assert rendered(again) == first
-    assert len(again._kept) == 1
+    assert len(again.kept) == 1
 
 
 def test_a_conversation_is_no_way_round_for_a_prompt_function():

@@ -27,8 +27,12 @@ class Listener(sm.Hook):
 async def test_one_begin_and_one_end_for_each_call():
     """The records carry place, request, model, reply, attempts, usage, time and cached."""
     lm, heard = ScriptedLM([UnavailableError("down"), "ok"]), Listener()
-    with sm.hooks(heard), sm.phase("reward"), inside("pipeline/writer", phase="reward") as frame:
-        reply = await lm("?")
+
+    async def ask():
+        return sm.current_call(), await lm("?")
+
+    with sm.hooks(heard), sm.phase("reward"):
+        frame, reply = await inside("pipeline/writer", ask)
     (begin,), (end,) = heard.begins, heard.ends
     assert begin.request is end.request is lm.requests[0]
     assert (begin.model, end.model) == (lm.model, lm.model)
@@ -42,8 +46,7 @@ async def test_one_begin_and_one_end_for_each_call():
 async def test_hooks_of_the_modules_above_are_told():
     """A module's own hooks see the model calls inside its calls."""
     heard = Listener()
-    with inside("writer", hooks=[heard]):
-        await FunctionLM(lambda request: "x")("?")
+    await inside("writer", lambda: FunctionLM(lambda request: "x")("?"), hooks=[heard])
     assert len(heard.begins) == len(heard.ends) == 1
 
 
@@ -87,8 +90,8 @@ async def test_a_failing_hook_changes_nothing(caplog):
 async def test_the_text_of_an_error_has_the_exact_shape():
     """Model, cause; then module and requests sent."""
     lm = ScriptedLM([RateLimitError("busy", status=429)], attempts=1)
-    with inside("pipeline/writer"), pytest.raises(RateLimitError) as caught:
-        await lm("?")
+    with pytest.raises(RateLimitError) as caught:
+        await inside("pipeline/writer", lambda: lm("?"))
     assert str(caught.value) == "testing/scripted: busy\n  module: pipeline/writer   requests sent: 1"
 
 
@@ -96,8 +99,8 @@ async def test_every_error_tells_where_and_when():
     """model, attempts, elapsed_s, path and phase are filled in; what the adapter told stays."""
     error = RateLimitError("busy", status=429, request_id="r1", retry_after_s=2, provider_message="slow down")
     lm = FunctionLM(lambda request: error, attempts=2, latency_s=0.01)
-    with sm.phase("optimizer"), inside("a/b"), pytest.raises(ModelError) as caught:
-        await lm("?")
+    with sm.phase("optimizer"), pytest.raises(ModelError) as caught:
+        await inside("a/b", lambda: lm("?"))
     got = caught.value
     assert (got.model, got.status, got.attempts, got.path, got.phase) == (lm.model, 429, 2, "a/b", "optimizer")
     assert (got.request_id, got.retry_after_s, got.provider_message) == ("r1", 2, "slow down")

@@ -14,11 +14,11 @@ from tests.lm.in_module import inside
 async def test_calls_are_exact():
     """What does not fit raises before sending, and names limit, used and path."""
     lm = FunctionLM(lambda request: "x")
-    with sm.budget(calls=2) as budget, inside("pipeline/writer"):
-        await lm("?")
-        await lm("?")
+    with sm.budget(calls=2) as budget:
+        await inside("pipeline/writer", lambda: lm("?"))
+        await inside("pipeline/writer", lambda: lm("?"))
         with pytest.raises(BudgetExceeded, match=r"pipeline/writer.*calls=2"):
-            await lm("?")
+            await inside("pipeline/writer", lambda: lm("?"))
     assert (len(lm.requests), budget.used.calls) == (2, 2)
 
 

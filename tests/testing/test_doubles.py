@@ -91,8 +91,8 @@ async def test_running_out_is_an_assertion_error():
     """With path, number and the last message."""
     lm = ScriptedLM(["a"])
     await lm("first")
-    with inside("pipeline/writer"), pytest.raises(AssertionError) as caught:
-        await lm("the last message")
+    with pytest.raises(AssertionError) as caught:
+        await inside("pipeline/writer", lambda: lm("the last message"))
     for words in ("pipeline/writer", "2", "the last message"):
         assert words in str(caught.value)
 
@@ -111,18 +111,16 @@ async def test_a_mapping_answers_by_path():
         {"a/b": ["exact"], "a/*": ["star", "star"], "**/deep": ["deep"], "entry": ["entry"], "**": ["rest"] * 2}
     )
     for path, text in [("a/b", "exact"), ("a/c", "star"), ("x/y/deep", "deep"), ("x/y", "rest"), ("a/c/d", "rest")]:
-        with inside(path):
-            assert (await lm("?")).text == text
-    with inside("", name="entry"):
-        assert (await lm("?")).text == "entry"
+        assert (await inside(path, lambda: lm("?"))).text == text
+    assert (await inside("", lambda: lm("?"), name="entry")).text == "entry"
     with pytest.raises(AssertionError, match=r"1 of 2 for 'a/\*'"):
         lm.assert_done()
 
 
 async def test_a_path_without_replies_names_those_there_are():
     """A module nobody wrote for is an AssertionError."""
-    with inside("other"), pytest.raises(AssertionError, match="'other'.*'writer'"):
-        await ScriptedLM({"writer": ["x"]})("?")
+    with pytest.raises(AssertionError, match="'other'.*'writer'"):
+        await inside("other", lambda: ScriptedLM({"writer": ["x"]})("?"))
 
 
 @pytest.mark.parametrize("replies", ["text", {"writer": "text"}, {"answer": 3}, 5, {"writer": {"a": 1}}])
