@@ -21,7 +21,7 @@ from .declaring import (
     resolved_annotations,
     without_none,
 )
-from .frames import PathTable, paths_below
+from .frames import paths_below
 from .module import SHOW, Module
 from .outputs import check_output, declared_outputs
 from .record import attribute_of, attributes_of_build, where
@@ -55,7 +55,6 @@ __all__ = [
     "Execution",
     "Module",
     "ModuleOptions",
-    "PathTable",
     "attempt",
     "attribute_of",
     "attributes_of_build",

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from synmod.errors import BuildError
 from synmod.leaves.aio import Signal
-from synmod.scope import reset
-from synmod.tree import EDITS, Variable, class_of
+from synmod.scope import current_call, reset
+from synmod.tree import PathTable, Variable, class_of, outdate
 
 from .frames import extend_paths
 from .record import ABSENT, LABELS, ModuleRecord, attributes_of, put_attribute, where
@@ -157,7 +157,10 @@ class Build:
             if kept:
                 record.ready = record.built and record.sealed and record.building is None
         self.befores = {}
-        EDITS.bump()  # tables of paths that other programs made of these modules no longer hold
+        frame = current_call()
+        own = frame.root.paths if kept and frame is not None else None
+        for before in befores:  # tables of paths that other programs made of these modules no longer hold
+            outdate(before.module._record, own if isinstance(own, PathTable) else None)
 
     @property
     def around(self) -> Build | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextvars import Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from synmod.errors import DataError
 from synmod.leaves.frozen import frozen
 from synmod.leaves.names import KeyPath, check_name, parse_path, path_str
 from synmod.scope import FRAME, CallFrame, RootFrame, ambient, current_call, nearest_live, phase_in, reset
-from synmod.tree import EDITS, Sown, Variable, open_captures, walk
+from synmod.tree import PathTable, Sown, Variable, open_captures, path_table, walk
 
 from .record import ModuleRecord, held, structural_attributes, where
 
@@ -21,41 +21,6 @@ if TYPE_CHECKING:
     from .module import Module
 
 
-class PathTable(dict[int, str]):
-    """The path of every module and Variable below one entry module, by the id of a module's record, or its own.
-
-    It keeps what stands below the root alive, since an id is taken again by what comes after.
-    """
-
-    __slots__ = ("_below", "_steps", "edits")
-
-    def __init__(self, edits: int) -> None:
-        super().__init__()
-        self.edits = edits
-        """The structural edit that it was made at."""
-        self._below: list[Any] = []
-        self._steps: dict[str, KeyPath] = {}  # of those whose text does not tell all
-
-    def note(self, located: Any, path: str, steps: KeyPath) -> str:
-        """Give something a path, unless it has one; the first is canonical."""
-        key = id(located)
-        if key not in self:
-            self[key] = path
-            if any(type(step) is int for step in steps):
-                self._steps[path] = steps
-            if path:  # not the root, which holds this table
-                self._below.append(located)
-        return self[key]
-
-    def steps_of(self, path: str) -> KeyPath:
-        """Take the text of a path apart; the table knows which steps are ints."""
-        names: list[str] = []
-        while path and path not in self._steps:
-            path, _, last = path.rpartition("/")
-            names += parse_path(last)
-        return (*self._steps.get(path, ()), *reversed(names))
-
-
 def steps_of(frame: CallFrame, path: str) -> KeyPath:
     """Take the text of a path below the entry module of a running call apart."""
     table = frame.root.paths
@@ -63,35 +28,16 @@ def steps_of(frame: CallFrame, path: str) -> KeyPath:
 
 
 def paths_below(root: Module) -> PathTable:
-    """The paths below an entry module."""
-    record = root._record
-    edits = EDITS.now
-    table = record.paths
-    if table is not None and table.edits == edits:
+    """The paths below an entry module. Hot: one look at each entry call."""
+    table = root._record.paths
+    if table is not None and table.is_current:
         return table
-    table = PathTable(edits)
-    visits = list(walk(root))
-    for located, path, steps in _located(visits, ""):
-        table.note(located, path, steps)
-        if isinstance(located, ModuleRecord) and located.home is None:
-            located.home = path
-    record.paths = table
+    table = path_table(root)
+    for visit in walk(root):
+        record = getattr(visit.value, "_record", None) if visit.kind == "node" and visit.first else None
+        if record is not None and record.home is None:
+            record.home = table[id(record)]
     return table
-
-
-def _located(visits: list[Visit], prefix: str) -> Iterator[tuple[Any, str, KeyPath]]:
-    """The record of each module, and each Variable, that a walk visits, with its path at the first visit.
-
-    The path comes as text, which begins with that of the root, and as steps below the root.
-    """
-    for visit in visits:
-        if not visit.first or visit.kind == "container":
-            continue
-        located = getattr(visit.value, "_record", None) if visit.kind == "node" else visit.value
-        if located is not None:
-            steps = visit.path
-            below = path_str(steps)
-            yield located, f"{prefix}/{below}" if prefix and below else prefix or below, steps
 
 
 def extend_paths(module: Module) -> None:
@@ -108,13 +54,19 @@ def extend_paths(module: Module) -> None:
         for below, part, _ in held(value):
             if own is not None and id(getattr(part, "_record", part)) in table:
                 continue
-            at = (name, *below)
-            visits = list(walk(part))
-            place = "/".join(filter(None, (prefix, path_str(at))))
-            for located, path, steps in _located(visits, place):
-                known = path if own is None else table.note(located, path, (*above, *at, *steps))
-                if isinstance(located, ModuleRecord) and located.home is None:
-                    located.home = known
+            for visit in walk(part):
+                if own is None:
+                    _note_home(visit, path_str((*above, name, *below, *visit.path)))
+                    continue
+                noted = table.note(visit, (*above, name, *below))
+                if noted is not None:
+                    _note_home(visit, noted[1])
+
+
+def _note_home(visit: Visit, path: str) -> None:
+    record = getattr(visit.value, "_record", None) if visit.kind == "node" else None
+    if record is not None and record.home is None:
+        record.home = path
 
 
 def current_path(module: Module) -> str:

@@ -324,7 +324,7 @@ register_impl(
         adopt=_adopt,
         compared=_compared,
         rewrite=_rewrite,
-        sealed=lambda module: module._record.sealed,
+        record=lambda module: module._record,
         unseal=_unseal,
         unbuilt=lambda module: not module.built,
         is_module=True,

@@ -13,12 +13,14 @@ from synmod.scope import CallCounters
 from synmod.tree import DICT, KNOWN, NODE, STATIC, TREE, VARIABLE, Kinds, numbered, take_apart
 
 if TYPE_CHECKING:
+    from weakref import WeakValueDictionary
+
     from synmod.scope import Hook, TraceNode
+    from synmod.tree import PathTable
 
     from .builds import Build
     from .contract import Contract
     from .declaring import ClassDeclaration
-    from .frames import PathTable
     from .module import Module
     from .outputs import DeclaredOutputs
     from .wiring import Runner
@@ -54,6 +56,7 @@ class ModuleRecord:
         "hooks",
         "isolated",
         "layout",
+        "listed_in",
         "made_in_build",
         "name",
         "paths",
@@ -120,6 +123,8 @@ class ModuleRecord:
         self.declared: DeclaredOutputs | None = None
         self.flow = flow
         """The graph of a functional program: a record of the flow room."""
+        self.listed_in: WeakValueDictionary[int, PathTable] | None = None
+        """The tables of paths that list the module."""
         self.paths: PathTable | None = None
         """As an entry module: where everything below stands."""
         self.recorded: TraceNode | None = None

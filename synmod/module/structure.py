@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.errors import ArgumentError, ConfigError, GraphError, SealedError, SkipNameError
 from synmod.leaves.names import did_you_mean, path_str, snake_case, unused
-from synmod.tree import EDITS, KNOWN, NODE, STATIC, Static, Variable, get_node_impl, is_token, kind_of, variables
+from synmod.tree import KNOWN, NODE, STATIC, Static, Variable, get_node_impl, is_token, kind_of, outdate, variables
 
 from .builds import remember
 from .record import ABSENT, LABELS, attribute_of, held, structural_attributes, where
@@ -202,7 +202,7 @@ def note_edit(module: Module) -> None:
     record = module._record
     record.layout = layout_of(structural_attributes(module))
     record.version += 1
-    EDITS.bump()
+    outdate(record)
 
 
 def _check_assignment(module: Module, name: str, value: Any) -> bool:
@@ -281,4 +281,4 @@ def isolate(module: Module, namespace: Any) -> None:
         )
     remember(module)
     record.isolated = {**record.isolated, **dict.fromkeys(skips.names, namespace)}
-    EDITS.bump()
+    outdate(record)

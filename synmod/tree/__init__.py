@@ -48,7 +48,7 @@ from .graphdef import (
     record,
 )
 from .initializers import empty_value
-from .looking import EDITS, find_duplicates, flattened, is_trainable, iter_graph, leaf_table, paths_of
+from .looking import PathTable, find_duplicates, flattened, is_trainable, iter_graph, outdate, path_table, paths_of
 from .merging import build_graph, call, clone, deepcopy_node, graphdef, merge, split, state, variables
 from .nodes import (
     DICT,
@@ -103,7 +103,6 @@ Schema = filters.Schema
 __all__ = [  # sorted by ruff
     "CODEC",
     "DICT",
-    "EDITS",
     "KNOWN",
     "NODE",
     "NO_CHILDREN",
@@ -135,6 +134,7 @@ __all__ = [  # sorted by ruff
     "Path",
     "PathContains",
     "PathIn",
+    "PathTable",
     "Recording",
     "RefMap",
     "Reference",
@@ -179,13 +179,14 @@ __all__ = [  # sorted by ruff
     "keeping_writes",
     "kind_of",
     "kind_of_type",
-    "leaf_table",
     "merge",
     "merge_context",
     "numbered",
     "open_captures",
+    "outdate",
     "own_impl",
     "path_str",
+    "path_table",
     "paths_of",
     "pop",
     "put_together",

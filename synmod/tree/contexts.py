@@ -499,8 +499,9 @@ class merge_context:  # noqa: N801  # likewise
         """
         if self._objects is None:
             raise GraphError("This merge_context has ended and is empty: merge inside its block.")
+        shape: Any = graphdef
         if isinstance(graphdef, NodeRef | VariableRef):
-            graphdef = GraphDef(graphdef, {}, {}, foreign={graphdef.index: ()})
-        if not isinstance(graphdef, GraphDef):
+            shape = GraphDef(graphdef, {}, {}, foreign={graphdef.index: ()})
+        if not isinstance(shape, GraphDef):
             raise ArgumentError(f"merge takes the GraphDef that split returned, not {graphdef!r:.200}.")
-        return unflatten(cast("GraphDef[Any]", graphdef), state, *states, index_ref=self._objects)
+        return unflatten(cast("GraphDef[Any]", shape), state, *states, index_ref=self._objects)

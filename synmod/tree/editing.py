@@ -12,7 +12,7 @@ from synmod.leaves.names import KeyPath, did_you_mean, path_str
 from .filters import Decisions, FilterLike, to_filter
 from .fitting import Fault, Finder, fit, raise_faults
 from .graphdef import record
-from .nodes import DICTS, KNOWN, NODE, STATIC, VARIABLE, Kinds, get_node_impl, holds_node, own_impl
+from .nodes import DICTS, KNOWN, NODE, STATIC, VARIABLE, Kinds, class_of, get_node_impl, holds_node, own_impl
 from .states import State
 from .variable import MISSING, Write, checked_metadata
 from .walk import Visit, check_root, walk
@@ -190,7 +190,7 @@ def _is_structure(value: Any, kinds: Kinds) -> bool:
     """Whether a value is or holds a Variable or a node; a by-reference node is not structure."""
     kind = kinds[type(value)]
     if kind == NODE:
-        impl = own_impl(type(value))
+        impl = own_impl(class_of(value))
         return impl is None or not impl.by_reference
     return kind == VARIABLE or (kind != STATIC and holds_node(value, kinds))
 
@@ -294,12 +294,13 @@ def become(node: Any, metadata: Any, pairs: list[tuple[Any, Any]]) -> None:
         for key, _ in reversed(impl.pairs(node)):  # the last first, so that the numbers of what is left stay
             impl.pop_key(node, key)
     if metadata is not before and metadata != before:
-        fresh = impl.make(metadata)
-        if not hasattr(node, "__dict__"):
+        fresh: Any = impl.make(metadata)
+        held: dict[str, Any] | None = getattr(node, "__dict__", None)
+        if held is None:
             raise GraphError(
-                f"The metadata of a {type(node).__name__} changed, and it has no __dict__ to take it over in place: "
-                "merge into a new one."
+                f"The metadata of a {class_of(node).__name__} changed, and it has no __dict__ to take it over in "
+                "place: merge into a new one."
             )
-        vars(node).clear()
-        vars(node).update(vars(fresh))
+        held.clear()
+        held.update(fresh.__dict__)
     impl.fill(node, pairs)

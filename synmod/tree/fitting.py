@@ -131,7 +131,9 @@ class Finder:
         if isinstance(term, ContainerDef) and term.type in (list, tuple) and str(step).isdecimal():
             return Misfit("unknown", f"{text!r} (the index is out of range: {len(term.children)} there)")
         self._sought += 1
-        known = self.texts if self._sought <= _MOST_HINTS and len(self.texts) <= _MOST_NAMES else {}
+        known: Mapping[str, int] = self.texts
+        if self._sought > _MOST_HINTS or len(known) > _MOST_NAMES:
+            known = {}
         shown = repr(steps) if text in known else repr(text)  # a str in the place of an int, or the reverse
         return Misfit("unknown", f"{shown}{did_you_mean(text, known)}")
 

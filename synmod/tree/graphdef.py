@@ -233,8 +233,8 @@ class GraphDef(Generic[M]):
         mine, theirs = (_by_path(_places(each, in_order=True)) for each in (self, other))
         paths = dict.fromkeys((*mine, *theirs))
         changed = [path for path in paths if mine.get(path) != theirs.get(path)]
-        other = {path for path in changed if mine.get(path, _NOTHING)[0] != theirs.get(path, _NOTHING)[0]}
-        return tuple(path for path in changed if not (path in other and path and path[:-1] in other))
+        replaced = {path for path in changed if mine.get(path, _NOTHING)[0] != theirs.get(path, _NOTHING)[0]}
+        return tuple(path for path in changed if not (path in replaced and path and path[:-1] in replaced))
 
     def to_json(self) -> dict[str, Json]:
         """Return one object of the keys `graph`, `data_models`, `language_models`.
@@ -290,8 +290,10 @@ class GraphDef(Generic[M]):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        parts = self.definitions, self.leaf_paths, self.kept, self.foreign
-        return GraphDef, (self.root, *map(dict, parts), self.index_mapping)
+        return GraphDef, (
+            self.root, dict(self.definitions), dict(self.leaf_paths), dict(self.kept), dict(self.foreign),
+            self.index_mapping,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         root = "static" if isinstance(self.root, StaticDef) else self.root.type.__name__

@@ -143,7 +143,7 @@ def first_value(kind: str, value: Json, initializer: Any, data_model: Any, decla
         return frozen(_called(kind, initializer, declared))
     if initializer is not None and not isinstance(initializer, Empty):
         return frozen(initializer)
-    if initializer is None and not isinstance(data_model, type) and hasattr(type(data_model), "__synmod_json__"):
+    if initializer is None and not isinstance(data_model, type) and hasattr(data_model, "__synmod_json__"):
         return frozen(data_model)
     if declared is None:
         return None

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import weakref
-from itertools import count
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from weakref import WeakValueDictionary
 
 from synmod.errors import ArgumentError, NotBuiltError
-from synmod.leaves.names import KeyPath, path_str
+from synmod.leaves.names import KeyPath, parse_path, path_str
 
 from .filters import Decisions, Everything, Filter, FilterLike, to_filter
-from .nodes import NODE, VARIABLE, kind_of, own_impl
+from .nodes import NODE, VARIABLE, class_of, kind_of, own_impl
 from .walk import Order, Visit, check_root, walk
 
 if TYPE_CHECKING:
@@ -250,74 +249,109 @@ def paths_of(node: Any, x: Any) -> list[KeyPath]:
 # -- the kept table of a program ---------------------------------------------------------------------------------------
 
 
-class Edits:
-    """Counts edits of sealed structure in this process; every number is given out once."""
+class Record(Protocol):
+    """The bookkeeping of a node whose structural edits are announced by `outdate`; for modules."""
 
-    __slots__ = ("_numbers", "now")
-
-    def __init__(self) -> None:
-        self._numbers = count(1)
-        self.now = 0
-
-    def bump(self) -> None:
-        """Note that the structure of a sealed node was changed; called after the change."""
-        self.now = next(self._numbers)
+    sealed: bool
+    paths: PathTable | None
+    """As a root: the table of what is below it."""
+    listed_in: WeakValueDictionary[int, PathTable] | None
+    """The tables that list the node, by identity."""
 
 
-EDITS: Final = Edits()
-"""The counter that whoever changes a sealed node bumps."""
+class PathTable(dict[int, str]):
+    """The path text of every module and Variable of one program, by the identity of its record, or its own.
 
-
-class LeafTable:
-    """The Variables of a program by canonical path, and their identities.
+    It keeps what stands below the root alive, since an identity is taken again by what comes after.
 
     Attributes:
-        variables: By canonical path, in definition order.
-        members: Their identities.
-        edits: The structural edit that it was made at; None where no count shows whether it still holds.
+        variables: The Variables by canonical path, in definition order.
+        is_current: Whether no structural edit was announced since it was made.
+        is_sealed: Whether all changes of the structure that it shows are announced.
     """
 
-    __slots__ = ("edits", "members", "variables")
+    __slots__ = ("__weakref__", "_below", "_steps", "is_current", "is_sealed", "variables")
 
-    def __init__(self, visits: list[Visit], edits: int | None) -> None:
-        self.edits = edits
-        self.variables: dict[KeyPath, Variable] = {visit.path: visit.value for visit in visits}
-        self.members = frozenset(map(id, self.variables.values()))
+    def __init__(self) -> None:
+        super().__init__()
+        self.variables: dict[KeyPath, Variable] = {}
+        self.is_current = True
+        self.is_sealed = True
+        self._below: list[Any] = []
+        self._steps: dict[str, KeyPath] = {}  # of those whose text does not show all
+
+    def note(self, visit: Visit, above: KeyPath = ()) -> tuple[Any, str] | None:
+        """Note the first visit of a module or Variable, below a path; what has a path already keeps it.
+
+        Returns:
+            The record or Variable, and its path; None for other visits.
+        """
+        if not visit.first or visit.kind not in ("node", "variable"):
+            return None
+        located: Any = visit.value
+        if visit.kind == "node":
+            impl = visit.impl
+            record: Record | None = None if impl is None or impl.record is None else impl.record(located)
+            if record is None:
+                self.is_sealed = self.is_sealed and impl is not None and impl.by_reference
+                return None
+            self.is_sealed = self.is_sealed and record.sealed
+            if record.listed_in is None:
+                record.listed_in = WeakValueDictionary()
+            record.listed_in[id(self)] = self
+            located = record
+        if id(located) not in self:
+            steps = (*above, *visit.path)
+            path = self[id(located)] = path_str(steps)
+            if any(type(step) is int for step in steps):
+                self._steps[path] = steps
+            if steps:  # not the root, which holds this table
+                self._below.append(located)
+            if visit.kind == "variable":
+                self.variables[steps] = located
+        return located, self[id(located)]
+
+    def steps_of(self, path: str) -> KeyPath:
+        """The steps of a path text; the table shows which of them are ints."""
+        names: list[str] = []
+        while path and path not in self._steps:
+            path, _, last = path.rpartition("/")
+            names += parse_path(last)
+        return (*self._steps.get(path, ()), *reversed(names))
 
 
-_KEPT: Final[dict[int, tuple[weakref.ref[Any], LeafTable]]] = {}
+def path_table(root: Any, *, sealed: bool = False) -> PathTable:
+    """The table of a program: the kept one, or made by a walk.
 
-
-def leaf_table(root: Any) -> LeafTable:
-    """The table of a program; made anew where anything may have changed since.
+    Args:
+        root: A program; the table is kept by a root that has a record.
+        sealed: Whether a kept table will do only if all changes of the structure are announced.
 
     Raises:
         ArgumentError: `root` holds no graph.
         GraphError: The walk cannot be made.
     """
-    kept = _KEPT.get(id(root))
-    edits = EDITS.now
-    if kept is not None and kept[1].edits == edits and kept[0]() is root:
-        return kept[1]
+    impl = own_impl(class_of(root))
+    record: Record | None = None if impl is None or impl.record is None else impl.record(root)
+    kept = None if record is None else record.paths
+    if kept is not None and kept.is_current and (kept.is_sealed or not sealed):
+        return kept
     check_root(root)
-    leaves: list[Visit] = []
-    sealed = own_impl(type(root)) is not None
+    table = PathTable()
     for visit in walk(root):
-        if visit.first and visit.kind == "variable":
-            leaves.append(visit)
-        elif visit.impl is not None and sealed:
-            sealed = visit.impl.by_reference if visit.impl.sealed is None else visit.impl.sealed(visit.value)
-    table = LeafTable(leaves, edits if sealed else None)
-    if sealed:
-        key = id(root)
-
-        def forget(gone: weakref.ref[Any]) -> None:
-            entry = _KEPT.get(key)
-            if entry is not None and entry[0] is gone:
-                del _KEPT[key]
-
-        try:
-            _KEPT[key] = (weakref.ref(root, forget), table)
-        except TypeError:  # it cannot be referred to weakly
-            pass
+        table.note(visit)
+    if record is not None:
+        record.paths = table
     return table
+
+
+def outdate(record: Record, keep: PathTable | None = None) -> None:
+    """Announce a structural edit of a node: the tables that list it are made anew when they are next needed.
+
+    Args:
+        record: The record of the node.
+        keep: A table that shows the edit already.
+    """
+    for table in list((record.listed_in or {}).values()):
+        if table is not keep:
+            table.is_current = False

@@ -130,7 +130,7 @@ class NodeImpl:
             leaves are statics or references.
         rewrite: `rewrite(node, metadata, pairs)` changes a node in place to what metadata and pairs say; by default it
             is emptied and filled, and takes over what `create_empty` makes where the metadata has changed.
-        sealed: Whether changes of the node's structure are announced.
+        record: Returns the bookkeeping of a node whose structural edits are announced (`looking.Record`).
         unseal: Opens the structure of a new node for editing.
         unbuilt: Whether the node has yet to make Variables, so that they cannot be listed.
         is_module: Whether the node is a Module, and so a submodule.
@@ -153,7 +153,7 @@ class NodeImpl:
     adopt: Callable[[Any, Any], None] | None = None
     compared: Callable[[Any], Any] | None = None
     rewrite: Callable[[Any, Any, Pairs], None] | None = None
-    sealed: Callable[[Any], bool] | None = None
+    record: Callable[[Any], Any] | None = None
     unseal: Callable[[Any], None] | None = None
     unbuilt: Callable[[Any], bool] | None = None
     is_module: bool = False
@@ -333,7 +333,8 @@ def is_registered_container(cls: type[Any]) -> bool:
 
 def is_namedtuple(cls: type[Any]) -> bool:
     """Whether a class is a tuple with named fields."""
-    return issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple)
+    fields: Any = getattr(cls, "_fields", None)
+    return isinstance(fields, tuple) and issubclass(cls, tuple)
 
 
 def numbered(items: Iterable[Any]) -> Pairs:
@@ -356,7 +357,8 @@ def take_apart(x: Any) -> tuple[Pairs, Any]:
         children, aux, steps, _ = cast("Any", optree).tree_flatten_one_level(x, none_is_leaf=True, namespace=NAMESPACE)
         return list(zip(steps, children, strict=True)), aux
     if is_namedtuple(cls):
-        return list(zip(x._fields, tuple.__iter__(x), strict=True)), None
+        items: Any = tuple[Any, ...].__iter__(x)  # also where its class iterates in another way
+        return list(zip(x._fields, items, strict=True)), None
     return _fields_of(x)
 
 

@@ -10,7 +10,7 @@ from synmod.leaves.names import KeyPath, path_str
 
 from .fitting import Finder, checked_leaf, fit, leaves_of, raise_faults
 from .graphdef import record
-from .looking import leaf_table
+from .looking import path_table
 from .states import State
 from .variable import MISSING, Layer, VariableState, layered, snapshot
 
@@ -69,10 +69,9 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
     def __enter__(self) -> Self:
         if self._block is not None:
             raise GraphError("This overlay is entered already: make a using(...) for each block.")
-        table = leaf_table(self._node)
-        values = {} if self._state is None else _values(self._node, table.variables, self._state)
-        self._variables = table.variables
-        self._layer = Layer(table.members, values)
+        self._variables = variables = dict(path_table(self._node, sealed=True).variables)
+        values = {} if self._state is None else _values(self._node, variables, self._state)
+        self._layer = Layer(frozenset(map(id, variables.values())), values)
         self._block = layered(self._layer)
         self._block.__enter__()
         return self

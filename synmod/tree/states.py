@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 from synmod.errors import FieldError, StateError
@@ -215,7 +215,8 @@ class State(Mapping[KeyPath, VariableState]):
         leaf = self._leaves.get(steps)
         if leaf is not None:
             return leaf
-        depth, below = len(steps), {}
+        depth = len(steps)
+        below: dict[KeyPath, VariableState] = {}
         for path, leaf in self._leaves.items():
             head = path[:depth]
             if head == steps or (by_text and tuple(map(str, head)) == steps):
@@ -236,15 +237,15 @@ class State(Mapping[KeyPath, VariableState]):
     def __len__(self) -> int:
         return len(self._leaves)
 
-    def keys(self) -> Any:
+    def keys(self) -> KeysView[KeyPath]:
         """The paths, in definition order."""
         return self._leaves.keys()
 
-    def values(self) -> Any:
+    def values(self) -> ValuesView[VariableState]:
         """The leaves, in definition order."""
         return self._leaves.values()
 
-    def items(self) -> Any:
+    def items(self) -> ItemsView[KeyPath, VariableState]:
         """`(path, leaf)` pairs, in definition order."""
         return self._leaves.items()
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from synmod.tree import EDITS, Memory, NodeImpl, Param, Stat, Variable, register_graph_node_type, register_impl, static
+from synmod.tree import Memory, NodeImpl, Param, Stat, Variable, register_graph_node_type, register_impl, static
 
 
 class Store:
@@ -78,7 +78,6 @@ def _pop_part(x, key):
 
 def _set_part(x, key, value):
     x.__dict__[key] = value
-    EDITS.bump()
 
 
 register_impl(
@@ -93,7 +92,6 @@ register_impl(
         own_trainable=lambda x: x.record["trainable"],
         map_refs=lambda record, fn: _kept({**record, "arguments": tuple(map(fn, record["arguments"]))}),
         compared=lambda definition: {name: definition.metadata[name] for name in ("arguments", "trainable")},
-        sealed=lambda x: x.record["sealed"],
         adopt=lambda x, record: x.record.update(arguments=record["arguments"]),
         is_module=True,
         subclasses=False,

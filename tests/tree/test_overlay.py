@@ -9,8 +9,8 @@ import pytest
 from hypothesis import strategies as st
 
 from synmod.errors import ArgumentError, GraphError, SchemaError, StateError, StateSchemaError
-from synmod.tree import EDITS, Memory, Param, State, discarding_writes, graphdef, leaf_table, state, update, using
-from tests.tree.stores import Handle, Part, Store
+from synmod.tree import Memory, Param, State, discarding_writes, graphdef, state, update, using
+from tests.tree.stores import Store
 
 
 @pytest.fixture
@@ -199,25 +199,6 @@ def test_a_trace_throws_its_writes_away(program):
         assert program.a.value == "A"
     assert len(overlay.changes) == 0
     assert (program.a.value, program.a.version) == ("s", 0)
-
-
-def sealed(**attributes):
-    """A part that changes only together with the counter of edits."""
-    part = Part(**attributes)
-    part.record["sealed"] = True
-    return part
-
-
-def test_a_sealed_program_is_not_walked_again():
-    """Its table is kept until an edit is counted; an open part anywhere below keeps it from being kept."""
-    program = sealed(a=Param("x"), inner=sealed(l=[Param("y")]), model=Handle())
-    table = leaf_table(program)
-    assert leaf_table(program) is table
-    program.__dict__["new"] = Param("z")
-    EDITS.bump()
-    assert list(leaf_table(program).variables) == [("a",), ("new",), ("inner", "l", 0)]
-    for root in (Part(a=Param(1)), sealed(store=Store(a=Param(1))), [sealed()], {"a": program}):
-        assert leaf_table(root) is not leaf_table(root)
 
 
 def test_structure_is_not_touched(program):

@@ -8,7 +8,7 @@ import pytest
 
 import synmod as sm
 from synmod.errors import SealedError
-from synmod.tree import GraphDef, clone, graphdef, merge, split, state, using, variables
+from synmod.tree import GraphDef, clone, graphdef, merge, path_table, split, state, using, variables
 
 
 class Query(sm.DataModel):
@@ -136,3 +136,78 @@ def test_split_from_another_thread_while_attributes_come():
         assert len(state(holder)) == 2
         assert len(split(holder)[1]) == 2
     thread.join()
+
+
+class Late(sm.Module):
+    """Makes a part when it is built, under another name than its label."""
+
+    async def build(self, inputs):
+        self.inner = Noting(name="label")
+
+    async def call(self, inputs: Query) -> Query:
+        return await self.inner(inputs)
+
+
+class Noting(sm.Module):
+    """Notes its path, and writes a Variable."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.count = sm.Stat(0)
+        self.seen = sm.static([])
+
+    async def call(self, inputs: Query) -> Query:
+        self.seen.append(self.path)
+        self.count.assign(self.count.value + 1)
+        return inputs
+
+
+class Switch(sm.Module):
+    """Calls what it holds, once it is switched on."""
+
+    def __init__(self, part):
+        super().__init__()
+        self.deep, self.on = {"k": part}, False
+
+    async def call(self, inputs: Query) -> Query:
+        return await self.deep["k"](inputs) if self.on else inputs
+
+
+class Assigned(sm.Hook):
+    """Notes the paths of what is assigned."""
+
+    def __init__(self):
+        self.paths = []
+
+    def on_variable_assign(self, event):
+        self.paths.append(event.variable)
+
+
+async def test_paths_are_exact_after_another_program_has_built_a_shared_module():
+    """The root that was called before the build shows its new parts at their paths, in frames, events and overlays."""
+    shared, heard = Late(), Assigned()
+    first, second = Switch(shared), Switch(shared)
+    await first(Query(text="q"))
+    second.on = True
+    await second(Query(text="q"))
+    first.on = True
+    with sm.hooks(heard):
+        await first(Query(text="q"))
+    assert shared.inner.seen == ["deep/k/inner", "deep/k/inner"]
+    assert heard.paths == ["deep/k/inner/count"]
+    with using(first, {"deep/k/inner/count": 7}):
+        assert shared.inner.count.value == 7
+
+
+async def test_edits_of_other_programs_do_not_touch_the_table_of_a_program():
+    """It is made anew after an edit of a module that it lists, and only then."""
+    holder, other = Holder(Leaf()), Holder(Leaf())
+    for program in (holder, other):
+        await program(Query(text="q"))
+    kept = path_table(holder, sealed=True)
+    sm.pop(other, sm.Memory)
+    await sm.build(Late(), Query)
+    assert path_table(holder, sealed=True) is kept
+    sm.pop(holder, sm.Memory)
+    assert path_table(holder, sealed=True) is not kept
+    assert list(path_table(holder).variables) == [("parts", 0, "prompt")]
