@@ -120,7 +120,7 @@ class Group(sm.Module):
 async def read(document: Document):
     """Reads one document."""
     text = sm.ops.in_mask(document, "text")  # the title is not told
-    topic = await sm.Decision(TOPICS, with_thinking=False, name="topic")(text)
+    topic = await sm.Decision(TOPICS, name="topic")(text)
     finding = await sm.Generator(Finding, instructions=CONCERN_RULES, name="finding")(text)  # beside the decision
     return await Check(name="check")(document, topic + finding)
 

@@ -69,6 +69,12 @@ class Fault(sm.DataModel):
     matter: Literal["crash", "files", "display"]
 
 
+class Known(sm.DataModel):
+    """Nothing is asked: the ticket has all."""
+
+    matter: str
+
+
 class Draft(sm.DataModel):
     """What a team would answer."""
 
@@ -131,10 +137,10 @@ def is_signed(answer, team):
 
 
 @sm.register(package="support_desk")
-def suits(inputs, draft):
+def suits(inputs, outputs):
     """How good a draft looks to who has the ticket only: its team signed it, and it takes up the customer's words."""
-    asked, answered = (set(re.findall(r"\w{4,}", text.lower())) for text in (inputs["text"], draft["answer"]))
-    return is_signed(draft["answer"], inputs["choice"]) + len(asked & answered) / max(1, len(asked))
+    asked, answered = (set(re.findall(r"\w{4,}", text.lower())) for text in (inputs["text"], outputs["answer"]))
+    return is_signed(outputs["answer"], inputs["choice"]) + len(asked & answered) / max(1, len(asked))
 
 
 MATTER_RULES = {
@@ -159,7 +165,7 @@ def teams():
         category: sm.Generator(model, instructions=f"What is the matter?\n{MATTER_RULES[category]}")
         for category, model in (("billing", Money), ("shipping", Parcel), ("technical", Fault))
     }
-    knowing = {category: sm.Constant({"matter": "see ticket"}) for category in ("account", "feedback")}
+    knowing = {category: sm.Constant(Known(matter="see ticket")) for category in ("account", "feedback")}
     return {category: (CATEGORIES[category], team) for category, team in (asking | knowing).items()}
 
 
@@ -180,7 +186,7 @@ def drafting():
 @sm.compose
 async def desk(ticket: Ticket):
     """A help desk."""
-    ask = sm.Branch(teams(), with_thinking=False, return_decision=True, merge=True, name="category")
+    ask = sm.Branch(teams(), return_decision=True, name="category")
     category, matter = await ask(ticket)  # one team of five is asked
     urgency = await sm.Generator(Urgency, name="urgency")(ticket)  # runs beside the branch: both wait for the ticket
     draft = await sm.BestOf(drafting(), 3, reward=suits, name="draft")(ticket + category)  # three drafts at once

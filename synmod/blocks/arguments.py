@@ -1,21 +1,24 @@
-"""Constructor arguments of blocks: each kind is checked in one place, when the block is made."""
+"""What blocks check: constructor arguments, when the block is made, and the fields that members return."""
 
 from __future__ import annotations
 
+import re
 from typing import Any, TypeVar
 
-from synmod.errors import ConfigError
+from synmod.data import parts_of, schema_of
+from synmod.errors import ArgumentError, ConfigError, SchemaError
 from synmod.leaves.names import did_you_mean
 from synmod.module import Module
+from synmod.scope import BoundReward
 
 C = TypeVar("C")
 
 
 def member(kind: str, name: str, module: Any) -> Module:
-    """Give a member back.
+    """Return a member.
 
     Raises:
-        ConfigError: It is no module.
+        ConfigError: It is not a module.
     """
     if not isinstance(module, Module):
         raise ConfigError(
@@ -25,51 +28,51 @@ def member(kind: str, name: str, module: Any) -> Module:
 
 
 def members(kind: str, modules: tuple[Any, ...]) -> list[Module]:
-    """Give the members as a list.
+    """Return the members as a list.
 
     Raises:
-        ConfigError: There is none, or one is no module.
+        ConfigError: There is none, or one is not a module.
     """
     if not modules:
-        raise ConfigError(f"{kind}: no members; give the modules to run, {kind}(a, b).")
+        raise ConfigError(f"{kind}: no members; write the modules to run, {kind}(a, b).")
     return [member(kind, f"member {place}", module) for place, module in enumerate(modules)]
 
 
 def whole(kind: str, name: str, value: Any, least: int = 1) -> int:
-    """Give a count back.
+    """Return a count.
 
     Raises:
-        ConfigError: It is no int of at least `least`.
+        ConfigError: It is not an int of at least `least`.
     """
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ConfigError(f"{kind}: {name} is {value!r:.100}; give a whole number of at least {least}.")
+        raise ConfigError(f"{kind}: {name} is {value!r:.100}; write a whole number of at least {least}.")
     return value
 
 
 def number(kind: str, name: str, value: Any) -> float | None:
-    """Give a number, or None, back.
+    """Return a number, or None.
 
     Raises:
         ConfigError: It is neither.
     """
     if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value != value):
-        raise ConfigError(f"{kind}: {name} is {value!r:.100}; give a number, or None.")
+        raise ConfigError(f"{kind}: {name} is {value!r:.100}; write a number, or None.")
     return value
 
 
 def field_name(kind: str, name: str, value: Any) -> str:
-    """Give the name of a field back.
+    """Return the name of a field.
 
     Raises:
-        ConfigError: It is no str.
+        ConfigError: It is not a string.
     """
     if not isinstance(value, str):
-        raise ConfigError(f"{kind}: {name} is {value!r:.100}; give the name of a field.")
+        raise ConfigError(f"{kind}: {name} is {value!r:.100}; write the name of a field.")
     return value
 
 
 def one_of(kind: str, name: str, value: C, words: tuple[C, ...]) -> C:
-    """Give a word back.
+    """Return a word.
 
     Raises:
         ConfigError: It is none of the words ('Did you mean').
@@ -83,26 +86,78 @@ def one_of(kind: str, name: str, value: C, words: tuple[C, ...]) -> C:
 
 
 def function(kind: str, name: str, value: C) -> C:
-    """Give a function back.
+    """Return a function.
 
     Raises:
         ConfigError: It cannot be called, or is a module.
     """
     if not callable(value) or isinstance(value, Module):
-        raise ConfigError(f"{kind}: {name} is a {type(value).__name__}; give a function, plain or async.")
+        raise ConfigError(f"{kind}: {name} is a {type(value).__name__}; write a function, plain or async.")
     return value
 
 
 def exceptions(kind: str, on: Any) -> tuple[type[Exception], ...]:
-    """Give the exception classes on which another try is made as a tuple.
+    """Return the exception classes after which another try is made, as a tuple.
 
     Raises:
-        ConfigError: Something in it is no class of exceptions; cancellation and exits are never tried again.
+        ConfigError: Something in it is not an exception class; cancellation and exits are never tried again.
     """
     classes: tuple[Any, ...] = tuple(on) if isinstance(on, (tuple, list)) else (on,)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     for cls in classes:
         if not (isinstance(cls, type) and issubclass(cls, Exception)):
-            raise ConfigError(f"{kind}: on has {cls!r:.100}; give classes of exceptions, such as on=(sm.ModelError,).")
+            raise ConfigError(f"{kind}: on has {cls!r:.100}; write exception classes, such as on=(sm.ModelError,).")
     if not classes:
-        raise ConfigError(f"{kind}: on is empty; give the classes of exceptions to try again on.")
+        raise ConfigError(f"{kind}: on is empty; write the exception classes to try again on.")
     return classes
+
+
+def bound_reward(kind: str, name: str, reward: Any) -> BoundReward:
+    """Return a reward for outputs without a target.
+
+    Raises:
+        ConfigError: It cannot be called, or asks for something else.
+    """
+    try:
+        return BoundReward(reward, ("inputs", "outputs"), what=f"{kind}: {name}")
+    except ArgumentError as error:
+        raise ConfigError(str(error)) from None
+
+
+# -- fields of what members return -------------------------------------------------------------------------------------
+# A member may hand on its inputs (`return_inputs=True`), which can have fields of the same names. Merging puts what the
+# member adds itself last, numbered where the name is taken, so that inputs cannot stand in for it.
+
+
+def must_have(kind: str, whose: str, x: Any, name: str) -> None:
+    """Check that a value or symbol may have a field that the user named: it declares the field, or is open.
+
+    Raises:
+        SchemaError: It never has ('Did you mean').
+    """
+    parts = parts_of(schema_of(x))
+    if name not in parts.fields and parts.extra is False:
+        raise SchemaError(
+            f"{kind}: {whose} has no field {name!r}; there are {', '.join(parts.fields)}."
+            f"{did_you_mean(name, parts.fields)}"
+        )
+
+
+def must_return(kind: str, who: str, symbol: Any, name: str) -> None:
+    """Check that the output of a member declares a field.
+
+    Raises:
+        SchemaError: It does not.
+    """
+    if _own_field(symbol, name) is None:
+        raise SchemaError(f"{kind}: the {who} returns no {name!r}; it returns {', '.join(symbol.keys())}.")
+
+
+def returned(value: Any, name: str) -> Any:
+    """Return what a member's output has in a field of its own, None for nothing."""
+    return value.get(_own_field(value, name) or name)
+
+
+def _own_field(x: Any, name: str) -> str | None:
+    """Return the last declared field of that name, or of that name with the number that merging gave it."""
+    ours = re.compile(rf"{re.escape(name)}(_\d+)?")
+    return next((field for field in reversed([*parts_of(schema_of(x)).fields]) if ours.fullmatch(field)), None)

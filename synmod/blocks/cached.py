@@ -3,67 +3,65 @@
 from __future__ import annotations
 
 import inspect
+import os
 import weakref
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack
+from collections.abc import Callable, Mapping
+from itertools import count
+from types import BuiltinFunctionType, FunctionType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack, cast
 
-from pydantic import BaseModel
-
-from synmod.blocks.arguments import function, member
-from synmod.blocks.structure_text import StructureText
 from synmod.cache import Cache, checked_ttl, key_of
-from synmod.data import model_of, schema_of
-from synmod.errors import ConfigError, DataError
-from synmod.flow import SingleFlight, classes_in, copied, leaves, nest_from
-from synmod.flow.nest_json import nest_json
+from synmod.data import JsonDataModel, model_of, schema_of, trusted_schema, wrap
+from synmod.errors import ConfigError
+from synmod.flow import SingleFlight, copied, leaves
 from synmod.leaves import aio
 from synmod.leaves.frozen import frozen
+from synmod.leaves.names import new_run_id
 from synmod.lm import current_sample, models_in_force
 from synmod.module import Module, has_open_skips
 from synmod.registry import lookup, register_own
 from synmod.scope import current_call
-from synmod.tree import class_text, state
+from synmod.tree import class_text, graphdef, state, static_text
+
+from .arguments import function, member
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from synmod.leaves.frozen import Json
     from synmod.module import ModuleOptions
 
-_FORMAT: Final = 1
-_NOTHING: Final = object()
+_PROCESS: Final = new_run_id()
+_COUNT: Final = count()
+_NUMBERS: Final[dict[int, tuple[int, Any]]] = {}
+"""The numbers of objects without a name of their own, by id."""
 
 
-class _Process:
-    """What a block and its copies know in this process alone: calls under way, classes of outputs, the structure."""
-
-    def __init__(self) -> None:
-        self.flights = SingleFlight()
-        self.structure = StructureText()
-        self.classes: weakref.WeakValueDictionary[str, type[Any]] = weakref.WeakValueDictionary()
+class _Flights(SingleFlight):
+    """Calls under way in this process; copies of a block have their own."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Process, ()
+        return _Flights, ()
 
 
 @register_own()
 class Cached(Module):
-    """Remembers what a module gave, by the JSON of its inputs and the fingerprint of its state.
+    """Remembers what a module returned, by the JSON of its inputs and the fingerprint of its structure and state.
 
     Equal calls at the same time run the module once. Another state of the module (a Variable assigned, an overlay),
     another structure or constructor argument, another default model, sample or training mode has entries of its own;
-    failures are never remembered. A call returns when its output is committed; a hit is a cancellation point. What
-    takes a skip from outside the block, or leaves one, is no matter of inputs and outputs alone: it runs each time.
+    failures are never remembered. A call returns when its output is committed; a hit is a cancellation point.
 
-    Code counts by what it is called: registered classes and functions by their id, others by module and name, plain
-    functions also by their code. After a change of what a class does, take another file.
+    An output that is one data model, or None, is remembered; a module with another output runs each time, and so does
+    one that takes a skip from outside the block, or leaves one. Registered classes and functions count by their id,
+    others by module and name; a lambda, a local function or another object counts by itself, within this process only.
+    After a change of what a function or a class does, take another file.
 
     Args:
         module: What is remembered.
-        cache: Where: a `Cache`, which several blocks may share; None for memory. No file of a program names it: after
+        cache: Where: a `Cache`, which several blocks may share; None for memory. Saved programs do not name it: after
             a load the block remembers in memory until its attribute `cache` is set. Copies share it.
         ttl_s: How many seconds an output is good for; None for as long as the cache says.
-        key: Function of the inputs, plain or async, that gives the JSON they are told apart by; None for the inputs. A
-            registered one can be saved.
+        key: Function of the inputs, plain or async, that returns the JSON that counts in their place. A registered one
+            can be saved.
         **options: Those of `Module`.
 
     Attributes:
@@ -71,12 +69,12 @@ class Cached(Module):
 
     Schemas:
         inputs: what the module takes
-        outputs: what the module gives; containers other than list, tuple, dict and namedtuple are not remembered
+        outputs: what the module returns
 
     Raises:
-        ConfigError: `module` is no module, `cache` no Cache, `ttl_s` no number above 0, `key` no function.
-        DataError: When called: `key` gave what is no JSON, or a dict of the inputs has a key that is none.
-        CallError: When called: the module asks for the very output that it is about to give.
+        ConfigError: `module` is not a module, `cache` not a Cache, `ttl_s` not a number above 0, `key` not a function.
+        DataError: When called: `key` returned something that is not JSON.
+        CallError: When called: the module needs the very output that it is about to return.
 
     Example:
         >>> import synmod as sm
@@ -89,11 +87,11 @@ class Cached(Module):
         >>> len(asked)
         1
 
-    Source: `functools.cache`, joblib's `Memory`, Go's singleflight; differs: keyed by state too, so that training is
+    Source: `functools.cache`, joblib's `Memory`, Go's singleflight; differs: keyed by state, too, so that training is
     never stale.
     """
 
-    _graph_ignored: ClassVar[frozenset[str]] = frozenset({"cache", "_process"})
+    _graph_ignored: ClassVar[frozenset[str]] = frozenset({"cache", "_flights"})
 
     def __init__(
         self,
@@ -106,104 +104,112 @@ class Cached(Module):
     ) -> None:
         super().__init__(**options)
         self.module = member("Cached", "module", module)
-        if cache is not None and not isinstance(cache, Cache):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers may be untyped
-            raise ConfigError(f"Cached: cache is {cache!r:.100}; give a Cache, sm.Cache('path'), or None for memory.")
+        if cache is not None and not isinstance(cache, Cache):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+            raise ConfigError(f"Cached: cache is {cache!r:.100}; write a Cache, sm.Cache('path'), or None for memory.")
         self.cache = Cache() if cache is None else cache
         self.ttl_s = checked_ttl("Cached", ttl_s)
         self.key = None if key is None else function("Cached", "key", key)
-        self._process = _Process()
+        self._flights = _Flights()
 
     async def call(self, *inputs: Any) -> Any:
-        """Give what is remembered, else call the module and remember it."""
+        """Return what is remembered, else call the module and remember its output."""
         if has_open_skips(self.module):
             return await self.module(*inputs)
-        inputs_json = await self._told_inputs(inputs)
-        key, structure = self._key(inputs_json)
-        outputs = await self._found(key)
-        if outputs is not _NOTHING:
-            await aio.checkpoint()  # a cancelled task ends here too
-            return outputs
+        counted: Json = [_content(each) for each in inputs]
+        if self.key is not None:
+            own = self.key(*inputs)
+            counted = frozen(await own if inspect.isawaitable(own) else own)
+        structure = self._structure()
+        key = self._key(counted, structure)
+        entry = await self.cache.find(key, ttl_s=self.ttl_s)
+        if entry is not None:
+            await aio.checkpoint()  # a cancelled task ends here, too
+            return self._read(entry)
 
         async def work() -> Any:
-            outputs = await self._found(key)  # of one who has just landed
-            if outputs is _NOTHING:
-                outputs = await self.module(*inputs)
-                if not has_open_skips(self.module):  # a first call may have built what has skips
-                    await self._keep(key, outputs)
-                    built_key, built = self._key(inputs_json)
-                    if built != structure:  # or Variables: the next calls ask by those
-                        await self._keep(built_key, outputs)
-            return outputs
+            entry = await self.cache.find(key, ttl_s=self.ttl_s)  # an equal call may just have ended
+            if entry is not None:
+                return self._read(entry)
+            output: Any = await self.module(*inputs)
+            if (output is None or isinstance(cast("object", output), JsonDataModel)) and not has_open_skips(
+                self.module
+            ):
+                await self.cache.keep(key, _entry(output))
+                built = self._structure()
+                if built != structure:  # the first call has built the module: the next ones look under this key
+                    await self.cache.keep(self._key(counted, built), _entry(output))
+            return output
 
-        return copied(await self._process.flights.run(key, work))
+        return copied(await self._flights.run(key, work))
 
     async def compute_output_spec(self, *inputs: Any) -> Any:
-        """What the module gives."""
+        """Return what the module returns."""
         return await self.module(*inputs)
 
-    async def _told_inputs(self, inputs: tuple[Any, ...]) -> Json:
-        """What tells the inputs of calls apart."""
-        if self.key is None:
-            return nest_json(list(inputs))
-        own = self.key(*inputs)
-        return frozen(await own if inspect.isawaitable(own) else own)
+    def _structure(self) -> Json:
+        """Return what of the module counts beside its state; a declared output counts, annotations are in no graph."""
+        declared = [None if leaf is None else schema_of(leaf) for leaf in leaves(self.module.output_spec)]
+        return [graphdef(self.module).fingerprint_with(_name), declared, None if self.key is None else _name(self.key)]
 
-    def _key(self, inputs: Json) -> tuple[str, str]:
-        """What makes two calls equal, and what of it is the structure of the module."""
-        structure = self._process.structure.of(self.module, self.key)
+    def _key(self, inputs: Json, structure: Json) -> str:
+        """Return what makes two calls equal."""
         frame = current_call()
-        asked = {
-            "cached": _FORMAT,
-            "inputs": inputs,
-            "structure": structure,
-            "state": state(self.module).fingerprint,
-            "models": models_in_force(),
-            "sample": current_sample(),
-            "training": frame is not None and frame.training,
-        }
-        return key_of(asked), structure
+        return key_of(
+            {
+                "inputs": inputs,
+                "structure": structure,
+                "state": state(self.module).fingerprint,
+                "models": models_in_force(),
+                "sample": current_sample(),
+                "training": frame is not None and frame.training,
+            }
+        )
 
-    async def _found(self, key: str) -> Any:
-        """Give remembered outputs; `_NOTHING` where there are none that can be made again."""
-        entry = await self.cache.find(key, ttl_s=self.ttl_s)
-        if entry is None:
-            return _NOTHING
-        try:
-            return nest_from(entry, self._class_of)
-        except LookupError:
-            return _NOTHING
-
-    async def _keep(self, key: str, outputs: Any) -> None:
-        """Remember outputs, unless JSON could not give them back."""
-        try:
-            json = nest_json(outputs, _name_of)
-            self._process.classes.update((_name_of(each), each) for each in classes_in(outputs))
-            await self.cache.keep(key, json)
-        except DataError:
-            return
-
-    def _class_of(self, name: str) -> Any:
-        """The class of a name: seen in this process, declared by the module, or registered; None if it is none of them.
-
-        Raises:
-            LookupError: It has other fields today.
-        """
-        classes = self._process.classes
-        seen = classes.get(name)
-        if seen is not None:
-            return seen
-        text = name.partition(" ")[0]
-        declared = [model_of(leaf) for leaf in leaves(self.module.output_spec) if leaf is not None]
-        found = next((model for model in declared if model is not None and class_text(model) == text), lookup(text))
-        if not isinstance(found, type):
+    def _read(self, entry: Json) -> Any:
+        """Return the output of an entry, of its class where the module declares that, or where it is registered."""
+        if entry["output"] is None:
             return None
-        if _name_of(found) != name:
-            raise LookupError(name)
-        classes[name] = found
-        return found
+        schema = trusted_schema(entry["schema"])
+        declared = [model_of(leaf) for leaf in leaves(self.module.output_spec) if leaf is not None]
+        for model in (*declared, lookup(entry["class"] or "")):
+            if isinstance(model, type) and class_text(model) == entry["class"] and schema_of(model) == schema:
+                return wrap(entry["output"], schema, model, entry["label"])
+        return wrap(entry["output"], schema, None, entry["label"])
 
 
-def _name_of(cls: type[Any]) -> str:
-    """Name a class, of a data model with what its fields are."""
-    text = class_text(cls)
-    return f"{text} {key_of(schema_of(cls))}" if issubclass(cls, BaseModel) else text
+def _entry(output: Any) -> Json:
+    """Return an output as an entry of a cache."""
+    if output is None:
+        return {"output": None}
+    model = model_of(output)
+    return {
+        "output": frozen(output),
+        "schema": schema_of(output),
+        "class": None if model is None else class_text(model),
+        "label": output.name,
+    }
+
+
+def _content(x: Any) -> Json:
+    """Return what counts of an input: JSON and schemas, in lists and mappings."""
+    if isinstance(x, Mapping):
+        return {"mapping": [[repr(key), _content(value)] for key, value in cast("Mapping[Any, Any]", x).items()]}
+    if isinstance(x, (list, tuple)):
+        return [_content(each) for each in cast("list[Any]", x)]
+    return None if x is None else {"json": frozen(x), "schema": schema_of(x)}
+
+
+def _name(x: Any) -> str:
+    """Return the name of an object without an id: a function's module and name, or a number for this process."""
+    if text := static_text(x):
+        return text
+    if isinstance(x, FunctionType | BuiltinFunctionType) and "<" not in x.__qualname__:
+        return f"{x.__module__}:{x.__qualname__}"
+    key = id(x)
+    if key not in _NUMBERS:
+        try:  # an id is used again once its object is gone
+            kept = weakref.ref(x, lambda _: _NUMBERS.pop(key, None))
+        except TypeError:
+            kept = x
+        _NUMBERS[key] = next(_COUNT), kept
+    return f"object {_PROCESS} {os.getpid()} {_NUMBERS[key][0]}"

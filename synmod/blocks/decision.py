@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
-from synmod.blocks.generator import Generator
-from synmod.blocks.options import KEYWORDS
+from synmod.data import symbol, trusted_schema
 from synmod.errors import ConfigError
 from synmod.registry import register_own
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from .generator import Form, Generator, GeneratorOptions
 
-    from synmod.blocks.options import GeneratorOptions
+if TYPE_CHECKING:
     from synmod.leaves.frozen import Json
 
-_OWN: Final = ("labels", "question", "multiple", "with_thinking")
 _THINKING: Final = {"type": "string", "title": "Thinking", "description": "the reasoning, step by step"}
 
 
@@ -37,7 +34,7 @@ class Decision(Generator[Any]):
             at least one
 
     Raises:
-        ConfigError: No labels, one twice, one that is no str; names it. Also as `Generator`.
+        ConfigError: No labels, one twice, one that is not a string; names it. Also as `Generator`.
 
     Example:
         >>> import synmod as sm
@@ -50,15 +47,13 @@ class Decision(Generator[Any]):
     Source: Synalinks' `Decision`; differs: labels may carry descriptions, and several may be chosen.
     """
 
-    _keywords: ClassVar[tuple[str, ...]] = (*_OWN, *KEYWORDS[2:])
-
     def __init__(
         self,
         labels: Sequence[str] | Mapping[str, str],
         *,
         question: str | None = None,
         multiple: bool = False,
-        with_thinking: bool = True,
+        with_thinking: bool = False,
         **options: Unpack[GeneratorOptions],
     ) -> None:
         for name in ("data_model", "schema"):
@@ -69,20 +64,20 @@ class Decision(Generator[Any]):
         meanings = _meanings(labels, type(self).__name__)
         if options.get("instructions") is None:
             options["instructions"] = _instructions(meanings, question, multiple)
-        super().__init__(_schema(meanings, question, multiple, with_thinking), **options)
-        if with_thinking:
-            self._asking = self._asking.filled_by_reasoning("thinking")
+        decision = symbol(trusted_schema(_schema(meanings, question, multiple, with_thinking)))
+        form: Any = Form(decision, decision, reasoning="thinking" if with_thinking else None)
+        super().__init__(form, **options)
 
 
 def _meanings(labels: Any, kind: str) -> dict[str, str]:
-    """Each label with its meaning, `""` where none is given."""
+    """Return each label with its meaning, `""` where none is given."""
     if isinstance(labels, Mapping):
         given: list[tuple[Any, Any]] = list(labels.items())  # pyright: ignore[reportUnknownArgumentType]
     elif isinstance(labels, (list, tuple)):
         given = [(label, "") for label in labels]  # pyright: ignore[reportUnknownVariableType]
     else:
         raise ConfigError(
-            f"{kind}: labels is a {type(labels).__name__}; give a list of strings, or a mapping from label to meaning."
+            f"{kind}: labels is a {type(labels).__name__}; write a list of strings, or a mapping from label to meaning."
         )
     if not given:
         raise ConfigError(f"{kind}: labels is empty; there must be something to choose.")
@@ -99,14 +94,14 @@ def _meanings(labels: Any, kind: str) -> dict[str, str]:
 
 
 def _instructions(meanings: Mapping[str, str], question: str | None, multiple: bool) -> str:
-    """What to decide, and the labels with their meaning, one a line."""
+    """Return what to decide, and the labels with their meaning, one per line."""
     asked = question or f"Decide which {'labels fit' if multiple else 'label fits'} the inputs."
     lines = [f"- {label}: {meaning}" if meaning else f"- {label}" for label, meaning in meanings.items()]
     return "\n".join([asked, "", "Labels:", *lines])
 
 
-def _schema(meanings: Mapping[str, str], question: str | None, multiple: bool, with_thinking: bool) -> Json:
-    """The schema of a decision."""
+def _schema(meanings: Mapping[str, str], question: str | None, multiple: bool, with_thinking: bool) -> dict[str, Any]:
+    """Return the schema of a decision."""
     label = {"type": "string", "enum": list(meanings)}
     told = question or ("the labels that fit" if multiple else "the label that fits")
     if explained := "; ".join(f"{label} ({meaning})" for label, meaning in meanings.items() if meaning):

@@ -1,22 +1,36 @@
-"""Generator: one typed model call."""
+"""Generator: one typed model call; and the keywords that every block with a model call takes."""
 
 from __future__ import annotations
 
-from inspect import cleandoc
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Unpack, cast, overload
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NamedTuple, Unpack, cast, overload
 
-from pydantic import BaseModel
+from pydantic import BaseModel, create_model
 from typing_extensions import TypeVar
 
-from synmod.blocks.asking import Asking
-from synmod.blocks.examples_schema import examples_schema
-from synmod.blocks.options import KEYWORDS, sampling_of
-from synmod.data import DataModel, JsonDataModel, declaration, schema_of, symbol
+from synmod.data import (
+    ChatMessage,
+    DataModel,
+    JsonDataModel,
+    SymbolicDataModel,
+    declaration,
+    model_of,
+    ops,
+    portable,
+    schema_of,
+    symbol,
+    trusted_schema,
+    validator_faults,
+    wrap,
+)
 from synmod.errors import ArgumentError, CallError, SchemaError
 from synmod.leaves.frozen import frozen
 from synmod.lm import (
+    SAMPLING,
     LanguageModel,
     Layout,
+    Sampling,
     check_sample,
     check_structured,
     default_instructions,
@@ -24,19 +38,59 @@ from synmod.lm import (
     resolve_model,
     sampling_params,
 )
-from synmod.module import Module
+from synmod.module import Module, ModuleOptions
 from synmod.registry import register_own
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Coroutine
 
-    from synmod.blocks.options import GeneratorOptions
-    from synmod.data import ChatMessage, Schema, SymbolicDataModel
+    from synmod.data import Schema
     from synmod.leaves.frozen import Json
-    from synmod.lm import Message
+    from synmod.lm import LMReply, Message
     from synmod.scope import Hook
 
 M = TypeVar("M", bound=BaseModel, default=Any)
+
+_SAMPLING: Final = frozenset(SAMPLING)
+_NO_KEYWORD: Final = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+_JSON: Final = (str, int, float, list, dict, type(None))
+"""What the values of a JSON schema are, and types of fields are not."""
+
+
+class GeneratorOptions(ModuleOptions, Sampling, total=False):
+    """Keywords of a block with a model call, beside those of every module and the sampling parameters."""
+
+    language_model: LanguageModel | str | None
+    instructions: str | None
+    examples: Sequence[Mapping[str, Any]] | None
+    return_inputs: bool
+    template: Mapping[str, str] | None
+    prompt: Callable[..., Any] | None
+    structured: Literal["schema", "json", "prompt"] | None
+    system_from_inputs: bool
+    sample: int | None
+
+
+def keywords_of(block: type[Module]) -> list[str]:
+    """Return the keywords of a block with a model call, without the sampling parameters."""
+    own = [name for name, each in inspect.signature(block.__init__).parameters.items() if each.kind not in _NO_KEYWORD]
+    return [*own[1:], *(name for name in GeneratorOptions.__annotations__ if name not in {*own, *_SAMPLING})]
+
+
+class Form(NamedTuple):
+    """What a generator asks its model for, and what it makes of the reply.
+
+    Attributes:
+        asked: Symbol of what the reply must satisfy; None for plain text.
+        output: Symbol of what is made of the reply.
+        hidden: A field of the reply that is not in the output.
+        reasoning: A field that the provider's own reasoning may fill.
+    """
+
+    asked: SymbolicDataModel | None
+    output: SymbolicDataModel
+    hidden: str | None = None
+    reasoning: str | None = None
 
 
 @register_own()
@@ -47,8 +101,8 @@ class Generator(Module, Generic[M]):
     `{"inputs": ..., "outputs": ...}`. Training changes these; a call records nothing into them.
 
     Args:
-        data_model: Output model: a class, symbol, value or schema. Without it and `schema` the reply is text, and
-            the output a `ChatMessage`.
+        data_model: Output model: a class, symbol, value or schema, or a mapping from field to type. Without it and
+            `schema` the reply is text, and the output a `ChatMessage`.
         schema: JSON schema of the output; must agree with `data_model`.
         language_model: The model, or a string such as "openai/gpt-4o-mini"; without it the default of the calling
             context at each call.
@@ -74,8 +128,8 @@ class Generator(Module, Generic[M]):
 
     Raises:
         ArgumentError: `data_model` and `schema` differ, or `template` and `prompt` are both given.
-        ConfigError: An unknown keyword or sampling parameter ('Did you mean'), a template that cannot be, a model that
-            is none, an unknown `structured`.
+        ConfigError: An unknown keyword or sampling parameter ('Did you mean'), a bad template, something that is
+            not a model, an unknown `structured`.
         SchemaError: The schema cannot be used, or an example misses it; names index and field.
 
     Example:
@@ -92,8 +146,9 @@ class Generator(Module, Generic[M]):
     Source: Synalinks' `Generator`, DSPy's `Predict`; differs: nothing is recorded by calls, prompts are data.
     """
 
-    _graph_ignored: ClassVar[frozenset[str]] = frozenset({"_asking", "output_spec"})
-    _keywords: ClassVar[tuple[str, ...]] = KEYWORDS
+    _graph_ignored: ClassVar[frozenset[str]] = frozenset(
+        {"_form", "_layout", "_settings", "_return_inputs", "output_spec"}
+    )
 
     language_model: LanguageModel | None = None
     """The model that is called; None for the default of the calling context."""
@@ -134,7 +189,7 @@ class Generator(Module, Generic[M]):
         @overload
         def __init__(
             self: Generator[Any],
-            data_model: SymbolicDataModel | JsonDataModel[Any] | Mapping[str, Json] | None = None,
+            data_model: SymbolicDataModel | JsonDataModel[Any] | Mapping[str, Any] | None = None,
             *,
             schema: Json = None,
             **options: Unpack[GeneratorOptions],
@@ -176,35 +231,39 @@ class Generator(Module, Generic[M]):
     ) -> None:
         super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
         kind = type(self).__name__
-        sampling = sampling_params(params, kind, self._keywords)
-        settings: dict[str, Json] = {}
+        vars(self).update(sampling_params(params, kind, keywords_of(type(self))))
+        form = data_model if isinstance(data_model, Form) else _form(data_model, schema, kind)
+        asked = None if form.asked is None else schema_of(form.asked)
+        self._form, self._return_inputs = form, return_inputs
+        self._layout = Layout(asked, template, prompt, system_from_inputs=system_from_inputs)
+        self._settings: dict[str, Json] = {}
         if sample is not None:
-            settings["sample"] = check_sample(sample)
+            self._settings["sample"] = check_sample(sample)
         if structured is not None:
-            settings["structured"] = check_structured(structured, kind)
+            self._settings["structured"] = check_structured(structured, kind)
+        if form.reasoning is not None:
+            self._settings["reasoning_field"] = form.reasoning
         if language_model is not None:
             self.language_model = model_from(language_model, f"{kind}: language_model")
-        output, asked = _output_of(data_model, schema, kind)
-        layout = Layout(asked, template, prompt, system_from_inputs=system_from_inputs)
-        self._asking = Asking(asked, output, layout, settings, return_inputs)
-        vars(self).update(sampling)
+        if isinstance(instructions, str):  # another kind is left to the schema of the Variable
+            instructions = inspect.cleandoc(instructions)
         self.instructions = self.add_variable(
-            default_instructions(asked) if instructions is None else _dedented(instructions),
+            default_instructions(asked) if instructions is None else instructions,
             schema={"type": "string"},
             name="instructions",
             description="What the model is told to do.",
         )
         self.examples = self.add_variable(
             [] if examples is None else examples,
-            schema=examples_schema(schema_of(output)),
+            schema=_examples_schema(schema_of(form.output)),
             name="examples",
             description="Inputs, each with the outputs that it should have.",
         )
         if not return_inputs:
-            self.output_spec = output
+            self.output_spec = form.output
 
     async def call(self, inputs: Any, training: bool = False) -> Any:  # noqa: ARG002  # the same in training
-        """Render the prompt, ask the model, and make the output of its reply.
+        """Return what the model replies to the prompt, as a value of the output model.
 
         Args:
             inputs: One data model.
@@ -224,21 +283,20 @@ class Generator(Module, Generic[M]):
         model = self.language_model
         if not isinstance(model, LanguageModel):
             model = resolve_model(model, self._where)
-        asking = self._asking
-        reply = await model(self._prompt_for(inputs), asking.schema, **asking.settings, **sampling_of(self))
-        try:
-            outputs = asking.read(reply)
-        except SchemaError as error:
-            raise SchemaError(f"{self._where}: {error}", error.errors) from None
-        return asking.result_of(inputs, outputs)
+        form, sampling = self._form, {name: value for name, value in vars(self).items() if name in _SAMPLING}
+        reply = await model(
+            self._prompt(inputs), None if form.asked is None else schema_of(form.asked), **self._settings, **sampling
+        )
+        outputs = self._outputs(reply)
+        return ops.concat(inputs, outputs) if self._return_inputs else outputs
 
     async def compute_output_spec(self, inputs: Any) -> SymbolicDataModel:
-        """The output as a symbol: declared, and with `return_inputs` after the fields of the inputs."""
+        """Return the output as a symbol: declared, and with `return_inputs` after the fields of the inputs."""
         self._refuse_nest(inputs)
-        return self._asking.result_of(inputs, self._asking.output)
+        return ops.concat(inputs, self._form.output) if self._return_inputs else self._form.output
 
     def render(self, inputs: DataModel | JsonDataModel[Any]) -> list[ChatMessage]:
-        """Show the exact messages that a call with these inputs sends.
+        """Return the exact messages that a call with these inputs sends.
 
         Args:
             inputs: One data model.
@@ -248,7 +306,7 @@ class Generator(Module, Generic[M]):
 
         Raises:
             CallError: The inputs are a list, tuple or dict of data models.
-            ArgumentError: The inputs are no data model.
+            ArgumentError: The inputs are not a data model.
             DataError: A conversation among the inputs holds a system turn.
             ConfigError: The inputs hold an image, sound or a file, and there is no `prompt` function.
 
@@ -259,21 +317,38 @@ class Generator(Module, Generic[M]):
             >>> sm.Generator(instructions="Be brief.").render(Query(question="Who?"))[1].content
             '<inputs>{"question":"Who?"}</inputs>'
         """
-        from synmod.data import ChatMessage
-
         self._refuse_nest(inputs)
         if not isinstance(inputs, (DataModel, JsonDataModel)):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             raise ArgumentError(f"{self._where}: render takes a data model with its values, got {inputs!r:.100}.")
-        return [ChatMessage(**turn) for turn in self._prompt_for(inputs)]
+        return [ChatMessage(**turn) for turn in self._prompt(inputs)]
 
-    def _prompt_for(self, inputs: Any) -> list[Message]:
-        """Render the prompt with the Params as they are now."""
+    def _prompt(self, inputs: Any) -> list[Message]:
+        """Return the prompt with the Params as they are now."""
         self._refuse_nest(inputs)
-        layout, instructions, examples = self._asking.layout, self.instructions.value, self.examples.value
-        return layout.render(instructions, examples, frozen(inputs), schema_of(inputs))
+        return self._layout.render(self.instructions.value, self.examples.value, frozen(inputs), schema_of(inputs))
+
+    def _outputs(self, reply: LMReply) -> JsonDataModel[Any]:
+        """Return the output of a reply that is valid for the schema.
+
+        Raises:
+            SchemaError: A validator of the output's class refuses it.
+        """
+        form, json = self._form, reply.json
+        if form.asked is None:
+            message = ChatMessage(role="assistant", content=reply.text, reasoning_content=reply.reasoning)
+            return message.to_json_data_model()
+        if form.hidden is not None:
+            json = frozen({name: value for name, value in json.items() if name != form.hidden})
+        model = model_of(form.output)
+        if model is not None:
+            try:
+                validator_faults(model, json, "the reply")
+            except SchemaError as error:
+                raise SchemaError(f"{self._where}: {error}", error.errors) from None
+        return wrap(json, schema_of(form.output), model)
 
     def _refuse_nest(self, inputs: Any) -> None:
-        """Raise CallError for a list, tuple or dict of data models: a prompt is rendered for one."""
+        """Raise a CallError for a list, tuple or dict of data models: a prompt is rendered for one."""
         if isinstance(inputs, (list, tuple, dict)):
             nest = cast("object", inputs)
             raise CallError(
@@ -283,20 +358,51 @@ class Generator(Module, Generic[M]):
 
     @property
     def _where(self) -> str:
-        """How messages name this module."""
+        """The name of this module in messages."""
         return self.path or self.name
 
 
-def _output_of(data_model: Any, schema: Json, kind: str) -> tuple[SymbolicDataModel, Schema | None]:
-    """The output as a symbol, and the schema that the reply must satisfy; None for a reply in plain text."""
+def _form(data_model: Any, schema: Json, kind: str) -> Form:
+    """Return the form of a declared output model; of none, that of a reply in plain text."""
     if data_model is None and schema is None:
-        from synmod.data import ChatMessage
-
-        return symbol(schema_of(ChatMessage), ChatMessage), None
-    declared, model = declaration(schema, data_model, kind)
-    return symbol(declared, model), declared
+        return Form(None, symbol(schema_of(ChatMessage), ChatMessage))
+    output = declared_symbol(data_model, schema, kind)
+    return Form(output, output)
 
 
-def _dedented(instructions: Any) -> Any:
-    """Take the indentation of the code off a text; what is no text is left to the schema of the Variable."""
-    return cleandoc(instructions) if isinstance(instructions, str) else instructions
+def declared_symbol(data_model: Any, schema: Json, kind: str) -> SymbolicDataModel:
+    """Return a symbol of an output model: of a class, symbol, value, schema, or a mapping from field to type.
+
+    Raises:
+        ArgumentError: Neither a data model nor a schema, or two that differ.
+        SchemaError: The schema cannot be used.
+    """
+    declared, model = declaration(schema, _made_model(data_model), kind)
+    return symbol(declared, model)
+
+
+def _made_model(data_model: Any) -> Any:
+    """Return a data model made of a mapping from field to type; anything else, such as a JSON schema, as it is."""
+    if not isinstance(data_model, Mapping):
+        return data_model
+    types = cast("Mapping[str, Any]", data_model)
+    if not types or any(isinstance(each, _JSON) for each in types.values()):
+        return types
+    fields: dict[str, Any] = {name: (each, ...) for name, each in types.items()}
+    return create_model("Outputs", __base__=DataModel, **fields)
+
+
+def _examples_schema(output: Schema) -> Schema:
+    """Return the schema of `[{"inputs": object, "outputs": ...}, ...]` for an output schema."""
+    outputs = dict(portable(output))
+    definitions = outputs.pop("$defs", None)
+    schema = {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {"inputs": {"type": "object"}, "outputs": outputs},
+            "required": ["inputs", "outputs"],
+            "additionalProperties": False,
+        },
+    }
+    return trusted_schema(schema if definitions is None else {**schema, "$defs": definitions})

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard, Unpack
 
-from synmod.blocks.arguments import member, number, whole
-from synmod.blocks.said import must_say, said
 from synmod.data import ops, parts_of, schema_of, symbol, trusted_schema, wrap
 from synmod.errors import CallError
 from synmod.leaves.frozen import frozen
-from synmod.module import Module, attempt
+from synmod.module import Attempt, Module, attempt
 from synmod.registry import register_own
 
+from .arguments import bound_reward, member, must_return, number, returned, whole
+
 if TYPE_CHECKING:
-    from synmod.module import Attempt, ModuleOptions
+    from synmod.module import ModuleOptions
 
 _CRITIQUE: Final = {
     "additionalProperties": False,
@@ -24,7 +25,7 @@ _CRITIQUE: Final = {
 
 
 class _Round(NamedTuple):
-    """One output and what the critic made of it."""
+    """One output and its score."""
 
     output: Any
     score: float
@@ -37,19 +38,21 @@ class Refine(Module):
 
     Args:
         module: What is run; from the second round on its inputs have the field `critique`, that of the round before.
-        critic: Gets one argument, `C(inputs, output)`, and gives `critique` (a string) and `score` (a number), such as
-            `sm.SelfCritique`.
+        critic: A module that takes one argument, `C(inputs, output)`, and returns `critique` (a string) and `score` (a
+            number), such as `sm.SelfCritique`; or a reward as for `BestOf`, whose `Feedback` gives both (a number
+            alone: an empty critique).
         rounds: How often `module` runs at most.
         threshold: A score that is good enough: no further round follows it.
         **options: Those of `Module`.
 
     Schemas:
         inputs: what the module takes, both with and without `critique`
-        outputs: what the module gives: the round of the highest score, of equal ones the earliest
+        outputs: what the module returns: the round of the highest score, of equal ones the earliest
 
     Raises:
-        ConfigError: A member is no module, `rounds` no count, `threshold` no number.
-        SchemaError: When composed: the module does not take a critique, or the critic gives none.
+        ConfigError: `module` is not a module, `critic` neither a module nor a reward, `rounds` not a count, or
+            `threshold` not a number.
+        SchemaError: When composed: the module does not take a critique, or the critic returns none.
         CallError: When called: critique or score are of the wrong kind.
 
     Example:
@@ -71,7 +74,7 @@ class Refine(Module):
     def __init__(
         self,
         module: Module,
-        critic: Module,
+        critic: Module | Callable[..., Any],
         *,
         rounds: int = 2,
         threshold: float | None = None,
@@ -79,56 +82,72 @@ class Refine(Module):
     ) -> None:
         super().__init__(**options)
         self.module = member("Refine", "module", module)
-        self.critic = member("Refine", "critic", critic)
+        self.critic = critic
+        if not _is_critic(critic):
+            bound_reward("Refine", "critic", critic)
         self.rounds = whole("Refine", "rounds", rounds)
         self.threshold = number("Refine", "threshold", threshold)
 
     async def call(self, inputs: Any) -> Any:
-        """Run and criticise in turn."""
+        """Return the output of the best round."""
         best: _Round | None = None
-        asked = inputs
+        given = inputs
         for _ in range(self.rounds):
             with attempt() as one:
-                output = await self.module(asked)
-                is_last = output is None or self.rounds == 1
-                verdict = None if is_last else await self.critic(ops.concat(inputs, output))
-            if verdict is None:
-                best = best or _Round(output, 0.0, one)
-                break
-            critique, score = _read(verdict)
+                output = await self.module(given)
+                if output is None or self.rounds == 1:
+                    best = best or _Round(output, 0.0, one)
+                    break
+                critique, score = await self._judged(inputs, output)
             if best is None or score > best.score:
                 best = _Round(output, score, one)
             if self.threshold is not None and score >= self.threshold:
                 break
-            asked = _asked_again(inputs, wrap(frozen({"critique": critique}), trusted_schema(_CRITIQUE)))
+            given = _with_critique(inputs, wrap(frozen({"critique": critique}), trusted_schema(_CRITIQUE)))
         if best is None:
             return None
         best.attempt.keep()
         return best.output
 
     async def compute_output_spec(self, inputs: Any) -> Any:
-        """What the module gives, once it was shown to take both forms of its inputs."""
+        """Return what the module returns, once it has taken both forms of its inputs."""
         outputs = await self.module(inputs)
         if self.rounds == 1:
             return outputs
-        verdict = await self.critic(ops.concat(inputs, outputs))
-        for name in ("critique", "score"):
-            must_say("Refine", "critic", verdict, name)
-        again = await self.module(_asked_again(inputs, symbol(trusted_schema(_CRITIQUE))))
+        if _is_critic(self.critic):
+            verdict = await self.critic(ops.concat(inputs, outputs))
+            for name in ("critique", "score"):
+                must_return("Refine", "critic", verdict, name)
+        again = await self.module(_with_critique(inputs, symbol(trusted_schema(_CRITIQUE))))
         return outputs if again.get_schema() == outputs.get_schema() else ops.logical_xor(outputs, again)
 
+    async def _judged(self, inputs: Any, output: Any) -> tuple[str, float]:
+        """Return the critique and the score of an output.
 
-def _asked_again(inputs: Any, critique: Any) -> Any:
-    """The inputs with a critique in place of the one before; alike on values and symbols."""
+        Raises:
+            CallError: One of them is of the wrong kind.
+        """
+        if not _is_critic(self.critic):
+            feedback = await bound_reward("Refine", "critic", self.critic)(inputs=inputs, outputs=output)
+            critique, score = feedback.critique or "", feedback.score
+        else:
+            verdict = await self.critic(ops.concat(inputs, output))
+            if verdict is None:
+                raise CallError("Refine: the critic returned None; it must return a critique and a score.")
+            critique, score = returned(verdict, "critique"), returned(verdict, "score")
+        if not isinstance(critique, str):
+            raise CallError(f"Refine: the critic's critique is {critique!r:.100}; it must be a string.")
+        if isinstance(score, bool) or not isinstance(score, (int, float)):
+            raise CallError(f"Refine: the critic's score is {score!r:.100}; it must be a number.")
+        return critique, score
+
+
+def _is_critic(critic: object) -> TypeGuard[Module]:
+    """Whether it is a module that takes one argument; a module with a `range` is a reward, whose `call` is awaited."""
+    return isinstance(critic, Module) and not hasattr(critic, "range")
+
+
+def _with_critique(inputs: Any, critique: Any) -> Any:
+    """Return the inputs with a critique in place of the one before; alike on values and symbols."""
     bare = ops.out_mask(inputs, "critique") if "critique" in parts_of(schema_of(inputs)).fields else inputs
     return ops.concat(bare, critique)
-
-
-def _read(verdict: Any) -> tuple[str, float]:
-    """What the critic says itself."""
-    critique, score = said(verdict, "critique"), said(verdict, "score")
-    if not isinstance(critique, str):
-        raise CallError(f"Refine: the critic's critique is {critique!r:.100}; it must be a string.")
-    if isinstance(score, bool) or not isinstance(score, (int, float)):
-        raise CallError(f"Refine: the critic's score is {score!r:.100}; it must be a number.")
-    return critique, score

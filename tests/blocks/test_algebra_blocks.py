@@ -47,9 +47,9 @@ async def test_masks_that_name_nothing():
     with pytest.raises(SchemaError):
         await OutMask("answr")(Cited.to_symbolic_data_model())
     with pytest.raises(ArgumentError):
-        InMask(3)
+        await InMask(3)(CITED)
     with pytest.raises(SchemaError):
-        OutMask([])
+        await OutMask([])(CITED)
 
 
 async def test_renames():
@@ -63,9 +63,9 @@ async def test_renames():
     assert await Prefix("my")(None) is None
     for make in (lambda: Prefix("a b"), lambda: Suffix("")):
         with pytest.raises(DataError):
-            make()
-    with pytest.raises(ConfigError):
-        Factorize(["question"])
+            await make()(QUERY)
+    with pytest.raises(ArgumentError):
+        await Factorize(["question"])(twice)
     with pytest.raises(SchemaError):
         await Factorize({"answer": "answers"})(twice)
 

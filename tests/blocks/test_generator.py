@@ -6,6 +6,7 @@ import json
 import pytest
 from pydantic import Field, field_validator
 
+import synmod as sm
 from synmod.blocks import Generator
 from synmod.data import ChatMessage, ChatMessages, DataModel, JsonDataModel, SymbolicDataModel
 from synmod.errors import ArgumentError, BadReplyError, CallError, ConfigError, DataError, SchemaError
@@ -342,3 +343,13 @@ async def test_a_hundred_calls_at_once():
 def test_repr_shows_the_constructor():
     """A generator shows how it was made."""
     assert repr(Generator(Answer, temperature=0.5)) == "Generator(data_model=Answer, temperature=0.5)"
+
+
+async def test_a_mapping_from_field_to_type_makes_the_model():
+    """`sm.Generator({"answer": str})`; a JSON schema is still one."""
+    lm = ScriptedLM([{"answer": "Paris", "sure": True}])
+    generator = sm.Generator({"answer": str, "sure": bool | None}, language_model=lm)
+    assert (await generator(Query(question="?"))).get_json() == {"answer": "Paris", "sure": True}
+    for block in (sm.ChainOfThought, sm.SelfCritique):
+        assert "answer" in (await block({"answer": str})(Query.to_symbolic_data_model())).keys()
+    assert sm.Generator({"type": "object", "properties": {"x": {}}}).output_spec.keys() == ("x",)

@@ -28,7 +28,7 @@ def by_sample(reply):
     return sm.Generator(Answer, language_model=FunctionLM(lambda request: {"answer": str(reply(request.sample))}))
 
 
-def value_of(_inputs, outputs):
+def value_of(outputs):
     """A reward: the number in the answer."""
     return float(outputs["answer"])
 
@@ -64,10 +64,10 @@ async def test_the_reward_may_wait_and_runs_in_its_phase():
     assert phases == ["reward"] * 3
 
 
-@pytest.mark.parametrize("reward", [lambda i, o: "high", lambda i, o: float("nan"), lambda i, o: None])
+@pytest.mark.parametrize("reward", [lambda: "high", lambda: float("nan"), lambda: None])
 async def test_a_reward_is_a_number(reward):
     """Anything else is a CallError, not a comparison that goes wrong."""
-    with pytest.raises(sm.CallError, match="must be a number"):
+    with pytest.raises(sm.CallError, match="must be a finite number"):
         await sm.BestOf(by_sample(lambda n: n), 2, reward=reward)(ASKED)
 
 
@@ -109,21 +109,25 @@ async def test_with_a_threshold_the_rest_is_cancelled():
     assert asyncio.all_tasks() == before
 
 
-async def test_a_failing_sample_fails_the_call_unless_one_before_it_suffices():
-    """In sample order: what comes after a good enough sample does not count."""
-
-    def outcome(number):
-        return [9, KeyError("late")][number] if number < 2 else KeyError("early")
-
+@pytest.mark.parametrize("threshold", [None, 100])
+async def test_a_failing_sample_fails_the_call(threshold):
+    """Its error is raised as itself."""
     gates = [aio.Signal() for _ in range(2)]
     for gate in gates:
         gate.set()
-    good = sm.BestOf(gated(gates, outcome), 2, reward=value_of, threshold=5)
-    assert (await good(ASKED))["answer"] == "9"
+    best = sm.BestOf(gated(gates, lambda n: [9, KeyError("late")][n]), 2, reward=value_of, threshold=threshold)
     with pytest.raises(KeyError, match="late"):
-        await sm.BestOf(gated(gates, outcome), 2, reward=value_of, threshold=100)(ASKED)
-    with pytest.raises(KeyError, match="late"):
-        await sm.BestOf(gated(gates, outcome), 2, reward=value_of)(ASKED)
+        await best(ASKED)
+
+
+async def test_one_function_is_a_reward_here_and_there():
+    """It asks by name, for inputs and outputs alone: a target is a ConfigError; of a Feedback the score counts."""
+    module = by_sample(lambda n: n)
+    best = sm.BestOf(module, 3, reward=lambda y_pred, inputs: sm.Feedback(-float(y_pred["answer"]), critique="x"))
+    assert (await best(ASKED))["answer"] == "0"
+    for reward, name in ((lambda y_true, y_pred: 1, "y_true"), (lambda output: 1, "Did you mean 'outputs'")):
+        with pytest.raises(sm.ConfigError, match=name):
+            sm.BestOf(module, 3, reward=reward)
 
 
 async def test_without_a_sufficing_sample_the_best_is_kept():
@@ -132,17 +136,9 @@ async def test_without_a_sufficing_sample_the_best_is_kept():
     assert (await best(ASKED))["answer"] == "8"
 
 
-async def test_with_a_threshold_no_sample_begins_in_vain():
-    """Once a sample suffices no later one can be the result, so none is begun."""
-    seen = []
-    best = sm.BestOf(by_sample(lambda n: seen.append(n) or n), 50, reward=value_of, threshold=3, concurrency=1)
-    assert (await best(ASKED))["answer"] == "3"
-    assert seen == [0, 1, 2, 3]
-
-
 async def test_rewards_may_be_numbers_of_any_kind():
     """Fractions, as numpy's numbers, compare as floats do."""
-    best = sm.BestOf(by_sample(lambda n: n), 4, reward=lambda _, outputs: Fraction(int(outputs["answer"]) % 3, 7))
+    best = sm.BestOf(by_sample(lambda n: n), 4, reward=lambda y_pred: Fraction(int(y_pred["answer"]) % 3, 7))
     assert (await best(ASKED))["answer"] == "2"
 
 
@@ -250,6 +246,17 @@ async def test_refine_hands_the_critique_on_and_keeps_the_best_round():
         {"question": "Who?", "critique": "c0"},
         {"question": "Who?", "critique": "c1"},
     ]
+
+
+async def test_refine_by_a_reward():
+    """A Feedback gives critique and score; a number alone an empty critique."""
+    module = Recorder(["a", "bb", "c"])
+    lengths = {1: sm.Feedback(0.1, critique="too short"), 2: 0.9}
+    refine = sm.Refine(module, lambda outputs: lengths[len(outputs["answer"])], rounds=3)
+    assert (await refine(ASKED))["answer"] == "bb"
+    assert [asked.get("critique") for asked in module._asked] == [None, "too short", ""]
+    with pytest.raises(sm.ConfigError, match="critic asks for 'target'"):
+        sm.Refine(module, lambda target: 1)
 
 
 async def test_refine_stops_at_its_threshold_and_takes_the_earliest_of_equal_rounds():

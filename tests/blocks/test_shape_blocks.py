@@ -183,7 +183,7 @@ async def test_repeat_has_a_limit():
 async def test_repeat_gives_what_it_takes():
     """A module whose output grows from round to round is refused when composed."""
     grows = sm.Parallel(sm.Identity(), sm.Identity(), merge="concat")
-    with pytest.raises(sm.SchemaError, match="gives what it takes"):
+    with pytest.raises(sm.SchemaError, match="must return what it takes"):
         await sm.Repeat(grows, 2)(Count.to_symbolic_data_model())
     assert (await sm.Repeat(grows, 1)(Count.to_symbolic_data_model())).keys() == ("n", "n_1")
 
@@ -232,9 +232,16 @@ async def test_a_failure_that_a_fallback_mended_is_freed_by_counting():
 
 
 async def test_fallback_of_members_that_differ():
-    """The schema is `U` of what the members give."""
-    both = sm.Fallback(sm.Identity(), sm.Constant({"x": 1}))
+    """The schema is `U` of what the members return, each one data model."""
+
+    class Other(sm.DataModel):
+        x: int
+
+    both = sm.Fallback(sm.Identity(), sm.Constant(Other(x=1)))
     assert (await both(Count.to_symbolic_data_model())).keys() == ("n", "x")
+    several = sm.Fallback(sm.Identity(), sm.Parallel(sm.Identity(), sm.Identity()))
+    with pytest.raises(sm.SchemaError, match="must return one data model"):
+        await several(Count.to_symbolic_data_model())
 
 
 class Clock:

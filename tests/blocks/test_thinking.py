@@ -53,13 +53,13 @@ async def test_thinking_can_be_left_out():
 
 
 async def test_native_reasoning_is_the_thinking():
-    """Where the provider tells what its model thought, the output has it, also under the hood of a Decision."""
+    """Where the provider returns what its model thought, the output has it; also in a Decision."""
     lm = FunctionLM(lambda request: LMReply('{"answer": "Paris"}', reasoning="It is a capital."))
     assert (await ChainOfThought(Answer, language_model=lm)(Query(question="?"))).get_json() == THOUGHT
     hidden = ChainOfThought(Answer, return_thinking=False, language_model=lm)
     assert (await hidden(Query(question="?"))).get_json() == {"answer": "Paris"}
     lm = FunctionLM(lambda request: LMReply('{"choice": "ham"}', reasoning="Lunch."))
-    chosen = await Decision(["spam", "ham"], language_model=lm)(Query(question="?"))
+    chosen = await Decision(["spam", "ham"], with_thinking=True, language_model=lm)(Query(question="?"))
     assert chosen.get_json() == {"thinking": "Lunch.", "choice": "ham"}
 
 
@@ -103,13 +103,14 @@ async def test_it_is_a_generator():
 
 
 async def test_a_decision_is_one_of_the_labels():
-    """`choice` is a label, after the thinking; another reply is invalid like any other."""
+    """`choice` is a label, after the thinking if that is asked for; another reply is invalid like any other."""
     lm = ScriptedLM([{"thinking": "", "choice": "not a/b"}])
-    out = await Decision(["x", "not a/b"], language_model=lm)(Query(question="?"))
+    out = await Decision(["x", "not a/b"], with_thinking=True, language_model=lm)(Query(question="?"))
     assert out["choice"] == "not a/b"
     assert list(out) == ["thinking", "choice"]
+    assert (await Decision(["x"])(Query.to_symbolic_data_model())).keys() == ("choice",)
     with pytest.raises(BadReplyError):
-        lm = ScriptedLM([{"thinking": "", "choice": "y"}], cycle=True)
+        lm = ScriptedLM([{"choice": "y"}], cycle=True)
         await Decision(["x"], language_model=lm)(Query(question="?"))
 
 

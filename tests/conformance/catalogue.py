@@ -65,15 +65,13 @@ CATALOGUE = {
     "And": (sm.And, (INPUT, INPUT)),
     "BestOf": (lambda: sm.BestOf(sm.Generator(Answer), 3, reward=length, threshold=1e9), (INPUT,)),
     "Branch": (
-        lambda: sm.Branch(
-            {"a b": ("x", sm.Generator(Answer)), "c": sm.Generator(Answer)}, question="Which?", merge=True
-        ),
+        lambda: sm.Branch({"a b": ("x", sm.Generator(Answer)), "c": sm.Generator(Answer)}, question="Which?"),
         (INPUT,),
     ),
     "Cached": (lambda: sm.Cached(sm.Generator(Answer), sm.Cache(max_bytes=9_999), ttl_s=60), (INPUT,)),
     "ChainOfThought": (lambda: sm.ChainOfThought(Answer, return_thinking=False, temperature=0.5), (INPUT,)),
     "Concat": (lambda: sm.Concat(name="both"), ([INPUT, INPUT],)),
-    "Constant": (lambda: sm.Constant({"style": "brief", "n": [1, 2.5, None]}), (INPUT,)),
+    "Constant": (lambda: sm.Constant(Answer(answer="brief")), (INPUT,)),
     "Decision": (lambda: sm.Decision({"a/b": "x", "": "y"}, question="Which?", multiple=True), (INPUT,)),
     "Factorize": (lambda: sm.Factorize({"question": "questions"}), (TWICE,)),
     "Fallback": (lambda: sm.Fallback(sm.Generator(Answer), sm.Identity(), on=(sm.ModelError, KeyError)), (INPUT,)),
@@ -103,7 +101,7 @@ CATALOGUE = {
     "Repeat": (lambda: sm.Repeat(sm.Identity(), until=always, on_limit="return"), (INPUT,)),
     "Retry": (lambda: sm.Retry(sm.Generator(Answer), 3, on=sm.BadReplyError), (INPUT,)),
     "Route": (
-        lambda: sm.Route(sm.Identity(), {"web": sm.Identity(), "x": sm.Generator(Answer)}, key="source", merge=True),
+        lambda: sm.Route(sm.Identity(), {"web": sm.Identity(), "x": sm.Generator(Answer)}, key="source"),
         (INPUT,),
     ),
     "SelfCritique": (lambda: sm.SelfCritique(Answer), (INPUT,)),

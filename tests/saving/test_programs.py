@@ -145,7 +145,7 @@ def blocks():
         sm.Prefix("p"),
         sm.Suffix("s"),
         sm.Factorize({"a": "many"}),
-        sm.Constant({"answer": "x"}),
+        sm.Constant(Answer(answer="x")),
         sm.Identity(),
         sm.Concat(),
         sm.And(),

@@ -4,6 +4,7 @@ import pytest
 
 import synmod as sm
 from synmod.skip import SkipVerifyError, pop, skippable, stash, verify_skippables
+from synmod.testing import FunctionLM
 from tests.skip.parts import QUERY, Cite, Document, Dropped, Query, Retrieve, Tell, calling
 
 
@@ -27,8 +28,8 @@ async def takes(self, inputs):
 def router(kind, choice, **routes):
     """A Branch or a Route that takes one label."""
     if kind == "branch":
-        return sm.Branch(routes, decision=Choice(choice), merge=True)
-    return sm.Route(Choice(choice), routes, merge=True)
+        return sm.Branch(routes, language_model=FunctionLM(lambda _: {"choice": choice}))
+    return sm.Route(Choice(choice), routes)
 
 
 @pytest.mark.parametrize("kind", ["branch", "route"])
@@ -132,13 +133,13 @@ async def test_samples_of_a_producer():
         async def call(self, inputs) -> Document:
             return Document(text=f"{inputs['text']} {pop('doc')}")
 
-    def best(inputs, output):
-        return -abs(int(output["text"]) - 1)
+    def best(outputs):
+        return -abs(int(outputs["text"]) - 1)
 
     class Critic(sm.Module):
         async def call(self, inputs):
             schema = {"type": "object", "properties": {"critique": {"type": "string"}, "score": {"type": "number"}}}
-            return sm.JsonDataModel({"critique": "", "score": -best(None, inputs)}, schema=schema)
+            return sm.JsonDataModel({"critique": "", "score": -best(inputs)}, schema=schema)
 
     for sampler in (
         sm.BestOf(Numbered(), 3, reward=best),

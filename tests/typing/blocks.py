@@ -86,7 +86,7 @@ async def composed(value: JsonDataModel[Query]) -> None:
     await best(value)
     await Majority(write, 3, field="answer")(value)
     await Refine(write, SelfCritique(), rounds=3)(value)
-    await Branch({"a": write, "b": ("second", Identity())}, question="?", merge=True, temperature=0.0)(value)
+    await Branch({"a": write, "b": ("second", Identity())}, question="?", temperature=0.0)(value)
     await Route(Identity(), {"a": write}, key="question", default="a")(value)
     await Guard(Generator(schema={"type": "object"}), on_block="error")(value)
     await Map(write, "items", concurrency=8, on_error="collect")(value)
@@ -107,7 +107,7 @@ def shout(inputs: JsonDataModel[Query]) -> Answer:
 
 async def plain(value: JsonDataModel[Query]) -> None:
     """Functions on data take what their functions take; what they give is known when they run."""
-    assert_type(await Constant({"style": "brief"})(value), JsonDataModel[Any])
+    assert_type(await Constant(Answer(answer="brief"))(value), JsonDataModel[Any])
     assert_type(await Identity(name="same")(value), Any)
     assert_type(await Lambda(shout, output=Answer)(value), Any)
     assert_type(await Parallel(Identity(), Lambda(shout), merge="concat")(value), Any)

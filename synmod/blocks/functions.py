@@ -1,28 +1,26 @@
-"""Identity, Constant and Lambda: plain functions as modules."""
+"""Identity, Constant and Lambda: what takes no model and no members."""
 
 from __future__ import annotations
 
 import inspect
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
-from synmod.blocks.arguments import function
-from synmod.blocks.inferred import inferred_schema
-from synmod.data import JsonDataModel, model_of, schema_of, symbol, wrap
+from synmod.data import DataModel, JsonDataModel, to_value
 from synmod.errors import ConfigError
-from synmod.leaves.frozen import FrozenDict, frozen
 from synmod.module import UNDECLARED, Module, read_outputs, resolved_annotations
 from synmod.registry import register_own
+
+from .arguments import function
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from synmod.leaves.frozen import Json
     from synmod.module import ModuleOptions
 
 
 @register_own()
 class Identity(Module):
-    """Gives its inputs as they are.
+    """Returns its inputs as they are.
 
     Schemas:
         inputs: any data, nests included
@@ -42,20 +40,20 @@ class Identity(Module):
     """
 
     async def call(self, inputs: Any) -> Any:
-        """Give the inputs."""
+        """Return the inputs."""
         return inputs
 
     async def compute_output_spec(self, inputs: Any) -> Any:
-        """Give the inputs' schemas."""
+        """Return the symbols."""
         return inputs
 
 
 @register_own()
 class Constant(Module):
-    """Gives one value, whatever its inputs are.
+    """Returns one value, whatever its inputs are.
 
     Args:
-        json: A data model, or a JSON object, whose schema is then read from it.
+        value: A data model.
         **options: Those of `Module`.
 
     Schemas:
@@ -63,46 +61,43 @@ class Constant(Module):
         outputs: the schema of the value
 
     Raises:
-        ConfigError: It is no JSON object.
-        DataError: Something in it is no JSON.
+        ConfigError: It is not a data model.
 
     Example:
         >>> import synmod as sm
         >>> class Query(sm.DataModel):
         ...     question: str
-        >>> sm.run(sm.Constant({"style": "brief"}), Query(question="Who?")).get_json()
+        >>> class Style(sm.DataModel):
+        ...     style: str
+        >>> sm.run(sm.Constant(Style(style="brief")), Query(question="Who?")).get_json()
         {'style': 'brief'}
 
     Source: Keras' `Constant` initializer, as a step.
     """
 
-    _graph_ignored: ClassVar[frozenset[str]] = frozenset({"_value", "output_spec"})
-
-    def __init__(self, json: Json, **options: Unpack[ModuleOptions]) -> None:
+    def __init__(self, value: DataModel | JsonDataModel[Any], **options: Unpack[ModuleOptions]) -> None:
         super().__init__(**options)
-        content: Any = frozen(json)
-        if not isinstance(content, FrozenDict):
-            raise ConfigError(f"Constant: {json!r:.200} is no JSON object; data models hold objects, {{'field': ...}}.")
-        if type(json) is dict or content is json:
-            schema, model = inferred_schema(content), None
-        else:
-            schema, model = schema_of(json), model_of(json)
-        self._value = wrap(content, schema, model)
-        self.output_spec = symbol(schema, model)
+        if not isinstance(value, (DataModel, JsonDataModel)):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+            raise ConfigError(f"Constant: {value!r:.200} is not a data model; write Constant(Style(style='brief')).")
+        self.value: JsonDataModel[Any] = value if isinstance(value, JsonDataModel) else to_value(value)
 
     async def call(self, *inputs: Any) -> JsonDataModel[Any]:  # noqa: ARG002  # they only say when
-        """Give the value."""
-        return self._value
+        """Return the value."""
+        return self.value
+
+    async def compute_output_spec(self, *inputs: Any) -> Any:  # noqa: ARG002  # as above
+        """Return a symbol of the value's schema."""
+        return self.value.to_symbolic_data_model()
 
 
 @register_own()
 class Lambda(Module):
-    """Calls a function of yours on data.
+    """Calls a function on data.
 
     Args:
         fn: A function, plain or async, that takes the inputs and returns data. A registered one can be saved; a
             lambda works until then.
-        output: Data model, schema, or nest of them that the function returns; else its return annotation says so,
+        output: Data model, schema, or nest of them that the function returns; else its return annotation declares it,
             else it is traced on symbols.
         **options: Those of `Module`.
 
@@ -143,7 +138,7 @@ class Lambda(Module):
 
 
 def _returned(fn: Any) -> Any:
-    """What the return annotation of a function declares; None for nothing."""
+    """Return what the return annotation of a function declares, None for nothing."""
     hints = resolved_annotations(fn if inspect.isroutine(fn) else type(fn).__call__)
     declared = read_outputs(hints.get("return", UNDECLARED))
     return None if declared is UNDECLARED else declared

@@ -1,0 +1,204 @@
+"""BestOf and Majority: several independent samples of one module, of which one is kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
+
+from synmod.data import JsonDataModel
+from synmod.flow import leaves, map_concurrently
+from synmod.lm import current_sample, drawing
+from synmod.module import Attempt, Module, attempt
+from synmod.registry import register_own
+
+from .arguments import bound_reward, field_name, member, must_have, number, whole
+
+if TYPE_CHECKING:
+    from synmod.module import ModuleOptions
+
+_ANY: Final = {"type": "object"}
+
+
+class _Sample(NamedTuple):
+    """One output, what the block makes of it, and the attempt that it came from."""
+
+    output: Any
+    value: Any
+    attempt: Attempt
+
+
+def _samples(
+    module: Module, inputs: Any, n: int, value_of: Callable[[Any], Awaitable[Any]], concurrency: int | None = None
+) -> map_concurrently[_Sample | None]:
+    """Return the outputs of samples 0 to n - 1, drawn at once, in the order of the samples; None for a None.
+
+    Inside a block that draws itself the samples go on counting, so that no two draws are the same. Used with
+    `async with`, which cancels what is left.
+    """
+    first = current_sample() * n
+
+    async def draw(number: int) -> _Sample | None:
+        with drawing(first + number), attempt() as one:
+            output = await module(inputs)
+            return None if output is None else _Sample(output, await value_of(output), one)
+
+    return map_concurrently(draw, range(n), concurrency=concurrency or n, progress=False)
+
+
+@register_own()
+class BestOf(Module):
+    """Draws `n` independent samples of a module at once, and returns the one with the highest reward.
+
+    Equal rewards: the lowest sample. With a threshold it is the first in sample order that reaches it, and the rest is
+    cancelled; so the result does not depend on which sample is ready first. A failing sample fails the call.
+
+    Args:
+        module: What is drawn from; its model calls are samples 0 to n - 1.
+        n: Number of samples.
+        reward: A function or a Reward, plain or async, that asks by name for `inputs` and `outputs` (or `y_pred`) and
+            returns a number or a `Feedback`; run in phase `reward`. A registered function can be saved.
+        threshold: A reward that is good enough: the first in sample order that reaches it is the result.
+        concurrency: How many samples run at once; None for all.
+        **options: Those of `Module`.
+
+    Schemas:
+        inputs: what the module takes
+        outputs: what the module returns; None where every sample is None
+
+    Raises:
+        ConfigError: `module` is not a module, `n` or `concurrency` not a count, `threshold` not a number;
+            `reward` is not a function, or asks for something else, such as a target.
+        CallError: When called: the reward is not a finite number.
+        Exception: When called: the first failure of a sample.
+
+    Example:
+        >>> import synmod as sm
+        >>> from synmod.testing import ScriptedLM
+        >>> class Query(sm.DataModel):
+        ...     question: str
+        >>> class Answer(sm.DataModel):
+        ...     answer: str
+        >>> write = sm.Generator(Answer, language_model=ScriptedLM([{"answer": "Hm."}, {"answer": "Paris, France."}]))
+        >>> best = sm.BestOf(write, 2, reward=lambda inputs, outputs: len(outputs["answer"]))
+        >>> sm.run(best, Query(question="Capital of France?"))["answer"]
+        'Paris, France.'
+
+    Source: DSPy's `BestOfN`; differs: samples at once, deterministic under any order of completion.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        n: int,
+        *,
+        reward: Callable[..., Any],
+        threshold: float | None = None,
+        concurrency: int | None = None,
+        **options: Unpack[ModuleOptions],
+    ) -> None:
+        super().__init__(**options)
+        self.module = member("BestOf", "module", module)
+        self.n = whole("BestOf", "n", n)
+        self.reward = reward
+        bound_reward("BestOf", "reward", reward)
+        self.threshold = number("BestOf", "threshold", threshold)
+        self.concurrency = None if concurrency is None else whole("BestOf", "concurrency", concurrency)
+
+    async def call(self, inputs: Any) -> Any:
+        """Return the output of the best sample."""
+        judge = bound_reward("BestOf", "reward", self.reward)
+
+        async def score(output: Any) -> float:
+            score = (await judge(inputs=inputs, outputs=output)).score
+            return -math.inf if score is None else score
+
+        best: _Sample | None = None
+        async with _samples(self.module, inputs, self.n, score, self.concurrency) as samples:
+            async for sample in samples:
+                if sample is not None and (best is None or sample.value > best.value):
+                    best = sample
+                    if self.threshold is not None and sample.value >= self.threshold:
+                        break
+        if best is None:
+            return None
+        best.attempt.keep()
+        return best.output
+
+    async def compute_output_spec(self, inputs: Any) -> Any:
+        """Return what the module returns."""
+        return await self.module(inputs)
+
+
+@register_own()
+class Majority(Module):
+    """Draws `n` independent samples of a module at once, and returns the answer that came most often.
+
+    Answers are equal by `sm.data.json_equal`. Equally frequent ones: the first seen in sample order.
+
+    Args:
+        module: What is drawn from; its model calls are samples 0 to n - 1.
+        n: Number of samples.
+        field: The field that is compared; None for the whole output.
+        **options: Those of `Module`.
+
+    Schemas:
+        inputs: what the module takes
+        outputs: what the module returns: the first of the samples that agree; None where every sample is None
+
+    Raises:
+        ConfigError: `module` is not a module, `n` not a count, `field` not a name.
+        SchemaError: When composed, or called: the module's output has no such field ('Did you mean').
+        Exception: When called: the first failure of a sample.
+
+    Example:
+        >>> import synmod as sm
+        >>> from synmod.testing import ScriptedLM
+        >>> class Query(sm.DataModel):
+        ...     question: str
+        >>> class Answer(sm.DataModel):
+        ...     answer: str
+        >>> replies = [{"answer": "Lyon"}, {"answer": "Paris"}, {"answer": "Paris"}]
+        >>> vote = sm.Majority(sm.Generator(Answer, language_model=ScriptedLM(replies)), 3)
+        >>> sm.run(vote, Query(question="Capital of France?"))["answer"]
+        'Paris'
+
+    Source: self-consistency (Wang et al. 2022), DSPy's `majority`; differs: no normalisation of texts.
+    """
+
+    def __init__(self, module: Module, n: int, *, field: str | None = None, **options: Unpack[ModuleOptions]) -> None:
+        super().__init__(**options)
+        self.module = member("Majority", "module", module)
+        self.n = whole("Majority", "n", n)
+        self.field = None if field is None else field_name("Majority", "field", field)
+
+    async def call(self, inputs: Any) -> Any:
+        """Return the most frequent output."""
+
+        async def answer(output: Any) -> JsonDataModel[Any]:
+            """Return what is counted, as a value: those are equal where their JSON is."""
+            self._check_field(output)
+            counted = leaves(output) if self.field is None else output.get(self.field)
+            return JsonDataModel({"answer": counted}, schema=_ANY)
+
+        agreeing: dict[JsonDataModel[Any], list[_Sample]] = {}
+        async with _samples(self.module, inputs, self.n, answer) as samples:
+            async for sample in samples:
+                if sample is not None:
+                    agreeing.setdefault(sample.value, []).append(sample)
+        if not agreeing:
+            return None
+        first = max(agreeing.values(), key=len)[0]
+        first.attempt.keep()
+        return first.output
+
+    async def compute_output_spec(self, inputs: Any) -> Any:
+        """Return what the module returns."""
+        outputs = await self.module(inputs)
+        self._check_field(outputs)
+        return outputs
+
+    def _check_field(self, outputs: Any) -> None:
+        """Raise a SchemaError for a misspelt field."""
+        if self.field is not None:
+            must_have("Majority", "the output of its module", outputs, self.field)
