@@ -201,15 +201,16 @@ async def test_aclose_ends_what_litellm_left():
 
 async def test_a_cancelled_call_leaves_no_warning():
     """Cancelled a few turns after its start, when litellm has made a coroutine that nothing awaits any more."""
+    await ask(**BY_HAND)  # litellm is there
     async with Loopback(Answer(200, completion().body, delay_s=5)) as server:
         lm = LanguageModel("openai/m", api_base=server.base, api_key="k", **BY_HAND)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            for turns in range(20):
+            for turns in range(40):
                 task = asyncio.create_task(lm("x"))
                 for _ in range(turns // 2):
                     await asyncio.sleep(0)
-                time.sleep(0.002)  # its worker thread gets on
+                time.sleep(0.005)  # its worker thread gets on
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
             await asyncio.sleep(0.2)
