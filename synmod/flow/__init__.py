@@ -38,7 +38,6 @@ from .graph import (
     steps_between,
     symbol_of,
 )
-from .nest_json import classes_in, nest_from
 from .pool import Failed, map_concurrently
 from .progress import Progress, Shown, shown
 from .single_flight import SingleFlight
@@ -60,7 +59,6 @@ __all__ = [
     "Step",
     "SymbolRef",
     "aligned",
-    "classes_in",
     "compile_flow",
     "copied",
     "in_thread",
@@ -71,7 +69,6 @@ __all__ = [
     "live_graph",
     "map_concurrently",
     "map_leaves",
-    "nest_from",
     "pack",
     "record_call",
     "record_graph",
