@@ -116,11 +116,7 @@ class Origin:
 
 
 def record_call(
-    module: Any,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    outputs: Any,
-    aside: Mapping[Any, Any] | None = None,
+    module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Any, aside: Mapping[Any, Any] | None = None
 ) -> None:
     """Make the symbols that a symbolic call returns remember the call.
 

@@ -163,10 +163,7 @@ async def answer(model: LanguageModel, request: LMRequest, timeout_s: float | No
     """Answer a request by this very model; hooks, counters and meters get its begin and its end once each."""
     limit = model.settings.timeout_s if timeout_s is None else check_seconds(model.model, "timeout_s", timeout_s)
     call = ModelCall(model, limit)
-    listeners, meters = (
-        hooks_inside(call.ambient, call.frame),
-        open_meters(call.frame),
-    )
+    listeners, meters = (hooks_inside(call.ambient, call.frame), open_meters(call.frame))
     reply, failure, usage = None, None, Usage()
     try:
         if listeners:

@@ -23,15 +23,7 @@ from .schema_words import fields_of, value_text
 if TYPE_CHECKING:
     from .records import Adapter, LMReply, LMRequest
 
-__all__ = [
-    "REPAIR_OPENING",
-    "Fault",
-    "Read",
-    "check_reasoning_field",
-    "read_reply",
-    "reasoning_for",
-    "without_asking",
-]
+__all__ = ["REPAIR_OPENING", "Fault", "Read", "check_reasoning_field", "read_reply", "reasoning_for", "without_asking"]
 
 REPAIR_OPENING: Final = "<repair>"
 """How a repair turn begins; the turn before it is the reply that failed."""

@@ -402,11 +402,7 @@ class Module(metaclass=ModuleMeta):
 
     # -- looking ------------------------------------------------------------------------------------------------------
 
-    def summary(
-        self,
-        depth: int | None = None,
-        columns: Sequence[str] | None = None,
-    ) -> str:
+    def summary(self, depth: int | None = None, columns: Sequence[str] | None = None) -> str:
         """Return a line per module below, with its Variables, schemas, models and, after a recorded call, its cost.
 
         Args:

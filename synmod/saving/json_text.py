@@ -151,11 +151,7 @@ def read_json(data: bytes, limits: FileLimits) -> Json:
     try:
         text = data.decode()
         document = json.loads(
-            text,
-            object_pairs_hook=_unique,
-            parse_constant=_no_constant,
-            parse_float=_finite,
-            parse_int=_short,
+            text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite, parse_int=_short
         )
         if _SURROGATE.search(data):
             json.dumps(document, ensure_ascii=False).encode()

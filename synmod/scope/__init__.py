@@ -55,15 +55,7 @@ from .plain_json import message_of
 from .rewards import add_reward, hand_up, rewards_of, track_rewards
 from .trace_views import LMCallNode, TraceNode
 from .tracing import PAGES, Tracer, trace
-from .usage import (
-    CallCounters,
-    PerPhase,
-    PhaseCounters,
-    Usage,
-    UsageMeter,
-    add_usage,
-    track_usage,
-)
+from .usage import CallCounters, PerPhase, PhaseCounters, Usage, UsageMeter, add_usage, track_usage
 
 __all__ = [
     "AMBIENT",

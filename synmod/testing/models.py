@@ -87,9 +87,7 @@ def reply_of(item: Any, request: LMRequest) -> LMReply:
         raise ConfigError("ToolCall: a double cannot call tools yet; let it reply with text, JSON or a data model.")
     text = item if isinstance(item, str) else dump_json(item)
     usage = Usage(
-        prompt_tokens=estimate_tokens(request.messages),
-        completion_tokens=estimate_text(len(text)),
-        estimated=True,
+        prompt_tokens=estimate_tokens(request.messages), completion_tokens=estimate_text(len(text)), estimated=True
     )
     return LMReply(text, usage=usage)
 
@@ -274,13 +272,7 @@ class SchemaLM(Double):
     __slots__ = ("_seed",)
 
     def __init__(
-        self,
-        seed: int = 0,
-        *,
-        latency_s: float = 0.0,
-        backoff: bool = False,
-        model: str = "testing/schema",
-        **lm: Any,
+        self, seed: int = 0, *, latency_s: float = 0.0, backoff: bool = False, model: str = "testing/schema", **lm: Any
     ) -> None:
         super().__init__(self._instance, model, latency_s, backoff, lm)
         self._seed = seed

@@ -11,26 +11,9 @@ from synmod.leaves.names import KeyPath, path_str
 from . import filters, initializers, looking as views
 from .capture import Sown, capture, open_captures
 from .content import class_text, static_text
-from .contexts import (
-    current_update_context,
-    flatten,
-    merge_context,
-    split_context,
-    unflatten,
-    update_context,
-)
+from .contexts import current_update_context, flatten, merge_context, split_context, unflatten, update_context
 from .editing import pop, set_attributes, set_metadata, update
-from .filters import (
-    Everything,
-    Not,
-    Nothing,
-    OfType,
-    PathContains,
-    PathIn,
-    Trainable,
-    WithTag,
-    to_filter,
-)
+from .filters import Everything, Not, Nothing, OfType, PathContains, PathIn, Trainable, WithTag, to_filter
 from .fitting import Finder, Misfit
 from .graphdef import (
     CODEC,

@@ -226,12 +226,7 @@ def check_references(graphdef: GraphDef[Any], objects: Mapping[int, Any]) -> Non
 
 
 def checked_values(
-    graphdef: GraphDef[Any],
-    states: Sequence[StateLike],
-    what: str,
-    *,
-    overwrite: bool = False,
-    metadata: bool = False,
+    graphdef: GraphDef[Any], states: Sequence[StateLike], what: str, *, overwrite: bool = False, metadata: bool = False
 ) -> Values:
     """Find the value and metadata of every Variable of a graph.
 

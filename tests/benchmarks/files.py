@@ -57,9 +57,4 @@ def rows(scale=1.0):
             rounds=9,
             clock=wall,  # the fsync waits
         )
-        yield paired(
-            "loading 1,000 Generators",
-            lambda: sm.load(ours),
-            lambda: _floor_load(ours, count),
-            budget=3,
-        )
+        yield paired("loading 1,000 Generators", lambda: sm.load(ours), lambda: _floor_load(ours, count), budget=3)

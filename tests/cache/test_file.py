@@ -244,10 +244,7 @@ def test_a_row_that_is_not_json_is_a_miss(tmp_path, filled, body, caplog):
     assert not caplog.records
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"no database at all " * 1_000, "truncated", "header", "schema", "page"],
-)
+@pytest.mark.parametrize("data", [b"no database at all " * 1_000, "truncated", "header", "schema", "page"])
 def test_a_damaged_file_is_moved_aside(tmp_path, filled, data, caplog):
     """It stays readable beside; the run goes on with a new one, and says so."""
     spoilt = {

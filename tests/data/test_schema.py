@@ -409,8 +409,7 @@ def test_a_cycle_through_a_part_of_the_value_is_recursion(step):
 
 
 @pytest.mark.parametrize(
-    "source",
-    ["(?=a)", "(?!a)", "(?<=a)b", r"(a)\1", "(", "[", "a{2,1}", "(a{1000}){1000}", "(" * 5_000 + ")" * 5_000],
+    "source", ["(?=a)", "(?!a)", "(?<=a)b", r"(a)\1", "(", "[", "a{2,1}", "(a{1000}){1000}", "(" * 5_000 + ")" * 5_000]
 )
 def test_patterns_must_compile_in_linear_time(source):
     """Look-around, backreferences, syntax errors and huge automata are refused with the pointer, used or not."""

@@ -24,10 +24,7 @@ async def ask(schema, inputs, instructions="", examples=(), before=(), after=(),
     turns = (
         {"role": "system", "content": f"<instructions>{instructions}</instructions>"},
         *before,
-        {
-            "role": "user",
-            "content": f"<examples>\n{lines}\n</examples>\n<inputs>{json.dumps(inputs)}</inputs>",
-        },
+        {"role": "user", "content": f"<examples>\n{lines}\n</examples>\n<inputs>{json.dumps(inputs)}</inputs>"},
         *after,
     )
     reply = await send(schema, turns, sample=sample, **params)

@@ -10,14 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 import synmod as sm
 from synmod.data import JsonDataModel, ops
-from synmod.errors import (
-    ConfigError,
-    DataError,
-    DeadlineExceeded,
-    GraphError,
-    SchemaError,
-    SealedError,
-)
+from synmod.errors import ConfigError, DataError, DeadlineExceeded, GraphError, SchemaError, SealedError
 from synmod.flow import run
 from synmod.leaves import aio
 from synmod.module import Module, build

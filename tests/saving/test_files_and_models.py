@@ -9,16 +9,7 @@ import pytest
 
 import synmod as sm
 from synmod.errors import LoadError
-from synmod.saving import (
-    FileLimits,
-    LoadReport,
-    dumps,
-    load,
-    load_variables,
-    loads,
-    save,
-    save_variables,
-)
+from synmod.saving import FileLimits, LoadReport, dumps, load, load_variables, loads, save, save_variables
 from synmod.testing import ScriptedLM, assert_saves
 from tests.saving.hostile import document, edited, minimal, sections_of
 from tests.saving.programs import PACKAGE, Answer, Built, Explain, Keep, Query
@@ -147,13 +138,7 @@ def test_names_that_are_not_in_the_file():
 
 
 @pytest.mark.parametrize(
-    "given",
-    [
-        {"api_base": "http://localhost:1/v1"},
-        {"headers": {"X": "y"}},
-        {"extra_body": {"x": 1}},
-    ],
-    ids=str,
+    "given", [{"api_base": "http://localhost:1/v1"}, {"headers": {"X": "y"}}, {"extra_body": {"x": 1}}], ids=str
 )
 async def test_a_model_with_a_connection_of_its_own_loads_unbound(given):
     """Everything works but a call, which says what to write; the file holds names, never values."""

@@ -277,13 +277,7 @@ def test_a_file_beyond_the_limits():
 
 
 @pytest.mark.parametrize(
-    "model",
-    [
-        sm.LanguageModel("Azure/x"),
-        sm.LanguageModel("openai/x?y"),
-        sm.LanguageModel("openai/a..b"),
-    ],
-    ids=repr,
+    "model", [sm.LanguageModel("Azure/x"), sm.LanguageModel("openai/x?y"), sm.LanguageModel("openai/a..b")], ids=repr
 )
 def test_a_model_that_no_file_may_hold(model):
     """What saves loads: a model string that a loader would refuse is refused at save time."""

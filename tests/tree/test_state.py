@@ -217,10 +217,7 @@ LEAF = VariableState(Param, 1)
 def test_no_state_has_leaves_that_no_program_can_have(one, other, message):
     """However it comes about: put together by hand or by `|`, the error lists the paths."""
     a, b = State.from_flat(one), State.from_flat(other)
-    for make in (
-        lambda: State.from_flat({**one, **other}),
-        lambda: a | b,
-    ):
+    for make in (lambda: State.from_flat({**one, **other}), lambda: a | b):
         with pytest.raises(StateError, match=message):
             make()
 

@@ -9,15 +9,7 @@ import pytest
 
 import synmod as sm
 from synmod.errors import ArgumentError, BadNameError, DataError, FieldError, SchemaError
-from synmod.tree import (
-    Intermediate,
-    Memory,
-    OptState,
-    Param,
-    Stat,
-    Variable,
-    using,
-)
+from synmod.tree import Intermediate, Memory, OptState, Param, Stat, Variable, using
 
 
 class Notes(sm.DataModel):
@@ -352,10 +344,6 @@ def test_an_emptiest_value_that_is_none_is_refused():
 
 def test_recursive_schema_ends():
     """A reference that leads to itself does not hang."""
-    schema = {
-        "type": "object",
-        "properties": {"next": {"$ref": "#"}},
-        "required": ["next"],
-    }
+    schema = {"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]}
     with pytest.raises(sm.errors.SchemaError):
         Variable(schema=schema)

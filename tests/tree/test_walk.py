@@ -9,17 +9,7 @@ import pytest
 
 import synmod as sm
 from synmod.errors import ArgumentError, GraphError, NotBuiltError
-from synmod.tree import (
-    NodeImpl,
-    Param,
-    Variable,
-    iter_graph,
-    register_impl,
-    static,
-    variables,
-    views,
-    walk,
-)
+from synmod.tree import NodeImpl, Param, Variable, iter_graph, register_impl, static, variables, views, walk
 from tests.tree.stores import Handle, Pair, Part, Spot, Store
 
 
@@ -116,8 +106,7 @@ def test_paths_are_made_when_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("key", "why"),
-    [("", "empty"), (1.5, "float"), (True, "bool"), (None, "NoneType"), ((1, 2), "tuple")],
+    ("key", "why"), [("", "empty"), (1.5, "float"), (True, "bool"), (None, "NoneType"), ((1, 2), "tuple")]
 )
 def test_keys_on_the_way_to_a_variable_are_steps(key, why):
     """Any other key is a GraphError that names the dict's path and the key; plain values take every key."""

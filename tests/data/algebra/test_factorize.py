@@ -54,12 +54,7 @@ def test_the_array():
     value = JsonDataModel({"x_2": 2, "x": 0}, schema=schema)
     assert value.factorize().get_json() == {"x_list": [0, 2]}
     made = value.factorize().get_schema()
-    assert made["properties"]["x_list"] == {
-        "items": {"type": "integer"},
-        "maxItems": 3,
-        "minItems": 2,
-        "type": "array",
-    }
+    assert made["properties"]["x_list"] == {"items": {"type": "integer"}, "maxItems": 3, "minItems": 2, "type": "array"}
     assert made["required"] == ["x_list"]
 
 

@@ -63,12 +63,7 @@ def test_paths_through_lists_and_alternatives():
 
 def test_any_depth():
     """`**` is any number of steps, none included; `recursive` puts it before each pattern."""
-    everywhere = {
-        "note": "n",
-        "docs": [{"note": "m"}],
-        "best": {"note": ""},
-        "by_key": {"x": {"note": "v"}},
-    }
+    everywhere = {"note": "n", "docs": [{"note": "m"}], "best": {"note": ""}, "by_key": {"x": {"note": "v"}}}
     assert kept("**/note") == everywhere
     assert kept("note", recursive=True) == everywhere
     assert kept("**") == REPORT.get_json()

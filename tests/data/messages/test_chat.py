@@ -123,11 +123,7 @@ def test_positional_arguments():
 
 def test_tool_calls():
     """The wire's JSON; the arguments as text, to the letter, and parsed."""
-    assert CALL.get_json() == {
-        "id": "1",
-        "type": "function",
-        "function": {"name": "add", "arguments": '{"a":  1}'},
-    }
+    assert CALL.get_json() == {"id": "1", "type": "function", "function": {"name": "add", "arguments": '{"a":  1}'}}
     assert (CALL.name, CALL.arguments) == ("add", {"a": 1})
     assert ToolCall.model_validate(CALL.get_json()) == CALL
     assert ToolCall("1", "add", {"é": [1, None]}).function.arguments == '{"é":[1,null]}'
