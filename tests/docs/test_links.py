@@ -1,5 +1,6 @@
 """Every page of the docs can be reached, and every link between files leads somewhere."""
 
+import pkgutil
 import re
 from pathlib import Path
 
@@ -31,3 +32,9 @@ def test_the_first_page_leads_to_all_others(folder):
     first = (PAGES / "index.md").read_text(encoding="utf-8")
     linked = {link for link in _LINK.findall(first) if link.startswith(folder)}
     assert linked == {page.relative_to(PAGES).as_posix() for page in (PAGES / folder).glob("*.md")}
+
+
+@pytest.mark.parametrize("name", re.findall(r"^::: (\S+)$", "".join(p.read_text() for p in TEXTS), re.MULTILINE))
+def test_the_reference_names_what_exists(name):
+    """Each room or class that a page of the reference shows can be imported."""
+    assert pkgutil.resolve_name(name).__doc__
