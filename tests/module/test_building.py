@@ -580,7 +580,7 @@ async def test_build_config_round_trips():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{}, {"schemas": {"inputs": 3}}, {"schemas": 3}, {"schemas_dict": {"other": Query.get_schema()}}]
+    "wrong", [{}, {"schemas": {"inputs": 3}}, {"schemas": 3}, {"schemas": {"other": Query.get_schema()}}]
 )
 def test_what_is_no_build_config_is_refused(wrong):
     """A wrong key, a wrong shape, a parameter that `build` does not have."""

@@ -1,6 +1,7 @@
 """One call, step by step: what goes in, what comes out, what is restored."""
 
 import asyncio
+import sys
 
 import pytest
 
@@ -381,3 +382,43 @@ async def test_paths_are_exact_after_another_program_has_built_a_shared_module()
     with hooks(Assigns()):
         await first(Query(question="x"))
     assert seen == [("deep/k/inner", "deep/k/inner"), "deep/k/inner/v"]
+
+
+async def test_an_edit_of_another_program_makes_no_table_anew():
+    """The first call of one program, which builds it, costs the next entry calls of others no walk."""
+
+    class Part(Module):
+        async def build(self, inputs):
+            self.v = self.add_variable("x", name="v")
+
+        async def call(self, inputs: Query) -> Query:
+            return inputs
+
+    class Row(Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = [Part() for _ in range(50)]
+
+        async def call(self, inputs: Query) -> Query:
+            return await self.parts[0](inputs)
+
+    async def functions_run():
+        count = 0
+
+        def profile(frame, event, arg):
+            nonlocal count
+            count += 1
+
+        sys.setprofile(profile)
+        try:
+            await row(value)
+        finally:
+            sys.setprofile(None)
+        return count
+
+    row, value = Row(), JsonDataModel({"question": "x"}, data_model=Query)
+    await row(value)
+    await row(value)
+    before = await functions_run()
+    await Row()(value)
+    assert await functions_run() < before + 100
