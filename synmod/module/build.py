@@ -82,7 +82,7 @@ def _by_keyword(value: Any, place: str) -> Any:
 
 
 async def _verified(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, is_root: bool) -> Any:
-    """Build, and check the wiring of a whole program; what is wrong there says more than the call that met it."""
+    """Build, and check the wiring of a whole program; a fault there explains more than the call that met it."""
     if is_root:
         verify_wiring(module, is_whole=False)
     try:
@@ -128,7 +128,7 @@ async def _built(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any
 
 
 def _takes_nothing(module: Module) -> bool:
-    """Tell whether `call` may be called without inputs."""
+    """Whether `call` may be called without inputs."""
     call = module._record.declaration.call
     return 0 in call.counts or call.rest is not None
 
@@ -249,7 +249,7 @@ def _from_json(json: Any) -> Any:
         return {key: _from_json(item) for key, item in cast("dict[str, dict[str, Any]]", json)["dict"].items()}
     if not isinstance(json, dict):
         raise ConfigError(
-            f"a build config says a schema, null, a list or {{'dict': ...}} for an input, not {json!r:.100}."
+            f"a build config has a schema, null, a list or {{'dict': ...}} for an input, not {json!r:.100}."
         )
     return symbol(declare(json))
 
@@ -284,7 +284,7 @@ def build_from_config(module: Module, config: Mapping[str, Any] | None) -> None:
 
     Raises:
         BuildError: The `build` waits for something; everything is undone.
-        ConfigError: It is no build config of this class.
+        ConfigError: It is not a build config of this class.
     """
     record = module._record
     if config is None or record.built:

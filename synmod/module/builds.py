@@ -213,7 +213,7 @@ def current_build() -> Build | None:
 
 
 def remember(module: Module) -> bool:
-    """Let the build that the running code is part of remember a module before it changes; whether there is one."""
+    """Remember a module, before it changes, in the build that the running code is part of; whether there is one."""
     build = current_build()
     if build is not None:
         build.remember(module)

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 
 def was_cancelled(failure: BaseException) -> bool:
-    """Tell whether a call ended because it was cancelled, or its coroutine closed."""
+    """Whether a call ended because it was cancelled, or its coroutine closed."""
     return is_cancellation(failure) or isinstance(failure, GeneratorExit)
 
 
@@ -68,7 +68,7 @@ def end_entry(record: ModuleRecord, frame: CallFrame, phase: str, failure: BaseE
     record.counters.count_entry(phase, perf_counter() - frame.root.started, failed=failure is not None)
     if failure is None and frame.layer is not None:
         frame.layer.close()
-    if failure is None:
+    if failure is None and frame.root.given_rewards:
         hand_up(frame)
 
 
@@ -94,7 +94,7 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
         What `call` returned, as data; symbols where symbols went in; None where the call is not taken.
 
     Raises:
-        CallError: A leaf of an argument, or of the output, is no data.
+        CallError: A leaf of an argument, or of the output, is not data.
         ArgumentError: The arguments do not fit the signature of `call`.
         SchemaError: An input misses the contract, or the output what was declared.
         BuildError: The module cannot be built.
@@ -200,10 +200,10 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
             record.counters.count_nested()
         else:
             end_failed(record, frame, failure)
-        frame.layer = None  # no circle of a frame and its layer
+        frame.layer = None  # avoids a reference cycle of a frame and its layer
         if limit is not None:
             limit.__exit__(None if failure is None else type(failure), failure, None)
-        failure = refused = None  # no circle of an exception and the frame that holds it
+        failure = refused = None  # avoids a reference cycle of the exception and this frame
 
 
 _REMEDIES = (
@@ -284,7 +284,7 @@ async def trace(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 
     Raises:
         NoCallError: The class defines no `call`.
-        SymbolicValueError: `call` reads a value; a note tells the remedies.
+        SymbolicValueError: `call` reads a value; a note lists the remedies.
     """
     call = module._record.declaration.call
     function = getattr(module, "call", None)
@@ -329,7 +329,7 @@ def note_failure(error: BaseException, frame: CallFrame, module: Module, inputs:
         note = f"in {frame.path or frame.name!r} ({type(module).__name__}), call {frame.id}"
         if not module._record.ready:
             titles = [str(leaf._schema.get("title") or leaf.name) for leaf in leaves_of_any(inputs) if is_datum(leaf)]
-            if titles or not inputs:  # what is no data is told of by the error itself
+            if titles or not inputs:  # what is not data is told of by the error itself
                 note += f", while building on {', '.join(titles) or 'no inputs'}"
         add_note(error, note)
         error.__dict__[_MARK] = True

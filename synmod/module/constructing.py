@@ -124,7 +124,7 @@ def construct(
 
     Raises:
         ConfigError: An unknown keyword; it came here through a `**kwargs` and must not vanish.
-        BadNameError: The name is no identifier.
+        BadNameError: The name is not an identifier.
         ArgumentError: A hook that cannot be one.
     """
     if unknown:
@@ -194,7 +194,7 @@ def _present_value(module: Module, name: str, given: Any) -> Any:
 
 
 def is_passed_on(record: ModuleRecord, label: str) -> bool:
-    """Tell whether the constructor took a label as it was given, so that it would take the present one likewise."""
+    """Whether the constructor took a label as it was given, so that it would take the present one likewise."""
     if record.given is None or record.arguments is None or label not in record.arguments:
         return False
     as_given = dict(zip(("name", "description", "trainable"), record.given, strict=True))
@@ -307,7 +307,7 @@ def clone(module: M, name: str | None) -> M:
     """Copy a module and rename the copy.
 
     Raises:
-        BadNameError: The name is no identifier; nothing is copied.
+        BadNameError: The name is not an identifier; nothing is copied.
     """
     if name is not None:
         check_name(name)
@@ -354,13 +354,13 @@ def set_mode(module: M, *, training: bool) -> M:
 
 
 def _can_set(node: object, name: str) -> bool:
-    """Tell whether a node has an attribute that can be set, of its own or by its class, without running a property."""
+    """Whether a node has an attribute that can be set, of its own or by its class, without running a property."""
     found = inspect.getattr_static(node, name, _ABSENT)
     return found is not _ABSENT and not (isinstance(found, property) and found.fset is None)
 
 
 def set_hooks(module: Module, hooks: tuple[Hook, ...]) -> None:
-    """Give a module its hooks; a build that fails takes back what it set."""
+    """Set the hooks of a module; a build that fails puts back what was there."""
     remember(module)
     module._record.hooks = hooks
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 UNDECLARED: Final = object()
-"""Stands for an annotation that says nothing of data."""
+"""Stands for an annotation that does not declare data."""
 
 
 def resolved_annotations(function: Callable[..., Any]) -> dict[str, Any]:
@@ -269,7 +269,7 @@ def definer(cls: type, name: str) -> type | None:
 
 
 def is_base(cls: type) -> bool:
-    """Tell whether a class is `Module` itself, or one of ours that stands in for it, such as `Program`."""
+    """Whether a class is `Module` itself, or one of ours that stands in for it, such as `Program`."""
     return bool(vars(cls).get("_is_module_base", False))
 
 
@@ -279,7 +279,7 @@ def first_paragraph(text: str | None) -> str:
 
 
 def _is_own(cls: type, method: str) -> bool:
-    """Tell whether a class below `Module` defines the method."""
+    """Whether a class below `Module` defines the method."""
     owner = definer(cls, method)
     return owner is not None and not is_base(owner)
 
@@ -357,7 +357,7 @@ def check_class(cls: type) -> None:
 
 
 def _check_methods(cls: type) -> None:
-    """Refuse methods of a kind that a call or a build cannot run."""
+    """Raise ConfigError for methods of a kind that a call or a build cannot run."""
     for method in _METHODS:
         function = inspect.getattr_static(cls, method, None)
         if isinstance(function, staticmethod | classmethod):
@@ -370,7 +370,7 @@ def _check_methods(cls: type) -> None:
 
 
 def _check_hidden(cls: type) -> None:
-    """Refuse a class attribute, slot or mixin that hides what `Module` answers."""
+    """Raise ConfigError for a class attribute, slot or mixin that hides a name of `Module`."""
     if not is_base(cast("type", definer(cls, "__call__"))):
         raise ConfigError(f"class {cls.__name__} defines __call__, which belongs to Module: define call instead.")
     for base in filter(is_base, cls.__mro__):
@@ -380,12 +380,12 @@ def _check_hidden(cls: type) -> None:
             if not is_base(cast("type", definer(cls, name))):
                 way = "rename it" if answer.fset is None else f"set it in the constructor: `self.{name} = ...`"
                 raise ConfigError(
-                    f"class {cls.__name__}: the class attribute {name!r} hides what Module answers by that name; {way}."
+                    f"class {cls.__name__}: the class attribute {name!r} hides what Module has by that name; {way}."
                 )
 
 
 def _check_variables(cls: type) -> None:
-    """Refuse a Variable on the class, also in containers there: all instances would share it unseen."""
+    """Raise ConfigError for a Variable on the class, also in containers: all instances would share it unseen."""
     kinds = Kinds(KNOWN)
     for base in cls.__mro__:
         namespace: Mapping[str, Any] = {} if "_declaration" in vars(base) else vars(base)

@@ -34,7 +34,7 @@ SHOW: Final[dict[str, Callable[..., str]]] = {}
 
 
 def shown(way: str) -> Callable[..., str]:
-    """Give one way to show a module.
+    """Return what shows a module in one way.
 
     Raises:
         GraphError: Nobody has filled the table, since `synmod` was not imported as a whole.
@@ -59,7 +59,7 @@ class Module(metaclass=ModuleMeta):
 
     Raises:
         ConfigError: An unknown keyword.
-        BadNameError: The name is no identifier.
+        BadNameError: The name is not an identifier.
         ArgumentError: A hook that cannot be one.
 
     Example:
@@ -119,8 +119,10 @@ class Module(metaclass=ModuleMeta):
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
         module = object.__new__(cls)
-        says = cls._declaration
-        record = ModuleRecord(says, says.default_name, says.default_description, built=not says.defines_build)
+        declared = cls._declaration
+        record = ModuleRecord(
+            declared, declared.default_name, declared.default_description, built=not declared.defines_build
+        )
         object.__setattr__(module, "_record", record)
         return module
 
@@ -194,7 +196,7 @@ class Module(metaclass=ModuleMeta):
             SealedError: The module is built.
             ArgumentError: `data_model` and `schema` disagree, or `type` is no Variable type.
             SchemaError: The initial value is not valid.
-            BadNameError: The name is no identifier.
+            BadNameError: The name is not an identifier.
 
         Example:
             >>> import synmod as sm
@@ -254,7 +256,7 @@ class Module(metaclass=ModuleMeta):
             statics: Yield statics too.
 
         Raises:
-            ArgumentError: The predicate is no filter.
+            ArgumentError: The predicate is not a filter.
 
         Example:
             >>> import synmod as sm
@@ -326,7 +328,7 @@ class Module(metaclass=ModuleMeta):
         return ()
 
     def _passes_none(self) -> bool:
-        """Tell whether a call with None where none is taken is passed over; a program at its door refuses it."""
+        """Whether a call with None where None is not taken is skipped; an entry call of a program raises instead."""
         return True
 
     def _verify_wiring(self) -> None:
@@ -387,7 +389,7 @@ class Module(metaclass=ModuleMeta):
         """Copy this module: structure copied, frozen values shared, hooks kept, counters at zero, models shared.
 
         Raises:
-            BadNameError: The new name is no identifier.
+            BadNameError: The new name is not an identifier.
         """
         return constructing.clone(self, name)
 
@@ -477,10 +479,10 @@ class Module(metaclass=ModuleMeta):
         return self._record.hooks
 
     def add_hook(self, hook: Hook) -> None:
-        """Let `hook` see the calls and builds of this module, and what happens inside its calls.
+        """Add a hook, which sees the calls and builds of this module, and what happens inside its calls.
 
         Raises:
-            ArgumentError: It is no hook, or overrides a synchronous event by an async method.
+            ArgumentError: It is not a hook, or overrides a synchronous event by an async method.
         """
         constructing.set_hooks(self, (*self._record.hooks, check_hook(hook)))
 

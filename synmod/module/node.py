@@ -141,7 +141,7 @@ _put_record: Any = vars(Module)["_record"].__set__
 
 
 def _follow(module: Module, made: Blueprint) -> None:
-    """Let a live module take over everything of a blueprint, where no name is noted yet."""
+    """Copy everything of a blueprint to a live module, in whose record no name is noted yet."""
     record = module._record
     record.arguments, record.given, record.flow = made.arguments, made.given, made.flow
     record.name, record.description, record.trainable = made.name, made.description, made.trainable
@@ -153,7 +153,7 @@ def _follow(module: Module, made: Blueprint) -> None:
 
 
 def _follow_names(module: Module, made: Blueprint) -> None:
-    """Take over what a blueprint says of single attributes."""
+    """Copy what a blueprint notes of single attributes."""
     record = module._record
     record.reassigned.update(dict.fromkeys(made.reassigned))
     record.removed.update(dict.fromkeys(made.removed))
@@ -300,7 +300,7 @@ def _model_compared(definition: NodeDef) -> Any:
     settings = lm.settings
     sampling = {name: value for name, value in settings.defaults.items() if name in SAMPLING}
     numbers = settings.attempts, settings.timeout_s, settings.repairs
-    name = settings.name.partition("#")[0]  # of two models of one name a file tells the second by `#2`
+    name = settings.name.partition("#")[0]  # of two models of one name a file marks the second by `#2`
     return name, settings.model, settings.structured, numbers, sampling
 
 

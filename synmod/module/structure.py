@@ -206,7 +206,7 @@ def note_edit(module: Module) -> None:
 
 
 def _check_assignment(module: Module, name: str, value: Any) -> bool:
-    """Let an assignment to a sealed module pass if it changes no structure, or swaps a by-reference node for its kind.
+    """Check that assigning to a sealed module changes no structure, but for a by-reference node swapped for its kind.
 
     Returns:
         Whether it is such a swap.

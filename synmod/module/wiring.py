@@ -41,7 +41,7 @@ class Execution:
     Attributes:
         order: `in order`: one after the other, each on the output of the one before. `one of`: alternatives, of which
             some may not run. `together`: in any order. `graph`: each when what it needs is there.
-        parts: Children, and executions inside this one; None for what is no module.
+        parts: Children, and executions inside this one; None for what is not a module.
         needs: Of a graph, for each part the indices of those whose outputs it needs, all of them before it.
     """
 
@@ -58,7 +58,7 @@ SCHEDULERS: Final[dict[str, Callable[[Module], Mapping[int, Sequence[int]]]]] = 
 
 
 def verify_wiring(root: Module, *, is_whole: bool = True) -> None:
-    """Check a program as a whole; `is_whole` tells that nothing will be added to it by builds to come.
+    """Check a program as a whole; `is_whole`: no build to come will add to it.
 
     Raises:
         SkipVerifyError: Its skip connections do not match.
@@ -79,7 +79,7 @@ class Attempt(Protocol):
     """Calls that were made in one block."""
 
     def keep(self) -> None:
-        """Let what they left count."""
+        """Keep what they left."""
         ...
 
 
@@ -88,7 +88,7 @@ ATTEMPTS: Final[dict[str, Callable[[], AbstractContextManager[Attempt]]]] = {}
 
 
 def attempt() -> AbstractContextManager[Attempt]:
-    """Give a block, `one`, whose calls count only if it is kept: by `one.keep()`, also later."""
+    """Return a block, `one`, whose calls count only if it is kept: by `one.keep()`, also later."""
     make = ATTEMPTS.get("skips")
     return _NOTHING_LEFT if make is None else make()
 
