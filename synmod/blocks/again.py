@@ -201,7 +201,7 @@ class Retry(Module):
 
     Schemas:
         inputs: what the module takes
-        outputs: what the module gives
+        outputs: what the module returns
 
     Raises:
         ConfigError: `module` is not a module, `attempts` not a count, `on` has no exception classes.

@@ -59,7 +59,7 @@ class Cached(Module):
         module: What is remembered.
         cache: Where: a `Cache`, which several blocks may share; None for memory. Saved programs do not name it: after
             a load the block remembers in memory until its attribute `cache` is set. Copies share it.
-        ttl_s: How many seconds an output is good for; None for as long as the cache says.
+        ttl_s: How many seconds an output is good for; None for the `ttl_s` of the cache.
         key: Function of the inputs, plain or async, that returns the JSON that counts in their place. A registered one
             can be saved.
         **options: Those of `Module`.

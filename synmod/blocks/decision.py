@@ -58,7 +58,7 @@ class Decision(Generator[Any]):
     ) -> None:
         for name in ("data_model", "schema"):
             if name in options:
-                raise ConfigError(f"{type(self).__name__}: unknown keyword {name!r}: the output is made of the labels.")
+                raise ConfigError(f"{type(self).__name__}: unknown keyword {name!r}: the labels make the output.")
         if question is not None and not isinstance(question, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             raise ConfigError(f"{type(self).__name__}: question is a {type(question).__name__}; it must be a string.")
         meanings = _meanings(labels, type(self).__name__)
@@ -103,15 +103,15 @@ def _instructions(meanings: Mapping[str, str], question: str | None, multiple: b
 def _schema(meanings: Mapping[str, str], question: str | None, multiple: bool, with_thinking: bool) -> dict[str, Any]:
     """Return the schema of a decision."""
     label = {"type": "string", "enum": list(meanings)}
-    told = question or ("the labels that fit" if multiple else "the label that fits")
+    description = question or ("the labels that fit" if multiple else "the label that fits")
     if explained := "; ".join(f"{label} ({meaning})" for label, meaning in meanings.items() if meaning):
-        told = f"{told}: {explained}"  # instructions may be trained away, the schema stays
+        description = f"{description}: {explained}"  # instructions may be trained away, the schema stays
     if multiple:
         name, chosen = "choices", {"type": "array", "items": label, "minItems": 1, "uniqueItems": True}
     else:
         name, chosen = "choice", label
     fields: dict[str, Json] = {"thinking": _THINKING} if with_thinking else {}
-    fields[name] = {"title": name.capitalize(), "description": told, **chosen}
+    fields[name] = {"title": name.capitalize(), "description": description, **chosen}
     return {
         "title": "Decision",
         "type": "object",

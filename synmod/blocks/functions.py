@@ -81,7 +81,7 @@ class Constant(Module):
             raise ConfigError(f"Constant: {value!r:.200} is not a data model; write Constant(Style(style='brief')).")
         self.value: JsonDataModel[Any] = value if isinstance(value, JsonDataModel) else to_value(value)
 
-    async def call(self, *inputs: Any) -> JsonDataModel[Any]:  # noqa: ARG002  # they only say when
+    async def call(self, *inputs: Any) -> JsonDataModel[Any]:  # noqa: ARG002  # any inputs
         """Return the value."""
         return self.value
 
@@ -103,7 +103,7 @@ class Lambda(Module):
 
     Schemas:
         inputs: what the function takes
-        outputs: `output`, or as the function says
+        outputs: `output`, or as the function declares
 
     Raises:
         ConfigError: `fn` cannot be called, or is a module.

@@ -112,7 +112,7 @@ class Generator(Module, Generic[M]):
         template: Texts of the turns, `{"system": ..., "user": ...}`, with the slots `{instructions}`,
             `{input_fields}`, `{output_schema}`, `{examples}`, `{inputs}`.
         prompt: A plain function of the slots that returns the messages, instead of a template.
-        structured: How the model is asked for the schema: "schema", "json", "prompt"; None for what it does best.
+        structured: How the schema is requested: "schema", "json", "prompt"; None for what the model does best.
         system_from_inputs: Whether a conversation among the inputs may hold system turns.
         sample: Number of the draw among independent draws; None takes that of the calling context.
         name: Label.

@@ -39,7 +39,7 @@ class Refine(Module):
     Args:
         module: What is run; from the second round on its inputs have the field `critique`, that of the round before.
         critic: A module that takes one argument, `C(inputs, output)`, and returns `critique` (a string) and `score` (a
-            number), such as `sm.SelfCritique`; or a reward as for `BestOf`, whose `Feedback` gives both (a number
+            number), such as `sm.SelfCritique`; or a reward as for `BestOf`, whose `Feedback` has both (a number
             alone: an empty critique).
         rounds: How often `module` runs at most.
         threshold: A score that is good enough: no further round follows it.

@@ -53,7 +53,7 @@ class Critique(DataModel):
 class ChainOfThought(Generator[M]):
     """A `Generator` whose model writes `thinking` before the fields of the output model.
 
-    Where the provider gives its reasoning natively, that is the thinking, and the model is not asked for it again.
+    Where the provider returns its reasoning natively, that is the thinking, and it is not requested again.
 
     Args:
         data_model: Output model: a class, symbol, value or schema.

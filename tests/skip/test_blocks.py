@@ -45,6 +45,15 @@ async def test_producers_behind_a_router(kind):
         assert len((await row(QUERY)).keys()) == keys
 
 
+async def test_alternatives_on_symbols_see_the_lane_alike():
+    """What one route pops is still there for the next one, also where the pops are optional."""
+    routes = {name: calling(takes, pop=["doc"], optional=["doc"]) for name in "ab"}
+    row = sm.Sequential([Retrieve(), sm.Route(Choice(), routes, merge=False)])
+    symbols = await sm.build(row, Query)
+    assert [sorted(symbol.keys()) for symbol in symbols] == [["question", "question_1"]] * 2
+    assert sorted((await row(QUERY))[0].keys()) == ["question", "question_1"]
+
+
 async def test_a_consumer_that_is_not_taken():
     """No error: the leftover is dropped with one event."""
     hook = Dropped()
