@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextvars import Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from synmod.errors import DataError
 from synmod.leaves.frozen import frozen
-from synmod.leaves.names import KeyPath, check_name, parse_path, path_str
+from synmod.leaves.names import KeyPath, check_name, parse_path
 from synmod.scope import FRAME, CallFrame, RootFrame, ambient, current_call, nearest_live, phase_in, reset
 from synmod.tree import PathTable, Sown, Variable, open_captures, path_table, walk
 
 from .record import ModuleRecord, held, structural_attributes, where
 
 if TYPE_CHECKING:
-    from synmod.tree import Visit
-
     from .module import Module
 
 
@@ -33,10 +31,7 @@ def paths_below(root: Module) -> PathTable:
     if table is not None and table.is_current:
         return table
     table = path_table(root)
-    for visit in walk(root):
-        record = getattr(visit.value, "_record", None) if visit.kind == "node" and visit.first else None
-        if record is not None and record.home is None:
-            record.home = table[id(record)]
+    _note_homes(table, (root._record, *table.located))
     return table
 
 
@@ -49,24 +44,19 @@ def extend_paths(module: Module) -> None:
     record = module._record
     own = table.get(id(record))
     record.home = prefix = frame.path if own is None else own
-    above = table.steps_of(prefix)
+    if own is None:  # made inside a call: it has no path below the entry module
+        table = PathTable()
     for name, value in structural_attributes(module):
         for below, part, _ in held(value):
-            if own is not None and id(getattr(part, "_record", part)) in table:
-                continue
-            for visit in walk(part):
-                if own is None:
-                    _note_home(visit, path_str((*above, name, *below, *visit.path)))
-                    continue
-                noted = table.note(visit, (*above, name, *below))
-                if noted is not None:
-                    _note_home(visit, noted[1])
+            if id(getattr(part, "_record", part)) not in table:
+                _note_homes(table, table.add(walk(part), prefix, (name, *below)))
 
 
-def _note_home(visit: Visit, path: str) -> None:
-    record = getattr(visit.value, "_record", None) if visit.kind == "node" else None
-    if record is not None and record.home is None:
-        record.home = path
+def _note_homes(table: PathTable, located: Iterable[Any]) -> None:
+    """Note the path of each module that has none yet."""
+    for each in located:
+        if isinstance(each, ModuleRecord) and each.home is None:
+            each.home = table[id(each)]
 
 
 def current_path(module: Module) -> str:

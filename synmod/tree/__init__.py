@@ -14,23 +14,7 @@ from .content import class_text, static_text
 from .contexts import current_update_context, flatten, merge_context, split_context, unflatten, update_context
 from .editing import pop, set_attributes, set_metadata, update
 from .filters import Everything, Not, Nothing, OfType, PathContains, PathIn, Trainable, WithTag, to_filter
-from .fitting import Finder, Misfit
-from .graphdef import (
-    CODEC,
-    ContainerDef,
-    DefReader,
-    GraphDef,
-    NodeDef,
-    NodeRef,
-    Recording,
-    Reference,
-    StaticDef,
-    Term,
-    VariableDef,
-    VariableRef,
-    record,
-)
-from .initializers import empty_value
+from .graphdef import CODEC, GraphDef, NodeDef, NodeRef, VariableDef, VariableRef, record
 from .looking import PathTable, find_duplicates, flattened, is_trainable, iter_graph, outdate, path_table, paths_of
 from .merging import build_graph, call, clone, deepcopy_node, graphdef, merge, split, state, variables
 from .nodes import (
@@ -41,7 +25,6 @@ from .nodes import (
     STATIC,
     TREE,
     VARIABLE,
-    Impls,
     Kinds,
     NodeImpl,
     Static,
@@ -52,7 +35,6 @@ from .nodes import (
     is_registered_container,
     is_token,
     kind_of,
-    kind_of_type,
     numbered,
     own_impl,
     put_together,
@@ -71,12 +53,11 @@ from .variable import (
     Stat,
     Variable,
     VariableState,
-    checked_metadata,
     discarding_writes,
     keeping_writes,
     snapshot,
 )
-from .walk import NO_CHILDREN, RefMap, Visit, walk
+from .walk import RefMap, Visit, walk
 
 All = filters.All
 Any = filters.Any
@@ -88,24 +69,18 @@ __all__ = [  # sorted by ruff
     "DICT",
     "KNOWN",
     "NODE",
-    "NO_CHILDREN",
     "SEQUENCE",
     "STATIC",
     "TREE",
     "VARIABLE",
     "All",
     "Any",
-    "ContainerDef",
-    "DefReader",
     "Everything",
-    "Finder",
     "GraphDef",
-    "Impls",
     "Intermediate",
     "KeyPath",
     "Kinds",
     "Memory",
-    "Misfit",
     "NodeDef",
     "NodeImpl",
     "NodeRef",
@@ -118,16 +93,12 @@ __all__ = [  # sorted by ruff
     "PathContains",
     "PathIn",
     "PathTable",
-    "Recording",
     "RefMap",
-    "Reference",
     "Schema",
     "Sown",
     "Stat",
     "State",
     "Static",
-    "StaticDef",
-    "Term",
     "Trainable",
     "Variable",
     "VariableDef",
@@ -138,14 +109,12 @@ __all__ = [  # sorted by ruff
     "build_graph",
     "call",
     "capture",
-    "checked_metadata",
     "class_of",
     "class_text",
     "clone",
     "current_update_context",
     "deepcopy_node",
     "discarding_writes",
-    "empty_value",
     "filters",
     "find_duplicates",
     "flatten",
@@ -161,7 +130,6 @@ __all__ = [  # sorted by ruff
     "iter_graph",
     "keeping_writes",
     "kind_of",
-    "kind_of_type",
     "merge",
     "merge_context",
     "numbered",

@@ -502,6 +502,6 @@ class merge_context:  # noqa: N801  # likewise
         shape: Any = graphdef
         if isinstance(graphdef, NodeRef | VariableRef):
             shape = GraphDef(graphdef, {}, {}, foreign={graphdef.index: ()})
-        if not isinstance(shape, GraphDef):
+        if type(shape) is not GraphDef:
             raise ArgumentError(f"merge takes the GraphDef that split returned, not {graphdef!r:.200}.")
         return unflatten(cast("GraphDef[Any]", shape), state, *states, index_ref=self._objects)

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from synmod.errors import ArgumentError, NotBuiltError
-from synmod.leaves.names import KeyPath, parse_path, path_str
+from synmod.leaves.names import KeyPath, escape_step, parse_path, path_str
 
 from .filters import Decisions, Everything, Filter, FilterLike, to_filter
 from .nodes import NODE, VARIABLE, class_of, kind_of, own_impl
 from .walk import Order, Visit, check_root, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from .variable import Variable
 
@@ -270,7 +270,7 @@ class PathTable(dict[int, str]):
         is_sealed: Whether all changes of the structure that it shows are announced.
     """
 
-    __slots__ = ("__weakref__", "_below", "_steps", "is_current", "is_sealed", "variables")
+    __slots__ = ("__weakref__", "_below", "_ints", "is_current", "is_sealed", "variables")
 
     def __init__(self) -> None:
         super().__init__()
@@ -278,46 +278,82 @@ class PathTable(dict[int, str]):
         self.is_current = True
         self.is_sealed = True
         self._below: list[Any] = []
-        self._steps: dict[str, KeyPath] = {}  # of those whose text does not show all
+        self._ints: set[str] = set()  # the paths whose last step is an int, which their text does not show
 
-    def note(self, visit: Visit, above: KeyPath = ()) -> tuple[Any, str] | None:
-        """Note the first visit of a module or Variable, below a path; what has a path already keeps it.
+    def add(self, visits: Iterable[Visit], lead: str = "", steps: KeyPath = ()) -> list[Any]:
+        """List what a walk visits; what has a path already keeps it.
+
+        Args:
+            visits: The visits, in definition order.
+            lead: The path text of a module that is listed.
+            steps: The steps from there to the root of the walk.
 
         Returns:
-            The record or Variable, and its path; None for other visits.
+            The records and Variables that were visited.
         """
-        if not visit.first or visit.kind not in ("node", "variable"):
+        for step in steps:
+            lead = self._joined(lead, step)
+        above = self.steps_of(lead)
+        texts: dict[int, str] = {}
+        held: list[Visit] = []  # so that no visit takes the identity of another
+        found: list[Any] = []
+        for visit in visits:
+            held.append(visit)
+            text = lead if visit.above is None else self._joined(texts[id(visit.above)], visit.step)
+            texts[id(visit)] = text
+            located = self._located(visit) if visit.first else None
+            if located is None:
+                continue
+            found.append(located)
+            if id(located) not in self:
+                self[id(located)] = text
+                if text:  # not the root, which holds this table
+                    self._below.append(located)
+                if visit.kind == "variable":
+                    self.variables[(*above, *visit.path)] = located
+        return found
+
+    @property
+    def located(self) -> tuple[Any, ...]:
+        """The records and Variables below the root."""
+        return tuple(self._below)
+
+    def _joined(self, lead: str, step: Any) -> str:
+        text = f"{lead}/{escape_step(step)}" if lead else escape_step(step)
+        if type(step) is int:
+            self._ints.add(text)
+        return text
+
+    def _located(self, visit: Visit) -> Any:
+        """The Variable, or the record of the module, that is visited; None for the rest."""
+        if visit.kind == "variable":
+            return visit.value
+        if visit.kind != "node":
             return None
-        located: Any = visit.value
-        if visit.kind == "node":
-            impl = visit.impl
-            record: Record | None = None if impl is None or impl.record is None else impl.record(located)
-            if record is None:
-                self.is_sealed = self.is_sealed and impl is not None and impl.by_reference
-                return None
-            self.is_sealed = self.is_sealed and record.sealed
-            if record.listed_in is None:
-                record.listed_in = WeakValueDictionary()
-            record.listed_in[id(self)] = self
-            located = record
-        if id(located) not in self:
-            steps = (*above, *visit.path)
-            path = self[id(located)] = path_str(steps)
-            if any(type(step) is int for step in steps):
-                self._steps[path] = steps
-            if steps:  # not the root, which holds this table
-                self._below.append(located)
-            if visit.kind == "variable":
-                self.variables[steps] = located
-        return located, self[id(located)]
+        impl = visit.impl
+        record: Record | None = None if impl is None or impl.record is None else impl.record(visit.value)
+        if record is None:
+            self.is_sealed = self.is_sealed and impl is not None and impl.by_reference
+            return None
+        self.is_sealed = self.is_sealed and record.sealed
+        if record.listed_in is None:
+            record.listed_in = WeakValueDictionary()
+        record.listed_in[id(self)] = self
+        return record
 
     def steps_of(self, path: str) -> KeyPath:
         """The steps of a path text; the table shows which of them are ints."""
-        names: list[str] = []
-        while path and path not in self._steps:
-            path, _, last = path.rpartition("/")
-            names += parse_path(last)
-        return (*self._steps.get(path, ()), *reversed(names))
+        if not path:
+            return ()
+        steps: list[str | int] = []
+        end = -1
+        while end < len(path):
+            start = end + 1
+            end = path.find("/", start)
+            end = len(path) if end < 0 else end
+            text = path[start:end]
+            steps.append(int(text) if path[:end] in self._ints else parse_path(text)[0])
+        return tuple(steps)
 
 
 def path_table(root: Any, *, sealed: bool = False) -> PathTable:
@@ -338,8 +374,7 @@ def path_table(root: Any, *, sealed: bool = False) -> PathTable:
         return kept
     check_root(root)
     table = PathTable()
-    for visit in walk(root):
-        table.note(visit)
+    table.add(walk(root))
     if record is not None:
         record.paths = table
     return table
