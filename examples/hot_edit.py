@@ -2,9 +2,9 @@
 
     python examples/hot_edit.py [--model provider/name]
 
-A desk answers questions. A copy of it gets a step in front, two others swapped and taught, and is tried out. Meanwhile
-the desk goes on answering. Then the live program is updated in place, all of it or nothing: whoever holds one of its
-modules (a route, a hook) holds the same object afterwards.
+A desk answers questions. A copy of it gets one more step, two swapped steps and better rule lines, and is tried out.
+Meanwhile the desk continues to answer. Then the live program is updated in place, all or nothing: whoever holds one of
+its modules (a route, a hook) holds the same object afterwards.
 """
 
 import argparse
@@ -45,7 +45,7 @@ class Language(sm.DataModel):
 
 @sm.register(package="hot_edit")
 class Desk(sm.Module):
-    """Runs its steps one after the other; each adds what it finds out."""
+    """Runs its steps one after the other; each adds its findings."""
 
     def __init__(self, steps, **kwargs):
         super().__init__(**kwargs)
@@ -59,7 +59,7 @@ class Desk(sm.Module):
 
 
 def restructure(desk):
-    """The edit: a step more, two swapped, rule lines for all of them."""
+    """Add a step, swap two, and write rule lines for all of them."""
     topic, tone = desk.steps
     language = sm.Generator(Language, name="language", return_inputs=True, instructions="en: the, my\nde: der, mein")
     desk.steps = [language, tone, topic]
@@ -69,19 +69,19 @@ def restructure(desk):
 
 
 async def serve(desk, question, answers):
-    """Answer again and again, as a server does."""
+    """Answer repeatedly, as a server does."""
     while True:
         answers.append(await desk(question))
         await asyncio.sleep(0.01)
 
 
 async def main(model):
-    """Everything, in order."""
+    """Run everything, in order."""
     sm.set_default_language_model(model)
     question = Question(text="My parcel is late again, and the courier was rude!")
     desk = Desk([sm.Generator(each, name=each.__name__.lower(), return_inputs=True) for each in (Topic, Tone)])
     print("before:", json.dumps((await desk(question)).get_json()))
-    route = {"topic": desk.steps[0]}  # somebody else holds a part
+    route = {"topic": desk.steps[0]}  # other code holds a part
 
     answers = []
     serving = asyncio.create_task(serve(desk, question, answers))
@@ -102,5 +102,5 @@ async def main(model):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default="embedded/nearest", help="provider/name; the default needs no key")
+    parser.add_argument("--model", default="embedded/nearest", help="provider/name; the default does not need a key")
     sm.run(main, parser.parse_args().model)

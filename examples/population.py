@@ -1,11 +1,10 @@
-"""A hundred candidates on one live program: made by editing States, run at once, the best one kept.
+"""A hundred candidates on one live program: made by editing States, evaluated at once; the best one is kept.
 
     python examples/population.py [--model provider/name] [--candidates 100] [--seed 7]
 
 Three generators sort a ticket by category, urgency and language. A candidate is a State: other rule lines for each of
-them, drawn from the words of the train tickets, or two candidates crossed. All candidates are evaluated at once, each
-under an overlay of the one program, which itself stays as it is. Then the best is applied, and what it changes is
-printed.
+them, drawn from the words of the train tickets, or a mix of two candidates. All candidates are evaluated at once, each
+under an overlay of the one program, which does not change. Then the best is applied, and its changes are printed.
 """
 
 import argparse
@@ -60,13 +59,13 @@ async def sorter(ticket: Ticket):
 
 
 def read_tickets(split):
-    """The rows of one split, in order."""
+    """Return the rows of one split, in order."""
     rows = [json.loads(line) for line in TICKETS.read_text(encoding="utf-8").splitlines()]
     return [row for row in rows if row["split"] == split]
 
 
 def telling_words(rows, field, label):
-    """The words that tickets of a label have and others have less, the most telling first."""
+    """Return words that are more frequent in tickets of a label than in others, the most typical first."""
     here, elsewhere = Counter(), Counter()
     for row in rows:
         (here if row[field] == label else elsewhere).update(set(re.findall(r"\w{3,}", row["text"].lower())))
@@ -74,7 +73,7 @@ def telling_words(rows, field, label):
 
 
 def edited(state, words, draw):
-    """A candidate: the live State with rule lines of random words for each generator."""
+    """Return a candidate: the live State with rule lines of random words for each generator."""
     lines = {
         f"{field}/instructions": "\n".join(
             [state[f"{field}/instructions"].value]
@@ -86,7 +85,7 @@ def edited(state, words, draw):
 
 
 def make_candidates(state, rows, count, draw):
-    """Three of four by editing the live State, the rest by crossing two of those, generator by generator."""
+    """Return candidates: three of four by editing the live State, the rest by mixing two of those."""
     words = {(field, label): telling_words(rows, field, label) for field in FIELDS for label in FIELDS[field]}
     candidates = [edited(state, words, draw) for _ in range(count - count // 4)]
     for _ in range(count // 4):
@@ -96,20 +95,20 @@ def make_candidates(state, rows, count, draw):
 
 
 async def accuracy(rows):
-    """The share of right fields on some rows, whatever State the program has here."""
+    """Return the share of right fields on some rows, in the State that the program has here."""
     answers = await asyncio.gather(*(sorter(Ticket(text=row["text"])) for row in rows))
     pairs = [(answer[field], row[field]) for answer, row in zip(answers, rows, strict=True) for field in FIELDS]
     return sum(got == wanted for got, wanted in pairs) / len(pairs)
 
 
 async def score(candidate, rows):
-    """The accuracy of one candidate; the tasks started inside see its values, nobody else does."""
+    """Return the accuracy of one candidate; only the tasks started inside see its values."""
     with sm.using(sorter, candidate):
         return await accuracy(rows)
 
 
 async def main(model, count, seed):
-    """Everything, in order."""
+    """Run everything, in order."""
     sm.set_default_language_model(model)
     train, heldout = read_tickets("train"), read_tickets("heldout")[::4]
     before = sm.state(sorter)
@@ -129,7 +128,7 @@ async def main(model, count, seed):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default="embedded/nearest", help="provider/name; the default needs no key")
+    parser.add_argument("--model", default="embedded/nearest", help="provider/name; the default does not need a key")
     parser.add_argument("--candidates", type=int, default=100, help="how many (default: 100)")
     parser.add_argument("--seed", type=int, default=7, help="of the random words (default: 7)")
     arguments = parser.parse_args()

@@ -1,14 +1,14 @@
-"""Field notes become data: every document is read by a model at once, checked, merged by topic and saved.
+"""Field notes become data: a model reads all documents at once; the findings are checked, merged by topic and saved.
 
     python examples/research_notes.py [--model provider/name] [--folder notes] [--out notes.jsonl]
 
-A warden wrote sixteen notes on a small river and filed them by hand in four folders. The program is shown the texts
-alone. For each it decides on a topic and extracts a finding (how worrying, the reading of the gauge, the sentence that
-says it); a sentence that does not stand in the note is marked, since a model may make one up. Then the findings are
-grouped by topic, and each topic gets a headline. A note that fails is a row with its error, and costs no other.
+A warden wrote sixteen notes on a small river and filed them by hand in four folders. The program receives only the
+texts. For each it decides on a topic and extracts a finding (how worrying, the reading of the gauge, the sentence that
+supports it). A sentence that is not in the note is marked, since a model may invent one. Then the findings are grouped
+by topic, and each topic gets a headline. A note that fails is a row with its error and does not affect the others.
 
-The rule lines were written with these notes at hand: that topics agree with the folders shows that the program works,
-not how well a model reads what it has never seen.
+The rule lines were written with these notes at hand: topics that agree with the folders show that the program works,
+not how well a model reads unknown texts.
 """
 
 import argparse
@@ -85,7 +85,7 @@ class Headline(sm.DataModel):
 
 @sm.register(package="research_notes")
 class Check(sm.Module):
-    """Puts a note together, and looks whether its quote stands in the document."""
+    """Assembles a note, and checks that its quote is in the document."""
 
     async def call(self, document: Document, found) -> Note:
         quote = " ".join(found["quote"].split())
@@ -101,14 +101,14 @@ class Check(sm.Module):
 
 @sm.register(package="research_notes")
 class Group(sm.Module):
-    """Merges the notes by topic; leaves out those that failed."""
+    """Merges the notes by topic, without those that failed."""
 
     async def call(self, inputs) -> Topics:
         notes = [item["value"] for item in inputs["documents"] if item["value"] is not None]
         return Topics(topics=[self.merged(topic, notes) for topic in TOPICS if any(n["topic"] == topic for n in notes)])
 
     def merged(self, topic, notes):
-        """One topic; the most worrying quotes first."""
+        """Return one topic, with the most worrying quotes first."""
         order = ("act", "watch", "none")
         notes = [note for note in notes if note["topic"] == topic]
         notes.sort(key=lambda note: order.index(note["concern"]))
@@ -119,22 +119,22 @@ class Group(sm.Module):
 @sm.compose
 async def read(document: Document):
     """Reads one document."""
-    text = sm.ops.in_mask(document, "text")  # the title is not told
+    text = sm.ops.in_mask(document, "text")  # the title is left out
     topic = await sm.Decision(TOPICS, name="topic")(text)
-    finding = await sm.Generator(Finding, instructions=CONCERN_RULES, name="finding")(text)  # beside the decision
+    finding = await sm.Generator(Finding, instructions=CONCERN_RULES, name="finding")(text)  # at the same time
     return await Check(name="check")(document, topic + finding)
 
 
 @sm.compose
 async def research(shelf: Shelf):
-    """Reads a shelf, and merges what was found."""
+    """Reads a shelf and merges the findings."""
     notes = await sm.Map(read, "documents", concurrency=8, on_error="collect", name="notes")(shelf)
     topics = await Group(name="group")(notes)
     return notes, await sm.Map(sm.Generator(Headline, return_inputs=True), "topics", name="headlines")(topics)
 
 
 def read_folder(folder):
-    """The documents of a folder, and where they lie in it, in order of their paths."""
+    """Return the documents of a folder and their paths in it, in order of the paths."""
     paths = sorted(folder.rglob("*.txt"))
     texts = [path.read_text(encoding="utf-8").partition("\n\n") for path in paths]
     documents = [Document(title=title.strip(), text=" ".join(text.split())) for title, _, text in texts]
@@ -142,7 +142,7 @@ def read_folder(folder):
 
 
 def save(path, files, notes):
-    """A JSON line for each document, with its file, and its note or its error."""
+    """Write a JSON line for each document, with its file, and its note or its error."""
     with path.open("w", encoding="utf-8") as file:
         for name, item in zip(files, notes, strict=True):
             row = {"file": name, **(item["value"] or {}), "error": item["error"]}
@@ -150,11 +150,11 @@ def save(path, files, notes):
 
 
 async def main(model, folder, out):
-    """Everything, in order."""
+    """Run everything, in order."""
     sm.set_default_language_model(model)
     documents, files = read_folder(folder)
     if not documents:
-        raise SystemExit(f"{folder}: no .txt files are there")
+        raise SystemExit(f"{folder}: no .txt files found")
     with sm.track_usage() as usage:
         notes, topics = await research(Shelf(documents=documents))
     items = notes.get_json()["documents"]
@@ -173,8 +173,8 @@ async def main(model, folder, out):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default="embedded/nearest", help="provider/name; the default needs no key")
-    parser.add_argument("--folder", type=Path, default=NOTES, help="where the notes are (default: those shipped)")
-    parser.add_argument("--out", type=Path, default="research_notes.jsonl", help="where the rows go")
+    parser.add_argument("--model", default="embedded/nearest", help="provider/name; the default does not need a key")
+    parser.add_argument("--folder", type=Path, default=NOTES, help="folder of notes (default: those of the repository)")
+    parser.add_argument("--out", type=Path, default="research_notes.jsonl", help="file for the rows")
     arguments = parser.parse_args()
     sm.run(main, arguments.model, arguments.folder, arguments.out)

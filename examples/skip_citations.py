@@ -1,10 +1,10 @@
-"""Citations: a document goes past three models that never see it, and comes out where it is cited.
+"""Citations: a document bypasses three models that never see it and reaches the module that cites it.
 
     python examples/skip_citations.py [--model provider/name] [--plot citations.svg]
 
-Answers questions about a small library twice: with the document threaded through every data model, and with a skip
-connection from the module that finds it to the module that cites it. Prints both bills, who read what, and what is
-dropped when nobody cites.
+Answers questions about a small library twice: with the document as part of every data model, and with a skip connection
+from the module that finds it to the module that cites it. Prints the tokens of both, the documents cited, and what is
+dropped when no module cites.
 """
 
 import argparse
@@ -77,18 +77,18 @@ class Cited(sm.DataModel):
 
 
 def words(text):
-    """The longer words of a text."""
+    """Return the longer words of a text."""
     return {word for word in re.findall(r"\w+", text.lower()) if len(word) > 3}
 
 
 def find(question):
-    """The page that has most words of a question."""
+    """Return the page that has most words of a question."""
     title = max(LIBRARY, key=lambda title: len(words(question) & words(f"{title} {LIBRARY[title]}")))
     return Document(title=title, text=LIBRARY[title])
 
 
 def cite(question, final, document):
-    """The answer with the sentence of the document that is closest to the question."""
+    """Return the answer with the sentence of the document that is closest to the question."""
     sentences = re.split(r"(?<=\.) ", document["text"])
     quote = max(sentences, key=lambda sentence: len(words(question) & words(sentence)))
     return Cited(reply=final, source=document["title"], quote=quote)
@@ -97,7 +97,7 @@ def cite(question, final, document):
 @sm.register(package="skip_citations")
 @skippable(stash={"doc": Document, "asked": Question})
 class Retrieve(sm.Module):
-    """Finds a page, and lets it go past what comes next."""
+    """Finds a page and stashes it for a later module."""
 
     async def call(self, inputs: Question) -> Question:
         stash("doc", find(inputs["question"]))
@@ -108,28 +108,28 @@ class Retrieve(sm.Module):
 @sm.register(package="skip_citations")
 @skippable(pop={"doc": Document, "asked": Question})
 class Cite(sm.Module):
-    """Takes the page out again, and cites it."""
+    """Pops the page and cites it."""
 
     async def call(self, inputs: Final) -> Cited:
         return cite(pop("asked")["question"], inputs["reply"], pop("doc"))
 
 
 class RetrieveInline(sm.Module):
-    """The same without a skip: the page is part of the data from here on."""
+    """Does the same without a skip: from here on the page is part of the data."""
 
     async def call(self, inputs: Question) -> Question + Document:
         return inputs + find(inputs["question"])
 
 
 class CiteInline(sm.Module):
-    """Cites what came all the way."""
+    """Cites the page that is part of its input."""
 
     async def call(self, inputs) -> Cited:
         return cite(inputs["question"], inputs["reply"], inputs)
 
 
 def writers(**options):
-    """Three models: one drafts, one reviews, one finishes."""
+    """Return three models: one drafts, one reviews, one finishes."""
     return [
         sm.Generator(Draft, name="draft", **options),
         sm.Generator(Review, name="review", **options),
@@ -138,14 +138,14 @@ def writers(**options):
 
 
 async def past_the_models():
-    """The program with the skip; its wiring is verified here, before a token is spent."""
+    """Return the program with the skip; its wiring is verified here, before a token is spent."""
     skipping = sm.Sequential([Retrieve(), *writers(), Cite()], name="skipping")
     await sm.build(skipping, Question)
     return skipping
 
 
 async def bill(program, label):
-    """Answer every question, and tell what the models read."""
+    """Answer every question, and print how many tokens the models read."""
     with sm.track_usage() as usage:
         answers = [await program(Question(question=question)) for question in QUESTIONS]
     print(f"{label:<28} {usage.calls} model calls, {usage.prompt_tokens:,} prompt tokens")
@@ -153,14 +153,14 @@ async def bill(program, label):
 
 
 class Leftovers(sm.Hook):
-    """Tells of values that nobody took."""
+    """Prints the values that no module popped."""
 
     def on_skip_dropped(self, event):
         print(f"dropped at the end: {', '.join(event.names)}, stashed by {', '.join(event.producer_paths)}")
 
 
 async def main(model):
-    """Everything, in order."""
+    """Run everything, in order."""
     sm.set_default_language_model(model)
     threaded = sm.Sequential([RetrieveInline(), *writers(return_inputs=True), CiteInline()], name="threaded")
     skipping = await past_the_models()
@@ -182,7 +182,7 @@ async def main(model):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default="embedded/nearest", help="provider/name; the default needs no key")
+    parser.add_argument("--model", default="embedded/nearest", help="provider/name; the default does not need a key")
     parser.add_argument("--plot", help="draw the program with the skip to this file instead, as SVG")
     arguments = parser.parse_args()
     if arguments.plot:

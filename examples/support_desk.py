@@ -1,14 +1,14 @@
-"""A help desk: every ticket gets a category, a matter, an urgency, and a reply; the urgent ones are handed over.
+"""A help desk: every ticket gets a category, a matter, an urgency, and a reply; urgent tickets are handed over.
 
     python examples/support_desk.py [--model provider/name] [--save out/desk.json] [--plot desk.svg]
 
-The category says who asks on: each of three teams wants other things known, two need no more than the ticket. Of three
-drafts of a reply the one is sent that its team has signed, and that takes up most of the customer's own words.
+The category decides which team handles the ticket: each of three teams needs another detail, two need only the ticket.
+Of three drafts of a reply the desk sends the one that its team has signed and that uses most of the customer's words.
 
 Reads hand-written tickets in three languages, runs the held-out ones at once, and prints how often category and urgency
-are right for three states of the same program: as it comes, with rule lines in its instructions, and with rule lines
-and examples; then what one draft is worth, and the best of three. It shows the calls behind one ticket, here and as a
-page to open in a browser, saves the program, and loads it in a fresh process.
+are right in three states of the same program: as it comes, with rule lines in its instructions, and with rule lines and
+examples; then the quality of one draft and of the best of three. It shows the calls behind one ticket, on the terminal
+and as a page for the browser, saves the program, and loads it in a fresh process.
 """
 
 import argparse
@@ -70,7 +70,7 @@ class Fault(sm.DataModel):
 
 
 class Known(sm.DataModel):
-    """Nothing is asked: the ticket has all."""
+    """No question: the ticket is enough."""
 
     matter: str
 
@@ -100,14 +100,14 @@ class Reply(sm.DataModel):
 
 @sm.register(package="support_desk")
 class Escalate(sm.Module):
-    """Hands urgent tickets to a team; gives None where nothing is to escalate."""
+    """Hands urgent tickets to a team; returns None for all others."""
 
     def __init__(self, team: str = "duty officer", **kwargs):
         super().__init__(**kwargs)
         self.team = team
 
     async def build(self, inputs):
-        """The level that counts as urgent is part of the program, so that it can be trained and saved."""
+        """Make the level that counts as urgent a Variable, so that it can be trained and saved."""
         levels = inputs.get_schema()["properties"]["urgency"]["enum"]
         self.level = self.add_variable(levels[-1], schema={"enum": levels}, name="level")
 
@@ -119,7 +119,7 @@ class Escalate(sm.Module):
 
 @sm.register(package="support_desk")
 class WriteReply(sm.Module):
-    """Puts the reply together from what is known of the ticket."""
+    """Assembles the reply from the fields known of the ticket."""
 
     async def call(self, known, draft: Draft, escalation: Escalation | None = None) -> Reply:
         category, matter, urgency = known["choice"], known["matter"], known["urgency"]
@@ -132,13 +132,13 @@ class WriteReply(sm.Module):
 
 
 def is_signed(answer, team):
-    """Whether a reply is one of that team."""
+    """Whether a reply is signed by that team."""
     return answer.endswith(f"— {team}")
 
 
 @sm.register(package="support_desk")
 def suits(inputs, outputs):
-    """How good a draft looks to who has the ticket only: its team signed it, and it takes up the customer's words."""
+    """Return how good a draft is without a target: signed by its team, and using the customer's words."""
     asked, answered = (set(re.findall(r"\w{4,}", text.lower())) for text in (inputs["text"], outputs["answer"]))
     return is_signed(outputs["answer"], inputs["choice"]) + len(asked & answered) / max(1, len(asked))
 
@@ -160,7 +160,7 @@ MATTER_RULES = {
 
 
 def teams():
-    """Who may be asked on, with what it takes to choose them."""
+    """Return the branch of each team, with the description that the decision needs."""
     asking = {
         category: sm.Generator(model, instructions=f"What is the matter?\n{MATTER_RULES[category]}")
         for category, model in (("billing", Money), ("shipping", Parcel), ("technical", Fault))
@@ -170,13 +170,13 @@ def teams():
 
 
 def read_tickets(split):
-    """The rows of one split, in order."""
+    """Return the rows of one split, in order."""
     rows = [json.loads(line) for line in TICKETS.read_text(encoding="utf-8").splitlines()]
     return [row for row in rows if row["split"] == split]
 
 
 def drafting():
-    """Writes a reply to a ticket, as in replies to train rows; the temperature makes one draft differ from the next."""
+    """Return the module that drafts a reply from replies to train rows as examples; temperature varies the drafts."""
     tickets = {row["id"]: row["text"] for row in read_tickets("train")}
     rows = [json.loads(line) for line in REPLIES.read_text(encoding="utf-8").splitlines()]
     examples = [{"inputs": {"text": tickets[row["ticket"]]}, "outputs": {"answer": row["reply"]}} for row in rows]
@@ -187,10 +187,10 @@ def drafting():
 async def desk(ticket: Ticket):
     """A help desk."""
     ask = sm.Branch(teams(), return_decision=True, name="category")
-    category, matter = await ask(ticket)  # one team of five is asked
-    urgency = await sm.Generator(Urgency, name="urgency")(ticket)  # runs beside the branch: both wait for the ticket
+    category, matter = await ask(ticket)  # calls one team of five
+    urgency = await sm.Generator(Urgency, name="urgency")(ticket)  # runs at the same time: both need only the ticket
     draft = await sm.BestOf(drafting(), 3, reward=suits, name="draft")(ticket + category)  # three drafts at once
-    escalation = await Escalate(name="escalate")(urgency)  # None for most tickets, and flows on as None
+    escalation = await Escalate(name="escalate")(urgency)  # None for most tickets
     return await WriteReply(name="reply")(category + matter + urgency, draft, escalation)
 
 
@@ -225,7 +225,7 @@ low: können sie, wie lange, wie ändere, gibt es, lob, fände, puedo, se puede,
 
 
 async def answer_all(program, rows, label):
-    """Run the program on all rows at once; the results come in the order of the rows."""
+    """Run the program on all rows at once; the results are in the order of the rows."""
     answers = []
     async with sm.map_concurrently(program, [Ticket(text=row["text"]) for row in rows]) as results:
         async for reply in results:
@@ -236,13 +236,13 @@ async def answer_all(program, rows, label):
 
 
 def accuracy(rows, answers, field):
-    """Share and counts of right answers, as text."""
+    """Return the share and counts of right answers, as text."""
     right = sum(row[field] == getattr(reply, field) for row, reply in zip(rows, answers, strict=True))
     return f"{right / len(rows):.2f} ({right} of {len(rows)})"
 
 
 def states(program):
-    """The three states of the program's Variables, by name; rules and examples come from train rows alone."""
+    """Return three states of the program's Variables, by name; rules and examples come from train rows only."""
     train = read_tickets("train")
     chosen = train[::2]  # every second row: 40 of 80
     category, urgency = program.get_module("category/decision"), program.get_module("urgency")
@@ -266,7 +266,7 @@ def states(program):
 
 
 async def compare(program, rows):
-    """Answer all rows in each state; a state is laid over the program, which itself stays as it is."""
+    """Answer all rows in each state; an overlay applies the state, and the program itself does not change."""
     print(f"{len(rows)} held-out tickets")
     for label, state in states(program).items():
         with sm.using(program, state):
@@ -276,7 +276,7 @@ async def compare(program, rows):
 
 
 async def compare_drafts(program, rows, replies):
-    """How often a draft is one of the right team: all three of each ticket, and the one that was chosen."""
+    """Print how often a draft is by the right team: of all three per ticket, and of the one chosen."""
 
     def is_right(target, outputs):
         return is_signed(outputs["answer"], target)
@@ -300,7 +300,7 @@ async def show_one(program, row, page):
 
 
 async def answer_file(path, model):
-    """Load a saved desk and print its replies as JSON lines: what the fresh process does."""
+    """Load a saved desk and print its replies as JSON lines; the fresh process runs this."""
     sm.set_default_language_model(model)
     program = sm.load(path)
     for reply in await answer_all(program, read_tickets("heldout"), "loaded"):
@@ -308,7 +308,7 @@ async def answer_file(path, model):
 
 
 async def main(model, path):
-    """Everything, in order."""
+    """Run everything, in order."""
     sm.set_default_language_model(model)
     heldout = read_tickets("heldout")
     await compare(desk, heldout)
@@ -330,7 +330,7 @@ async def main(model, path):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default="embedded/nearest", help="provider/name; the default needs no key")
+    parser.add_argument("--model", default="embedded/nearest", help="provider/name; the default does not need a key")
     parser.add_argument("--save", type=Path, default=OUT, help=f"where the program and a trace go (default: {OUT})")
     parser.add_argument("--plot", type=Path, help="draw the program to this file instead, as SVG")
     parser.add_argument("--load", type=Path, help="answer with a saved program instead, as JSON lines")
