@@ -336,7 +336,7 @@ class UnboundLanguageModel(LanguageModel):
     Source: unbound variables; differs: nothing else of the program is held up.
     """
 
-    __slots__ = ("_record",)
+    __slots__ = ("_saved",)
 
     def __init__(self, name: str, record: Mapping[str, Json], needs: Sequence[str]) -> None:
         wants = ", ".join(needs) or "a live model"
@@ -348,8 +348,8 @@ class UnboundLanguageModel(LanguageModel):
                 f" Write load(..., language_models={{{name!r}: LanguageModel(...)}})."
             ),
         )
-        self._record = record
+        self._saved = record
 
     def record(self) -> dict[str, Any]:
         """Return the record of the file again."""
-        return dict(self._record)
+        return dict(self._saved)

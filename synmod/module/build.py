@@ -279,8 +279,8 @@ def read_build_config(module: Module, config: Mapping[str, Any]) -> dict[str, An
 def build_from_config(module: Module, config: Mapping[str, Any] | None) -> None:
     """Bring an unbuilt module to the state that a build config describes.
 
-    Where what its `build` made is there already (a load restored it) the module is only marked as built; otherwise
-    `build` runs on symbols, to its end.
+    `build` runs on symbols, to its end. Where a load has restored what an earlier `build` made, `add_variable` returns
+    the Variables that are there.
 
     Raises:
         BuildError: The `build` waits for something; everything is undone.
@@ -290,7 +290,7 @@ def build_from_config(module: Module, config: Mapping[str, Any] | None) -> None:
     if config is None or record.built:
         return
     built_on = read_build_config(module, config)
-    if record.restored:
+    if record.flow is not None:  # its `build` made the graph, which a load restores by itself
         mark_built(module, built_on)
         return
     bound = inspect.BoundArguments(record.declaration.build, built_on)  # pyright: ignore[reportArgumentType]

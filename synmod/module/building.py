@@ -80,7 +80,7 @@ async def _announced(mine: Build, module: Module, inputs: inspect.BoundArguments
     caller = current_call()
     with SymbolicFrame(module, hands_on=False) as frame:
         listeners = hooks_for(ambient(), module._record.hooks)
-        if not listeners:
+        if not listeners or module._record.restored is not None:  # a load is not an event
             await _body(mine, module, inputs)
             return
         place = caller if caller is not None and caller.owner is module._record else frame

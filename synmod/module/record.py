@@ -109,7 +109,7 @@ class ModuleRecord:
         self.built = built
         self.ready = False
         """Built and sealed for everybody: the one test of a call."""
-        self.restored = False
+        self.restored: set[str] | None = None
         """A load has put back what `build` made, so that building again only marks the module as built."""
         self.statics: dict[str, None] = {}
         """Attributes that were set to `static(x)`; they read as x."""

@@ -109,7 +109,11 @@ def add_variable(
         variable.name = _name_of(variable.schema.get("title"))
     slots = dict(module._record.declaration.slots)
     taken = {*vars(module), *dir(type(module))} - {slot for slot in slots if attribute_of(module, slot) is ABSENT}
-    attribute = unused(variable.name, taken)
+    restored = module._record.restored or set[str]()
+    attribute = unused(variable.name, taken - restored)
+    if attribute in restored:  # an earlier build made it, and a load has it there
+        restored.discard(attribute)
+        return attribute_of(module, attribute)
     remember(module)
     object.__setattr__(module, attribute, variable)
     return variable

@@ -14,7 +14,7 @@ from synmod.flow import Declared, FlowGraph, FlowStep, compile_flow
 from synmod.leaves.frozen import frozen, is_object
 from synmod.leaves.names import did_you_mean, path_str
 from synmod.lm import LanguageModel
-from synmod.module import Module, is_passed_on
+from synmod.module import Module, attributes_of_build, is_passed_on
 from synmod.registry import id_of
 from synmod.tree import STATIC, Static, get_node_impl, kind_of, own_impl, walk
 
@@ -177,7 +177,10 @@ def _attributes(site: _Site, children: list[tuple[Any, Any]], config: dict[str, 
     Left out: statics, plain values that `build` made or that a class with a `get_config` of its own answers for, and
     what equals its same-named argument.
     """
-    answers = is_overridden(site.cls, "get_config")
+    answers, made_again = (
+        is_overridden(site.cls, "get_config"),
+        frozenset[str]() if site.node._record.flow else attributes_of_build(site.node),
+    )
     attributes: dict[str, Json] = {}
     for key, value in children:
         name = str(key)
@@ -187,7 +190,7 @@ def _attributes(site: _Site, children: list[tuple[Any, Any]], config: dict[str, 
         if fault is not None:
             site.problem(f"attribute {name!r}", fault, "choose another name")
             continue
-        if answers and not _holds_structure(value):
+        if (answers or name in made_again) and not _holds_structure(value):
             continue
         term = site.term(value, f"attribute {name!r}")
         if name in config and _is_same(term, config[name]):

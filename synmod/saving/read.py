@@ -117,6 +117,8 @@ class _Loader:
         self._nodes: dict[int, Any] = {}
         self._variables: dict[int, Any] = {}
         self._models: dict[str, LanguageModel] = {}
+        self._late: dict[int, set[str]] = {}
+        """The names of the attributes of each module that its constructor has not made."""
         self._used: dict[int, Term] = {}
         """The terms of the nodes and Variables that were made or adopted, by identity."""
 
@@ -425,10 +427,10 @@ class _Loader:
             if name in present:
                 entry.impl.pop_key(module, name)
         assert entry.impl.init is not None
-        entry.impl.init(
-            module, [pair for pair in values.items() if pair[0] not in present or present[pair[0]] is not pair[1]]
-        )
+        changed = [(key, value) for key, value in values.items() if key not in present or present[key] is not value]
+        entry.impl.init(module, changed)
         _put_in_order(module, list(values))
+        self._late[entry.index] = {str(key) for key in values if key not in present}
         bookkeeping.removed = dict.fromkeys(removed)
         for label in ("name", "description", "trainable"):
             if label in record:
@@ -456,16 +458,27 @@ class _Loader:
 
     def _build(self, entry: NodeEntry, module: Module) -> None:
         """Bring a module to the state that it was built to; what the record holds stands in place of what it makes."""
-        where = (*entry.where, "build")
         config = build_config(entry, self.terms)
-        with user_code(where, entry.cls, lambda: self._path(entry)):
-            _rebuild(module, config)
+        with user_code((*entry.where, "build"), entry.cls, lambda: self._path(entry)):
+            _build_again(module, config, self._late[entry.index])
+        recorded = {key: term for key, term in entry.pairs() if any(True for _ in references(term))}
+        values = {key: self.terms.read(term, (*entry.where, "attributes", key)) for key, term in recorded.items()}
+        present = dict(entry.impl.pairs(module))
+        assert entry.impl.init is not None
+        entry.impl.init(module, [pair for pair in values.items() if present.get(pair[0]) is not pair[1]])
+        _put_in_order(module, [key for key, _ in entry.pairs()])
 
 
-def _rebuild(module: Module, config: Any) -> None:
-    """Call `build_from_config`, to its end, and mark the module as built."""
+def _build_again(module: Module, config: Any, late: set[str]) -> None:
+    """Call `build_from_config`, to its end, and mark the module as built.
+
+    Args:
+        module: A module whose recorded attributes are there.
+        config: What it was built on.
+        late: The names of those that its constructor has not made.
+    """
     record = module._record
-    record.restored = True
+    record.restored = late
     try:
         result: Any = module.build_from_config(config)
         if iscoroutine(result):
@@ -476,7 +489,7 @@ def _rebuild(module: Module, config: Any) -> None:
             "as a plain function, and wait at the first call."
         ) from None
     finally:
-        record.restored = False
+        record.restored = None
     if not record.built:
         if type(module).get_build_config is Module.get_build_config:
             record.build_config = read_build_config(module, config)

@@ -439,3 +439,39 @@ def test_a_variable_in_the_place_of_one_that_was_given_stays_another():
         again = loads(dumps(other))
         assert again.other.value == "x"
         assert again.get_config()["other"].value == {"a": 1}
+
+
+async def test_a_load_runs_build_again_for_what_no_file_holds():
+    """Plain values that `build` made are made again; Variables and nodes that it made are those of the file."""
+
+    @sm.register("tests_saving_again")
+    class Indexed(sm.Module):
+        def __init__(self, top=3):
+            self.top = top
+            self.notes = sm.Param("from the constructor", name="notes")
+
+        async def build(self, inputs):
+            self.fields = sorted(inputs.keys())
+            self.extra = self.add_variable("from build", name="notes")
+            self.inner = Keep(self.extra)
+            self.index = dict.fromkeys(self.fields, self.extra)
+
+        async def call(self, inputs):
+            return inputs
+
+    module = Indexed(top=5)
+    module.style = sm.Param("assigned before the build")
+    await sm.build(module, Query)
+    module.extra.assign("trained")
+    module.style.assign("trained too")
+    text = dumps(module)
+    assert "fields" not in text
+    again = loads(text)
+    assert dumps(again) == text
+    assert again.fields == ["question"]
+    assert (again.notes.value, again.extra.value, again.style.value) == (
+        "from the constructor", "trained", "trained too",
+    )  # fmt: skip
+    assert again.inner.thing is again.extra is again.notes_1
+    assert again.index["question"] is again.extra
+    assert list(sm.state(again)) == list(sm.state(module))
