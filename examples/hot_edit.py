@@ -17,7 +17,7 @@ import synmod as sm
 
 @sm.register(package="hot_edit")
 class Question(sm.DataModel):
-    """What somebody asks."""
+    """A question."""
 
     text: str
 
@@ -31,14 +31,14 @@ class Topic(sm.DataModel):
 
 @sm.register(package="hot_edit")
 class Tone(sm.DataModel):
-    """How it is asked."""
+    """The tone of a question."""
 
     tone: Literal["calm", "angry"]
 
 
 @sm.register(package="hot_edit")
 class Language(sm.DataModel):
-    """What it is written in."""
+    """The language of a question."""
 
     language: Literal["en", "de"]
 

@@ -38,7 +38,7 @@ QUESTIONS = (
 
 
 class Question(sm.DataModel):
-    """What somebody wants to know."""
+    """A question."""
 
     question: str
 
