@@ -500,8 +500,8 @@ class merge_context:  # noqa: N801  # likewise
         if self._objects is None:
             raise GraphError("This merge_context has ended and is empty: merge inside its block.")
         shape: Any = graphdef
-        if isinstance(graphdef, NodeRef | VariableRef):
-            shape = GraphDef(graphdef, {}, {}, foreign={graphdef.index: ()})
-        if type(shape) is not GraphDef:
+        if isinstance(shape, NodeRef | VariableRef):
+            shape = GraphDef[Any](shape, {}, {}, foreign={shape.index: ()})
+        if type(shape) is not GraphDef:  # pyright: ignore[reportUnknownVariableType]  (its type is not narrowed)
             raise ArgumentError(f"merge takes the GraphDef that split returned, not {graphdef!r:.200}.")
         return unflatten(cast("GraphDef[Any]", shape), state, *states, index_ref=self._objects)

@@ -278,7 +278,7 @@ def _set_again(container: Visit) -> None:
 
 
 def become(node: Any, metadata: Any, pairs: list[tuple[Any, Any]]) -> None:
-    """Change a node in place to what metadata and pairs say.
+    """Change a node in place to what metadata and pairs describe.
 
     Raises:
         GraphError: The metadata of a user's node changes, and it has no `__dict__` to take it over in.

@@ -338,7 +338,7 @@ class _Comparing(DefReader):
 
 
 def _thawed(term: Any) -> Any:
-    """Frozen JSON as the plain container of the same content, one level: a file does not tell them apart."""
+    """Frozen JSON as the plain container of the same content, one level: a file does not distinguish them."""
     value = term.value if type(term) is StaticDef else None
     if isinstance(value, FrozenDict):
         return ContainerDef(dict, tuple(value), tuple(map(StaticDef, value.values())))

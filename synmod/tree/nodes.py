@@ -128,7 +128,7 @@ class NodeImpl:
             `create_empty` is given it with the references unresolved.
         compared: What of the metadata of a `NodeDef` counts in comparisons: a nest of dicts, lists and tuples whose
             leaves are statics or references.
-        rewrite: `rewrite(node, metadata, pairs)` changes a node in place to what metadata and pairs say; by default it
+        rewrite: `rewrite(node, metadata, pairs)` changes a node in place to match metadata and pairs; by default it
             is emptied and filled, and takes over what `create_empty` makes where the metadata has changed.
         record: Returns the bookkeeping of a node whose structural edits are announced (`looking.Record`).
         unseal: Opens the structure of a new node for editing.
