@@ -26,7 +26,7 @@ from .structure import seal
 from .wiring import verify_wiring
 
 if TYPE_CHECKING:
-    from .module import Module
+    from .record import Module
 
 
 async def build(module: Module, *schemas: Any, training: bool | None = None, **named: Any) -> Any:

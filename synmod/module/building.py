@@ -18,7 +18,7 @@ from .record import ABSENT, attributes_of, where
 from .structure import seal
 
 if TYPE_CHECKING:
-    from .module import Module
+    from .record import Module
 
 
 async def ensure_built(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:

@@ -22,7 +22,7 @@ from .frames import extend_paths
 from .record import ABSENT, LABELS, ModuleRecord, attributes_of, put_attribute, where
 
 if TYPE_CHECKING:
-    from .module import Module
+    from .record import Module
 
 _BUILDING: ContextVar[Build | None] = ContextVar("synmod_building", default=None)
 

@@ -51,8 +51,7 @@ from .frames import SymbolicFrame, paths_below
 from .outputs import check_output, declared_outputs, symbolic_outputs
 
 if TYPE_CHECKING:
-    from .module import Module
-    from .record import ModuleRecord
+    from .record import Module, ModuleRecord
 
 
 def was_cancelled(failure: BaseException) -> bool:

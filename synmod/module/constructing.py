@@ -39,8 +39,7 @@ from .wiring import shown_skips
 if TYPE_CHECKING:
     from synmod.scope import Hook
 
-    from .module import Module
-    from .record import ModuleRecord
+    from .record import Module, ModuleRecord
 
 
 _NEVER_RECORDED = "hooks"

@@ -34,7 +34,7 @@ from .record import kind_text, where
 
 if TYPE_CHECKING:
     from .declaring import CallSignature, Parameter
-    from .module import Module
+    from .record import Module
 
 DATA: Final = (JsonDataModel, SymbolicDataModel)
 _BUILT_ON: Final = "the schema it was built on"
@@ -386,7 +386,7 @@ class Contract:
         record = module._record
         call = record.declaration.call
         self.annotated = any(p.model for p in (*call.positional, *call.named.values(), call.rest, call.others) if p)
-        held = vars(module).get("input_spec", getattr(module, "_class_input_spec", _UNSET))
+        held = module.__dict__.get("input_spec", getattr(module, "_class_input_spec", _UNSET))
         self.spec: Any = None if held is _UNSET else symbols_of(held, f"{where(module)}: input_spec")
         self.built_on: Mapping[str, Any] | None = None
         if held is _UNSET and record.declaration.defines_build and record.flow is None and is_ready_here(record):

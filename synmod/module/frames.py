@@ -16,7 +16,7 @@ from synmod.tree import PathTable, Sown, Variable, open_captures, path_table, wa
 from .record import ModuleRecord, held, structural_attributes, where
 
 if TYPE_CHECKING:
-    from .module import Module
+    from .record import Module
 
 
 def steps_of(frame: CallFrame, path: str) -> KeyPath:
@@ -100,7 +100,7 @@ class SymbolicFrame:
         if training is None and parent is not None:
             training = parent.decided_training
         if training is None:
-            training = vars(module).get("training", record.declaration.call.training_on_class)
+            training = module.__dict__.get("training", record.declaration.call.training_on_class)
         if parent is None:
             self._frame: CallFrame = RootFrame(record, training, phase, True, paths_below(module))
         else:

@@ -24,7 +24,7 @@ from .declaring import UNDECLARED
 from .record import kind_text, where
 
 if TYPE_CHECKING:
-    from .module import Module
+    from .record import Module
 
 _UNSET = object()
 
@@ -39,7 +39,7 @@ class DeclaredOutputs:
 
     def __init__(self, module: Module) -> None:
         declaration = module._record.declaration
-        spec = vars(module).get("output_spec", getattr(module, "_class_output_spec", _UNSET))
+        spec = module.__dict__.get("output_spec", getattr(module, "_class_output_spec", _UNSET))
         if spec is _UNSET or spec is None:
             flow = module._record.flow
             spec = declaration.call.outputs if flow is None else flow.output_symbols()

@@ -6,7 +6,7 @@ The record is also what a frame knows of its module (`name`, `training_default`)
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from synmod.leaves.names import KeyPath
 from synmod.scope import CallCounters
@@ -18,13 +18,9 @@ if TYPE_CHECKING:
     from synmod.scope import Hook, TraceNode
     from synmod.tree import PathTable
 
-    from .builds import Build
-    from .contract import Contract
-    from .declaring import ClassDeclaration
-    from .module import Module
-    from .outputs import DeclaredOutputs
-    from .wiring import Runner
 
+Module: TypeAlias = Any
+"""What the files below `module` call a module in their annotations: the class itself stands above them."""
 
 LABELS = frozenset({"name", "description", "trainable", "hooks", "isolated"})
 """Fields of the record that `Module` shows under the same names."""
@@ -74,7 +70,7 @@ class ModuleRecord:
 
     def __init__(
         self,
-        declaration: ClassDeclaration,
+        declaration: Any,
         name: str,
         description: str,
         trainable: bool = True,
@@ -89,13 +85,14 @@ class ModuleRecord:
         constructed: bool = False,
     ) -> None:
         self.declaration = declaration
+        """The ClassDeclaration of its class."""
         self.arguments = arguments
         """Constructor arguments by parameter; None for a module that was not made by calling its class."""
         self.name = name
         self.description = description
         self.trainable = trainable
         self.hooks: tuple[Hook, ...] = ()
-        self.runner: Runner | None = declaration.runner
+        self.runner: Any = declaration.runner
         """Runs `call` where skips are declared here or below; see `skips`."""
         self.isolated = isolated
         """The Namespace of each skip name that was put into one."""
@@ -105,7 +102,8 @@ class ModuleRecord:
         self.reassigned: dict[str, None] = {}
         self.removed: dict[str, None] = {}
         self.made_in_build = made_in_build
-        self.building: Build | None = None
+        self.building: Any = None
+        """The Build under way, or that ended well inside one under way; None outside."""
         self.built = built
         self.ready = False
         """Built and sealed for everybody: the one test of a call."""
@@ -119,8 +117,10 @@ class ModuleRecord:
         self.version = 0
         self.counters = CallCounters()
         self.build_config = build_config
-        self.contract: Contract | None = None
-        self.declared: DeclaredOutputs | None = None
+        self.contract: Any = None
+        """The Contract of its inputs; None until it is needed."""
+        self.declared: Any = None
+        """The DeclaredOutputs; None until they are needed."""
         self.flow = flow
         """The graph of a functional program: a record of the flow room."""
         self.listed_in: WeakValueDictionary[int, PathTable] | None = None
@@ -153,7 +153,7 @@ ABSENT: Final[Any] = object()
 def attributes_of(module: Module) -> list[tuple[str, Any]]:
     """All attributes with their values, ignored ones included; from any thread, as of one moment."""
     slots = module._record.declaration.slots
-    held = list(vars(module).items())
+    held = list(module.__dict__.items())
     return [*_filled(module, slots), *held] if slots else held
 
 
@@ -183,13 +183,13 @@ def attribute_of(module: Module, name: str | int) -> Any:
                 return slot.__get__(module)
             except AttributeError:
                 return ABSENT
-    held: dict[Any, Any] = vars(module)  # a Sequential has int names
+    held: dict[Any, Any] = module.__dict__  # a Sequential has int names
     return held.get(name, ABSENT)
 
 
 def put_attribute(module: Module, name: str | int, value: Any) -> None:
     """Set one attribute as it is, or take it out (ABSENT); nothing is checked, no property runs."""
-    held: dict[Any, Any] = vars(module)
+    held: dict[Any, Any] = module.__dict__
     slots = module._record.declaration.slots
     if slots and any(slot_name == name for slot_name, _ in slots):
         _put_in_slot(module, str(name), value)

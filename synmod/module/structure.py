@@ -9,13 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.errors import ArgumentError, ConfigError, GraphError, SealedError, SkipNameError
 from synmod.leaves.names import did_you_mean, path_str, snake_case, unused
-from synmod.tree import KNOWN, NODE, STATIC, Static, Variable, get_node_impl, is_token, kind_of, outdate, variables
+from synmod.tree import (
+    KNOWN,
+    NODE,
+    STATIC,
+    Static,
+    Variable,
+    class_of,
+    get_node_impl,
+    is_token,
+    kind_of,
+    outdate,
+    variables,
+)
 
 from .builds import remember
 from .record import ABSENT, LABELS, attribute_of, held, structural_attributes, where
 
 if TYPE_CHECKING:
-    from .module import Module
+    from .record import Module
 
 _NO_WORD = re.compile(r"\W+")
 
@@ -40,7 +52,7 @@ def set_attribute(module: Module, name: str, value: Any) -> None:
             f"another one, such as {record.declaration.default_name}_{name}."
         )
     in_build = (record.constructed or record.sealed) and remember(module)
-    if isinstance(getattr(type(module), name, None), property):
+    if isinstance(getattr(class_of(module), name, None), property):
         object.__setattr__(module, name, value)  # its setter does the rest
         if record.constructed and not in_build and name not in LABELS:
             record.reassigned[name] = None
@@ -108,7 +120,9 @@ def add_variable(
     if variable.name is None:
         variable.name = _name_of(variable.schema.get("title"))
     slots = dict(module._record.declaration.slots)
-    taken = {*vars(module), *dir(type(module))} - {slot for slot in slots if attribute_of(module, slot) is ABSENT}
+    taken = {*module.__dict__, *dir(class_of(module))} - {
+        slot for slot in slots if attribute_of(module, slot) is ABSENT
+    }
     restored = module._record.restored or set[str]()
     attribute = unused(variable.name, taken - restored)
     if attribute in restored:  # an earlier build made it, and a load has it there
@@ -233,7 +247,7 @@ def _in_graph(module: Module, name: str) -> Any:
     if name in module._record.statics:
         return ABSENT
     value = attribute_of(module, name)
-    return getattr_static(type(module), name, ABSENT) if value is ABSENT else value
+    return getattr_static(class_of(module), name, ABSENT) if value is ABSENT else value
 
 
 def _holds_any(value: Any) -> bool:

@@ -20,7 +20,7 @@ from .record import ModuleRecord
 if TYPE_CHECKING:
     from synmod.scope import CallFrame
 
-    from .module import Module
+    from .record import Module
 
 
 Order = Literal["in order", "one of", "together", "graph"]
