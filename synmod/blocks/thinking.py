@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 from pydantic import Field
 
 from synmod.data import TOLD_BRIEFLY, DataModel, JsonDataModel, Score, SymbolicDataModel, ops
+from synmod.lm import sampling_params
 from synmod.registry import register_own
 
-from .generator import Form, Generator, GeneratorOptions, M, declared_symbol
+from .generator import Form, Generator, GeneratorOptions, M, declared_symbol, keywords_of
 
 if TYPE_CHECKING:
     from synmod.leaves.frozen import Json
@@ -108,7 +109,10 @@ class ChainOfThought(Generator[M]):
     def __init__(
         self, data_model: Any = None, *, schema: Json = None, return_thinking: bool = True, **options: Any
     ) -> None:
-        answer = declared_symbol(data_model, schema, type(self).__name__)
+        kind, known = type(self).__name__, keywords_of(type(self))
+        # Before the output model is missed: a misspelt `data_model` is why it is missing.
+        sampling_params({name: options[name] for name in options if name not in known}, kind, known)
+        answer = declared_symbol(data_model, schema, kind)
         thought = ops.concat(Thinking.to_symbolic_data_model(), answer)
         output = thought
         if not return_thinking:

@@ -258,6 +258,24 @@ def test_faults_inside_nested_alternatives_are_found_in_bounded_time(declared):
     assert time.process_time() - start < 5
 
 
+def test_a_valid_value_is_valid_at_any_depth_of_the_stack():
+    """A value 20 levels deep was once refused near Python's recursion limit, for alternatives that lie too deep."""
+    union = {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/node"}]}
+    node = {"type": "object", "properties": {"below": union}}
+    schema = schema_from({"$defs": {"node": node}, "$ref": "#/$defs/node"}, root="any")
+    value = {}
+    for _ in range(20):
+        value = {"below": value}
+
+    def below(frames):
+        try:
+            return below(frames - 1) if frames else is_valid(schema, value)
+        except RecursionError:
+            return True  # the stack of the caller is full: an honest error
+
+    assert all(below(frames) for frames in range(500, sys.getrecursionlimit(), 20))
+
+
 def test_a_value_of_unbounded_depth_is_refused_and_exhausts_no_stack():
     """More than 100 levels are a fault where the schema is recursive, and where values are compared."""
     deep = 1

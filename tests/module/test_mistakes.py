@@ -301,6 +301,7 @@ def test_a_variable_on_a_class_is_refused_in_any_container(wrap):
     [
         (lambda: sm.BestOf(modul=Echo(), n=3, reward=len), "unknown argument 'modul'. Did you mean 'module'"),
         (lambda: sm.BestOf(Echo(), 3, reward=len, treshold=1), "unknown argument 'treshold'. Did you mean 'threshold'"),
+        (lambda: sm.ChainOfThought(datamodel=Query), "unknown keyword 'datamodel'. Did you mean 'data_model'"),
     ],
 )
 def test_a_misspelt_required_argument_is_named(make, guess):

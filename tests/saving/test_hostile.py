@@ -453,6 +453,21 @@ def test_an_argument_that_the_class_does_not_take():
     assert error.where == "/graph/nodes/0/config/sise"
 
 
+def test_a_keyword_that_cannot_come_from_a_file_is_not_proposed():
+    """A class that takes any keyword takes no `hooks` from a file; 'Did you mean' once proposed the refused name."""
+
+    @sm.register(PACKAGE)
+    class TakesAny(sm.Module):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+
+    sections = sections_of(dumps(TakesAny()))
+    sections["graph"]["nodes"][0]["config"] = {"hooks": {"json": []}}
+    error = refused(document(sections), sm.LoadError, where="/graph/nodes/0/config/hooks")
+    assert "'hooks'" in str(error)
+    assert "Did you mean" not in str(error)
+
+
 def test_arguments_that_need_one_another(no_constructors):
     """A circle of any length is a LoadError; the same circle of attributes is fine."""
     for length in (1, 2, 3000):

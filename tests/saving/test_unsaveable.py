@@ -260,6 +260,23 @@ def test_no_key_is_ever_written(monkeypatch):
     dumps(module)
 
 
+def test_a_known_key_is_reported_by_the_path_of_what_holds_it():
+    """By module and argument, attribute or Variable, never by a pointer into a file that was not written."""
+    secret = "sk-very-secret-key-123456"
+    parser = Keep(f"use {secret}")
+    parser.note, parser.said = f"with {secret}", sm.Param("x", description=f"as {secret}")
+    program = Keep(sm.LanguageModel("openai/x", api_key=secret))
+    program.critic = Keep()
+    program.critic.parser = parser
+    with pytest.raises(sm.SaveError) as caught:
+        dumps(program)
+    assert {problem.path for problem in caught.value.problems} == {
+        "critic/parser, argument 'thing'",
+        "critic/parser, attribute 'note'",
+        "critic/parser/said, description",
+    }
+
+
 def test_a_file_beyond_the_limits():
     """Which limit, by how much, the keyword that raises it; what saves within them loads within them."""
     module = Keep("x" * 1000)
