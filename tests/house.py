@@ -27,6 +27,9 @@ KNOWN_PRIVATE = {
     "_label": "as `_schema`: what messages call a value",
 }
 
+PYTHONS_OWN = {"_replace", "_get_running_loop", "_fields"}
+"""Documented names of Python's own that begin with an underscore."""
+
 
 @dataclass(frozen=True)
 class Chapter:
@@ -63,15 +66,16 @@ def _code_lines(text, tree):
     return code - docs
 
 
-def _imported(node, package):
-    """Return the dotted names that an import statement in `package` may load."""
+def _needed(node, package, paths):
+    """Return the files that an import statement in `package` loads: `from room import file` needs the file alone."""
     if isinstance(node, ast.Import):
-        return [alias.name for alias in node.names]
+        return [alias.name for alias in node.names if alias.name in paths]
     base = node.module or ""
     if node.level:
         parent = package.rsplit(".", node.level - 1)[0] if node.level > 1 else package
         base = f"{parent}.{base}" if base else parent
-    return [name for alias in node.names for name in (f"{base}.{alias.name}", base)]
+    names = (f"{base}.{alias.name}" if f"{base}.{alias.name}" in paths else base for alias in node.names)
+    return [name for name in names if name in paths]
 
 
 def _reaches(tree):
@@ -87,7 +91,11 @@ def _reaches(tree):
     return tuple(
         (node.attr, node.lineno)
         for node in reads
-        if node.attr.startswith("_") and not node.attr.endswith("__") and node.attr not in own and node not in on_self
+        if node.attr.startswith("_")
+        and not node.attr.endswith("__")
+        and node.attr not in own
+        and node.attr not in PYTHONS_OWN
+        and node not in on_self
     )
 
 
@@ -105,7 +113,7 @@ def chapters():
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
         imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
         import_lines = {line for node in imports for line in range(node.lineno, node.end_lineno + 1)}
-        needs = {one for node in imports for one in _imported(node, package) if one in paths} - {name}
+        needs = {one for node in imports for one in _needed(node, package, paths)} - {name}
         functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
         longest = max((len(code & set(range(f.lineno, f.end_lineno + 1))) for f in functions), default=0)
         room = name.split(".")[1] if name.count(".") > 1 or (path.name == "__init__.py" and "." in name) else "synmod"
