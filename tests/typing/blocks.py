@@ -79,10 +79,15 @@ def mistakes() -> None:
     Decision(["a"], labls=1)  # pyright: ignore[reportCallIssue]  # the mistake under test
 
 
+def length(inputs: Any, outputs: Any) -> float:
+    """A reward asks by parameter name for what it wants."""
+    return len(outputs["answer"]) / len(inputs["question"])
+
+
 async def composed(value: JsonDataModel[Query]) -> None:
     """Blocks that hold members take modules, and give what their members give at run time."""
     write = Generator(Answer)
-    best = BestOf(write, 3, reward=lambda inputs, outputs: 1.0, threshold=0.5, concurrency=2, name="best")
+    best = BestOf(write, 3, reward=length, threshold=0.5, concurrency=2, name="best")
     await best(value)
     await Majority(write, 3, field="answer")(value)
     await Refine(write, SelfCritique(), rounds=3)(value)
