@@ -51,14 +51,7 @@ def _code_lines(text, tree):
     for node in ast.walk(tree):
         if isinstance(node, documented) and ast.get_docstring(node) is not None:
             docs.update(range(node.body[0].lineno, node.body[0].end_lineno + 1))
-    blank = {
-        tokenize.COMMENT,
-        tokenize.NL,
-        tokenize.NEWLINE,
-        tokenize.INDENT,
-        tokenize.DEDENT,
-        tokenize.ENDMARKER,
-    }
+    blank = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
     code = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in blank:
