@@ -1,4 +1,4 @@
-"""What a page sets for its process is taken back, so that no other test sees it."""
+"""Settings that a page makes for its process are reset, so that no other test sees them."""
 
 import pytest
 

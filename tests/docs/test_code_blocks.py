@@ -1,4 +1,4 @@
-"""Every Python block of the README and the docs runs, offline, and prints what the page says it prints.
+"""Every Python block of the README and the docs runs, offline, and prints the output that the page shows.
 
 The blocks of one page run in one namespace, in order. A `text` block that follows a Python block is its output; a line
 `...` in it stands for any lines, and a time in milliseconds for any time.
@@ -20,7 +20,7 @@ _BLOCK = re.compile(r"^```(python|text)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOT
 
 
 def blocks_of(page):
-    """(line, code, expected output or None) of each Python block of a page."""
+    """Return (line, code, expected output or None) of each Python block of a page."""
     text = page.read_text(encoding="utf-8")
     found = []
     for match in _BLOCK.finditer(text):
@@ -41,7 +41,7 @@ def matches(expected, printed):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch):
-    """And their output is the one shown."""
+    """Each block of a page runs, and its output is the one shown."""
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "__main__"}
     for line, code, expected in blocks_of(page):

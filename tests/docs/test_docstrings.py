@@ -15,7 +15,7 @@ MODULES = sorted(
 
 @pytest.mark.parametrize("name", MODULES)
 def test_the_examples_of_a_file_run(name, tmp_path, monkeypatch):
-    """With `sm` at hand, and whatever the file itself knows."""
+    """Each example runs with `sm` and the names of its file."""
     monkeypatch.chdir(tmp_path)
     module = importlib.import_module(name)
     finder = doctest.DocTestFinder(exclude_empty=True)

@@ -15,18 +15,18 @@ CLASSES = {each for each in PUBLIC if issubclass(each, errors.SynmodError)}
 
 
 def test_every_class_has_one_row():
-    """And no row tells of a class that is not there."""
+    """Every public class of errors has exactly one row, and every row names such a class."""
     assert sorted(row[0] for row in ROWS) == sorted(each.__name__ for each in CLASSES)
 
 
-def test_what_is_no_error_is_named_too():
-    """The warning, and the records of faults."""
+def test_what_is_not_an_error_is_named_too():
+    """The page also names the warning and the records of faults."""
     assert [each.__name__ for each in PUBLIC if f"`{each.__name__}`" not in PAGE] == []
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_the_brackets_are_its_other_bases(row):
-    """Those that callers catch; none where the parent's are all."""
+    """The brackets name the builtin bases of a class, unless its parent already has them."""
     name, brackets, *_ = row
     direct = {base.__name__ for base in getattr(errors, name).__bases__}
     known = {base for base in direct if hasattr(builtins, base) and base != "Exception"}

@@ -13,7 +13,7 @@ _LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
 
 
 def test_the_navigation_names_every_page():
-    """Each once, and none that is not there."""
+    """The navigation names each page once, and no other."""
     nav = (ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
     named = re.findall(r"- (\S+\.md)$", nav, re.MULTILINE)
     assert sorted(named) == sorted(page.relative_to(PAGES).as_posix() for page in PAGES.rglob("*.md"))
@@ -21,14 +21,14 @@ def test_the_navigation_names_every_page():
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: str(text.relative_to(ROOT)))
 def test_links_lead_to_files(text):
-    """Links to other files, from where they stand; code is not read."""
+    """Each link outside code leads to a file that exists."""
     prose = re.sub(r"^```.*?^```|`[^`\n]*`", "", text.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     assert [link for link in _LINK.findall(prose) if not (text.parent / link).exists()] == []
 
 
 @pytest.mark.parametrize("folder", ["tutorial", "recipes", "ideas"])
 def test_the_first_page_leads_to_all_others(folder):
-    """The reference alone is found by the navigation."""
+    """The first page links every page of a folder; only the reference is left to the navigation."""
     first = (PAGES / "index.md").read_text(encoding="utf-8")
     linked = {link for link in _LINK.findall(first) if link.startswith(folder)}
     assert linked == {page.relative_to(PAGES).as_posix() for page in (PAGES / folder).glob("*.md")}

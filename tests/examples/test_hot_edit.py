@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_live_program_is_edited_in_place(tmp_path):
-    """New and swapped steps, a taught one, the same objects, calls answered meanwhile."""
+    """The edit adds and swaps steps in the same objects, while calls are answered."""
     command = [sys.executable, ROOT / "examples" / "hot_edit.py"]
     run = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", cwd=tmp_path, timeout=300)
     assert run.returncode == 0, run.stderr

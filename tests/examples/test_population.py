@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_best_of_a_hundred_candidates_is_applied(tmp_path):
-    """Nothing of the live program moves before; afterwards it answers better, and only instructions differ."""
+    """The live program does not change until the end; then it answers better, and only instructions differ."""
     command = [sys.executable, ROOT / "examples" / "population.py"]
     run = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", cwd=tmp_path, timeout=300)
     assert run.returncode == 0, run.stderr

@@ -27,7 +27,7 @@ def example():
 
 
 def test_the_notes_are_read_and_saved(tmp_path):
-    """A row for each note, in order, with a quote and a reading that stand in it; every topic has a headline."""
+    """Each note has a row, in order, with a quote and a reading from its text; every topic has a headline."""
     run = subprocess.run([sys.executable, EXAMPLE], capture_output=True, text=True, encoding="utf-8", cwd=tmp_path)
     assert run.returncode == 0, run.stderr
     rows = [json.loads(line) for line in (tmp_path / "research_notes.jsonl").read_text("utf-8").splitlines()]
@@ -44,7 +44,7 @@ def test_the_notes_are_read_and_saved(tmp_path):
 
 
 def test_a_quote_that_is_made_up_is_marked_and_a_failure_is_a_row(example):
-    """Neither touches the other notes, and no topic is told of either."""
+    """Neither affects the other notes, and no prompt of a topic contains either."""
 
     def answer(request):
         fields, told = request.schema["properties"], str(request.messages)

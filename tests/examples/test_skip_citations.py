@@ -1,4 +1,4 @@
-"""Citations by skip: offline, in a few seconds, and cheaper than threading the document through."""
+"""Citations by skip: offline, in a few seconds, and cheaper than passing the document along."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_document_goes_past_the_models(tmp_path):
-    """Fewer prompt tokens for right citations; the saved program answers alike; leftovers are told."""
+    """Fewer prompt tokens for right citations; the saved program answers alike; leftovers are printed."""
     command = [sys.executable, ROOT / "examples" / "skip_citations.py"]
     run = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", cwd=tmp_path, timeout=120)
     assert run.returncode == 0, run.stderr

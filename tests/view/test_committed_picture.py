@@ -10,7 +10,7 @@ ASSETS = ROOT / "docs" / "pages" / "assets"
 
 
 def example(name):
-    """The example of a name, as a module."""
+    """Return the example of a name, as a module."""
     spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
