@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import Any, Literal, Unpack
 
 from synmod.data import is_subschema, ops, schema_of
 from synmod.errors import CallError, ConfigError, ModelError, SchemaError, add_note
 from synmod.flow import aligned
 from synmod.lm import current_sample, drawing
-from synmod.module import Child, Execution, Module
+from synmod.module import Child, Execution, Module, ModuleOptions
 from synmod.registry import register_own
 
 from .arguments import exceptions, function, member, members, one_of, whole
 from .routing import side_by_side
-
-if TYPE_CHECKING:
-    from synmod.module import ModuleOptions
 
 
 @register_own()

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 from synmod.data import ops
-from synmod.module import Module
+from synmod.module import Module, ModuleOptions
 from synmod.registry import register_own
-
-if TYPE_CHECKING:
-    from synmod.module import ModuleOptions
 
 
 class _Operation(Module):

@@ -8,26 +8,22 @@ import weakref
 from collections.abc import Callable, Mapping
 from itertools import count
 from types import BuiltinFunctionType, FunctionType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack, cast
+from typing import Any, ClassVar, Final, Unpack, cast
 
 from synmod.cache import Cache, checked_ttl, key_of
 from synmod.data import JsonDataModel, model_of, schema_of, trusted_schema, wrap
 from synmod.errors import ConfigError
 from synmod.flow import SingleFlight, copied, leaves
 from synmod.leaves import aio
-from synmod.leaves.frozen import frozen
+from synmod.leaves.frozen import Json, frozen
 from synmod.leaves.names import new_run_id
 from synmod.lm import current_sample, models_in_force
-from synmod.module import Module, has_open_skips
+from synmod.module import Module, ModuleOptions, has_open_skips
 from synmod.registry import lookup, register_own
 from synmod.scope import current_call
 from synmod.tree import class_text, graphdef, state, static_text
 
 from .arguments import function, member
-
-if TYPE_CHECKING:
-    from synmod.leaves.frozen import Json
-    from synmod.module import ModuleOptions
 
 _PROCESS: Final = new_run_id()
 _COUNT: Final = count()

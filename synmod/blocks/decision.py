@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import Any, Final, Unpack
 
 from synmod.data import symbol, trusted_schema
 from synmod.errors import ConfigError
+from synmod.leaves.frozen import Json
 from synmod.registry import register_own
 
 from .generator import Form, Generator, GeneratorOptions
-
-if TYPE_CHECKING:
-    from synmod.leaves.frozen import Json
 
 _THINKING: Final = {"type": "string", "title": "Thinking", "description": "the reasoning, step by step"}
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from collections.abc import Callable
+from typing import Any, ClassVar, Unpack
 
 from synmod.data import DataModel, JsonDataModel, to_value
 from synmod.errors import ConfigError
-from synmod.module import UNDECLARED, Module, read_outputs, resolved_annotations
+from synmod.module import UNDECLARED, Module, ModuleOptions, read_outputs, resolved_annotations
 from synmod.registry import register_own
 
 from .arguments import function
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from synmod.module import ModuleOptions
 
 
 @register_own()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NamedTuple, Unpack, cast, overload
 
 from pydantic import BaseModel, create_model
@@ -13,6 +13,7 @@ from synmod.data import (
     ChatMessage,
     DataModel,
     JsonDataModel,
+    Schema,
     SymbolicDataModel,
     declaration,
     model_of,
@@ -25,11 +26,13 @@ from synmod.data import (
     wrap,
 )
 from synmod.errors import ArgumentError, CallError, SchemaError
-from synmod.leaves.frozen import frozen
+from synmod.leaves.frozen import Json, frozen
 from synmod.lm import (
     SAMPLING,
     LanguageModel,
     Layout,
+    LMReply,
+    Message,
     Sampling,
     check_sample,
     check_structured,
@@ -40,14 +43,7 @@ from synmod.lm import (
 )
 from synmod.module import Module, ModuleOptions
 from synmod.registry import register_own
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
-    from synmod.data import Schema
-    from synmod.leaves.frozen import Json
-    from synmod.lm import LMReply, Message
-    from synmod.scope import Hook
+from synmod.scope import Hook
 
 M = TypeVar("M", bound=BaseModel, default=Any)
 

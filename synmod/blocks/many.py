@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, Unpack
+from typing import Any, Final, Literal, TypeAlias, Unpack
 
 from synmod.data import (
     JsonDataModel,
@@ -23,13 +23,10 @@ from synmod.data import (
 from synmod.errors import ArgumentError, CallError, SchemaError
 from synmod.flow import Failed, map_concurrently, together
 from synmod.leaves.frozen import frozen
-from synmod.module import Module
+from synmod.module import Module, ModuleOptions
 from synmod.registry import register_own
 
 from .arguments import field_name, member, members, one_of, whole
-
-if TYPE_CHECKING:
-    from synmod.module import ModuleOptions
 
 Merge: TypeAlias = Literal["concat", "and", "or"]
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard, Unpack
+from typing import Any, Final, NamedTuple, TypeGuard, Unpack
 
 from synmod.data import ops, parts_of, schema_of, symbol, trusted_schema, wrap
 from synmod.errors import CallError
 from synmod.leaves.frozen import frozen
-from synmod.module import Attempt, Module, attempt
+from synmod.module import Attempt, Module, ModuleOptions, attempt
 from synmod.registry import register_own
 
 from .arguments import bound_reward, member, must_return, number, returned, whole
-
-if TYPE_CHECKING:
-    from synmod.module import ModuleOptions
 
 _CRITIQUE: Final = {
     "additionalProperties": False,

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, cast
+from typing import Any, Final, Literal, Unpack, cast
 
 from synmod.data import ops
 from synmod.errors import CallError, ConfigError, GuardError
 from synmod.flow import together
 from synmod.lm import sampling_params
-from synmod.module import Attempt, Child, Execution, Module, attempt
+from synmod.module import Attempt, Child, Execution, Module, ModuleOptions, attempt
 from synmod.registry import register_own
 
 from .arguments import field_name, member, must_have, must_return, one_of, returned
 from .decision import Decision
 from .generator import GeneratorOptions, keywords_of
-
-if TYPE_CHECKING:
-    from synmod.module import ModuleOptions
 
 _OF_MODULES: Final = ("name", "description", "trainable", "hooks")
 

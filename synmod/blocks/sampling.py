@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
+from typing import Any, Final, NamedTuple, Unpack
 
 from synmod.data import JsonDataModel
 from synmod.flow import leaves, map_concurrently
 from synmod.lm import current_sample, drawing
-from synmod.module import Attempt, Module, attempt
+from synmod.module import Attempt, Module, ModuleOptions, attempt
 from synmod.registry import register_own
 
 from .arguments import bound_reward, field_name, member, must_have, number, whole
-
-if TYPE_CHECKING:
-    from synmod.module import ModuleOptions
 
 _ANY: Final = {"type": "object"}
 

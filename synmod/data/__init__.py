@@ -9,105 +9,30 @@ A block of your own finds here what ours use: `JsonDataModel.of(json, schema)` m
 a value, symbol, class or instance. `declare(x)` turns any declaration into a schema.
 """
 
-from synmod.leaves.frozen import frozen, json_equal, thaw
+from synmod.leaves.frozen import frozen as frozen, json_equal as json_equal, thaw as thaw
 
-from . import ops
-from .class_schema import dump, schema_of_class
-from .masks import patterns_of
-from .merge import items_of, with_items
+from . import ops as ops
+from .class_schema import dump as dump, schema_of_class as schema_of_class
+from .merge import items_of as items_of, with_items as with_items
 from .messages import (
-    TOLD_BRIEFLY,
-    Audio,
-    AudioPart,
-    ChatMessage,
-    ChatMessages,
-    File,
-    FilePart,
-    Image,
-    ImagePart,
-    TextPart,
-    ToolCall,
+    TOLD_BRIEFLY as TOLD_BRIEFLY, Audio as Audio, AudioPart as AudioPart, ChatMessage as ChatMessage,
+    ChatMessages as ChatMessages, File as File, FilePart as FilePart, Image as Image, ImagePart as ImagePart,
+    TextPart as TextPart, ToolCall as ToolCall,
 )
-from .model import DataModel
-from .ops import OPERATIONS, checked_prefix, checked_suffix
-from .parts import parts_of, portable
-from .scales import Rating, Score, normalize_score
-from .schema import Schema, schema_from, trusted_schema
-from .subschema import contains, includes, is_subschema
+from .model import DataModel as DataModel
+from .ops import OPERATIONS as OPERATIONS
+from .parts import parts_of as parts_of, portable as portable
+from .scales import Rating as Rating, Score as Score, normalize_score as normalize_score
+from .schema import Schema as Schema, schema_from as schema_from, trusted_schema as trusted_schema
+from .subschema import contains as contains, includes as includes, is_subschema as is_subschema
 from .symbols import (
-    RECORDERS,
-    Described,
-    SymbolicDataModel,
-    declaration,
-    declare,
-    is_symbolic,
-    label,
-    label_of,
-    model_of,
-    schema_of,
-    symbol,
+    RECORDERS as RECORDERS, Described as Described, SymbolicDataModel as SymbolicDataModel, declaration as declaration,
+    declare as declare, is_symbolic as is_symbolic, label as label, label_of as label_of, model_of as model_of,
+    schema_of as schema_of, symbol as symbol,
 )
-from .text import dump_json, parse_frozen, parse_json
-from .validation import is_valid, problems, validate
-from .value import JsonDataModel, admit, to_value, typed_instance, validator_faults, wrap
-
-__all__ = [
-    "OPERATIONS",
-    "RECORDERS",
-    "TOLD_BRIEFLY",
-    "Audio",
-    "AudioPart",
-    "ChatMessage",
-    "ChatMessages",
-    "DataModel",
-    "Described",
-    "File",
-    "FilePart",
-    "Image",
-    "ImagePart",
-    "JsonDataModel",
-    "Rating",
-    "Schema",
-    "Score",
-    "SymbolicDataModel",
-    "TextPart",
-    "ToolCall",
-    "admit",
-    "checked_prefix",
-    "checked_suffix",
-    "contains",
-    "declaration",
-    "declare",
-    "dump",
-    "dump_json",
-    "frozen",
-    "includes",
-    "is_subschema",
-    "is_symbolic",
-    "is_valid",
-    "items_of",
-    "json_equal",
-    "label",
-    "label_of",
-    "model_of",
-    "normalize_score",
-    "ops",
-    "parse_frozen",
-    "parse_json",
-    "parts_of",
-    "patterns_of",
-    "portable",
-    "problems",
-    "schema_from",
-    "schema_of",
-    "schema_of_class",
-    "symbol",
-    "thaw",
-    "to_value",
-    "trusted_schema",
-    "typed_instance",
-    "validate",
-    "validator_faults",
-    "with_items",
-    "wrap",
-]
+from .text import dump_json as dump_json, parse_frozen as parse_frozen, parse_json as parse_json
+from .validation import is_valid as is_valid, problems as problems, validate as validate
+from .value import (
+    JsonDataModel as JsonDataModel, admit as admit, to_value as to_value, typed_instance as typed_instance,
+    validator_faults as validator_faults, wrap as wrap,
+)

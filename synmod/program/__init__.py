@@ -7,9 +7,7 @@ Speed: composing, making and running are linear in steps; the door costs a looku
 Must never know: providers, optimizers.
 """
 
-from .compose import compose
-from .graph import Input
-from .program import Program
-from .sequential import Sequential
-
-__all__ = ["Input", "Program", "Sequential", "compose"]
+from .compose import compose as compose
+from .graph import Input as Input
+from .program import Program as Program
+from .sequential import Sequential as Sequential

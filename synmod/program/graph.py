@@ -19,6 +19,7 @@ from synmod.data import (
 )
 from synmod.errors import ArgumentError, BuildError, CallError, ConfigError, SchemaError
 from synmod.flow import (
+    Declared,
     FlowGraph,
     Origin,
     Plan,
@@ -39,9 +40,6 @@ from synmod.module import Child, Execution, Module, running_own_build, steps_bef
 from synmod.scope import current_call
 
 if TYPE_CHECKING:
-    from synmod.flow import Declared, FlowGraph
-    from synmod.module import Module
-
     from .program import Program
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, overload, runtime_checkable
 
@@ -11,25 +11,18 @@ from pydantic import BaseModel
 from typing_extensions import TypeVar
 
 from synmod import saving, train
-from synmod.data import SymbolicDataModel
+from synmod.data import JsonDataModel, SymbolicDataModel
 from synmod.errors import GraphError, LoadError
 from synmod.flow import Step, copied, map_leaves, run_plan, symbol_of
 from synmod.leaves.names import did_you_mean, path_str
-from synmod.module import Module, no_call, seal, unknown_keyword, where
+from synmod.module import AsyncCallee, Execution, Module, no_call, seal, unknown_keyword, where
 from synmod.registry import register_own
-from synmod.scope import FRAME, current_call, nearest_live
+from synmod.saving import LoadReport
+from synmod.scope import FRAME, Hook, current_call, nearest_live
+from synmod.train import Evaluation
 from synmod.tree import walk
 
 from .graph import check_place, execution_of, take_graph, wiring_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-    from synmod.data import JsonDataModel
-    from synmod.module import AsyncCallee, Execution
-    from synmod.saving import LoadReport
-    from synmod.scope import Hook
-    from synmod.train import Evaluation
 
 
 @runtime_checkable

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from keyword import iskeyword
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from synmod.blocks import Lambda
 from synmod.data import DataModel, SymbolicDataModel
@@ -14,13 +14,10 @@ from synmod.errors import ConfigError, GraphError
 from synmod.leaves.aio import Suspended, drive
 from synmod.module import Child, Execution, Module, build, from_config, refuse_if_sealed, seal, verify_wiring
 from synmod.registry import register_own
-from synmod.scope import current_call
+from synmod.scope import Hook, current_call
 
 from .graph import Input
 from .program import M, Program, all_built
-
-if TYPE_CHECKING:
-    from synmod.scope import Hook
 
 Member = Module | Callable[..., Any] | SymbolicDataModel
 

@@ -6,23 +6,9 @@ the tree room's table. Speed: saving at most twice `json.dumps(indent=2)` plus t
 parsing and the constructors. Must never know: Program, training; how a provider is reached.
 """
 
-from synmod.leaves.files import write_atomic
+from synmod.leaves.files import write_atomic as write_atomic
 
-from .api import dumps, load, loads, save
-from .document import FIRST_READERS, FORMAT
-from .json_text import FileLimits
-from .variables_file import LoadReport, load_variables, save_variables
-
-__all__ = [
-    "FIRST_READERS",
-    "FORMAT",
-    "FileLimits",
-    "LoadReport",
-    "dumps",
-    "load",
-    "load_variables",
-    "loads",
-    "save",
-    "save_variables",
-    "write_atomic",
-]
+from .api import dumps as dumps, load as load, loads as loads, save as save
+from .document import FIRST_READERS as FIRST_READERS, FORMAT as FORMAT
+from .json_text import FileLimits as FileLimits
+from .variables_file import LoadReport as LoadReport, load_variables as load_variables, save_variables as save_variables

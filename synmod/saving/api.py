@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from pydantic_core import PydanticSerializationError, to_json
 
 from synmod.errors import ArgumentError, SaveError, SaveProblem
 from synmod.leaves.files import write_atomic
-from synmod.tree import CODEC, DICT, NODE, SEQUENCE, VariableDef, build_graph, class_of, kind_of, record, walk
+from synmod.leaves.frozen import Json
+from synmod.lm import LanguageModel
+from synmod.tree import CODEC, DICT, NODE, SEQUENCE, GraphDef, VariableDef, build_graph, class_of, kind_of, record, walk
 
 from .document import file_bytes, read_document, write_document
 from .json_text import DEFAULT_LIMITS, FileLimits, encoded, limits_or_default, read_json
@@ -18,14 +21,7 @@ from .problems import check_fields, check_object, in_file
 from .read import read_program
 from .write import write_graph
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from synmod.leaves.frozen import Json
-    from synmod.lm import LanguageModel
-    from synmod.tree import GraphDef
-
-    LanguageModels = Mapping[str, LanguageModel | str] | LanguageModel | str | None
+LanguageModels = Mapping[str, LanguageModel | str] | LanguageModel | str | None
 
 _SECTIONS = ("graph", "data_models", "language_models")
 

@@ -5,24 +5,17 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from json.encoder import encode_basestring
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from synmod.errors import SaveError, SaveProblem
+from synmod.leaves.frozen import Json
 from synmod.leaves.names import path_str
 from synmod.lm import LanguageModel, current_language_model, environment_secrets
 
-from .json_text import read_json, write_json
-from .problems import check_fields, check_object, load_fault, malformed, shown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from synmod.leaves.frozen import Json
-
-    from .json_text import FileLimits
-    from .problems import Where
+from .json_text import FileLimits, read_json, write_json
+from .problems import Where, check_fields, check_object, load_fault, malformed, shown
 
 MIGRATIONS: tuple[Callable[[dict[str, Json]], dict[str, Json]], ...] = ()
 """Pure functions on the sections: the n-th (from 0) turns format n + 1 into format n + 2."""

@@ -10,16 +10,14 @@ import re
 from dataclasses import dataclass, fields
 from itertools import accumulate
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from pydantic_core import PydanticSerializationError, to_json
 
 from synmod.errors import ArgumentError, SaveError, SaveProblem
+from synmod.leaves.frozen import Json
 
 from .problems import malformed, shown
-
-if TYPE_CHECKING:
-    from synmod.leaves.frozen import Json
 
 MAX_DIGITS: Final = 1_000
 """How many digits an int may have, as everywhere in synmod."""

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
 from pydantic_core import to_json
 
 from synmod.data import OPERATIONS, SymbolicDataModel, schema_of, schema_of_class, thaw
 from synmod.errors import DataError
 from synmod.flow import Declared, FlowGraph, FlowStep, compile_flow
-from synmod.leaves.frozen import frozen, is_object
+from synmod.leaves.frozen import Json, frozen, is_object
 from synmod.leaves.names import did_you_mean, path_str
 from synmod.lm import LanguageModel
 from synmod.module import Module, attributes_of_build, is_passed_on
 from synmod.registry import id_of
-from synmod.tree import STATIC, Static, get_node_impl, kind_of, own_impl, walk
+from synmod.tree import STATIC, NodeImpl, Static, Visit, get_node_impl, kind_of, own_impl, walk
 
-from .names import check_argument, checked_name, is_overridden
+from .names import AttributeNames, Resolver, check_argument, checked_name, is_overridden
 from .problems import (
+    Problems,
     Where,
     check_array,
     check_bool,
@@ -34,19 +36,8 @@ from .problems import (
     unregistered,
     user_code,
 )
-from .tables import keep_id
-from .terms import Place, references
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from synmod.leaves.frozen import Json
-    from synmod.tree import NodeImpl, Visit
-
-    from .names import AttributeNames, Resolver
-    from .problems import Problems
-    from .tables import DataModelTable, ModelEntry
-    from .terms import Term, TermReader, TermWriter
+from .tables import DataModelTable, ModelEntry, keep_id
+from .terms import Place, Term, TermReader, TermWriter, references
 
 _LABELS = ("name", "description", "trainable")
 _ANSWER = "override get_config, and from_config if the constructor needs it"

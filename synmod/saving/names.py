@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import types
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from synmod.errors import ArgumentError, BadNameError
+from synmod.leaves.frozen import Json
 from synmod.leaves.names import check_name, did_you_mean
 from synmod.lm import LanguageModel
 from synmod.module import Module
@@ -14,12 +17,6 @@ from synmod.registry import check_registrable, load_own, lookup, own_later, regi
 from synmod.tree import Intermediate, Memory, OptState, Param, Stat, Variable
 
 from .problems import Where, check_text, load_fault, shown
-
-if TYPE_CHECKING:
-    import inspect
-    from collections.abc import Callable, Mapping
-
-    from synmod.leaves.frozen import Json
 
 for _own in (Intermediate, LanguageModel, Memory, OptState, Param, Stat, Variable):
     register_own()(_own)

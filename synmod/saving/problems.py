@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import functools
 import types
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from synmod.errors import FormatError, GraphError, LoadError, SaveError, SaveProblem
-from synmod.leaves.frozen import is_array, is_object
+from synmod.leaves.frozen import Json, is_array, is_object
 from synmod.leaves.names import pointer
 from synmod.tree import class_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
-
-    from synmod.leaves.frozen import Json
 
 Where: TypeAlias = tuple[str | int, ...]
 """A place in a document: the keys and indices that lead to it."""

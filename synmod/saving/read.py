@@ -6,21 +6,22 @@ second the constructors run, arguments first, and what they have made is adopted
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from inspect import iscoroutine
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pydantic_core import to_json
 
-from synmod.data import json_equal
+from synmod.data import Schema, json_equal
 from synmod.errors import BuildError, SynmodError
 from synmod.leaves.aio import Suspended, drive
-from synmod.leaves.frozen import frozen, frozen_dict
+from synmod.leaves.frozen import FrozenDict, Json, frozen, frozen_dict
 from synmod.leaves.names import did_you_mean, escape_step, path_str
 from synmod.lm import LanguageModel
 from synmod.module import Module, read_build_config, seal
-from synmod.tree import NODE, Variable, class_of, kind_of, walk
+from synmod.tree import NODE, Variable, Visit, class_of, kind_of, walk
 
 from .modules import NodeChecker, NodeEntry, build_config, restored_flow
 from .names import AttributeNames, Resolver, checked_name
@@ -47,16 +48,7 @@ from .tables import (
     read_data_models,
     supplied_models,
 )
-from .terms import Place, TermReader, TermWriter, references
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from synmod.data import Schema
-    from synmod.leaves.frozen import FrozenDict, Json
-    from synmod.tree import Visit
-
-    from .terms import Term
+from .terms import Place, Term, TermReader, TermWriter, references
 
 _NO_VALUE: Final[Any] = object()
 _OWN = ("trainable", "name", "description")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 import weakref
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import unified_diff
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pydantic_core import to_json
 
@@ -25,21 +26,14 @@ from synmod.data import (
 )
 from synmod.errors import ArgumentError, DataError, SchemaError, SynmodError
 from synmod.flow import Declared
-from synmod.leaves.frozen import frozen, is_object
+from synmod.leaves.frozen import Json, frozen, is_object
 from synmod.leaves.names import did_you_mean
 from synmod.lm import SAMPLING, LanguageModel, UnboundLanguageModel, model_from
 from synmod.registry import id_of
 
-from .problems import Where, check_array, check_fields, check_object, check_text, load_fault, malformed, shown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from synmod.leaves.frozen import Json
-
-    from .names import Resolver
-    from .problems import Problems
-    from .terms import Place, TermReader
+from .names import Resolver
+from .problems import Problems, Where, check_array, check_fields, check_object, check_text, load_fault, malformed, shown
+from .terms import Place, TermReader
 
 _SHOWN = 100
 _MODEL = re.compile(r"[a-z0-9_]+(/[A-Za-z0-9][A-Za-z0-9._:@+-]*)+", re.ASCII)

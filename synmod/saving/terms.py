@@ -11,6 +11,7 @@ import dataclasses
 import enum
 import types
 from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
@@ -21,7 +22,8 @@ from pydantic import BaseModel
 from synmod.data import JsonDataModel, SymbolicDataModel, typed_instance, wrap
 from synmod.errors import DataError, SchemaError, SynmodError
 from synmod.flow import SymbolRef
-from synmod.leaves.frozen import FrozenDict, FrozenList, frozen, is_array, is_object
+from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen, is_array, is_object
+from synmod.lm import LanguageModel
 from synmod.registry import id_of
 from synmod.tree import (
     Static,
@@ -34,6 +36,7 @@ from synmod.tree import (
     take_apart,
 )
 
+from .names import AttributeNames, Resolver
 from .problems import (
     Problems,
     Where,
@@ -51,12 +54,6 @@ from .problems import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from synmod.leaves.frozen import Json
-    from synmod.lm import LanguageModel
-
-    from .names import AttributeNames, Resolver
     from .tables import ModelEntry
 
 Term = dict[str, Any]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from synmod.errors import DataError, StateError
 from synmod.leaves.files import write_atomic
@@ -13,14 +14,9 @@ from synmod.lm import LanguageModel
 from synmod.tree import iter_graph, state, update
 
 from .document import file_bytes, read_document, write_document
-from .json_text import limits_or_default
+from .json_text import FileLimits, limits_or_default
 from .problems import check_object, in_file, load_fault
 from .read import find_variables
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from .json_text import FileLimits
 
 _HINTS = 20
 

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from synmod.leaves.frozen import Json
 from synmod.leaves.names import path_str
 from synmod.lm import LanguageModel
 from synmod.registry import id_of
-from synmod.tree import RefMap, class_of, walk
+from synmod.tree import RefMap, Visit, class_of, walk
 
 from .modules import write_node
 from .names import AttributeNames
 from .problems import Problems, unregistered
 from .tables import DataModelTable, LanguageModelTable
-from .terms import Place, TermWriter, references
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from synmod.leaves.frozen import Json
-    from synmod.tree import Visit
-
-    from .terms import Term
+from .terms import Place, Term, TermWriter, references
 
 
 class Written(NamedTuple):

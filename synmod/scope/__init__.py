@@ -6,132 +6,41 @@ Speed: a nested frame 0.3 µs; the open blocks are one read and a check; without
 Must never know: Module, models, providers. Hooks get records with a path, never an object of a floor above.
 """
 
-from . import hooks_lib
-from .ambient import AMBIENT, PHASES, Ambient, Block, ambient, check_phase, effective, phase, reset
-from .budget import Account, Reservation, Spent, budget, cost_is_limited, reserve
-from .deadline import check_deadline, deadline, is_of_block_around, keep_partial, note_waiting, plain_limit, time_left
-from .events import (
-    BuildBegin,
-    BuildEnd,
-    CallBegin,
-    CallEnd,
-    Event,
-    Hook,
-    LMBegin,
-    LMEnd,
-    SkipDropped,
-    VariableAssign,
-    check_hook,
+from . import hooks_lib as hooks_lib
+from .ambient import (
+    AMBIENT as AMBIENT, PHASES as PHASES, Ambient as Ambient, Block as Block, ambient as ambient,
+    effective as effective, phase as phase, reset as reset,
 )
-from .feedback import BoundReward, Feedback
+from .budget import (
+    Account as Account, Spent as Spent, budget as budget, cost_is_limited as cost_is_limited, reserve as reserve,
+)
+from .deadline import (
+    check_deadline as check_deadline, deadline as deadline, is_of_block_around as is_of_block_around,
+    keep_partial as keep_partial, note_waiting as note_waiting, plain_limit as plain_limit, time_left as time_left,
+)
+from .events import (
+    BuildBegin as BuildBegin, BuildEnd as BuildEnd, CallBegin as CallBegin, CallEnd as CallEnd, Event as Event,
+    Hook as Hook, LMBegin as LMBegin, LMEnd as LMEnd, SkipDropped as SkipDropped, VariableAssign as VariableAssign,
+    check_hook as check_hook,
+)
+from .feedback import BoundReward as BoundReward, Feedback as Feedback
 from .frame import (
-    FRAME,
-    CallFrame,
-    NameScope,
-    Owner,
-    Reward,
-    RootFrame,
-    current_call,
-    current_phase,
-    current_scope,
-    nearest_live,
-    open_meters,
-    phase_in,
+    FRAME as FRAME, CallFrame as CallFrame, NameScope as NameScope, Reward as Reward, RootFrame as RootFrame,
+    current_call as current_call, current_phase as current_phase, current_scope as current_scope,
+    nearest_live as nearest_live, open_meters as open_meters, phase_in as phase_in,
 )
 from .hooks import (
-    begin_build,
-    begin_call,
-    begin_lm,
-    end_build,
-    end_call,
-    end_lm,
-    hooks,
-    hooks_for,
-    hooks_inside,
-    notify_assign,
-    notify_skip_dropped,
+    begin_build as begin_build, begin_call as begin_call, begin_lm as begin_lm, end_build as end_build,
+    end_call as end_call, end_lm as end_lm, hooks as hooks, hooks_for as hooks_for, hooks_inside as hooks_inside,
+    notify_assign as notify_assign, notify_skip_dropped as notify_skip_dropped,
 )
-from .plain_json import message_of
-from .rewards import add_reward, hand_up, rewards_of, track_rewards
-from .trace_views import LMCallNode, TraceNode
-from .tracing import PAGES, Tracer, trace
-from .usage import CallCounters, PerPhase, PhaseCounters, Usage, UsageMeter, add_usage, track_usage
-
-__all__ = [
-    "AMBIENT",
-    "FRAME",
-    "PAGES",
-    "PHASES",
-    "Account",
-    "Ambient",
-    "Block",
-    "BoundReward",
-    "BuildBegin",
-    "BuildEnd",
-    "CallBegin",
-    "CallCounters",
-    "CallEnd",
-    "CallFrame",
-    "Event",
-    "Feedback",
-    "Hook",
-    "LMBegin",
-    "LMCallNode",
-    "LMEnd",
-    "NameScope",
-    "Owner",
-    "PerPhase",
-    "PhaseCounters",
-    "Reservation",
-    "Reward",
-    "RootFrame",
-    "SkipDropped",
-    "Spent",
-    "TraceNode",
-    "Tracer",
-    "Usage",
-    "UsageMeter",
-    "VariableAssign",
-    "add_reward",
-    "add_usage",
-    "ambient",
-    "begin_build",
-    "begin_call",
-    "begin_lm",
-    "budget",
-    "check_deadline",
-    "check_hook",
-    "check_phase",
-    "cost_is_limited",
-    "current_call",
-    "current_phase",
-    "current_scope",
-    "deadline",
-    "effective",
-    "end_build",
-    "end_call",
-    "end_lm",
-    "hand_up",
-    "hooks",
-    "hooks_for",
-    "hooks_inside",
-    "hooks_lib",
-    "is_of_block_around",
-    "keep_partial",
-    "message_of",
-    "nearest_live",
-    "note_waiting",
-    "notify_assign",
-    "notify_skip_dropped",
-    "open_meters",
-    "phase",
-    "phase_in",
-    "plain_limit",
-    "reserve",
-    "reset",
-    "rewards_of",
-    "time_left",
-    "trace",
-    "track_rewards",
-    "track_usage",
-]
+from .plain_json import message_of as message_of
+from .rewards import (
+    add_reward as add_reward, hand_up as hand_up, rewards_of as rewards_of, track_rewards as track_rewards,
+)
+from .trace_views import LMCallNode as LMCallNode, TraceNode as TraceNode
+from .tracing import PAGES as PAGES, Tracer as Tracer, trace as trace
+from .usage import (
+    CallCounters as CallCounters, PerPhase as PerPhase, PhaseCounters as PhaseCounters, Usage as Usage,
+    UsageMeter as UsageMeter, add_usage as add_usage, track_usage as track_usage,
+)

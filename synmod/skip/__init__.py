@@ -5,29 +5,14 @@ lane for each running call that takes part, on its frame. Speed: a call of a mod
 one that stashes or pops pays some microseconds. Must never know: Program, files, training.
 """
 
-from synmod.errors import SkipError, SkipNameError, SkipProblem, SkipVerifyError
+from synmod.errors import (
+    SkipError as SkipError, SkipNameError as SkipNameError, SkipProblem as SkipProblem,
+    SkipVerifyError as SkipVerifyError,
+)
 
-from .commands import peek, pop, stash
-from .declaring import skippable
-from .frame import SkipFrame, current_skip_frame, use_skip_frame
-from .layout import SkipLayout, skip_layout
-from .namespace import Namespace
-from .wiring import verify_skippables
-
-__all__ = [
-    "Namespace",
-    "SkipError",
-    "SkipFrame",
-    "SkipLayout",
-    "SkipNameError",
-    "SkipProblem",
-    "SkipVerifyError",
-    "current_skip_frame",
-    "peek",
-    "pop",
-    "skip_layout",
-    "skippable",
-    "stash",
-    "use_skip_frame",
-    "verify_skippables",
-]
+from .commands import peek as peek, pop as pop, stash as stash
+from .declaring import skippable as skippable
+from .frame import SkipFrame as SkipFrame, current_skip_frame as current_skip_frame, use_skip_frame as use_skip_frame
+from .layout import SkipLayout as SkipLayout, skip_layout as skip_layout
+from .namespace import Namespace as Namespace
+from .wiring import verify_skippables as verify_skippables

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from synmod.data import (
     DataModel,
@@ -19,13 +19,11 @@ from synmod.data import (
 )
 from synmod.errors import SchemaError, SkipError, SymbolicValueError
 from synmod.leaves.frozen import FrozenDict, frozen, is_object
+from synmod.module import DeclaredSkips
 from synmod.scope import current_call
 
 from .lane import Lane, Slot
 from .namespace import shown
-
-if TYPE_CHECKING:
-    from synmod.module import DeclaredSkips
 
 _REQUIRED: Final[Any] = object()
 UNKNOWN: Final[Any] = object()

@@ -10,16 +10,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 from synmod.errors import SkipError
-from synmod.module import ATTEMPTS
+from synmod.module import ATTEMPTS, DeclaredSkips
 from synmod.scope import CallFrame, current_call, nearest_live, notify_skip_dropped, reset
 
 from .namespace import Key, order_of, shown
-
-if TYPE_CHECKING:
-    from synmod.module import DeclaredSkips
 
 _LOCK: Final = threading.RLock()
 """Held for a few instructions while values change hands, never across an await. Reentrant: a coroutine that the

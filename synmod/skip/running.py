@@ -5,20 +5,17 @@ from __future__ import annotations
 import inspect
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from synmod.data import SymbolicDataModel, symbol
 from synmod.errors import SkipError
-from synmod.flow import leaves, step_of
+from synmod.flow import Step, leaves, step_of
+from synmod.module import DeclaredSkips, Module
+from synmod.scope import CallFrame
 
 from .commands import UNKNOWN, as_symbol, untyped
 from .lane import TAKEN, Lane, Slot, lane_of
 from .namespace import Key, shown
-
-if TYPE_CHECKING:
-    from synmod.flow import Step
-    from synmod.module import DeclaredSkips, Module
-    from synmod.scope import CallFrame
 
 
 class Skippable:

@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
-from synmod.data import includes, is_subschema
+from synmod.data import Schema, includes, is_subschema
 from synmod.errors import ArgumentError, SkipProblem, SkipVerifyError
 from synmod.leaves.names import KeyPath, path_str
-from synmod.module import SCHEDULERS, VERIFIERS, Child, Execution, Module, where
+from synmod.module import SCHEDULERS, VERIFIERS, Child, DeclaredSkips, Execution, Module, where
 from synmod.tree import Visit, walk
 
 from .commands import ADJECTIVES, lacking_fields
 from .lane import open_block
-
-if TYPE_CHECKING:
-    from synmod.data import Schema
-    from synmod.module import DeclaredSkips
-
-    from .namespace import Key
+from .namespace import Key
 
 _MENDABLE: Final = frozenset({"unstashed", "unpopped"})
 """Problems that a module can mend which a later build makes."""

@@ -5,10 +5,8 @@ State: none. Speed: some 100 µs per example beside its call; memory does not gr
 kept. Must never know: Program, how a provider is reached.
 """
 
-from synmod.scope import Feedback
+from synmod.scope import Feedback as Feedback
 
-from .evaluating import evaluate
-from .evaluation import Evaluation, ExampleError, ExampleResult
-from .examples import Example
-
-__all__ = ["Evaluation", "Example", "ExampleError", "ExampleResult", "Feedback", "evaluate"]
+from .evaluating import evaluate as evaluate
+from .evaluation import Evaluation as Evaluation, ExampleError as ExampleError, ExampleResult as ExampleResult
+from .examples import Example as Example

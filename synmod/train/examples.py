@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel
 from synmod.errors import ArgumentError
 from synmod.leaves.frozen import is_object
 from synmod.leaves.nests import SEQUENCE, kind_of, leaves
-from synmod.module import declared_inputs
-
-if TYPE_CHECKING:
-    from synmod.module import Module
+from synmod.module import Module, declared_inputs
 
 
 class UnreadableRow(ArgumentError):

@@ -8,17 +8,14 @@ Source: the layered method of Sugiyama, Tagawa and Toda, with the isotonic place
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from math import ceil, sqrt
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from xml.sax.saxutils import escape
 
+from .picture import Edge, Node, Picture
 from .tables import printable, width
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .picture import Edge, Node, Picture
 
 _GAP: Final = 22.0  # between boxes of a row
 _BETWEEN: Final = 46.0  # between rows

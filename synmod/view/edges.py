@@ -5,25 +5,18 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from synmod.data import JsonDataModel
 from synmod.flow import FlowGraph, FlowStep, SymbolRef, leaves, leaves_with_path
 from synmod.leaves.frozen import FrozenDict, FrozenList
 from synmod.leaves.names import path_str, unused
-from synmod.module import Execution
+from synmod.module import Execution, Module
+from synmod.scope import TraceNode
 
-from .outline import Member, Outline, below_first, calls_below, recorded_call, row_of, skip_routes, unbuilt_in
-from .picture import Sketch
-from .schemas import contracts_in, title_text
-
-if TYPE_CHECKING:
-    from synmod.module import Module
-    from synmod.scope import TraceNode
-
-    from .outline import Part
-    from .picture import Node, Picture
-    from .schemas import Contract
+from .outline import Member, Outline, Part, below_first, calls_below, recorded_call, row_of, skip_routes, unbuilt_in
+from .picture import Node, Picture, Sketch
+from .schemas import Contract, contracts_in, title_text
 
 
 def picture_of(module: Module) -> Picture:

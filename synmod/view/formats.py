@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Callable, Iterator
+from typing import Any, Final, cast
 
 from synmod.data import dump_json
 from synmod.errors import ArgumentError
 from synmod.leaves.files import write_atomic
 from synmod.leaves.names import did_you_mean
+from synmod.module import Module
 
 from .drawing import escaped, svg
 from .edges import picture_of
+from .picture import Node, Picture
 from .summary import summary
 from .tables import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from synmod.module import Module
-
-    from .picture import Node, Picture
 
 FORMATS: Final[dict[str, Callable[[Module], str]]] = {
     "mermaid": lambda module: mermaid(picture_of(module)),

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from synmod.leaves.names import KeyPath, escape_step
 from synmod.lm import LanguageModel
 from synmod.module import Child, Execution, Module, is_built_here
-from synmod.scope import Usage
+from synmod.scope import TraceNode, Usage
 from synmod.tree import Variable, Visit, is_trainable, walk
-
-if TYPE_CHECKING:
-    from synmod.scope import TraceNode
 
 Part = Child | Execution | None
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
+
+from synmod.leaves.frozen import Json
+from synmod.module import Module
 
 from .schemas import nest_text, title_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from synmod.leaves.frozen import Json
-    from synmod.module import Module
 
 NodeKind = Literal["module", "input", "output"]
 EdgeKind = Literal["data", "skip", "shared"]

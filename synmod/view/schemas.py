@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from synmod.data import schema_of
 from synmod.errors import SynmodError
-from synmod.flow import MAPPING, FlowGraph, FlowStep, SymbolRef, kind_of, leaves, map_leaves
-from synmod.module import Child, declared_outputs, input_spec_of
+from synmod.flow import MAPPING, Declared, FlowGraph, FlowStep, SymbolRef, kind_of, leaves, map_leaves
+from synmod.module import Child, Module, declared_outputs, input_spec_of
 
-from .outline import below_first, calls_below, recorded_call, row_of
-
-if TYPE_CHECKING:
-    from synmod.flow import Declared
-    from synmod.module import Module
-
-    from .outline import Outline
+from .outline import Outline, below_first, calls_below, recorded_call, row_of
 
 _LONGEST: Final = 72
 """Characters of one schema; the rest of its fields are left out."""

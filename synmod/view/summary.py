@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from synmod.data import dump_json
 from synmod.errors import ArgumentError
-from synmod.leaves.names import did_you_mean
+from synmod.leaves.names import KeyPath, did_you_mean
 from synmod.lm import estimate_text
+from synmod.module import Module
+from synmod.tree import Variable
 
 from .outline import Held, Member, Outline, Spent, declared_skips, recorded_call, spent_by_path, unbuilt_in
 from .schemas import Contract, contracts_in
 from .tables import count_text, dollars_text, plural, seconds_text, size_text, table
-
-if TYPE_CHECKING:
-    from synmod.leaves.names import KeyPath
-    from synmod.module import Module
-    from synmod.tree import Variable
 
 _LONGEST_PATH = 80
 
