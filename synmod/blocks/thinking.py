@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 from pydantic import Field
 
 from synmod.data import TOLD_BRIEFLY, DataModel, JsonDataModel, Score, SymbolicDataModel, ops
+from synmod.leaves.frozen import Json
 from synmod.lm import sampling_params
 from synmod.registry import register_own
 
 from .generator import Form, Generator, GeneratorOptions, M, declared_symbol, keywords_of
-
-if TYPE_CHECKING:
-    from synmod.leaves.frozen import Json
 
 
 @register_own()
