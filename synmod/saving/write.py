@@ -27,16 +27,16 @@ class Written(NamedTuple):
         state: The values of its Variables by path.
         problems: What stands in the way.
         language_models: The language models in it.
-        nodes: The path of each node of the table.
-        variables: The path of each Variable of the table.
+        nodes: Where each node of the table was met.
+        variables: Where each Variable of the table was met.
     """
 
     graph: dict[str, Json]
     state: dict[str, Json]
     problems: Problems
     language_models: list[LanguageModel]
-    nodes: list[str]
-    variables: list[str]
+    nodes: list[Visit]
+    variables: list[Visit]
 
     def place(self, where: tuple[str | int, ...]) -> str:
         """Return the place in the program that a place in the sections belongs to."""
@@ -46,12 +46,13 @@ class Written(NamedTuple):
             case ("graph", "nodes", int(index), field, *_):
                 what = str(field)
             case ("graph", "variables", int(index), field, *_):
-                return f"{self.variables[index]}, {field}"
+                return f"{path_str(self.variables[index].path)}, {field}"
             case ("state", str(path), *_):
                 return path
             case _:
                 return "/".join(map(str, where[:2]))
-        return f"{self.nodes[index]}, {what}" if self.nodes[index] else what
+        path = path_str(self.nodes[index].path)
+        return f"{path}, {what}" if path else what
 
 
 def write_graph(root: Any) -> Written:
@@ -92,8 +93,8 @@ class _GraphWriter:
             "data_models": self.data_models.entries,
             "language_models": self.language_models.records,
         }
-        paths = [[path_str(visit.path) for visit in visits] for visits in (self._nodes, self._variables)]
-        return Written(sections, state, self.problems, self.language_models.models, *paths)
+        models = self.language_models.models
+        return Written(sections, state, self.problems, models, self._nodes, self._variables)
 
     # -- what the term writer asks
 
