@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 
 import synmod as sm
 from synmod.blocks import Generator
-from synmod.data import ChatMessage, ChatMessages, DataModel, JsonDataModel, SymbolicDataModel
+from synmod.data import ChatMessage, ChatMessages, DataModel, JsonDataModel, SymbolicDataModel, model_of
 from synmod.errors import ArgumentError, BadReplyError, CallError, ConfigError, DataError, SchemaError
 from synmod.lm import LanguageModel, default_language_model, drawing
 from synmod.module import Module, build
@@ -87,7 +87,7 @@ async def test_symbols_in_symbols_out():
     out = await generator(Query.to_symbolic_data_model())
     assert isinstance(out, SymbolicDataModel)
     assert out.keys() == ("answer",)
-    assert out._model is Answer
+    assert model_of(out) is Answer
 
 
 async def test_the_inputs_can_come_first():

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from synmod.data import JsonDataModel, is_valid, schema_from, symbol
+from synmod.data import JsonDataModel, is_valid, schema_from, schema_of, symbol
 
 NAMES = ["k", "k_1", "k_2", "k_1_1", "note", "a"]
 EXTRAS = ["k", "k_1", "k_3", "note", "z", "a_1"]
@@ -72,9 +72,9 @@ def values(draw, names=NAMES):
 
 def symbol_of(value):
     """The symbol that stands for values of the same schema."""
-    return symbol(value._schema)
+    return symbol(schema_of(value))
 
 
 def is_sound(value):
     """Whether a value satisfies the schema it carries."""
-    return is_valid(value._schema, value._json)
+    return is_valid(schema_of(value), value.get_json())

@@ -11,7 +11,7 @@ import weakref
 import pytest
 from hypothesis import given, strategies as st
 
-from synmod.data import DataModel, JsonDataModel, ops
+from synmod.data import DataModel, JsonDataModel, ops, schema_of
 from synmod.errors import CallError, DataError, SchemaError
 from synmod.flow import run_plan, together
 from synmod.leaves import aio
@@ -319,7 +319,7 @@ async def test_names_do_not_shift_when_a_value_is_absent():
     nothing = await Fake("nothing", lambda _: None)(x)
     out = (nothing | x) + x
     result = await run_graph(x, out, number(1))
-    assert result._schema is out._schema
+    assert schema_of(result) is schema_of(out)
 
 
 async def test_another_structure_is_a_call_error():
@@ -359,7 +359,7 @@ async def test_the_value_carries_the_recorded_schema():
     x = a_symbol()
     out = await Fake("narrow", lambda _: JsonDataModel({"n": 1}, schema=narrow))(x)
     result = await run_graph(x, out, number(1))
-    assert result._schema is out._schema
+    assert schema_of(result) is schema_of(out)
 
 
 async def test_a_value_is_dropped_after_its_last_consumer():

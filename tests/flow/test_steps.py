@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from synmod.data import ops, symbol
+from synmod.data import ops, schema_of, symbol
 from synmod.flow import Step
 from synmod.leaves.frozen import FrozenDict
 from tests.flow.fakes import Fake, Number, a_symbol, number
@@ -109,7 +109,7 @@ def test_a_copy_of_a_symbol_has_no_history():
 
     out = a_symbol() + a_symbol()
     assert copy.copy(out)._origin is None
-    assert symbol(out._schema)._origin is None
+    assert symbol(schema_of(out))._origin is None
 
 
 def test_a_step_shows_what_runs_on_what():

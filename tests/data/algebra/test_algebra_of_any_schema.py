@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
-from synmod.data import OPERATIONS, JsonDataModel, is_valid, ops, schema_from, thaw
+from synmod.data import OPERATIONS, JsonDataModel, is_valid, ops, schema_from, schema_of, thaw
 from synmod.errors import SchemaError
 from tests.data.model_strategies import is_sound
 from tests.data.schema_strategies import NAMES, VALUES, schemas
@@ -31,14 +31,14 @@ def models(draw):
 def test_merging(left, right):
     """`C` and `U` admit what they are made of, and lose nothing."""
     a, b = left[0], right[0]
-    schemas = (a._schema, b._schema)
+    schemas = (schema_of(a), schema_of(b))
     either = OPERATIONS["logical_or"].plan(schemas)
     only = OPERATIONS["logical_xor"].plan(schemas)
     for a in left:
         for b in right:
             merged = a + b
             assert is_sound(merged)
-            assert len(merged._json) == len(a._json) + len(b._json)
+            assert len(merged) == len(a) + len(b)
             for pair in ((a, b), (a, None), (None, b)):
                 assert is_sound(either.apply(pair))
             assert is_sound(only.apply((a, None)))
@@ -60,4 +60,4 @@ def test_masks_and_names(values, patterns):
             except SchemaError:
                 continue
             assert is_sound(masked)
-            schema_from(thaw(masked._schema))
+            schema_from(thaw(schema_of(masked)))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from jsonschema import Draft202012Validator
 
-from synmod.data import DataModel, JsonDataModel, is_subschema, json_equal, ops, schema_from, symbol
+from synmod.data import DataModel, JsonDataModel, is_subschema, json_equal, ops, schema_from, schema_of, symbol
 from tests.data.model_strategies import schemas_with_values, symbol_of, values
 
 
@@ -181,16 +181,16 @@ def test_a_fold_is_its_steps(a, b, c):
     """`concat` of three is `(a + b) + c`, in values and in schemas."""
     folded, stepped = ops.concat(a, b, c), (a + b) + c
     assert json_equal(folded.get_json(), stepped.get_json())
-    assert folded._schema is stepped._schema
+    assert schema_of(folded) is schema_of(stepped)
     symbols = [symbol_of(x) for x in (a, b, c)]
-    assert ops.concat(*symbols)._schema is folded._schema
+    assert schema_of(ops.concat(*symbols)) is schema_of(folded)
 
 
 @given(schemas_with_values(), schemas_with_values())
 def test_u_admits_what_either_admits(left, right):
     """`U` is one object that every value of each alternative satisfies, and each alternative is a subschema of it."""
     (a, (x,)), (b, (y,)) = left, right
-    either = ops.logical_xor(symbol(a), symbol(b))._schema
+    either = schema_of(ops.logical_xor(symbol(a), symbol(b)))
     checker = Draft202012Validator(either)
     assert checker.is_valid(x)
     assert checker.is_valid(y)

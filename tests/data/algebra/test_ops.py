@@ -16,6 +16,7 @@ from synmod.data import (
     is_valid,
     json_equal,
     ops,
+    schema_of,
 )
 from synmod.errors import ArgumentError, DataError, SynmodError
 from tests.data.model_strategies import is_sound, schemas_with_values, symbol_of, values
@@ -97,11 +98,11 @@ def test_symbols():
     merged = SQ + SA
     assert isinstance(merged, SymbolicDataModel)
     assert list(merged.keys()) == ["question", "answer", "question_1"]
-    assert (SQ & SA)._schema is merged._schema
+    assert schema_of(SQ & SA) is schema_of(merged)
     assert "required" not in (SQ | SA).get_schema()
     assert list((SQ | SA).keys()) == ["question", "answer", "question_1"]
     assert list((SQ ^ SA).keys()) == ["question", "answer"]
-    assert (~SQ)._schema is SQ._schema
+    assert schema_of(~SQ) is schema_of(SQ)
     assert (SQ & None) is None
     assert (None & SQ) is None
     with pytest.raises(DataError):
@@ -115,7 +116,7 @@ def test_a_value_beside_a_symbol_is_a_constant(recorded):
     assert (name, kwargs, output) == ("concat", {}, merged)
     assert args[0] is SQ
     assert args[1] == A
-    assert plan.schema is merged._schema
+    assert plan.schema is schema_of(merged)
 
 
 def test_what_is_none_or_unchanged_is_not_recorded(recorded):
@@ -189,20 +190,20 @@ def test_how_many_operands():
 
 def test_a_replayed_plan_keeps_its_names():
     """An operand that is None this time cannot shift a name, and the result carries the symbol's schema."""
-    plan = OPERATIONS["logical_or"].plan((SQ._schema, SA._schema), {})
+    plan = OPERATIONS["logical_or"].plan((schema_of(SQ), schema_of(SA)), {})
     both = plan.apply((Q.to_json_data_model(), A.to_json_data_model()))
     only = plan.apply((None, A.to_json_data_model()))
     assert both.get_json() == {"question": "why", "answer": "so", "question_1": "?"}
     assert only.get_json() == {"answer": "so", "question": "?"}
-    assert both._schema is only._schema is plan.schema
+    assert schema_of(both) is schema_of(only) is plan.schema
     assert plan.apply((None, None)) is None
-    follow = OPERATIONS["concat"].plan((plan.schema, SQ._schema), {})
+    follow = OPERATIONS["concat"].plan((plan.schema, schema_of(SQ)), {})
     assert list(follow.apply((only, Q.to_json_data_model())).keys()) == ["answer", "question", "question_2"]
 
 
 def test_concat_names_who_is_missing():
     """The step's path, the operand, and the way out are in the message."""
-    plan = OPERATIONS["concat"].plan((SQ._schema, SA._schema), {})
+    plan = OPERATIONS["concat"].plan((schema_of(SQ), schema_of(SA)), {})
     with pytest.raises(DataError, match=r"^rag/3: concat: operand 1 is None.*`&`"):
         plan.apply((Q.to_json_data_model(), None), where="rag/3")
 
@@ -215,7 +216,7 @@ def test_values_agree_with_their_symbol(name, left, right, absent):
     """Whoever is there, the value satisfies its own schema and the symbol's, and its schema is a subschema of that."""
     a, b = (JsonDataModel(pair[1][0], schema=pair[0]) for pair in (left, right))
     made = getattr(ops, name)(symbol_of(a), symbol_of(b))
-    plan = OPERATIONS[name].plan((a._schema, b._schema), {})
+    plan = OPERATIONS[name].plan((schema_of(a), schema_of(b)), {})
     there = [None if absent == "a" else a, None if absent == "b" else b]
     if name == "concat" and None in [x if x is None else 0 for x in there]:
         return
@@ -226,9 +227,9 @@ def test_values_agree_with_their_symbol(name, left, right, absent):
     assert json_equal(eager.get_json(), replayed.get_json())
     assert is_sound(eager)
     assert is_sound(replayed)
-    assert replayed._schema is made._schema is plan.schema
-    assert is_valid(made._schema, eager._json)
-    assert is_subschema(eager._schema, made._schema)
+    assert schema_of(replayed) is schema_of(made) is plan.schema
+    assert is_valid(schema_of(made), eager.get_json())
+    assert is_subschema(schema_of(eager), schema_of(made))
 
 
 @given(st.lists(st.none() | values(names=["k", "k_1", "a"]), min_size=2, max_size=4))
@@ -242,7 +243,7 @@ def test_folds_of_or(operands):
     if folded is None:
         return
     assert json_equal(folded.get_json(), stepped.get_json())
-    plan = OPERATIONS["logical_or"].plan([x and x._schema for x in operands], {})
+    plan = OPERATIONS["logical_or"].plan([x and schema_of(x) for x in operands], {})
     replayed = plan.apply(operands)
     assert is_sound(replayed)
     assert json_equal(replayed.get_json(), folded.get_json()) or None in [x if x is None else 0 for x in operands]
@@ -266,8 +267,8 @@ def test_plans_are_json():
         RECORDERS.update(RECORDERS_before)
     value = (Q + A).to_symbolic_data_model()
     for name, plan, args, kwargs, output in calls:
-        again = OPERATIONS[name].plan((args[0]._schema,), json.loads(json.dumps(kwargs)))
-        assert again.schema is plan.schema is output._schema
+        again = OPERATIONS[name].plan((schema_of(args[0]),), json.loads(json.dumps(kwargs)))
+        assert again.schema is plan.schema is schema_of(output)
     assert [call[3] for call in calls] == [
         {"mask": ["answer", "question"]},
         {"mask": ["**/question"]},
@@ -309,4 +310,4 @@ def test_operands_are_never_changed():
 def test_plans_from_bad_files(name, operands, kwargs):
     """A plan that a file asks for is checked like a call."""
     with pytest.raises(SynmodError):
-        OPERATIONS[name].plan((SQ._schema,) * operands, kwargs)
+        OPERATIONS[name].plan((schema_of(SQ),) * operands, kwargs)

@@ -25,7 +25,7 @@ def test_what_declares():
     assert [model_of(x) for x in (HTTPQuery, instance, value, symbol)] == [HTTPQuery] * 4
     assert model_of(HTTPQuery.get_schema()) is None
     assert model_of(value + value) is None
-    assert all(schema_of(x) is value._schema for x in (HTTPQuery, instance, value, symbol))
+    assert all(schema_of(x) is schema_of(value) for x in (HTTPQuery, instance, value, symbol))
     assert declare(Plain)["required"] == ["n"]
 
 

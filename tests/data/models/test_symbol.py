@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from synmod.data import RECORDERS, DataModel, SymbolicDataModel, is_symbolic, symbol
+from synmod.data import RECORDERS, DataModel, SymbolicDataModel, is_symbolic, model_of, schema_of, symbol
 from synmod.errors import ArgumentError, FieldError, SchemaError, SymbolicValueError
 
 
@@ -83,21 +83,22 @@ def test_identity():
 
 def test_copies_have_no_history():
     """copy, deepcopy and pickle give schema and name."""
-    made = symbol(S._schema, Query, "mine")
+    made = symbol(schema_of(S), Query, "mine")
     made._origin = object()
-    for again in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(symbol(S._schema, Query, "mine")))):
+    pickled = pickle.dumps(symbol(schema_of(S), Query, "mine"))
+    for again in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickled)):
         assert again is not made
-        assert again._schema is made._schema
+        assert schema_of(again) is schema_of(made)
         assert again.name == "mine"
         assert again._origin is None
-        assert again._model is Query
+        assert model_of(again) is Query
 
 
 def test_how_it_is_made():
     """A schema or a model that agree."""
-    assert SymbolicDataModel(Query.get_schema())._schema is S._schema
-    assert SymbolicDataModel(data_model=Query(question="q"))._schema is S._schema
-    assert SymbolicDataModel(data_model=S)._schema is S._schema
+    assert schema_of(SymbolicDataModel(Query.get_schema())) is schema_of(S)
+    assert schema_of(SymbolicDataModel(data_model=Query(question="q"))) is schema_of(S)
+    assert schema_of(SymbolicDataModel(data_model=S)) is schema_of(S)
     assert SymbolicDataModel(Query.get_schema(), Query).name == "query"
     with pytest.raises(ArgumentError):
         SymbolicDataModel()
@@ -127,7 +128,7 @@ def test_pickles_of_local_classes():
         n: int
 
     again = pickle.loads(pickle.dumps(Local.to_symbolic_data_model()))
-    assert again._model is None
-    assert again._schema is Local.to_symbolic_data_model()._schema
+    assert model_of(again) is None
+    assert schema_of(again) is schema_of(Local.to_symbolic_data_model())
     value = pickle.loads(pickle.dumps(Local(n=1).to_json_data_model()))
     assert value == Local(n=1)

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ConfigDict, field_validator
 
 import synmod
-from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, admit, label, wrap
+from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, admit, frozen, label, schema_of, wrap
 from synmod.errors import ArgumentError, DataError, FieldError, SchemaError, SymbolicValueError
 
 
@@ -228,7 +228,7 @@ def test_copies():
     again = pickle.loads(pickle.dumps(value))
     assert again == value
     assert again.name == "mine"
-    assert again._schema is value._schema
+    assert schema_of(again) is schema_of(value)
     assert (again + again) == (value + value)
     assert pickle.loads(pickle.dumps(value + value)) == value + value
 
@@ -248,18 +248,19 @@ def test_inside_json():
 
 def test_admit_at_an_edge():
     """A known subschema is enough; else the value is checked, and carries the schema of the edge."""
-    value = Query(question="why").to_json_data_model()
-    assert admit(value, value._schema, Query, "x")._json is value._json
+    value = Query(question="why", tags=["x"]).to_json_data_model()
+    assert admit(value, schema_of(value), Query, "x").tags is value.tags
     with pytest.raises(SchemaError, match=r"^rag: "):
-        admit({"question": 1}, value._schema, None, "rag")
+        admit({"question": 1}, schema_of(value), None, "rag")
     with pytest.raises(SchemaError, match=r"^rag: "):
-        admit("text", value._schema, None, "rag")
+        admit("text", schema_of(value), None, "rag")
 
 
 def test_wrap_checks_nothing():
     """The trusted door."""
-    value = Query(question="why").to_json_data_model()
-    assert wrap(value._json, value._schema, Query, "n").name == "n"
+    json = frozen({"question": 3})
+    value = wrap(json, schema_of(Query), Query, "n")
+    assert (value.name, value.get_json()) == ("n", json)
 
 
 def test_a_value_put_together_from_valid_parts():
@@ -267,7 +268,8 @@ def test_a_value_put_together_from_valid_parts():
     value = JsonDataModel.of({"question": "why"}, Query, Query, "n")
     assert value == JsonDataModel({"question": "why"}, data_model=Query)
     assert (value.name, value.to()) == ("n", Query(question="why"))
-    assert JsonDataModel.of(value._json, value._schema)._json is value._json
+    json = frozen({"question": "why", "tags": ["x"]})
+    assert JsonDataModel.of(json, Query).tags is json["tags"]
     with pytest.raises(DataError):
         JsonDataModel.of([], Query)
     with pytest.raises(DataError):
