@@ -25,6 +25,7 @@ from .parts import parts_of as parts_of, portable as portable
 from .scales import Rating as Rating, Score as Score, normalize_score as normalize_score
 from .schema import Schema as Schema, schema_from as schema_from, trusted_schema as trusted_schema
 from .subschema import contains as contains, includes as includes, is_subschema as is_subschema
+from .subschemas import target_of as target_of
 from .symbols import (
     RECORDERS as RECORDERS, Described as Described, SymbolicDataModel as SymbolicDataModel, declaration as declaration,
     declare as declare, is_symbolic as is_symbolic, label as label, label_of as label_of, model_of as model_of,

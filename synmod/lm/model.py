@@ -19,15 +19,10 @@ from .nearest import embedded_adapter
 from .openai_compatible import DirectAdapter, serves
 from .records import ATTRIBUTES, Adapter, LMReply, LMRequest, ModelCounters
 from .secrets import Secrets
-from .settings import ApiKey, Secret, Settings, checked_settings, sampling_params
+from .settings import ApiKey, Secret, Settings, checked_settings
 
 __all__ = ["LanguageModel", "UnboundLanguageModel"]
 
-_KEYWORDS: Final = (
-    "api_key", "api_base", "attempts", "timeout_s", "name", "headers", "extra_body", "structured", "repairs",
-    "attempt_timeout_s", "price", "adapter",
-)  # fmt: skip
-_SUPPLIED: Final = ("api_base", "headers", "extra_body", "adapter")  # what no file holds of a model
 _MILLION: Final = 1_000_000
 
 
@@ -85,15 +80,8 @@ class LanguageModel:
         adapter: Adapter | str | None = None,
         **defaults: Json,
     ) -> None:
-        given = {
-            "api_key": api_key, "api_base": api_base, "attempts": attempts, "timeout_s": timeout_s, "name": name,
-            "headers": headers, "extra_body": extra_body, "structured": structured, "repairs": repairs,
-            "attempt_timeout_s": attempt_timeout_s, "price": price,
-            "defaults": sampling_params(defaults, f"LanguageModel({model!r:.200})", _KEYWORDS),
-        }  # fmt: skip
-        supplied = given | {"adapter": adapter}
-        supply = tuple(name for name in _SUPPLIED if supplied[name] is not None)
-        self.settings: Settings = checked_settings(model, given | {"supply": supply})
+        given = {name: value for name, value in locals().items() if name not in ("self", "model")}
+        self.settings: Settings = checked_settings(model, given)
         self.secrets = Secrets(self.settings)
         self.adapter: Adapter = self._adapter(adapter)
         self.counters = ModelCounters()

@@ -10,11 +10,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from random import Random
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from synmod.data import Schema, declare, is_valid, parse_json, trusted_schema
 from synmod.errors import ConfigError, DataError, SchemaError
@@ -84,10 +84,10 @@ class NearestAdapter:
 
     def send(self, request: LMRequest) -> LMReply:
         """Answer a request from its own text; never fails, never waits."""
-        prompt = _read(request)
-        text = prompt.text() if prompt.schema is None else json_text(prompt.value(prompt.schema, "", prompt.outputs))
-        tokens = sum(map(_token_count, prompt.texts)), _token_count(text)
-        return LMReply(text, usage=Usage(prompt_tokens=tokens[0], completion_tokens=tokens[1], cost_usd=0.0))
+        prompt = _Prompt(request)
+        text = prompt.answer()
+        tokens = [len(_TOKEN.findall(text)) for text in (*prompt.texts, text)]
+        return LMReply(text, usage=Usage(prompt_tokens=sum(tokens[:-1]), completion_tokens=tokens[-1], cost_usd=0.0))
 
 
 class _Index:
@@ -124,44 +124,42 @@ class _Index:
         return total
 
 
-class _Rule(NamedTuple):
-    """One rule: its label as it is written, and the words and phrases that favour it."""
-
-    label: str
-    listed: tuple[str, ...]
-
-
 class _Prompt:
-    """What a prompt says, and the answer that follows from it."""
+    """What a prompt contains, and the answer that follows from it."""
 
-    def __init__(
-        self,
-        request: LMRequest,
-        texts: list[str],
-        instructions: str,
-        index: _Index,
-        question: str,
-        schema: Mapping[str, Json] | None,
-    ) -> None:
-        self.texts = texts
-        self.schema = schema
-        self.outputs: list[Any] = index.outputs
-        self._root = schema or {}
-        self._question = question
-        self._spoken = _spoken(question)
-        self._rules = _rules(instructions)
+    def __init__(self, request: LMRequest) -> None:
+        turns = _turns_of(request)
+        self.texts = [text for _, text in turns]
+        self._schema = _shown_schema(self.texts) if request.schema is None else request.schema
+        self._root: Mapping[str, Json] = self._schema or {}
+        users = [at for at, (role, _) in enumerate(turns) if role == "user"]
+        last = next((at for at in reversed(users) if _blocks(self.texts[at], "inputs")), users[-1] if users else None)
+        self._question = "" if last is None else _input(self.texts[last])
+        self._words = _in_words(self._question)
+        system = "\n".join(text for role, text in turns if role in ("system", "developer"))
+        self._rules = _rules(next((block for text in self.texts for block in _blocks(text, "instructions")), system))
         self._seed = request.params.get("seed") or 0
         self._heat = max(0.0, request.params.get("temperature") or 0)
-        self._noise_key = f"{request.sample}\n" + "\n".join(texts) if self._heat else ""
-        self._schemas: dict[int, tuple[Mapping[str, Json], Schema]] = {}  # by the id of the part, which is kept alive
-        self._near = [near + self._noise(f"example {at}") for at, near in enumerate(index.similarities(question))]
+        self._noise_key = f"{request.sample}\n" + "\n".join(self.texts) if self._heat else ""
+        pairs = [
+            (asked, said) for asked, said in pairwise(turns[:last]) if (asked[0], said[0]) == ("user", "assistant")
+        ]
+        index = _index(
+            tuple(line for text in self.texts for block in _blocks(text, "examples") for line in block.split("\n")),
+            tuple((asked, answer) for (_, asked), (_, answer) in pairs if answer),
+            self._schema is not None,
+        )
+        self._outputs: list[Any] = index.outputs
+        self._near = [near + self._noise(f"example {at}") for at, near in enumerate(index.similarities(self._question))]
         self._order = sorted(range(len(self._near)), key=lambda place: -self._near[place])
 
-    def text(self) -> str:
-        """Return an answer in plain text: what the nearest example says, else the first words of the input."""
+    def answer(self) -> str:
+        """Return the reply: JSON of the schema; without one what the nearest example has, else the first words."""
+        if self._schema is not None:
+            return json_text(self.value(self._schema, "", self._outputs))
         if not self._order:
             return self._first_words()
-        output = self.outputs[self._order[0]]
+        output = self._outputs[self._order[0]]
         content = output.get("content", output) if is_object(output) else output
         return content if isinstance(content, str) else json_text(content)
 
@@ -244,13 +242,13 @@ class _Prompt:
         if texts := [one for one in seen if isinstance(one, str)]:
             distinct: list[Json] = list(dict.fromkeys(texts))
             return [one for one in distinct if self._fits(one, part)] if len(distinct) < len(texts) else None
-        if self.outputs:
+        if self._outputs:
             return None
         fields = [resolved(field, self._root) for field in fields_of(self._root).values()]
         strings = [field for field in fields if field.get("type") == "string"]
         if len(strings) != 1 or any(_declared_values(field) for field in fields):
             return None
-        labels = [rule.label for rule in self._rules.values()]
+        labels = [label for label, _ in self._rules.values()]
         short = [one for one in labels if len(one.split()) <= _LONGEST_LABEL and _NOT_IN_LABELS.isdisjoint(one)]
         return [one for one in short if self._fits(one, part)]
 
@@ -261,13 +259,10 @@ class _Prompt:
     def _score(self, value: Json, path: str, seen: list[Any]) -> tuple[float, float]:
         """Return what favours a value: near examples that have it, hits of its rule; where nothing does, a draw."""
         head = value if isinstance(value, str) else json_text(value)
-        score = 0.0
-        for place in self._order[:_NEAREST]:
-            if seen[place] is not _MISSING and json_equal(seen[place], value):
-                score += self._near[place]
-        rule = self._rules.get(head.casefold())
-        if rule is not None:
-            score += _HIT * sum(phrase in self._spoken for phrase in rule.listed)
+        _, phrases = self._rules.get(head.casefold(), (head, ()))
+        near = [place for place in self._order[:_NEAREST] if seen[place] is not _MISSING]
+        score = 0.0 + sum(self._near[place] for place in near if json_equal(seen[place], value))
+        score += _HIT * sum(phrase in self._words for phrase in phrases)
         return score + self._noise(f"{path} {head}"), 0 if score else self._draw(f"{path} {self._question} {head}")
 
     def _by_nearness(self, seen: list[Any]) -> Iterator[Any]:
@@ -276,12 +271,9 @@ class _Prompt:
 
     def _fits(self, value: Json, part: Mapping[str, Json]) -> bool:
         """Whether a value is valid for a part of the schema."""
-        known = self._schemas.get(id(part))
-        if known is None:
-            definitions = {"$defs": self._root["$defs"]} if "$defs" in self._root else {}
-            known = self._schemas[id(part)] = part, trusted_schema({**definitions, **part})
+        definitions = {"$defs": self._root["$defs"]} if "$defs" in self._root else {}
         try:
-            return is_valid(known[1], frozen(value))
+            return is_valid(trusted_schema({**definitions, **part}), frozen(value))
         except SchemaError:  # too complex to decide: the reply is validated like any other
             return True
 
@@ -298,28 +290,17 @@ class _Prompt:
         return self._heat * self._draw(self._noise_key, purpose) if self._heat else 0.0
 
 
-def _read(request: LMRequest) -> _Prompt:
-    """Read the prompt of a request; a repair turn and the reply before it are passed over."""
-    turns = [(turn["role"], _text(turn.get("content"))) for turn in request.messages]
-    repairs = {at for at, (role, text) in enumerate(turns) if role == "user" and text.startswith(REPAIR_OPENING)}
-    passed_over = repairs | {at - 1 for at in repairs if at and turns[at - 1][0] == "assistant"}
-    turns = [turn for at, turn in enumerate(turns) if at not in passed_over]
-    texts = [text for _, text in turns]
-    system = "\n".join(text for role, text in turns if role in ("system", "developer"))
-    users = [at for at, (role, _) in enumerate(turns) if role == "user"]
-    last = next((at for at in reversed(users) if _blocks(texts[at], "inputs")), users[-1] if users else len(turns))
-    pairs = [
-        (asked, answer)
-        for (role, asked), (other, answer) in pairwise(turns[:last])
-        if (role, other) == ("user", "assistant") and answer
-    ]
-    schema = request.schema
-    if schema is None:
-        schema = _declared_in(texts)
-    examples = tuple(line for text in texts for block in _blocks(text, "examples") for line in block.split("\n"))
-    instructions = next((block for text in texts for block in _blocks(text, "instructions")), system)
-    index = _index(examples, tuple(pairs), schema is not None)
-    return _Prompt(request, texts, instructions, index, _input(texts[last]) if last < len(texts) else "", schema)
+def _turns_of(request: LMRequest) -> list[tuple[str, str]]:
+    """Return role and text of the turns, without repair turns and the replies before them."""
+    turns: list[tuple[str, str]] = []
+    for turn in request.messages:
+        content: Json = turn.get("content")
+        text = content if isinstance(content, str) else "\n".join(part["text"] for part in content or ())
+        if turn["role"] != "user" or not text.startswith(REPAIR_OPENING):
+            turns.append((turn["role"], text))
+        elif turns and turns[-1][0] == "assistant":
+            turns.pop()
+    return turns
 
 
 @lru_cache(maxsize=64)
@@ -333,7 +314,7 @@ def _index(lines: tuple[str, ...], pairs: tuple[tuple[str, str], ...], structure
     ])  # fmt: skip
 
 
-def _declared_in(texts: list[str]) -> Schema | None:
+def _shown_schema(texts: list[str]) -> Schema | None:
     """Return the schema that a prompt shows."""
     for block in (block for text in texts for block in _blocks(text, "output_schema")):
         try:
@@ -354,34 +335,21 @@ def _declared_values(part: Mapping[str, Json]) -> list[Json] | None:
 
 def _within(value: float, part: Mapping[str, Json]) -> float:
     """Return the allowed number nearest to a value; an end that is not allowed itself is left by 1 or less."""
-    above, below = part.get("exclusiveMinimum"), part.get("exclusiveMaximum")
-    lows: list[float] = [end for end in (part.get("minimum"), above) if end is not None]
-    highs: list[float] = [end for end in (part.get("maximum"), below) if end is not None]
+    names = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
     step = part.get("multipleOf", 1 if part.get("type") == "integer" else None)
     if step is not None:
-        unit = _decimal(step)
-        units = round(_decimal(value) / unit)
-        if lows:
-            units = max(units, math.ceil(_decimal(max(lows)) / unit))
-            units += above is not None and units * unit == _decimal(above)
-        if highs:
-            units = min(units, math.floor(_decimal(min(highs)) / unit))
-            units -= below is not None and units * unit == _decimal(below)
-        return int(units * unit) if part.get("type") == "integer" else float(units * unit)
+        unit = Fraction(str(step))  # as it is written: 0.1 is a tenth
+        low, above, high, below = ([Fraction(str(part[name])) / unit] if name in part else [] for name in names)
+        lows = [*map(math.ceil, low), *(math.floor(end) + 1 for end in above)]
+        highs = [*map(math.floor, high), *(math.ceil(end) - 1 for end in below)]
+        product = min([max([round(Fraction(str(value)) / unit), *lows]), *highs]) * unit
+        return int(product) if part.get("type") == "integer" else float(product)
+    low, above, high, below = ([part[name]] if name in part else [] for name in names)
+    lows, highs = [*low, *above], [*high, *below]
     gap = min(1.0, (min(highs) - max(lows)) / 2) if lows and highs else 1.0
-    value = above + gap if above is not None and value <= above else value
-    value = below - gap if below is not None and value >= below else value
+    lows = [*low, *(end + gap for end in above if value <= end)]
+    highs = [*high, *(end - gap for end in below if value >= end)]
     return float(min([max([value, *lows]), *highs]))
-
-
-def _decimal(number: Json) -> Decimal:
-    """Return a number as it is written: 0.1 is a tenth."""
-    return Decimal(str(number))
-
-
-def _text(content: Json) -> str:
-    """Return the text of a turn, its parts put together."""
-    return content if isinstance(content, str) else "\n".join(part["text"] for part in content or ())
 
 
 def _blocks(text: str, tag: str) -> list[str]:
@@ -411,21 +379,9 @@ def _leaf_text(json: Json) -> str:
     return "" if json is None or isinstance(json, bool) else str(json)
 
 
-def _spoken(text: str) -> str:
+def _in_words(text: str) -> str:
     """Return the words of a text in one line, in which a phrase is found whole by a plain search."""
     return f" {' '.join(_WORD.findall(text.lower()))} "
-
-
-def _token_count(text: str) -> int:
-    """Count words and signs; the examples of a prompt, its longest part, once."""
-    examples, tag, rest = text.rpartition("</examples>")
-    return _tokens(examples + tag) + _tokens(rest)
-
-
-@lru_cache(maxsize=256)
-def _tokens(text: str) -> int:
-    """Count words and signs; kept, since the parts of a prompt come again."""
-    return len(_TOKEN.findall(text))
 
 
 def _features(text: str) -> Counter[str]:
@@ -441,13 +397,13 @@ def _word_features(word: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=128)
-def _rules(instructions: str) -> Mapping[str, _Rule]:
-    """Return the rules of the instructions by their label in folded case; lines of one label are one rule."""
-    rules: dict[str, _Rule] = {}
-    for found in filter(None, (_RULE.fullmatch(line.rstrip()) for line in instructions.split("\n"))):
+def _rules(instructions: str) -> Mapping[str, tuple[str, tuple[str, ...]]]:
+    """Return (label, its words and phrases) by the label in folded case; lines of one label are one rule."""
+    rules: dict[str, tuple[str, tuple[str, ...]]] = {}
+    for found in filter(None, map(_RULE.fullmatch, map(str.rstrip, instructions.split("\n")))):
         label = found["head"].strip().strip(_QUOTES).strip()
-        listed = [_spoken(item) for item in re.split("[,;]", found["listed"]) if _WORD.search(item)]
+        listed = [_in_words(item) for item in re.split("[,;]", found["listed"]) if _WORD.search(item)]
         if label and listed:
-            before = rules.get(label.casefold(), _Rule(label, ()))
-            rules[label.casefold()] = _Rule(before.label, tuple(dict.fromkeys((*before.listed, *listed))))
+            first, before = rules.get(label.casefold(), (label, ()))
+            rules[label.casefold()] = first, tuple(dict.fromkeys((*before, *listed)))
     return rules

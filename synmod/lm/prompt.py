@@ -87,7 +87,6 @@ class _Fixed(NamedTuple):
     fields: str
     conversation: bool
     alone: bool  # the inputs are a conversation and nothing besides
-    media: bool  # the inputs may hold images, sound or files
     kept_alive: tuple[object, ...]  # the key holds their ids
 
 
@@ -170,12 +169,12 @@ class Layout:
                 {**fixed.slots, "inputs": _block("inputs", text)}, {**json, "examples": examples, "inputs": inputs}
             )
             return _messages_from(self._prompt(slots))
-        if fixed.media:
-            _refuse_media(inputs, "inputs")
         text = ""
         if not fixed.alone:
             values = {name: value for name, value in inputs.items() if not fixed.conversation or name != _MESSAGES}
             text = _block("inputs", value_text(in_order(values, input_schema, input_schema)))
+            if '"media_type":' in text:
+                _refuse_media(values, "inputs")
         user = text.join(fixed.user)
         rendered = [message("system", fixed.system)] if fixed.system else []
         if user and not user.isspace():
@@ -186,9 +185,8 @@ class Layout:
         """Render what no input decides."""
         conversation = _holds_conversation(input_schema)
         alone = conversation and len(fields_of(resolved(input_schema, input_schema))) == 1
-        media = _may_hold_media(input_schema)
-        if media and self._prompt is None:
-            _refuse_media([example["inputs"] for example in examples], "examples")
+        if self._prompt is None:
+            _refuse_media(examples, "examples")
         shown = [
             {
                 "inputs": in_order(example["inputs"], input_schema, input_schema),
@@ -215,7 +213,7 @@ class Layout:
             before = slots["examples"]
             user = (before,) if alone else (f"{before}\n" if before else "", "")
         system = "" if system.isspace() else system
-        return _Fixed(system, user, slots, fields, conversation, alone, media, (examples, input_schema))
+        return _Fixed(system, user, slots, fields, conversation, alone, (examples, input_schema))
 
     def _turns_of(self, messages: Sequence[Mapping[str, Json]]) -> tuple[Message, ...]:
         """Return the turns of a conversation among the inputs: data must not become instructions."""
@@ -300,14 +298,6 @@ def _holds_conversation(schema: Mapping[str, Json]) -> bool:
     from synmod.data import ChatMessages, contains
 
     return contains(SymbolicDataModel(schema), ChatMessages)
-
-
-def _may_hold_media(schema: Json) -> bool:
-    """Whether values of a schema may hold an image, sound or a file."""
-    if is_object(schema):
-        fields = schema.get("properties")
-        return (is_object(fields) and fields.keys() == _MEDIA) or any(map(_may_hold_media, schema.values()))
-    return is_array(schema) and any(map(_may_hold_media, schema))
 
 
 def _refuse_media(json: Json, where: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from math import isfinite
 from typing import Any, Final, TypeAlias, cast
@@ -32,14 +32,8 @@ _REFUSED, _UNREADABLE = "refused", "not_json"
 
 _BY_CLASS: Final[Mapping[str, Kind]] = {
     "APIResponseValidationError": _UNREADABLE,
-    "BudgetExceededError": AuthError,
     "ContentPolicyViolationError": _REFUSED,
     "ContextWindowExceededError": ContextWindowError,
-    "BlockedPiiEntityError": _REFUSED,
-    "GuardrailRaisedException": _REFUSED,
-    "JSONSchemaValidationError": _UNREADABLE,
-    "ModifyResponseException": _REFUSED,
-    "SensitiveDataRouteException": _REFUSED,
     "Timeout": ModelTimeout,
 }
 """Exception classes of litellm whose status does not tell what they are."""
@@ -152,22 +146,16 @@ def _message_in(body: str) -> str:
 def _broken_connection(error: BaseException | None) -> type[ModelError] | None:
     """Look among the causes for a connection that failed, or that brought no answer in time."""
     found: type[ModelError] | None = None
-    for cause in _causes(error):
-        names = {kind.__name__ for kind in type(cause).__mro__}
+    for _ in range(20):  # an exception may be its own cause
+        if error is None:
+            break
+        names = {kind.__name__ for kind in type(error).__mro__}
         if names & _NO_ANSWER:
             return ModelTimeout
-        if names & _BROKEN and "litellm" not in type(cause).__module__:
+        if names & _BROKEN and "litellm" not in type(error).__module__:
             found = UnavailableError
-    return found
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an exception, and what it was raised for."""
-    for _ in range(20):
-        if error is None:
-            return
-        yield error
         error = error.__cause__ or error.__context__
+    return found
 
 
 def _status(error: Exception) -> int | None:

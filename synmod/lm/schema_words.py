@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from json import JSONEncoder
 from typing import Final
-from urllib.parse import unquote
 
+from synmod.data import target_of
+from synmod.errors import SchemaError
 from synmod.leaves.frozen import Json, is_array, is_object
 
 __all__ = [
@@ -53,10 +54,10 @@ def resolved(field: Json, root: Mapping[str, Json]) -> Mapping[str, Json]:
             break
         reference, parts = field.get("$ref"), field.get("allOf")
         if isinstance(reference, str):
-            field = root
-            for step in reference.lstrip("#").split("/")[1:]:
-                name = unquote(step).replace("~1", "/").replace("~0", "~")
-                field = field.get(name) if is_object(field) else None
+            try:
+                field = target_of(root, reference)
+            except SchemaError:
+                break
         elif is_array(parts) and len(parts) == 1:
             field = parts[0]
         else:
@@ -152,9 +153,8 @@ def default_instructions(schema: Mapping[str, Json] | None) -> str:
         return ""
     meanings = {name: _meaning(field, schema).strip() for name, field in fields_of(resolved(schema, schema)).items()}
     named = [f"`{name}` ({meaning})" if meaning else f"`{name}`" for name, meaning in meanings.items()]
-    fields = f"Give the fields {', '.join(named[:-1])} and {named[-1]}." if len(named) > 1 else ""
-    if len(named) == 1:
-        fields = f"Give the field {named[0]}."
+    listed = " and ".join(filter(None, [", ".join(named[:-1]), *named[-1:]]))
+    fields = f"Give the field{'s' if len(named) > 1 else ''} {listed}." if named else ""
     return "\n\n".join(filter(None, [_meaning(schema, schema), fields]))
 
 

@@ -199,8 +199,15 @@ class Settings(BaseModel):
     repairs: Annotated[int, Field(strict=True, ge=0)] = 1
     structured: Structured | None = None
     price: Annotated[tuple[Rate, Rate], BeforeValidator(_rates)] | None = None
+    adapter: Any = None
     defaults: Annotated[Any, Field(default=frozen_dict({}))]
-    supply: tuple[str, ...] = ()
+
+    @property
+    def supply(self) -> tuple[str, ...]:
+        """The arguments that no file holds and that a load must supply."""
+        return tuple(
+            name for name in ("api_base", "headers", "extra_body", "adapter") if getattr(self, name) not in (None, {})
+        )
 
     @property
     def provider(self) -> str:
@@ -214,12 +221,15 @@ class Settings(BaseModel):
     __str__ = __repr__
 
 
+_KEYWORDS: Final = tuple(name for name in Settings.model_fields if name not in ("model", "defaults"))
+
+
 def checked_settings(model: object, given: Mapping[str, Any]) -> Settings:
     """Return the settings of a model.
 
     Args:
         model: The model string, `provider/name`.
-        given: The other fields of `Settings`; None for those that were not given.
+        given: The other fields of `Settings`; None for those that were not given. `defaults` are not yet checked.
 
     Raises:
         ConfigError: An argument is wrong; names it and what was wanted.
@@ -227,6 +237,7 @@ def checked_settings(model: object, given: Mapping[str, Any]) -> Settings:
     if not isinstance(model, str) or not _MODEL.fullmatch(model):
         raise ConfigError(f"LanguageModel: got {model!r:.200}, wanted 'provider/name', such as 'openai/gpt-4o-mini'.")
     known = {name: value for name, value in given.items() if value is not None or name.endswith("timeout_s")}
+    known["defaults"] = sampling_params(given["defaults"], f"LanguageModel({model!r})", _KEYWORDS)
     try:
         return Settings.model_validate({"model": model, "name": model, **known})
     except ValidationError as error:

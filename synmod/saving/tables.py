@@ -270,7 +270,7 @@ def language_model_record(model: LanguageModel, term: Callable[[Any], Json]) -> 
         "model": settings.model,
         **{name: getattr(settings, name) for name in _SETTINGS},
         "defaults": {name: settings.defaults[name] for name in SAMPLING if name in settings.defaults},
-        "supply": [name for name in _SUPPLIED if name in settings.supply],
+        "supply": list(settings.supply),
     }
 
 
