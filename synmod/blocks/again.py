@@ -10,7 +10,7 @@ from synmod.data import is_subschema, ops, schema_of
 from synmod.errors import CallError, ConfigError, ModelError, SchemaError, add_note
 from synmod.flow import aligned
 from synmod.lm import current_sample, drawing
-from synmod.module import Child, Execution, Module, ModuleOptions
+from synmod.module import Child, Execution, Module, ModuleOptions, execution_of
 from synmod.registry import register_own
 
 from .arguments import exceptions, function, member, members, one_of, whole
@@ -171,10 +171,6 @@ class Fallback(Module):
         finally:
             del failure  # no circle of an exception and the frame that holds it
 
-    def _execution(self) -> Execution:
-        """Alternatives: what a failed member did is taken back."""
-        return Execution("one of", tuple(Child(("modules", index), each) for index, each in enumerate(self.modules)))
-
     async def compute_output_spec(self, inputs: Any) -> Any:
         """Return what stands for the output of any member."""
         outputs = await side_by_side(self.modules, inputs)
@@ -182,6 +178,12 @@ class Fallback(Module):
             if isinstance(output, (list, tuple, dict)):
                 raise SchemaError(f"Fallback: {module.name!r} returns {output!r:.200}; it must return one data model.")
         return outputs[0] if len(outputs) == 1 else ops.logical_xor(*outputs)
+
+
+@execution_of.register(Fallback)
+def execution_of_fallback(fallback: Fallback) -> Execution:
+    """Return alternatives: what a failed member did is taken back."""
+    return Execution("one of", tuple(Child(("modules", index), each) for index, each in enumerate(fallback.modules)))
 
 
 @register_own()

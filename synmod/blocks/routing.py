@@ -10,7 +10,7 @@ from synmod.data import ops
 from synmod.errors import CallError, ConfigError, GuardError
 from synmod.flow import together
 from synmod.lm import sampling_params
-from synmod.module import Attempt, Child, Execution, Module, ModuleOptions, attempt
+from synmod.module import Attempt, Child, Execution, Module, ModuleOptions, attempt, execution_of
 from synmod.registry import register_own
 
 from .arguments import field_name, member, must_have, must_return, one_of, returned
@@ -97,17 +97,19 @@ class Branch(Module):
         given = ops.concat(inputs, decision) if self.inject else inputs
         return self._result(decision, await side_by_side(self.branches.values(), given))
 
-    def _execution(self) -> Execution:
-        """The decision, then one branch or another."""
-        first = Child(("decision",), self.decision)
-        return Execution("in order", (first, _alternatives("branches", self.branches)))
-
     def _result(self, decision: Any, outputs: Sequence[Any]) -> Any:
         """Return the outputs in the form that was asked for."""
         if not self.merge:
             return (decision, *outputs) if self.return_decision else tuple(outputs)
         one = _merged(outputs, several=self.multiple)
         return (decision, one) if self.return_decision else one
+
+
+@execution_of.register(Branch)
+def execution_of_branch(branch: Branch) -> Execution:
+    """Return the decision, then one branch or another."""
+    first = Child(("decision",), branch.decision)
+    return Execution("in order", (first, _alternatives("branches", branch.branches)))
 
 
 @register_own()
@@ -172,10 +174,6 @@ class Route(Module):
         outputs = await _take(self.routes, () if value is None else (self._selected(value),), given)
         return _merged(outputs) if self.merge else tuple(outputs)
 
-    def _execution(self) -> Execution:
-        """The module that selects, then one route or another."""
-        return Execution("in order", (Child(("module",), self.module), _alternatives("routes", self.routes)))
-
     async def compute_output_spec(self, inputs: Any) -> Any:
         """Return what stands for the output of any route, or one symbol per route."""
         value = await self.module(inputs)
@@ -197,6 +195,12 @@ class Route(Module):
                 "Name one of them as `default`, or add a route."
             )
         return route
+
+
+@execution_of.register(Route)
+def execution_of_route(route: Route) -> Execution:
+    """Return the module that selects, then one route or another."""
+    return Execution("in order", (Child(("module",), route.module), _alternatives("routes", route.routes)))
 
 
 @register_own()

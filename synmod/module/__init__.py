@@ -8,7 +8,7 @@ and a few identity checks: no walk, no `inspect`, no schema work, no lock. Must 
 from . import node
 from .build import build, read_build_config
 from .builds import Build, is_built_here, running_own_build
-from .constructing import from_config, is_passed_on, unknown_keyword
+from .constructing import declaration_of, from_config, is_passed_on, unknown_keyword
 from .contract import declared_inputs, input_spec_of, is_nothing, no_call
 from .declaring import (
     UNDECLARED,
@@ -35,8 +35,12 @@ from .wiring import (
     DeclaredSkips,
     Execution,
     attempt,
+    execution_of,
     has_open_skips,
+    own_inputs_of,
+    passes_none,
     steps_before,
+    verify_first_call,
     verify_wiring,
 )
 
@@ -60,8 +64,10 @@ __all__ = [
     "attributes_of_build",
     "build",
     "check_output",
+    "declaration_of",
     "declared_inputs",
     "declared_outputs",
+    "execution_of",
     "first_paragraph",
     "from_config",
     "has_open_skips",
@@ -72,6 +78,8 @@ __all__ = [
     "model_of_annotation",
     "no_call",
     "node",
+    "own_inputs_of",
+    "passes_none",
     "paths_below",
     "read_build_config",
     "read_outputs",
@@ -81,6 +89,7 @@ __all__ = [
     "seal",
     "steps_before",
     "unknown_keyword",
+    "verify_first_call",
     "verify_wiring",
     "where",
     "without_none",

@@ -23,7 +23,7 @@ from .frames import SymbolicFrame
 from .outputs import declared_outputs, symbolic_outputs
 from .record import ModuleRecord
 from .structure import seal
-from .wiring import verify_wiring
+from .wiring import own_inputs_of, verify_wiring
 
 if TYPE_CHECKING:
     from .record import Module
@@ -60,7 +60,7 @@ async def build(module: Module, *schemas: Any, training: bool | None = None, **n
     Source: Keras `Model.build`; differs: schemas for shapes, everything or nothing.
     """
     place = f"{where(module)}: sm.build"
-    args = tuple(symbols_of(schema, place) for schema in schemas) or module._own_inputs()
+    args = tuple(symbols_of(schema, place) for schema in schemas) or own_inputs_of(module)
     kwargs = {name: _by_keyword(value, place) for name, value in named.items()}
     while True:
         with SymbolicFrame(module, training) as frame:

@@ -16,6 +16,7 @@ from .contract import data_among, fresh, inputs_by_parameter, wrong_leaf
 from .frames import SymbolicFrame, extend_paths
 from .record import ABSENT, attributes_of, where
 from .structure import seal
+from .wiring import verify_first_call
 
 if TYPE_CHECKING:
     from .record import Module
@@ -36,7 +37,7 @@ async def ensure_built(module: Module, args: tuple[Any, ...], kwargs: Mapping[st
     record = module._record
     while not is_ready_here(record):
         if record.built and record.building is None:
-            module._verify_wiring()
+            verify_first_call(module)
             remember(module)
             seal(module)
             extend_paths(module)

@@ -49,6 +49,7 @@ from .contract import (
 )
 from .frames import SymbolicFrame, paths_below
 from .outputs import check_output, declared_outputs, symbolic_outputs
+from .wiring import passes_none
 
 if TYPE_CHECKING:
     from .record import Module, ModuleRecord
@@ -110,7 +111,7 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
                 plain = False
                 break
     if not plain:
-        if is_not_taken(call, args) and module._passes_none():
+        if is_not_taken(call, args) and passes_none(module):
             return declared_outputs(module).nones()
         if holds_symbol(args, kwargs):
             return await call_symbolic(module, args, kwargs, training)

@@ -206,7 +206,7 @@ def from_config(cls: type[M], config: Mapping[str, Any]) -> M:
     Raises:
         ConfigError: A key that the constructor does not take.
     """
-    signature = cls._declaration.init
+    signature = declaration_of(cls).init
     if signature is None:
         return cls(**config)
     parameters = signature.parameters.values()
@@ -418,6 +418,7 @@ class ModuleMeta(ABCMeta):
     """
 
     _declaration: ClassDeclaration
+    """Read by `declaration_of`."""
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], /, **kwargs: Any) -> ModuleMeta:
         if not namespace.get("_is_module_base"):
@@ -457,3 +458,8 @@ class ModuleMeta(ABCMeta):
         def __signature__(cls) -> inspect.Signature:
             """What the constructor takes, for `help`, `inspect` and notebooks: `__call__` would hide it from them."""
             return inspect.signature(MethodType(cls.__init__, cls))  # bound to anything: without `self`
+
+
+def declaration_of(cls: ModuleMeta) -> ClassDeclaration:
+    """Return what is known of a class of modules: its signatures, names and skips, read when the class was made."""
+    return cls._declaration

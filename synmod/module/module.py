@@ -15,7 +15,7 @@ from . import constructing, structure
 from .build import build_config_json, build_from_config, empty_build
 from .builds import is_built_here
 from .calling import call_module, default_output_spec
-from .constructing import ModuleMeta, construct, with_name_scope
+from .constructing import ModuleMeta, construct, declaration_of, with_name_scope
 from .contract import input_spec_of, symbols_of
 from .declaring import AsyncCallee, PlainCallee
 from .frames import current_path, sow
@@ -25,8 +25,6 @@ from .structure import delete_attribute, set_attribute
 
 if TYPE_CHECKING:
     import os
-
-    from .wiring import Execution
 
 
 SHOW: Final[dict[str, Callable[..., str]]] = {}
@@ -119,7 +117,7 @@ class Module(metaclass=ModuleMeta):
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
         module = object.__new__(cls)
-        declared = cls._declaration
+        declared = declaration_of(cls)
         record = ModuleRecord(
             declared, declared.default_name, declared.default_description, built=not declared.defines_build
         )
@@ -322,21 +320,6 @@ class Module(metaclass=ModuleMeta):
             BuildError: Its `build` must wait; use `await sm.build(...)`.
         """
         return build_from_config(self, config)
-
-    def _own_inputs(self) -> tuple[Any, ...]:
-        """The inputs that a module knows by itself; a functional program has its Inputs."""
-        return ()
-
-    def _passes_none(self) -> bool:
-        """Whether a call with None where None is not taken is skipped; an entry call of a program raises instead."""
-        return True
-
-    def _verify_wiring(self) -> None:
-        """Check the wiring of a program, as its root, before its first call; a module by hand has none to check."""
-
-    def _execution(self) -> Execution | None:
-        """How this module runs its children; None for a `call` written by hand, of which nothing is known."""
-        return None
 
     # -- skip connections ---------------------------------------------------------------------------------------------
 

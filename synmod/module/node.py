@@ -25,6 +25,7 @@ from synmod.tree import (
 )
 
 from .builds import remember
+from .constructing import declaration_of
 from .module import Module
 from .record import ABSENT, ModuleRecord, attribute_of, attributes_of, put_attribute, structural_attributes
 from .structure import check_layout, layout_of, note_edit
@@ -127,7 +128,7 @@ def _create_empty(made: Blueprint) -> Module:
     ) = made  # fmt: skip
     module = _new(cls)
     record = ModuleRecord(
-        cls._declaration, name, description, trainable, arguments, given, build_config, built, sealed, made_in_build,
+        declaration_of(cls), name, description, trainable, arguments, given, build_config, built, sealed, made_in_build,
         flow, isolated, True,
     )  # fmt: skip
     _put_record(module, record)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import singledispatch
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self
 
@@ -48,6 +49,33 @@ class Execution:
     order: Order
     parts: tuple[Child | Execution | None, ...]
     needs: tuple[Sequence[int], ...] = ()
+
+
+# How a kind of module differs from `Module`: functions with a default, for which a room above registers another one
+# for its own class. They are not methods, because the names on an instance are the user's.
+
+
+@singledispatch
+def execution_of(module: Any) -> Execution | None:  # noqa: ARG001  # of the classes registered
+    """Return how a module runs its children; None for a `call` written by hand, of which nothing is known."""
+    return None
+
+
+@singledispatch
+def own_inputs_of(module: Any) -> tuple[Any, ...]:  # noqa: ARG001
+    """Return the inputs that a module knows by itself: a functional program has its Inputs."""
+    return ()
+
+
+@singledispatch
+def passes_none(module: Any) -> bool:  # noqa: ARG001
+    """Whether a call with None where None is not taken is skipped; an entry call of a program raises instead."""
+    return True
+
+
+@singledispatch
+def verify_first_call(module: Any) -> None:
+    """Check the wiring of a row, as the root of a program, before its first call; another module has none to check."""
 
 
 VERIFIERS: Final[dict[str, Callable[[Module, bool], None]]] = {}

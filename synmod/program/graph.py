@@ -317,7 +317,7 @@ def take_graph(program: Program, inputs: Any, outputs: Any) -> None:
         verify_wiring(program)
 
 
-def execution_of(program: Program) -> Execution:
+def graph_execution(program: Program) -> Execution:
     """How the steps of a functional program depend on each other."""
     flow: FlowGraph = program._record.flow
     makers: dict[int, int] = {}

@@ -15,14 +15,25 @@ from synmod.data import JsonDataModel, SymbolicDataModel
 from synmod.errors import GraphError, LoadError
 from synmod.flow import Step, copied, map_leaves, run_plan, symbol_of
 from synmod.leaves.names import did_you_mean, path_str
-from synmod.module import AsyncCallee, Execution, Module, no_call, seal, unknown_keyword, where
+from synmod.module import (
+    AsyncCallee,
+    Execution,
+    Module,
+    execution_of,
+    no_call,
+    own_inputs_of,
+    passes_none,
+    seal,
+    unknown_keyword,
+    where,
+)
 from synmod.registry import register_own
 from synmod.saving import LoadReport
 from synmod.scope import FRAME, Hook, current_call, nearest_live
 from synmod.train import Evaluation
 from synmod.tree import walk
 
-from .graph import check_place, execution_of, take_graph, wiring_of
+from .graph import check_place, graph_execution, take_graph, wiring_of
 
 
 @runtime_checkable
@@ -282,24 +293,30 @@ class Program(Module, Generic[M]):
         flow = self._record.flow
         return map_leaves(lambda ref: symbol_of(flow.symbols[ref.index]), flow.outputs)
 
-    def _passes_none(self) -> bool:
-        """Whether a None passes: below another call, not into an entry call that must have data."""
-        if self._record.flow is None:
-            return True
-        return nearest_live(FRAME.get()) is not None and not wiring_of(self).door.takes_none
-
-    def _execution(self) -> Execution | None:
-        """The graph of a functional program; a `call` of one's own has no static order."""
-        flow = self._record.flow
-        return None if flow is None or type(self).call is not Program.call else execution_of(self)
-
-    def _own_inputs(self) -> tuple[Any, ...]:
-        """Return what `sm.build` builds a functional program on."""
-        return () if self._record.flow is None else (self.inputs,)
-
     def get_config(self) -> dict[str, Any]:
         """The constructor arguments as live values; a functional program's inputs and outputs among them."""
         config = super().get_config()
         if self._record.flow is None or type(self).__init__ is not Program.__init__:
             return config
         return {"inputs": self.inputs, "outputs": self.outputs, **config}
+
+
+@passes_none.register(Program)
+def program_passes_none(program: Program[Any]) -> bool:
+    """Whether a None passes: below another call, not into an entry call that must have data."""
+    if program._record.flow is None:
+        return True
+    return nearest_live(FRAME.get()) is not None and not wiring_of(program).door.takes_none
+
+
+@execution_of.register(Program)
+def execution_of_program(program: Program[Any]) -> Execution | None:
+    """Return the graph of a functional program; a `call` of one's own has no static order."""
+    flow = program._record.flow
+    return None if flow is None or type(program).call is not Program.call else graph_execution(program)
+
+
+@own_inputs_of.register(Program)
+def own_inputs_of_program(program: Program[Any]) -> tuple[Any, ...]:
+    """Return what `sm.build` builds a functional program on."""
+    return () if program._record.flow is None else (program.inputs,)

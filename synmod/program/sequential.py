@@ -12,7 +12,20 @@ from synmod.blocks import Lambda
 from synmod.data import DataModel, SymbolicDataModel
 from synmod.errors import ConfigError, GraphError
 from synmod.leaves.aio import Suspended, drive
-from synmod.module import Child, Execution, Module, build, from_config, refuse_if_sealed, seal, verify_wiring
+from synmod.module import (
+    Child,
+    Execution,
+    Module,
+    build,
+    execution_of,
+    from_config,
+    own_inputs_of,
+    passes_none,
+    refuse_if_sealed,
+    seal,
+    verify_first_call,
+    verify_wiring,
+)
 from synmod.registry import register_own
 from synmod.scope import Hook, current_call
 
@@ -146,28 +159,6 @@ class Sequential(Program[M]):
         if config is not None:
             seal(self)
 
-    def _own_inputs(self) -> tuple[Any, ...]:
-        """Return what `sm.build` builds it on: its Input."""
-        spec = self.input_spec
-        return () if spec is None else (spec,)
-
-    def _passes_none(self) -> bool:
-        """Whether a None passes, as in any module."""
-        return True
-
-    def _verify_wiring(self) -> None:
-        """Check the whole row where this is the first entry call; a row inside another program is checked with it."""
-        frame = current_call()
-        if frame is not None and frame.parent is None and not frame.symbolic:
-            verify_wiring(self, is_whole=False)
-
-    def _execution(self) -> Execution | None:
-        """One member after the other; a `call` of one's own has no static order."""
-        if type(self).call is not Sequential.call:
-            return None
-        parts = (Child((index,), member) for index, member in enumerate(self.members))
-        return Execution("in order", tuple(parts))
-
     def _attributes(self) -> dict[Any, Any]:
         """The attributes of this module; its members stand there under 0, 1, and so on, as paths have them."""
         return vars(self)
@@ -213,6 +204,35 @@ class Sequential(Program[M]):
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if isinstance(name, str)]  # pyright: ignore[reportUnnecessaryIsInstance]
+
+
+@own_inputs_of.register(Sequential)
+def own_inputs_of_row(row: Sequential[Any]) -> tuple[Any, ...]:
+    """Return what `sm.build` builds a row on: its Input."""
+    spec = row.input_spec
+    return () if spec is None else (spec,)
+
+
+@passes_none.register(Sequential)
+def row_passes_none(_: Sequential[Any]) -> bool:
+    """Whether a None passes, as in any module."""
+    return True
+
+
+@verify_first_call.register(Sequential)
+def verify_first_call_of_row(row: Sequential[Any]) -> None:
+    """Check the whole row where this is the first entry call; a row inside another program is checked with it."""
+    frame = current_call()
+    if frame is not None and frame.parent is None and not frame.symbolic:
+        verify_wiring(row, is_whole=False)
+
+
+@execution_of.register(Sequential)
+def execution_of_row(row: Sequential[Any]) -> Execution | None:
+    """Return one member after the other; a `call` of one's own has no static order."""
+    if type(row).call is not Sequential.call:
+        return None
+    return Execution("in order", tuple(Child((index,), member) for index, member in enumerate(row.members)))
 
 
 def _label(function: Callable[..., Any]) -> str | None:

@@ -15,7 +15,7 @@ from synmod.flow import Declared, FlowGraph, FlowStep, compile_flow
 from synmod.leaves.frozen import Json, frozen, is_object
 from synmod.leaves.names import did_you_mean, path_str
 from synmod.lm import LanguageModel
-from synmod.module import Module, attributes_of_build, is_passed_on
+from synmod.module import Module, attributes_of_build, declaration_of, is_passed_on
 from synmod.registry import id_of
 from synmod.tree import STATIC, NodeImpl, Static, Visit, get_node_impl, kind_of, own_impl, walk
 
@@ -134,7 +134,7 @@ def _module(site: _Site) -> dict[str, Json]:
 
 def _config(site: _Site, made: Any) -> dict[str, Json]:
     """Return the constructor arguments, in the order of the signature."""
-    cls, signature = site.cls, site.cls._declaration.init
+    cls, signature = site.cls, declaration_of(site.cls).init
     overridden = is_overridden(cls, "get_config")
     if made.arguments is None and not overridden:
         fault = "no readable signature"
@@ -204,7 +204,7 @@ def _build(site: _Site) -> Json:
     """Return what the module was built on; null for one that is unbuilt or has no `build`."""
     cls = site.cls
     answers = cls.get_build_config is not Module.get_build_config  # a Sequential has one, and no `build`
-    if not site.node.built or not (answers or cls._declaration.defines_build):
+    if not site.node.built or not (answers or declaration_of(cls).defines_build):
         return None
     config = site.node.get_build_config() if answers else _build_schemas(site.node)
     return None if config is None else site.term(config, "get_build_config()")
@@ -372,7 +372,7 @@ class NodeChecker:
 
     def _isolated(self, node: NodeEntry, where: Where) -> None:
         """Check which skip names are put into which Namespaces."""
-        skips: Any = node.cls._declaration.skips
+        skips: Any = declaration_of(node.cls).skips
         declared: list[str] = [] if skips is None else skips.names
         known: set[str] = set()
         for number, pair in enumerate(check_array(node.record["isolated"], where)):

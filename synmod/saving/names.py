@@ -12,7 +12,7 @@ from synmod.errors import ArgumentError, BadNameError
 from synmod.leaves.frozen import Json
 from synmod.leaves.names import check_name, did_you_mean
 from synmod.lm import LanguageModel
-from synmod.module import Module
+from synmod.module import Module, declaration_of
 from synmod.registry import check_registrable, load_own, lookup, own_later, register_own, registered
 from synmod.tree import Intermediate, Memory, OptState, Param, Stat, Variable
 
@@ -166,7 +166,7 @@ def check_argument(cls: type[Module], name: str, where: Where) -> None:
     """
     if is_overridden(cls, "from_config"):
         return
-    signature = cls._declaration.init
+    signature = declaration_of(cls).init
     parameters: Mapping[str, inspect.Parameter] = {} if signature is None else signature.parameters
     rest = [each.name for each in parameters.values() if each.kind is each.VAR_KEYWORD]
     takes_any = bool(rest) and rest[0] != _REFUSED

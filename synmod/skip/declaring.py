@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 from synmod.data import Schema, declare, model_of
 from synmod.errors import ArgumentError, ConfigError, SchemaError
-from synmod.module import DeclaredSkips, Module
+from synmod.module import DeclaredSkips, Module, declaration_of
 
 from .running import SKIPPABLE
 
@@ -67,7 +67,7 @@ def skippable(
         if not (isinstance(target, type) and issubclass(target, Module)):
             what = f"the class {target.__name__}" if isinstance(target, type) else repr(target)
             raise ConfigError(f"skippable decorates a Module class; {what:.100} is not one.")
-        target._declaration.declare_skips(skips)
+        declaration_of(target).declare_skips(skips)
         return cls
 
     return decorate

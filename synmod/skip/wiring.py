@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 from synmod.data import Schema, includes, is_subschema
 from synmod.errors import ArgumentError, SkipProblem, SkipVerifyError
 from synmod.leaves.names import KeyPath, path_str
-from synmod.module import SCHEDULERS, VERIFIERS, Child, DeclaredSkips, Execution, Module, where
+from synmod.module import SCHEDULERS, VERIFIERS, Child, DeclaredSkips, Execution, Module, execution_of, where
 from synmod.tree import Visit, walk
 
 from .commands import ADJECTIVES, lacking_fields
@@ -249,7 +249,7 @@ def _sites(root: Module) -> Iterator[Site]:
             if skips is not None:
                 yield Site(path_str(path), module, skips, way)
             around |= {id(module)}
-            part = module._execution() or Execution("together", tuple(below.get(id(module), {}).values()))
+            part = execution_of(module) or Execution("together", tuple(below.get(id(module), {}).values()))
         if part is not None:
             for index, each in reversed([*enumerate(part.parts)]):
                 at = (*path, *each.steps) if isinstance(each, Child) else path

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 from synmod.leaves.names import KeyPath, escape_step
 from synmod.lm import LanguageModel
-from synmod.module import Child, Execution, Module, is_built_here
+from synmod.module import Child, Execution, Module, execution_of, is_built_here
 from synmod.scope import TraceNode, Usage
 from synmod.tree import Variable, Visit, is_trainable, walk
 
@@ -283,5 +283,5 @@ def spent_by_path(root: TraceNode, known: set[str]) -> dict[str, Spent]:
 
 def row_of(module: Module) -> Sequence[Part] | None:
     """The parts of a row; None where a module runs otherwise, or does not say how."""
-    execution = module._execution()
+    execution = execution_of(module)
     return execution.parts if execution is not None and execution.order == "in order" else None
