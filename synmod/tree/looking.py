@@ -352,7 +352,10 @@ class PathTable(dict[int, str]):
             end = path.find("/", start)
             end = len(path) if end < 0 else end
             text = path[start:end]
-            steps.append(int(text) if path[:end] in self._ints else parse_path(text)[0])
+            if path[:end] in self._ints:
+                steps.append(int(text))
+            else:
+                steps.extend(parse_path(text) or ("",))  # no step is empty: nothing stands there
         return tuple(steps)
 
 

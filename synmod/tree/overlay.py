@@ -6,11 +6,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from synmod.errors import GraphError
-from synmod.leaves.names import KeyPath, path_str
+from synmod.leaves.names import KeyPath
 
 from .fitting import Finder, checked_leaf, fit, leaves_of, raise_faults
 from .graphdef import record
-from .looking import path_table
+from .looking import PathTable, path_table
 from .states import State
 from .variable import MISSING, Layer, VariableState, layered, snapshot
 
@@ -69,8 +69,9 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
     def __enter__(self) -> Self:
         if self._block is not None:
             raise GraphError("This overlay is entered already: make a using(...) for each block.")
-        self._variables = variables = dict(path_table(self._node, sealed=True).variables)
-        values = {} if self._state is None else _values(self._node, variables, self._state)
+        table = path_table(self._node, sealed=True)
+        self._variables = variables = dict(table.variables)
+        values = {} if self._state is None else _values(self._node, table, self._state)
         self._layer = Layer(frozenset(map(id, variables.values())), values)
         self._block = layered(self._layer)
         self._block.__enter__()
@@ -112,13 +113,12 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
         return f"using({type(self._node).__name__}, {self._state!r:.80})"
 
 
-def _values(node: Any, variables: Mapping[KeyPath, Variable], state: StateLike) -> dict[int, Json]:
+def _values(node: Any, table: PathTable, state: StateLike) -> dict[int, Json]:
     """The value of each Variable that a State names, by identity; the graph is only looked at for other paths."""
     values: dict[int, Json] = {}
-    texts = None if isinstance(state, State) else {path_str(path): each for path, each in variables.items()}
     faults: list[Fault] = []
     for path, given in leaves_of(state, "using"):
-        variable = variables.get(path) if isinstance(path, tuple) else (texts or {}).get(path)  # pyright: ignore[reportArgumentType]
+        variable = table.variables.get(table.steps_of(path) if isinstance(path, str) else path)
         if variable is None:
             return _fitted(node, state)
         leaf = checked_leaf((), given, variable.schema, 0, faults)

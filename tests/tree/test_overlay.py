@@ -55,6 +55,17 @@ def test_entry_checks_everything(program):
     assert program.a.value == "s"
 
 
+def test_texts_that_are_no_path_are_unknown():
+    """Empty steps, ints written in another way and bad escapes are unknown; escaped keys and ints are found."""
+    program = {"a/b": {"1": Param("x")}, "l": [Param("y")], "~": Param("z")}
+    for text in ("l/", "/l/0", "l//0", "l/00", "~7", "//", "l/0/"):
+        with pytest.raises(StateError), using(program, {text: "w"}):
+            raise AssertionError("entered")
+    for text in ("a~1b/1", "l/0", "~0"):
+        with using(program, {text: "w"}) as overlay:
+            assert overlay.state.to_json() == {text: "w"}
+
+
 def test_alias_paths_are_accepted(program):
     """As in update."""
     with using(program, {"b": "B"}) as overlay:
