@@ -151,6 +151,7 @@ def test_acknowledged_entries_survive_a_kill(tmp_path, lines):
     assert os.listdir(tmp_path) == ["cache.db"]
 
 
+@pytest.mark.slow
 def test_processes_share_a_file(tmp_path):
     """Three at once, from the first moment on: none fails, and every entry is there."""
     code = """

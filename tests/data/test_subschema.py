@@ -193,6 +193,7 @@ def pairs(draw):
     return schema, weakened(draw, schema) if draw(st.integers(0, 4)) else draw(schemas())
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(pairs(), st.lists(VALUES, min_size=5, max_size=5))
 def test_a_subschema_has_no_value_that_its_super_schema_refuses(pair, values):

@@ -75,6 +75,7 @@ async def evaluate(program, number):
         return overlay, task.cancelled()
 
 
+@pytest.mark.slow
 async def test_a_thousand_overlays_at_once(program):
     """Writes inside, nesting, child tasks, cancellation: each reads its own, nothing of the live program moves."""
     before = picture(program)

@@ -460,6 +460,7 @@ def test_five_thousand_steps_compose_make_run_and_clone_in_linear_time():
     asyncio.run(main(False))
 
 
+@pytest.mark.slow
 def test_a_thousand_concurrent_calls_do_not_mix(any_loop):
     """Each entry call has its own values and frames."""
 

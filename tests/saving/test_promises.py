@@ -211,8 +211,8 @@ CROWDS = {
 """Many small records of one kind, refused only after the check of all of them."""
 
 
-@pytest.mark.parametrize("name", CROWDS)
 @pytest.mark.slow
+@pytest.mark.parametrize("name", CROWDS)
 def test_s7_crowds_are_refused_quickly(name):
     """S7: within a second (three on a busy machine), also where only the last of many records is wrong."""
     text = CROWDS[name](60_000)
@@ -222,6 +222,7 @@ def test_s7_crowds_are_refused_quickly(name):
     assert time.process_time() - start < 3
 
 
+@pytest.mark.slow
 def test_s7_a_graph_whose_paths_would_outgrow_the_file():
     """State paths are looked up in the graph, never listed from it."""
     depth, name = 3_000, "n" * 1_000

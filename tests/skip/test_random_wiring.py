@@ -74,6 +74,7 @@ def naive(spec):
     return sorted(each[1:] for each in found), routes
 
 
+@pytest.mark.slow
 @given(row)
 @settings(deadline=None)
 def test_verification_agrees_with_a_naive_model(spec):

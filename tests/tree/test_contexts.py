@@ -240,6 +240,7 @@ def _objects(root):
     return [visit.value for visit in sm.tree.walk(root) if visit.first and visit.index is not None]
 
 
+@pytest.mark.slow
 @given(programs, st.randoms(use_true_random=False))
 def test_any_program_crosses_and_keeps_its_objects(program, draw):
     """Stores trade what they hold, get something new, close cycles: outside it is the same, in the same objects."""

@@ -295,6 +295,7 @@ def test_a_refused_state_names_every_path_and_changes_nothing(program, lost):
     assert [variable.version for variable in sm.variables(program).values()] == versions
 
 
+@pytest.mark.slow
 @given(programs, programs)
 def test_live_objects_become_what_another_program_is(program, other):
     """Those whose type fits keep their identity; afterwards both are equal."""
@@ -309,6 +310,7 @@ def test_live_objects_become_what_another_program_is(program, other):
     assert all(made[index] is x for index, x in fitting.items())
 
 
+@pytest.mark.slow
 @given(programs)
 def test_what_is_popped_is_gone(program):
     """The State has it, the program has it no more, and a second pop is empty; or nothing has changed."""
@@ -325,6 +327,7 @@ def test_what_is_popped_is_gone(program):
     assert len(sm.pop(program, sm.Param)) == 0
 
 
+@pytest.mark.slow
 @given(programs, JSON)
 def test_candidates_do_not_know_one_another(program, value):
     """A merge of one State, or a call on it, leaves every other value as it was."""
@@ -335,6 +338,7 @@ def test_candidates_do_not_know_one_another(program, value):
     assert sm.split(program) == (graphdef, state)
 
 
+@pytest.mark.slow
 @given(programs)
 def test_metadata_is_changed_where_it_is_meant(program):
     """And nowhere else; values stay."""

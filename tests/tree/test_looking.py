@@ -144,6 +144,7 @@ def test_every_acyclic_path_is_found():
         paths_of(3, leaf)
 
 
+@pytest.mark.slow
 def test_long_chains_are_no_problem():
     """5,000 levels."""
     leaf = Param(1)

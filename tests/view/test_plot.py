@@ -286,6 +286,7 @@ def test_a_line_from_a_box_to_what_is_in_it():
     assert float(start[1]) < float(end[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", sorted(FORMATS))
 def test_large_programs_are_drawn(format):
     """Five hundred in one another, a thousand beside one another: linear, without recursion."""

@@ -3,6 +3,7 @@
 import json
 import xml.etree.ElementTree as ET
 
+import pytest
 from hypothesis import given, settings, strategies as st
 
 import synmod as sm
@@ -55,6 +56,7 @@ def _at(program, path):
     return found
 
 
+@pytest.mark.slow
 @given(programs(), st.integers(0, 4))
 def test_depths_agree(program, depth):
     """A depth keeps rows as they are, and the totals."""

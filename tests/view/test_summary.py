@@ -227,6 +227,7 @@ def test_deep_programs_are_shown():
     assert time.process_time() - started < 20
 
 
+@pytest.mark.slow
 def test_deep_rows_are_shown():
     """Containers that ask those below whether they are built, a thousand in one another."""
     row = sm.Identity()

@@ -92,6 +92,7 @@ def test_bars_show_which_calls_ran_side_by_side():
     assert 'style="left:25.00%;width:75.00%"' in page
 
 
+@pytest.mark.slow
 def test_a_deep_trace_is_written_without_recursion():
     """Far deeper than Python could nest calls; the first five thousand calls are drawn."""
     call = module_call(0, 0.0)
@@ -159,6 +160,7 @@ def test_a_page_is_written_whole(tmp_path):
         t.to_html(3)
 
 
+@pytest.mark.slow
 def test_a_browser_opens_it(tmp_path):
     """Opened from a file: the whole page is there, and nothing of it runs."""
     page = tmp_path / "trace.html"

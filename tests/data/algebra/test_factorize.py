@@ -78,6 +78,7 @@ def test_extra_keys_give_way():
     assert ops.factorize(None) is None
 
 
+@pytest.mark.slow
 @given(values())
 def test_values_agree_with_their_symbol(value):
     """No value is lost, and the result satisfies its schema, which is the symbol's."""

@@ -167,6 +167,7 @@ def test_extra_keys_give_way():
     assert (a + c).get_json() == {"x": 1, "y": 2, "x_1": 5, "y_1": 6, "x_1_1": 7}
 
 
+@pytest.mark.slow
 @given(values(), values())
 def test_no_value_is_lost(a, b):
     """Every value of both operands is in the result, those of the first at its place."""
@@ -176,6 +177,7 @@ def test_no_value_is_lost(a, b):
     assert all(json_equal(merged[key], a[key]) for key in a.keys() if key in declared)
 
 
+@pytest.mark.slow
 @given(values(), values(), values())
 def test_a_fold_is_its_steps(a, b, c):
     """`concat` of three is `(a + b) + c`, in values and in schemas."""
