@@ -6,7 +6,7 @@ import re
 from typing import Any, TypeVar
 
 from synmod.data import parts_of, schema_of
-from synmod.errors import ArgumentError, ConfigError, SchemaError
+from synmod.errors import ArgumentError, CallError, ConfigError, SchemaError
 from synmod.leaves.names import did_you_mean
 from synmod.module import Module
 from synmod.scope import BoundReward
@@ -154,7 +154,19 @@ def must_return(kind: str, who: str, symbol: Any, name: str) -> None:
 
 def returned(value: Any, name: str) -> Any:
     """Return what a member's output has in a field of its own, None for nothing."""
-    return value.get(_own_field(value, name) or name)
+    return one_value(value, name).get(_own_field(value, name) or name)
+
+
+def one_value(value: Any, name: str) -> Any:
+    """Return what a member returned, of which a field is needed.
+
+    Raises:
+        CallError: It is a list, tuple or dict of data models.
+    """
+    if isinstance(value, (list, tuple, dict)):
+        kind = type(value).__name__  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        raise CallError(f"a {kind} of data models was returned where one with the field {name!r} is needed.")
+    return value
 
 
 def _own_field(x: Any, name: str) -> str | None:

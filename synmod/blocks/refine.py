@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeGuard, Unpack
 
-from synmod.data import ops, parts_of, schema_of, symbol, trusted_schema, wrap
+from synmod.data import SymbolicDataModel, ops, parts_of, schema_of, symbol, trusted_schema, wrap
 from synmod.errors import CallError
 from synmod.leaves.frozen import frozen
 from synmod.module import Attempt, Module, ModuleOptions, attempt
@@ -116,7 +116,9 @@ class Refine(Module):
             for name in ("critique", "score"):
                 must_return("Refine", "critic", verdict, name)
         again = await self.module(_with_critique(inputs, symbol(trusted_schema(_CRITIQUE))))
-        return outputs if again.get_schema() == outputs.get_schema() else ops.logical_xor(outputs, again)
+        if isinstance(outputs, SymbolicDataModel) and schema_of(again) != schema_of(outputs):
+            return ops.logical_xor(outputs, again)
+        return outputs
 
     async def _judged(self, inputs: Any, output: Any) -> tuple[str, float]:
         """Return the critique and the score of an output.

@@ -13,7 +13,7 @@ from synmod.lm import sampling_params
 from synmod.module import Attempt, Child, Execution, Module, ModuleOptions, attempt, execution_of
 from synmod.registry import register_own
 
-from .arguments import field_name, member, must_have, must_return, one_of, returned
+from .arguments import field_name, member, must_have, must_return, one_of, one_value, returned
 from .decision import Decision
 from .generator import GeneratorOptions, keywords_of
 
@@ -187,7 +187,7 @@ class Route(Module):
         Raises:
             CallError: It selects none, and there is no default.
         """
-        label = value.get(self.key)
+        label = one_value(value, self.key).get(self.key)
         route = label if isinstance(label, str) and label in self.routes else self.default
         if route is None:
             raise CallError(

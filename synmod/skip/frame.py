@@ -71,12 +71,19 @@ class SkipFrame:
             namespaces: The Namespaces of the program that is to run on the frame; they are found by name.
 
         Raises:
-            DataError: It does not have that form, a value is not JSON, or a Namespace is missing in `namespaces`.
+            DataError: It does not have that form, a value is not JSON, or `namespaces` lacks a Namespace, holds two
+                of one name, or something else.
             SchemaError: A value does not satisfy its schema.
         """
         if not isinstance(json, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
             raise DataError(f"SkipFrame.from_json takes the object that to_json returned, got {json!r:.100}.")
-        frame, known = cls(), {namespace.name: namespace for namespace in namespaces}
+        frame, known = cls(), dict[str | None, Namespace]()
+        for namespace in namespaces:
+            if not isinstance(namespace, Namespace) or namespace.name in known:  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise DataError(
+                    f"SkipFrame.from_json: namespaces has {namespace!r:.100}; wanted Namespaces of different names."
+                )
+            known[namespace.name] = namespace
         for text, entry in json.items():
             steps = parse_path(text) if isinstance(text, str) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
             if not is_object(entry) or set(entry) != {"json", "schema"} or not 1 <= len(steps) <= 2:

@@ -196,6 +196,13 @@ async def test_guard_lets_pass_or_blocks():
     assert symbol.keys() == ("question",)
 
 
+@pytest.mark.parametrize("block", [sm.Guard, lambda both: sm.Route(both, {"a": sm.Identity()})], ids=["Guard", "Route"])
+async def test_several_data_models_select_nothing(block):
+    """A check, or a module that selects, returns one data model; a tuple of them is a CallError with the field."""
+    with pytest.raises(sm.CallError, match="a tuple of data models"):
+        await block(sm.Parallel(sm.Identity(), sm.Identity()))(ASKED)
+
+
 @pytest.mark.parametrize(
     ("make", "says"),
     [

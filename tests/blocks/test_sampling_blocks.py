@@ -337,3 +337,9 @@ def test_arguments_are_checked_when_the_block_is_made(make, says):
     """What cannot run is refused at construction, by name."""
     with pytest.raises(sm.ConfigError, match=says):
         make()
+
+
+async def test_refine_composes_with_a_module_of_several_outputs():
+    """A module that returns a tuple is refined by a reward on symbols as on values."""
+    refine = sm.Refine(sm.Parallel(sm.Identity(), sm.Identity()), lambda inputs: 1)
+    assert len(await refine(Query.to_symbolic_data_model())) == len(await refine(ASKED)) == 2

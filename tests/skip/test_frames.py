@@ -145,3 +145,10 @@ async def test_the_frame_is_seen_from_the_running_call():
     assert views == [[(None, "a")], [(None, "b")]]
     with pytest.raises(sm.ArgumentError):
         use_skip_frame({})
+
+
+@pytest.mark.parametrize("namespaces", [["one"], [Namespace("one"), Namespace("one")]])
+def test_a_frame_is_read_with_namespaces_of_different_names(namespaces):
+    """A name instead of a Namespace, and two Namespaces of one name, are a DataError."""
+    with pytest.raises(sm.DataError, match="different names"):
+        SkipFrame.from_json({"one/doc": {"json": 1, "schema": None}}, namespaces=namespaces)
