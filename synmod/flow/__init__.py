@@ -20,6 +20,7 @@ from .graph import (
     SymbolRef as SymbolRef, live_graph as live_graph, record_call as record_call, record_graph as record_graph,
     step_of as step_of, steps_between as steps_between, symbol_of as symbol_of,
 )
-from .pool import Failed as Failed, map_concurrently as map_concurrently
-from .progress import Progress as Progress, Shown as Shown, shown as shown
+from .pool import (
+    Failed as Failed, Progress as Progress, Shown as Shown, map_concurrently as map_concurrently, shown as shown,
+)
 from .single_flight import SingleFlight as SingleFlight

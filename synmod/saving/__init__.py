@@ -8,7 +8,8 @@ parsing and the constructors. Must never know: Program, training; how a provider
 
 from synmod.leaves.files import write_atomic as write_atomic
 
-from .api import dumps as dumps, load as load, loads as loads, save as save
-from .document import FIRST_READERS as FIRST_READERS, FORMAT as FORMAT
-from .json_text import FileLimits as FileLimits
-from .variables_file import LoadReport as LoadReport, load_variables as load_variables, save_variables as save_variables
+from .api import (
+    LoadReport as LoadReport, dumps as dumps, load as load, load_variables as load_variables, loads as loads,
+    save as save, save_variables as save_variables,
+)
+from .document import FIRST_READERS as FIRST_READERS, FORMAT as FORMAT, FileLimits as FileLimits

@@ -11,19 +11,21 @@ from .ambient import (
     AMBIENT as AMBIENT, PHASES as PHASES, Ambient as Ambient, Block as Block, ambient as ambient,
     effective as effective, phase as phase, reset as reset,
 )
-from .budget import (
-    Account as Account, Spent as Spent, budget as budget, cost_is_limited as cost_is_limited, reserve as reserve,
-)
-from .deadline import (
-    check_deadline as check_deadline, deadline as deadline, is_of_block_around as is_of_block_around,
-    keep_partial as keep_partial, note_waiting as note_waiting, plain_limit as plain_limit, time_left as time_left,
+from .budgets import (
+    Account as Account, Spent as Spent, budget as budget, check_deadline as check_deadline,
+    cost_is_limited as cost_is_limited, deadline as deadline, is_of_block_around as is_of_block_around,
+    keep_partial as keep_partial, note_waiting as note_waiting, plain_limit as plain_limit, reserve as reserve,
+    time_left as time_left,
 )
 from .events import (
     BuildBegin as BuildBegin, BuildEnd as BuildEnd, CallBegin as CallBegin, CallEnd as CallEnd, Event as Event,
     Hook as Hook, LMBegin as LMBegin, LMEnd as LMEnd, SkipDropped as SkipDropped, VariableAssign as VariableAssign,
     check_hook as check_hook,
 )
-from .feedback import BoundReward as BoundReward, Feedback as Feedback
+from .rewards import (
+    BoundReward as BoundReward, Feedback as Feedback, add_reward as add_reward, hand_up as hand_up,
+    rewards_of as rewards_of, track_rewards as track_rewards,
+)
 from .frame import (
     FRAME as FRAME, CallFrame as CallFrame, NameScope as NameScope, Reward as Reward, RootFrame as RootFrame,
     current_call as current_call, current_phase as current_phase, current_scope as current_scope,
@@ -34,11 +36,7 @@ from .hooks import (
     end_call as end_call, end_lm as end_lm, hooks as hooks, hooks_for as hooks_for, hooks_inside as hooks_inside,
     notify_assign as notify_assign, notify_skip_dropped as notify_skip_dropped,
 )
-from .plain_json import message_of as message_of
-from .rewards import (
-    add_reward as add_reward, hand_up as hand_up, rewards_of as rewards_of, track_rewards as track_rewards,
-)
-from .trace_views import LMCallNode as LMCallNode, TraceNode as TraceNode
+from .trace_views import LMCallNode as LMCallNode, TraceNode as TraceNode, message_of as message_of
 from .tracing import PAGES as PAGES, Tracer as Tracer, trace as trace
 from .usage import (
     CallCounters as CallCounters, PerPhase as PerPhase, PhaseCounters as PhaseCounters, Usage as Usage,

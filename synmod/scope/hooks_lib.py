@@ -18,7 +18,7 @@ from synmod.errors import ArgumentError
 
 from .events import BuildBegin, BuildEnd, CallBegin, CallEnd, Event, Hook, LMBegin, LMEnd, SkipDropped, VariableAssign
 from .otel import OpenTelemetry
-from .plain_json import error_text, plain
+from .trace_views import error_text, plain
 from .tracing import Tracer
 from .usage import Usage
 

@@ -14,7 +14,7 @@ from synmod.errors import ConfigError
 
 from .events import CallBegin, CallEnd, Hook, LMBegin, LMEnd
 from .frame import FRAME
-from .plain_json import error_text, plain
+from .trace_views import error_text, plain
 from .usage import Usage
 
 _PROVIDERS: Final = {

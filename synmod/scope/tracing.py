@@ -19,8 +19,7 @@ from synmod.errors import ArgumentError, GraphError
 from .ambient import Block
 from .events import CallBegin, CallEnd, Hook, LMBegin, LMEnd
 from .frame import FRAME
-from .plain_json import error_text
-from .trace_views import LMCallNode, Run, TraceNode, add_by_start, total_usage, tree_json, tree_text
+from .trace_views import LMCallNode, Run, TraceNode, add_by_start, error_text, total_usage, tree_json, tree_text
 from .usage import Usage
 
 PAGES: Final[dict[str, Callable[[dict[str, Any], Any], str]]] = {}

@@ -13,6 +13,5 @@ from synmod.errors import (
 from .commands import peek as peek, pop as pop, stash as stash
 from .declaring import skippable as skippable
 from .frame import SkipFrame as SkipFrame, current_skip_frame as current_skip_frame, use_skip_frame as use_skip_frame
-from .layout import SkipLayout as SkipLayout, skip_layout as skip_layout
-from .namespace import Namespace as Namespace
-from .wiring import verify_skippables as verify_skippables
+from .lane import Namespace as Namespace
+from .wiring import SkipLayout as SkipLayout, skip_layout as skip_layout, verify_skippables as verify_skippables

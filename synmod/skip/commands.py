@@ -22,8 +22,7 @@ from synmod.leaves.frozen import FrozenDict, frozen, is_object
 from synmod.module import DeclaredSkips
 from synmod.scope import current_call
 
-from .lane import Lane, Slot
-from .namespace import shown
+from .lane import Lane, Slot, shown
 
 _REQUIRED: Final[Any] = object()
 UNKNOWN: Final[Any] = object()

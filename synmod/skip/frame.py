@@ -11,8 +11,7 @@ from synmod.leaves.frozen import Json, frozen, is_object, thaw
 from synmod.leaves.names import parse_path, path_str
 from synmod.scope import CallFrame, current_call
 
-from .lane import Block, Lane, Slot, lane_of
-from .namespace import Key, Namespace, shown
+from .lane import Block, Key, Lane, Namespace, Slot, lane_of, shown
 
 
 class SkipFrame:

@@ -10,13 +10,105 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
+from functools import total_ordering
+from itertools import count
 from typing import Any, Final, Self
 
-from synmod.errors import SkipError
+from synmod.errors import GraphError, SkipError
+from synmod.leaves.names import check_name
 from synmod.module import ATTEMPTS, DeclaredSkips
+from synmod.registry import register_own
 from synmod.scope import CallFrame, current_call, nearest_live, notify_skip_dropped, reset
+from synmod.tree import NodeImpl, register_impl
 
-from .namespace import Key, order_of, shown
+# -- Namespaces: identities that keep pairs of one name apart ----------------------------------------------------------
+
+_MADE = count()
+
+Key = tuple["Namespace | None", str]
+"""The key of a slot: a Namespace, None for the default one, and a name."""
+
+
+@register_own()
+@total_ordering
+class Namespace:
+    """An identity under which modules stash and pop, so that pairs of one name do not meet.
+
+    Two are never equal, whatever their names; `copy.copy` returns the same one, `copy.deepcopy` and the clone of a
+    program new ones, the same for all modules of the clone. They sort by name and then by the order of making.
+
+    Args:
+        name: A label, which is a Python identifier; two Namespaces of one name are still different.
+
+    Raises:
+        BadNameError: The name is not an identifier.
+
+    Example:
+        >>> Namespace("one") == Namespace("one")
+        False
+
+    Source: torchgpipe's `Namespace`; differs: a node of the graph, saved by position.
+    """
+
+    __slots__ = ("__weakref__", "_number", "name")
+
+    def __init__(self, name: str | None = None) -> None:
+        self.name = None if name is None else check_name(name, "Namespace")
+        self._number = next(_MADE)
+
+    def __lt__(self, other: object) -> bool:
+        if not isinstance(other, Namespace):
+            return NotImplemented
+        return order_of(self) < order_of(other)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Namespace:
+        return Namespace(self.name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Namespace, (self.name,)
+
+    def __repr__(self) -> str:
+        return f"Namespace({'' if self.name is None else repr(self.name)})"
+
+
+def order_of(namespace: Namespace | None) -> tuple[str, int]:
+    """Return the key by which Namespaces are sorted; the default one comes first."""
+    return ("", -1) if namespace is None else (namespace.name or "", namespace._number)
+
+
+def shown(key: Key) -> str:
+    """Return a key for messages: the quoted name, with its Namespace where it has one."""
+    namespace, name = key
+    return repr(name) if namespace is None else f"{name!r} in {namespace!r}"
+
+
+def _has_no_children(namespace: Any, *_: Any) -> None:
+    raise GraphError(f"{namespace!r} has no children.")
+
+
+def _rewrite(namespace: Any, metadata: Any, _: Any) -> None:
+    """Take over the name, the only content."""
+    namespace.name = metadata["name"]
+
+
+register_impl(
+    NodeImpl(
+        Namespace,
+        flatten=lambda namespace: ((), {"name": namespace.name}),
+        set_key=_has_no_children,
+        pop_key=_has_no_children,
+        create_empty=lambda metadata: Namespace(metadata["name"]),
+        compared=lambda _: None,
+        rewrite=_rewrite,
+        is_token=True,
+    )
+)
+
+
+# -- the lane ----------------------------------------------------------------------------------------------------------
 
 _LOCK: Final = threading.RLock()
 """Held for a few instructions while values change hands, never across an await. Reentrant: a coroutine that the

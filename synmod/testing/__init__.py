@@ -6,5 +6,6 @@ Must never know: a network, a key, a file outside of what a test hands it.
 """
 
 from .instances import instance_of as instance_of, text_for as text_for
-from .models import FunctionLM as FunctionLM, SchemaLM as SchemaLM, ScriptedLM as ScriptedLM
-from .saves import assert_saves as assert_saves
+from .models import (
+    FunctionLM as FunctionLM, SchemaLM as SchemaLM, ScriptedLM as ScriptedLM, assert_saves as assert_saves,
+)

@@ -42,9 +42,8 @@ from synmod.scope import (
     track_usage,
 )
 
-from .evaluation import Evaluation, ExampleError, ExampleResult
+from .evaluation import OFFERED, Evaluation, ExampleError, ExampleResult, Metrics
 from .examples import Example, ExampleReader, UnreadableRow, inputs_for, is_data
-from .metrics import OFFERED, Metrics
 
 _ENOUGH: Final = 20
 """How many runs must have finished before a share of failures, or that all of them failed, says something."""

@@ -8,9 +8,8 @@ Must never know: Program, training; how to draw with a program that is not here.
 from synmod.module import SHOW
 from synmod.scope import PAGES
 
-from .formats import FORMATS as FORMATS, plot as plot
-from .summary import COLUMNS as COLUMNS, summary as summary
-from .tables import format_variables as format_variables
+from .plotting import FORMATS as FORMATS, plot as plot
+from .summary import COLUMNS as COLUMNS, format_variables as format_variables, summary as summary
 from .trace_page import trace_page as trace_page
 
 SHOW["summary"] = summary

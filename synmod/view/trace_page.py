@@ -9,8 +9,8 @@ from typing import Any, Final, cast
 from synmod.errors import ArgumentError
 from synmod.leaves.files import write_atomic
 
-from .drawing import escaped
-from .tables import dollars_text, plural, seconds_text
+from .plotting import escaped
+from .summary import dollars_text, plural, seconds_text
 
 _MOST: Final = 5_000
 _OPEN_TO: Final = 3  # levels

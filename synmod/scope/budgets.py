@@ -1,0 +1,406 @@
+"""Budgets and deadlines: `sm.budget` and `sm.deadline`, what is left of both, and the checks where calls begin."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from numbers import Real
+from types import TracebackType
+from typing import Final, Self, cast
+
+from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded
+from synmod.leaves.aio import deadline_scope, in_task
+from synmod.leaves.clock import Clock, current_clock
+
+from .ambient import Ambient, Block, ambient
+from .frame import CallFrame, current_call, place_name
+from .usage import Usage
+
+# -- time --------------------------------------------------------------------------------------------------------------
+
+_TICK_S: Final = time.get_clock_info("monotonic").resolution + 1e-6
+
+
+class Deadline:
+    """A time on the clock of the place where its block was entered.
+
+    Attributes:
+        seconds: What the block allowed.
+        plain: Whether it was entered where no task ran, so that no scope of its own cancels its waiting code.
+        scope: What cancels the waiting code of the block, None for a plain or an endless one.
+        waiting: Path of the call that was waiting when the time was over, None while nobody has noted one.
+        partial: What was finished when the time was over, for the error.
+    """
+
+    __slots__ = ("_clock", "_ends", "partial", "plain", "scope", "seconds", "waiting")
+
+    def __init__(self, seconds: float, *, plain: bool) -> None:
+        self.seconds = seconds
+        self.plain = plain
+        self.waiting: str | None = None
+        self.partial: object = None
+        self._clock: Clock = current_clock()
+        self._ends = self._clock.now() + seconds
+        self.scope = None if plain or math.isinf(seconds) else LimitedWait(self)
+
+    def left(self) -> float:
+        """Seconds until it comes, negative afterwards; readable from any thread."""
+        return self._ends - self._clock.now()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has come; a loop may wake its tasks one tick early."""
+        return self.left() <= _TICK_S
+
+    def exceeded(self, where: str) -> DeadlineExceeded:
+        """Return the error; `where` is the path that was waiting, or that was not begun any more."""
+        place = f"{where!r}" if where else "code outside module calls"
+        error = DeadlineExceeded(
+            f"the deadline of {self.seconds:g} s is over; waiting was: {place}. "
+            "Allow more with sm.deadline(seconds), or do less inside."
+        )
+        error.partial = self.partial
+        return error
+
+
+class LimitedWait:
+    """A `with` block in a task whose waiting code is cancelled at a deadline; it then raises `DeadlineExceeded`."""
+
+    __slots__ = ("_limit", "_scope")
+
+    def __init__(self, limit: Deadline) -> None:
+        self._limit = limit
+        self._scope = deadline_scope(limit.left())
+
+    def __enter__(self) -> None:
+        self._scope.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._scope.__exit__(kind, error, trace)
+        if self._scope.expired:
+            where = place_name(current_call()) if self._limit.waiting is None else self._limit.waiting
+            raise self._limit.exceeded(where) from None
+
+
+class deadline(Block):  # noqa: N801  # read as a word: `with sm.deadline(2):`
+    """Limit the time of a block.
+
+    In a task, waiting code of the block is cancelled when the time is over. Where no loop runs, each `sm.run` and
+    entry call begun inside is limited alike; plain code is never interrupted. The earliest of nested ones holds.
+
+    Args:
+        seconds: Time from entry, zero or more.
+
+    Raises:
+        ArgumentError: Not a number, or a negative one.
+        DeadlineExceeded: The time is over (on leaving, and where a call would begin afterwards); names the seconds
+            and the path that was waiting.
+
+    Example:
+        >>> with deadline(10):
+        ...     time_left() > 9
+        True
+
+    Source: trio.fail_after; differs: calls that other tasks begin after the time raise as well.
+    """
+
+    field = "deadline"
+
+    def __init__(self, seconds: float) -> None:
+        if isinstance(seconds, bool) or not isinstance(seconds, Real) or not seconds >= 0:
+            raise ArgumentError(f"deadline got {seconds!r}: write the seconds as a number, zero or more.")
+        super().__init__()
+        self._seconds = float(seconds)
+
+    def __enter__(self) -> None:
+        limit = Deadline(self._seconds, plain=not in_task())
+        self.enter(limit)
+        if limit.scope is not None:
+            limit.scope.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        limit: Deadline = self.entry().value
+        try:
+            if limit.scope is not None:
+                limit.scope.__exit__(kind, error, trace)
+        finally:
+            self.leave(keep=limit.is_over)
+
+
+def plain_limit(record: Ambient | None) -> LimitedWait | None:
+    """Return the block that an entry call, or the main code of `sm.run`, must run in; None in the common case.
+
+    A deadline that was set outside any loop has no scope that cancels waiting code; this block is one, and raises
+    `DeadlineExceeded` as the deadline's own would.
+
+    Args:
+        record: The open blocks, from `ambient()`.
+    """
+    limit: Deadline | None = None if record is None else record.deadline
+    if limit is None or not limit.plain or math.isinf(limit.seconds) or not in_task():
+        return None
+    return LimitedWait(limit)
+
+
+def _limit_here() -> Deadline | None:
+    """Return the deadline that holds here."""
+    record = ambient()
+    return None if record is None else record.deadline
+
+
+def note_waiting(where: CallFrame | str) -> None:
+    """Note that a cancellation reached a call, or a wait at a path: the first one names the place in the error."""
+    limit = _limit_here()
+    if limit is not None and limit.waiting is None and limit.is_over:
+        limit.waiting = place_name(where)
+
+
+def keep_partial(partial: object) -> None:
+    """Keep what was finished for the error of the deadline that is cancelling this code, if one is."""
+    limit = _limit_here()
+    if limit is not None and limit.is_over:
+        limit.partial = partial
+
+
+def check_deadline(where: CallFrame | str, record: Ambient | None = None) -> None:
+    """Raise if the time is over, before something is begun.
+
+    Args:
+        where: The call, or the path, that would begin.
+        record: The open blocks, where the caller has them at hand.
+
+    Raises:
+        DeadlineExceeded: A deadline that holds here is over.
+    """
+    limit: Deadline | None = _limit_here() if record is None else record.deadline
+    if limit is not None and limit.is_over:
+        raise limit.exceeded(place_name(where))
+
+
+def time_left() -> float | None:
+    """Return how much of the nearest deadline is left.
+
+    Returns:
+        Seconds, zero when it is over, None without a deadline.
+
+    Example:
+        >>> time_left() is None
+        True
+
+    Source: Go's context deadlines.
+    """
+    limit = _limit_here()
+    return None if limit is None else max(0.0, limit.left())
+
+
+def is_of_block_around(error: BaseException) -> bool:
+    """Whether an error is that of a budget or deadline which holds here: not the fault of what raised it."""
+    record = ambient()
+    if record is None:
+        return False
+    if isinstance(error, BudgetExceeded):
+        return any(error.account is account for account in record.budgets)
+    return isinstance(error, DeadlineExceeded) and record.deadline is not None and record.deadline.is_over
+
+
+# -- money, tokens and calls -------------------------------------------------------------------------------------------
+
+_ROUNDING: Final = 1e-12  # sums of dollars are floats: ten times 0.1 must fit into 1
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Model calls, tokens and dollars."""
+
+    calls: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.calls + other.calls, self.tokens + other.tokens, self.cost_usd + other.cost_usd)
+
+    def __sub__(self, other: Spent) -> Spent:
+        return Spent(self.calls - other.calls, self.tokens - other.tokens, self.cost_usd - other.cost_usd)
+
+
+class Account:
+    """What one budget block allows and has spent; reservations are held apart until they are settled.
+
+    Attributes:
+        limits: The limits that were given, by name.
+        lock: Re-entrant, since the collector may close a coroutine, whose request ends, while it is held.
+    """
+
+    __slots__ = ("_held", "_used", "limits", "lock")
+
+    def __init__(self, limits: dict[str, float]) -> None:
+        self.limits = limits
+        self.lock = threading.RLock()
+        self._used = Spent()
+        self._held = Spent()
+
+    @property
+    def used(self) -> Spent:
+        """What was spent so far, what is reserved for requests under way included."""
+        with self.lock:
+            return self._used + self._held
+
+    def refusal(self, wanted: Spent) -> str | None:
+        """Return which limit has no room, None if all have; the lock is held."""
+        after = self._used + self._held
+        for name, limit in self.limits.items():
+            taken, more = getattr(after, name), getattr(wanted, name)
+            if taken + more > limit * (1 + _ROUNDING):
+                return f"the budget allows {name}={limit:g}; used are {taken:g}, needed {more:g} more"
+        return None
+
+    def hold(self, wanted: Spent) -> None:
+        """Reserve; the lock is held."""
+        self._held = self._held + wanted
+
+    def settle(self, held: Spent, spent: Spent) -> None:
+        """Put what was really spent in place of a reservation."""
+        with self.lock:
+            self._held = self._held - held
+            self._used = self._used + spent
+
+    def __repr__(self) -> str:
+        return f"Account({self.limits}, used={self.used})"
+
+
+class Reservation:
+    """Room in all enclosing budgets for one request under way: settle it with what came, or release it.
+
+    Both may be called once; what comes later does nothing. As a context manager it is released where it was left open.
+    """
+
+    __slots__ = ("_accounts", "_held", "_open")
+
+    def __init__(self, accounts: Sequence[Account], held: Spent) -> None:
+        self._accounts = accounts
+        self._held = held
+        self._open = True
+
+    def settle(self, usage: Usage) -> None:
+        """Spend what a request used: the reserved calls, its tokens, its cost where it is known."""
+        tokens = usage.prompt_tokens + usage.completion_tokens
+        self._close(Spent(self._held.calls, tokens, usage.cost_usd or 0.0))
+
+    def release(self) -> None:
+        """Give everything back: nothing was spent."""
+        self._close(Spent())
+
+    def _close(self, spent: Spent) -> None:
+        """Settle all accounts, once."""
+        if self._open:
+            self._open = False
+            for account in self._accounts:
+                account.settle(self._held, spent)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+class budget(Block):  # noqa: N801  # read as a word: `with sm.budget(calls=10) as budget:`
+    """Limit what the model calls of a block may spend.
+
+    What a call needs is reserved before its request leaves, so that calls under way cannot overdraw together; all
+    enclosing budgets must have room.
+
+    Args:
+        calls: Model calls.
+        tokens: Tokens, of prompts and completions.
+        cost_usd: US dollars.
+
+    Raises:
+        ArgumentError: No limit is given, or one is negative, not a number, or a fraction of a call or token.
+        BudgetExceeded: A model call has no room (where it begins); names limit, used and path.
+
+    Example:
+        >>> with budget(calls=10) as spending:
+        ...     spending.used.calls
+        0
+
+    Source: cloud quotas; differs: reserve and settle, so that nothing is overdrawn in flight.
+    """
+
+    field = "budgets"
+
+    def __init__(self, calls: int | None = None, tokens: int | None = None, cost_usd: float | None = None) -> None:
+        super().__init__()
+        given = {"calls": calls, "tokens": tokens, "cost_usd": cost_usd}
+        self._limits = {name: _limit(name, value) for name, value in given.items() if value is not None}
+        if not self._limits:
+            raise ArgumentError("budget() got no limit: give calls=, tokens= or cost_usd=.")
+
+    def __enter__(self) -> Account:
+        account = Account(self._limits)
+        self.enter(account)
+        return account
+
+
+def _limit(name: str, value: object) -> float:
+    """Return one limit, checked."""
+    whole = name != "cost_usd"
+    is_number = isinstance(value, int if whole else Real) and not isinstance(value, bool)
+    if not is_number or not 0 <= cast("float", value) < math.inf:
+        raise ArgumentError(
+            f"budget got {name}={value!r}: write {'a whole number' if whole else 'a number'}, zero or more."
+        )
+    return cast("float", value)
+
+
+def reserve(calls: int = 1, tokens: int = 0, cost_usd: float = 0.0, *, where: str = "") -> Reservation:
+    """Reserve room for a request in all budgets that enclose it, or in none.
+
+    Args:
+        calls: Model calls; a request that continues a counted call takes 0.
+        tokens: Tokens that it may use at most, as far as known.
+        cost_usd: Dollars that it may cost at most, as far as known.
+        where: Path for the error; the running call's where left out.
+
+    Returns:
+        A reservation, to be settled or released.
+
+    Raises:
+        BudgetExceeded: A budget has no room; nothing is reserved. `.account` is that of the budget.
+
+    Example:
+        >>> reserve().release()
+
+    Source: two-phase accounting.
+    """
+    record, wanted = ambient(), Spent(calls, tokens, cost_usd)
+    accounts: tuple[Account, ...] = () if record is None else record.budgets
+    distinct = {id(account): account for account in accounts}
+    ordered = [distinct[key] for key in sorted(distinct)]  # one order everywhere, so that no two wait for each other
+    with ExitStack() as locks:
+        for account in ordered:
+            locks.enter_context(account.lock)
+        for account in reversed(accounts):
+            refusal = account.refusal(wanted)
+            if refusal is not None:
+                place = place_name(where) or "outside module calls"
+                error = BudgetExceeded(f"{place}: {refusal}. Raise it in sm.budget(...).")
+                error.account = account
+                raise error
+        for account in ordered:
+            account.hold(wanted)
+    return Reservation(ordered, wanted)
+
+
+def cost_is_limited() -> bool:
+    """Whether a budget of dollars holds here, under which a model without a known price cannot be called."""
+    record = ambient()
+    return record is not None and any("cost_usd" in account.limits for account in record.budgets)
