@@ -139,10 +139,10 @@ def _facts(call: dict[str, Any]) -> str:
     fields = [field for key in _BESIDE if call.get(key) for field in _opened_fields(key, call[key])]
     rows = [
         f'<div class="{key}"><dt>{escaped(label)}</dt><dd><pre>{_text(value)}</pre></dd></div>'
-        for key, label, value in [*fields, ("more", "more", rest)]
+        for key, label, value in [*fields, ("details", "details", rest)]
     ]
-    heading = ", ".join(dict.fromkeys(label for key, label, _ in fields if key != "error"))
-    return f'<details class="facts"><summary>{escaped(heading) or "more"}</summary><dl>{"".join(rows)}</dl></details>'
+    heading = ", ".join(dict.fromkeys(label for key, label, _ in fields if key != "error")) or "details"
+    return f'<details class="facts"><summary>{escaped(heading)}</summary><dl>{"".join(rows)}</dl></details>'
 
 
 def _opened_fields(key: str, value: Any) -> list[tuple[str, str, Any]]:
@@ -153,7 +153,7 @@ def _opened_fields(key: str, value: Any) -> list[tuple[str, str, Any]]:
         return [*messages, *([(key, "request", rest)] if rest else [])]
     if key == "reply":
         rest = {name: part for name, part in value.items() if name != "text" and part}
-        return [(key, "reply", value.get("text") or ""), *([(key, "with", rest)] if rest else [])]
+        return [(key, "reply", value.get("text") or ""), *([(key, "reply metadata", rest)] if rest else [])]
     return [(key, key, value)]
 
 
