@@ -6,79 +6,30 @@ zero-latency adapter costs at most 50 µs; litellm and aiohttp are imported by t
 Must never know: a Module (it gets path strings), the walk, the graph, what a program is.
 """
 
-from synmod.scope import Usage
+from synmod.scope import Usage as Usage
 
+from .chat_completions import is_strict as is_strict
 from .choice import (
-    check_sample,
-    current_language_model,
-    current_sample,
-    default_language_model,
-    drawing,
-    model_from,
-    models_in_force,
-    resolve_model,
-    set_default_language_model,
-    use_language_models,
+    check_sample as check_sample, current_language_model as current_language_model, current_sample as current_sample,
+    default_language_model as default_language_model, drawing as drawing, model_from as model_from,
+    models_in_force as models_in_force, resolve_model as resolve_model,
+    set_default_language_model as set_default_language_model, use_language_models as use_language_models,
 )
-from .litellm_door import FREE, MALWARE, Price, list_price
-from .messages import Message, estimate_text, estimate_tokens, message, turns
-from .model import LanguageModel, UnboundLanguageModel
-from .nearest import embedded_adapter
-from .openai_compatible import is_strict
-from .prompt import Layout, Slots
-from .provider_errors import http_error, litellm_error
-from .records import ATTRIBUTES, Adapter, Attempt, LMReply, LMRequest, ModelCounters
-from .replies import REPAIR_OPENING, read_reply
-from .schema_words import default_instructions, in_order, input_fields, resolved
-from .secrets import ENVIRONMENT, environment_secrets
-from .settings import SAMPLING, STRUCTURED, Sampling, check_structured, sampling_params
-
-__all__ = [
-    "ATTRIBUTES",
-    "ENVIRONMENT",
-    "FREE",
-    "MALWARE",
-    "REPAIR_OPENING",
-    "SAMPLING",
-    "STRUCTURED",
-    "Adapter",
-    "Attempt",
-    "LMReply",
-    "LMRequest",
-    "LanguageModel",
-    "Layout",
-    "Message",
-    "ModelCounters",
-    "Price",
-    "Sampling",
-    "Slots",
-    "UnboundLanguageModel",
-    "Usage",
-    "check_sample",
-    "check_structured",
-    "current_language_model",
-    "current_sample",
-    "default_instructions",
-    "default_language_model",
-    "drawing",
-    "embedded_adapter",
-    "environment_secrets",
-    "estimate_text",
-    "estimate_tokens",
-    "http_error",
-    "in_order",
-    "input_fields",
-    "is_strict",
-    "list_price",
-    "litellm_error",
-    "message",
-    "model_from",
-    "models_in_force",
-    "read_reply",
-    "resolve_model",
-    "resolved",
-    "sampling_params",
-    "set_default_language_model",
-    "turns",
-    "use_language_models",
-]
+from .litellm_door import FREE as FREE, MALWARE as MALWARE, Price as Price, list_price as list_price
+from .messages import Message as Message, estimate_text as estimate_text, message as message, turns as turns
+from .messages import estimate_tokens as estimate_tokens
+from .model import LanguageModel as LanguageModel, UnboundLanguageModel as UnboundLanguageModel
+from .nearest import embedded_adapter as embedded_adapter
+from .prompt import Layout as Layout, Slots as Slots
+from .provider_errors import http_error as http_error, litellm_error as litellm_error
+from .records import (
+    ATTRIBUTES as ATTRIBUTES, Adapter as Adapter, Attempt as Attempt, LMReply as LMReply, LMRequest as LMRequest,
+)
+from .replies import REPAIR_OPENING as REPAIR_OPENING, read_reply as read_reply
+from .schema_words import (
+    default_instructions as default_instructions, in_order as in_order, input_fields as input_fields,
+    resolved as resolved,
+)
+from .secrets import ENVIRONMENT as ENVIRONMENT, environment_secrets as environment_secrets
+from .settings import SAMPLING as SAMPLING, Sampling as Sampling, check_structured as check_structured
+from .settings import sampling_params as sampling_params

@@ -9,9 +9,9 @@ from typing import Any, Final
 from synmod.errors import AuthError, ModelError, RequestError
 from synmod.leaves.frozen import thaw
 
+from .chat_completions import chat_body, refuse_trio, reply_of, reply_or_raise
 from .litellm_door import LiteLLMPrice, close_leftovers, counted_tokens, open_litellm
 from .messages import Message
-from .openai_compatible import chat_body, refuse_trio, reply_of
 from .provider_errors import litellm_error, with_hints
 from .records import LMReply, LMRequest
 from .secrets import Secrets
@@ -83,14 +83,7 @@ class LiteLLMAdapter:
 
     async def send(self, request: LMRequest) -> LMReply:
         """Send one request."""
-        outcome = await self._exchanged(request)
-        if isinstance(outcome, LMReply):
-            return outcome
-        # Raised here, so that neither the original nor a frame that knows the key hangs on it.
-        try:
-            raise outcome
-        finally:
-            del outcome  # else the error and this frame would hold each other
+        return reply_or_raise(await self._exchanged(request))
 
     async def price(self) -> LiteLLMPrice | None:
         """Return what litellm computes; None where it does not know the model, or a server of the user's answers."""

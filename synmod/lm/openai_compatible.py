@@ -1,7 +1,6 @@
-"""The direct adapter: chat completions over aiohttp, for OpenAI itself and for every server that speaks as it does.
+"""The direct adapter: chat completions over aiohttp, for OpenAI itself and for every server that is compatible with it.
 
-One session per event loop; no redirects, no `.netrc`, nothing of the environment but proxies and roots of trust. The
-shape of requests and replies is shared with the adapter of litellm, which uses the same.
+One session per event loop; no redirects, no `.netrc`, nothing of the environment but proxies and roots of trust.
 """
 
 from __future__ import annotations
@@ -9,12 +8,11 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
-import re
 import threading
 import warnings
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
@@ -30,14 +28,13 @@ from synmod.errors import (
     UnavailableError,
 )
 from synmod.leaves import aio
-from synmod.leaves.frozen import Json, is_array, is_object
-from synmod.scope import Usage
 
+from .chat_completions import chat_body, refuse_trio, reply_of, reply_or_raise
 from .litellm_door import Price, counted_tokens, list_price
-from .messages import Message, estimate_text, estimate_tokens, message
+from .messages import Message
 from .provider_errors import http_error, with_hints
 from .records import LMReply, LMRequest
-from .schema_words import json_text, value_text
+from .schema_words import json_text
 
 if TYPE_CHECKING:
     import ssl
@@ -47,7 +44,7 @@ if TYPE_CHECKING:
     from .secrets import Secrets
     from .settings import Settings
 
-__all__ = ["LOCAL", "DirectAdapter", "chat_body", "is_strict", "refuse_trio", "reply_of", "serves"]
+__all__ = ["LOCAL", "DirectAdapter", "serves"]
 
 OPENAI: Final = "https://api.openai.com/v1"
 
@@ -62,13 +59,6 @@ LOCAL: Final[Mapping[str, str]] = {
 
 _CONNECT_S: Final = 10.0
 _MOST_BODY: Final = 32 * 2**20
-_NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
-_STRICT_KEYWORDS: Final = frozenset({
-    "$defs", "$ref", "additionalProperties", "anyOf", "const", "description", "enum", "exclusiveMaximum",
-    "exclusiveMinimum", "format", "items", "maxItems", "maximum", "minItems", "minimum", "multipleOf", "pattern",
-    "properties", "required", "title", "type",
-})  # fmt: skip
-_MOST_STRICT_PROPERTIES, _DEEPEST_STRICT = 100, 5
 
 
 def serves(settings: Settings) -> bool:
@@ -124,14 +114,7 @@ class DirectAdapter:
 
     async def send(self, request: LMRequest) -> LMReply:
         """Send one request."""
-        outcome = await self._exchanged(request)
-        if isinstance(outcome, LMReply):
-            return outcome
-        # Raised here, so that neither the original nor a frame that knows the key hangs on it.
-        try:
-            raise outcome
-        finally:
-            del outcome  # else the error and this frame would hold each other
+        return reply_or_raise(await self._exchanged(request))
 
     async def price(self) -> Price | None:
         """Return the list price; the price of a server of the user's own is not known."""
@@ -192,119 +175,6 @@ class DirectAdapter:
         except ValueError:
             text = self._secrets.scrubbed(content.decode(errors="replace"))
             return http_error(status, received, text)
-
-
-def refuse_trio(who: str) -> None:
-    """Raise UnavailableError, which is not transient, where trio runs this code."""
-    if aio.backend() == "trio":
-        error = UnavailableError(f"{who} needs asyncio, and trio runs this code.", sent=False)
-        error.transient = False
-        raise error
-
-
-def chat_body(request: LMRequest, level: str) -> dict[str, Any]:
-    """Return messages, parameters and response format of a request, as chat completions take them."""
-    body: dict[str, Any] = dict(request.params)
-    messages, schema = request.messages, request.schema
-    if schema is not None:
-        if level == "schema":
-            name = _NOT_IN_A_NAME.sub("_", str(schema.get("title") or "reply")).strip("_")[:64] or "reply"
-            strict = {"strict": True} if is_strict(schema) else {}
-            body["response_format"] = {"type": "json_schema", "json_schema": {"name": name, "schema": schema, **strict}}
-        else:
-            messages = _with_schema(messages, schema)
-        if level == "json":
-            body["response_format"] = {"type": "json_object"}
-    body["messages"] = list(messages)
-    return body
-
-
-def _with_schema(messages: tuple[Message, ...], schema: Json) -> tuple[Message, ...]:
-    """Write the schema into the system turn, unless a turn shows it: where it is not sent, the model must read it."""
-    if any("<output_schema>" in str(turn["content"]) for turn in messages):
-        return messages
-    shown = (
-        f"<output_schema>{value_text(schema)}</output_schema>\n"
-        "Reply with one JSON value that satisfies the schema, and nothing else."
-    )
-    first = messages[0]
-    if first["role"] == "system" and isinstance(first["content"], str):
-        return (message("system", f"{first['content']}\n{shown}"), *messages[1:])
-    return (message("system", shown), *messages)
-
-
-def is_strict(schema: Json) -> bool:
-    """Whether a schema lies in the strict subset: every object in it is closed and requires all its fields."""
-    if not is_object(schema) or schema.get("type") != "object" or "anyOf" in schema:
-        return False
-    properties = 0
-    pending: list[tuple[Any, int]] = [(schema, 0)]
-    while pending:
-        part, depth = pending.pop()
-        if not is_object(part) or depth > _DEEPEST_STRICT or not part.keys() <= _STRICT_KEYWORDS:
-            return False
-        if "$ref" in part and len(part) > 1:
-            return False
-        if "properties" in part or part.get("type") == "object":
-            named = part.get("properties", {})
-            if part.get("additionalProperties") is not False or set(part.get("required", ())) != set(named):
-                return False
-            properties += len(named)
-        pending.extend((inner, depth + deeper) for inner, deeper in _inside(part))
-    return properties <= _MOST_STRICT_PROPERTIES
-
-
-def _inside(part: Mapping[str, Any]) -> Iterator[tuple[Any, int]]:
-    """Yield the schemas inside a schema, and how much deeper their values nest."""
-    yield from ((inner, 1) for inner in part.get("properties", {}).values())
-    yield from ((inner, 0) for inner in part.get("$defs", {}).values())
-    yield from ((inner, 0) for inner in part.get("anyOf", ()))
-    if "items" in part:
-        yield part["items"], 1
-
-
-def reply_of(response: Json, request: LMRequest, headers: Mapping[str, str]) -> LMReply | ModelError:
-    """Return the first choice of a chat completion as a reply; the error where there is none."""
-    choices = response.get("choices") if is_object(response) else None
-    choice = choices[0] if is_array(choices) and choices else None
-    if not is_object(response) or not is_object(choice) or not is_object(choice.get("message")):
-        unreadable = not is_object(response)
-        reason = "not_json" if unreadable else "empty"
-        return BadReplyError("the provider answered without any choice", reason=reason, status=200)
-    answer = choice["message"]
-    specific: Json = answer.get("provider_specific_fields")
-    refusal = answer.get("refusal") or (specific.get("refusal") if is_object(specific) else None)
-    refusal = refusal if isinstance(refusal, str) else ""
-    content, reasoning = answer.get("content"), answer.get("reasoning_content") or answer.get("reasoning")
-    parts = content if is_array(content) else []
-    text = content if isinstance(content, str) else "".join(str(part.get("text", "")) for part in parts)
-    request_id = headers.get("x-request-id") or headers.get("request-id") or response.get("id")
-    return LMReply(
-        refusal or text,
-        tool_calls=tuple(answer.get("tool_calls") or ()),
-        reasoning=reasoning if isinstance(reasoning, str) else None,
-        finish_reason="refusal" if refusal else choice.get("finish_reason"),
-        usage=_usage(response.get("usage"), request, refusal or text),
-        model=request.model,
-        request_id=None if request_id is None else str(request_id),
-    )
-
-
-def _usage(usage: Json, request: LMRequest, text: str) -> Usage:
-    """Return the tokens that the provider counted, else an estimate."""
-    prompt, completion = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-    if not prompt and not completion:
-        prompt, completion = estimate_tokens(request.messages), estimate_text(len(text))
-        return Usage(prompt_tokens=prompt, completion_tokens=completion, estimated=True)
-    cached = _count(usage.get("prompt_tokens_details"), "cached_tokens")
-    reasoning = _count(usage.get("completion_tokens_details"), "reasoning_tokens")
-    return Usage(prompt_tokens=prompt, completion_tokens=completion, cached_tokens=cached, reasoning_tokens=reasoning)
-
-
-def _count(counts: Json, name: str) -> int:
-    """Return a number of tokens, 0 where it is missing."""
-    count = counts.get(name) if is_object(counts) else None
-    return count if isinstance(count, int) and count > 0 else 0
 
 
 async def _content(response: ClientResponse) -> bytes | None:

@@ -19,11 +19,11 @@ from synmod.errors import (
     RequestError,
     UnavailableError,
 )
-from synmod.leaves.frozen import is_object
+from synmod.leaves.frozen import Json, is_object
 
 from .secrets import shortened
 
-__all__ = ["http_error", "litellm_error", "with_hints"]
+__all__ = ["http_error", "litellm_error", "message_in", "with_hints"]
 
 Kind: TypeAlias = type[ModelError] | str
 """A class of ours, or the reason of a `BadReplyError`."""
@@ -62,7 +62,12 @@ def http_error(status: int, headers: Mapping[str, str], body: str) -> ModelError
         headers: Headers of the answer, by lower-case name.
         body: Its text, scrubbed of secrets.
     """
-    return _made(_kind(status, body.casefold()), status, headers, _message_in(body) or f"HTTP status {status}")
+    try:
+        quoted = message_in(parse_json(body))
+    except ValueError:
+        quoted = ""
+    quoted = quoted or body.strip() or f"HTTP status {status}"
+    return _made(_kind(status, body.casefold()), status, headers, quoted)
 
 
 def litellm_error(error: Exception, text: str) -> ModelError:
@@ -96,7 +101,7 @@ def with_hints(error: ModelError, base: str | None, *, asked_for_schema: bool) -
         hints.append("If the server does not know response_format, pass LanguageModel(..., structured='prompt').")
     if error.status == 404 and base is not None and not base.rstrip("/").endswith("/v1"):
         hints.append(f"The api_base {base!r} lacks /v1, which most servers want.")
-    error.args = (" ".join([str(error), *hints]),)
+    error.args = ("\n  ".join([str(error), *hints]),)
     return error
 
 
@@ -132,15 +137,11 @@ def _kind(status: int, low: str) -> Kind:
     return UnavailableError if status in (408, 409, 425) or status >= 500 else RequestError
 
 
-def _message_in(body: str) -> str:
-    """Return the message in the body of a failure: `error.message` or `detail` of its JSON, else all of it."""
-    try:
-        json = parse_json(body)
-    except ValueError:
-        return body.strip()
-    error = json.get("error", json) if is_object(json) else None
-    found = next((error[key] for key in ("message", "detail") if error.get(key)), None) if is_object(error) else error
-    return str(found or body).strip()
+def message_in(json: Json) -> str:
+    """Return the message in the JSON of a failure: `error.message` or `detail`; "" where there is none."""
+    error = json.get("error") or json if is_object(json) else None
+    found = next((error[key] for key in ("message", "detail") if error.get(key)), "") if is_object(error) else error
+    return str(found or "").strip()
 
 
 def _broken_connection(error: BaseException | None) -> type[ModelError] | None:

@@ -416,3 +416,27 @@ async def test_a_loop_that_ends_forgets_its_session():
         while thread.is_alive():
             await asyncio.sleep(0.01)
     assert texts == ["x"] * 5
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ({"content": "a", "tool_calls": 5}, "a"),
+        ({"content": [1, None, {"type": "text", "text": "b"}]}, "b"),
+        ({"content": 5, "reasoning_content": 7}, ""),
+    ],
+)
+async def test_odd_parts_of_a_reply_are_passed_over(message, text):
+    """A server that sends numbers where texts and lists belong is read as far as it goes."""
+    body = {"id": {}, "choices": [{"finish_reason": 5, "message": message}], "usage": {"completion_tokens": True}}
+    reply, _ = await ask(Answer(200, body))
+    assert (reply.text, reply.tool_calls, reply.reasoning, reply.finish_reason) == (text, (), None, None)
+    assert (reply.request_id, reply.usage.estimated) == (None, True)
+
+
+async def test_an_error_sent_with_status_200_is_quoted():
+    """Some routers answer 200 with an error inside; its message reaches the user, without the key."""
+    error, _ = await ask(Answer(200, {"error": {"message": f"the backend of {KEY} is down"}}))
+    assert error.reason == "empty"
+    assert "without any choice: the backend of *** is down" in str(error)
+    assert error.provider_message == "the backend of *** is down"
