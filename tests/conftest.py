@@ -1,6 +1,8 @@
 """What all tests share: every event loop the core runs on."""
 
 import asyncio
+import contextlib
+import itertools
 import os
 import sys
 
@@ -40,3 +42,20 @@ if sys.version_info >= (3, 12):
 def any_loop(request):
     """Runs `any_loop(async_fn, *args)` to its end, once on each kind of loop."""
     return RUNNERS[request.param]
+
+
+@pytest.fixture
+def counted_work():
+    """Counts what Python runs in a `with` block: work, measured alike on a busy machine."""
+
+    @contextlib.contextmanager
+    def counted():
+        count, total = itertools.count(), []
+        sys.setprofile(lambda *_: next(count))
+        try:
+            yield total
+        finally:
+            sys.setprofile(None)
+            total.append(next(count))
+
+    return counted

@@ -17,7 +17,6 @@ TYPES = st.sampled_from(["null", "boolean", "integer", "number", "string", "arra
 COUNTS = st.integers(0, 3)
 NUMBERS = st.integers(-3, 3) | st.sampled_from([0.5, 1.0, 1.5])
 PATTERNS = st.sampled_from(["a", "^a", "b$", "^a+b?$", "^$", "_"])
-DEFINITIONS = ("one", "two")
 REFERENCES = st.sampled_from(["#/$defs/one", "#/$defs/two"])
 
 OF_SCALARS = {

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from synmod.lm import FREE, LanguageModel, Price, list_price
+from synmod.lm import LanguageModel, Price, list_price
 from synmod.testing import FunctionLM
 
 
@@ -45,11 +45,6 @@ async def test_a_price_that_is_not_listed_is_unknown():
     assert await price_of("openai/gpt-4o-mini", api_base="http://localhost:1/v1") is None
     assert await FunctionLM(lambda request: "x").price() is None
     assert await price_of("openai/gpt-4o-mini", api_base="http://localhost:1/v1", price=(1, 1)) is not None
-
-
-async def test_embedded_models_are_free():
-    """Embedded models cost nothing."""
-    assert await price_of("embedded/nearest") is FREE
 
 
 async def test_a_double_under_a_real_name_has_the_real_price():

@@ -32,10 +32,6 @@ ANSWER = trusted_schema(
     }
 )
 NONE = frozen([])
-MESSAGES = {
-    "type": "array",
-    "items": {"type": "object", "properties": {"role": {"type": "string"}, "content": {"type": "string"}}},
-}
 
 
 def rendered(layout=None, instructions="Be brief.", examples=NONE, inputs=None, schema=QUERY):

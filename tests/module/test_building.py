@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import sys
 import threading
 from collections import OrderedDict, deque
 
@@ -448,7 +447,7 @@ async def test_sm_build_finds_wrong_wiring_below_declared_outputs():
 
 
 @pytest.mark.parametrize("first", [lambda m: m(q), lambda m: build(m, Query)], ids=["call", "sm.build"])
-def test_a_first_call_grows_with_the_size_of_the_program(first):
+def test_a_first_call_grows_with_the_size_of_the_program(first, counted_work):
     """Twice as many modules in one another, about twice the work: nothing walks the program once per module."""
 
     class Wrap(Module):
@@ -466,18 +465,9 @@ def test_a_first_call_grows_with_the_size_of_the_program(first):
         module = None
         for _ in range(depth):
             module = Wrap(module)
-        count = 0
-
-        def profile(frame, event, arg):
-            nonlocal count
-            count += 1
-
-        sys.setprofile(profile)
-        try:
+        with counted_work() as done:
             asyncio.run(first(module))
-        finally:
-            sys.setprofile(None)
-        return count
+        return done[0]
 
     small, large = calls(30), calls(60)
     assert large < 2.6 * small

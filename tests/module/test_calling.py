@@ -1,14 +1,13 @@
 """One call, step by step: what goes in, what comes out, what is restored."""
 
 import asyncio
-import sys
 
 import pytest
 
 from synmod.data import DataModel, JsonDataModel
 from synmod.errors import ArgumentError, CallError, NoCallError, SchemaError
 from synmod.module import Module, build
-from synmod.scope import FRAME, Hook, current_call, hooks
+from synmod.scope import FRAME, current_call
 from tests.module.models import Answer, Echo, Query, Reply
 
 
@@ -340,51 +339,7 @@ async def test_a_class_that_text_made_is_called_like_any_other():
     assert (await names["Made"]()(Query(question="x"))).question == "x"
 
 
-async def test_paths_are_exact_after_another_program_has_built_a_shared_module():
-    """The table of a program is made anew after another one has built a module of it."""
-    seen = []
-
-    class Leaf(Module):
-        def __init__(self, **kwargs):
-            super().__init__(**kwargs)
-            self.v = self.add_variable("x", name="v")
-
-        async def call(self, inputs: Query) -> Query:
-            seen.append((current_call().path, self.path))
-            self.v.assign("y" if self.v.value == "x" else "x")
-            return inputs
-
-    class Shared(Module):
-        async def build(self, inputs):
-            self.inner = Leaf(name="label")
-
-        async def call(self, inputs: Query) -> Query:
-            return await self.inner(inputs)
-
-    class Root(Module):
-        def __init__(self, shared):
-            super().__init__()
-            self.deep, self.calls_it = {"k": shared}, False
-
-        async def call(self, inputs: Query) -> Query:
-            return await self.deep["k"](inputs) if self.calls_it else inputs
-
-    class Assigns(Hook):
-        def on_variable_assign(self, event):
-            seen.append(event.variable)
-
-    shared = Shared()
-    first, second = Root(shared), Root(shared)
-    await first(Query(question="x"))
-    second.calls_it = first.calls_it = True
-    await second(Query(question="x"))
-    seen.clear()
-    with hooks(Assigns()):
-        await first(Query(question="x"))
-    assert seen == [("deep/k/inner", "deep/k/inner"), "deep/k/inner/v"]
-
-
-async def test_an_edit_of_another_program_makes_no_table_anew():
+async def test_an_edit_of_another_program_makes_no_table_anew(counted_work):
     """The first call of one program, which builds it, costs the next entry calls of others no walk."""
 
     class Part(Module):
@@ -402,23 +357,12 @@ async def test_an_edit_of_another_program_makes_no_table_anew():
         async def call(self, inputs: Query) -> Query:
             return await self.parts[0](inputs)
 
-    async def functions_run():
-        count = 0
-
-        def profile(frame, event, arg):
-            nonlocal count
-            count += 1
-
-        sys.setprofile(profile)
-        try:
-            await row(value)
-        finally:
-            sys.setprofile(None)
-        return count
-
     row, value = Row(), JsonDataModel({"question": "x"}, data_model=Query)
     await row(value)
     await row(value)
-    before = await functions_run()
+    with counted_work() as before:
+        await row(value)
     await Row()(value)
-    assert await functions_run() < before + 100
+    with counted_work() as after:
+        await row(value)
+    assert after[0] < before[0] + 100

@@ -315,12 +315,6 @@ def test_a_subclass_may_set_its_members():
     assert Mine(False).get_config() == {"loud": False}
 
 
-def test_an_unknown_keyword_is_a_config_error():
-    """With 'Did you mean'."""
-    with pytest.raises(ConfigError, match="'hooks'"):
-        Sequential([], hook=[])
-
-
 @pytest.mark.slow
 def test_five_thousand_members():
     """Built, called and cloned in linear time, without recursion."""
