@@ -35,15 +35,15 @@ _SCHEMA: Final = (
 )
 _PUT: Final = "INSERT INTO entry VALUES (?, ?, ?, (SELECT coalesce(max(used), 0) + 1 FROM entry), ?)"
 _USE: Final = "UPDATE entry SET used = (SELECT max(used) + 1 FROM entry) WHERE key = ?"
-_OLDEST: Final = "DELETE FROM entry WHERE rowid = (SELECT rowid FROM entry ORDER BY used LIMIT 1)"
+_OLDEST: Final = (
+    "DELETE FROM entry WHERE rowid = (SELECT rowid FROM entry ORDER BY used LIMIT 1) AND (SELECT bytes FROM total) > ?"
+)
 
 _WAIT_S: Final = 10.0  # for another process that writes
 _GLANCE_S: Final = 0.05  # readers stand on an event loop; they wait only while another process opens or closes the file
-_CHECKED_PAGES: Final = 8_192  # files up to 32 MiB are checked whole when they are opened
 _MOST_USES: Final = 4_000
 _DEEPEST: Final = 300  # a schema has at most 200 levels, a value 50, and both stand a little below the top
 _ENTRY_BYTES: Final = 256  # what an entry takes beside its text
-_LARGEST: Final = 1 << 28  # SQLite takes no text of a thousand million bytes
 
 _canonical: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 _text: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
@@ -65,10 +65,6 @@ def key_of(json: Json) -> str:
     Source: content addressing, as in Git; RFC 8785 for the canonical text.
     """
     return hashlib.sha256(_canonical(json).encode()).hexdigest()
-
-
-class _Damaged(Exception):
-    """A file whose content is not that of a cache."""
 
 
 class _Database(NamedTuple):
@@ -112,7 +108,7 @@ class Cache:
 
     __module__ = "synmod.cache"
     __slots__ = (
-        "__weakref__", "_database", "_finalizer", "_inherited", "_lock", "_one_writer", "_uses",
+        "__weakref__", "_database", "_finalizer", "_lock", "_one_writer", "_uses",
         "max_bytes", "path", "ttl_s",
     )  # fmt: skip
 
@@ -128,7 +124,6 @@ class Cache:
         self._one_writer = aio.ThreadLimit(1)
         self._database: _Database | None = None
         self._finalizer: weakref.finalize[..., Any] | None = None
-        self._inherited: list[Any] = []
         self._uses: dict[str, None] = {}
         """The keys found since the last commit, the last use last."""
 
@@ -155,7 +150,10 @@ class Cache:
             database = self._open() if self.path is None else await aio.to_thread(self._open, limiter=self._one_writer)
         try:
             row = database.reader.execute("SELECT body, made FROM entry WHERE key = ?", (key,)).fetchone()
-        except sqlite3.Error as error:  # else: busy, closed in the meantime, or a row whose text is damaged
+        except (
+            sqlite3.Error,
+            UnicodeError,
+        ) as error:  # else: busy, closed in the meantime, or a row whose text is damaged
             if _is_damage(error):
                 await aio.to_thread(self._set_aside, database, error, limiter=self._one_writer)
             return None
@@ -232,13 +230,12 @@ class Cache:
                         writer.executemany(_USE, [(each,) for each in uses])
                         if key is not None:
                             writer.execute("DELETE FROM entry WHERE key = ?", (key,))
-                            if size <= min(self.max_bytes or _LARGEST, _LARGEST):
+                            if self.max_bytes is None or size <= self.max_bytes:
                                 writer.execute(_PUT, (key, body, made, size))
-                        while self.max_bytes is not None and _total(writer) > self.max_bytes:
-                            if not writer.execute(_OLDEST).rowcount:
-                                break
+                        while self.max_bytes is not None and writer.execute(_OLDEST, (self.max_bytes,)).rowcount:
+                            pass
                     return
-                except (sqlite3.Error, TypeError) as error:
+                except (sqlite3.Error, UnicodeError) as error:
                     if not _is_damage(error):
                         _LOG.warning("Cache %s: %s. This entry is not kept.", self.path, error)
                         return
@@ -249,14 +246,14 @@ class Cache:
         import sqlite3
 
         if self._database is not None and self._database.process != os.getpid():
-            # A forked child: what the parent has open is neither used nor closed, and its lock may be held.
-            self._inherited += [self._database, self._finalizer]
+            # A forked child: what the parent has open is neither used nor closed (its finalizer keeps it), and its lock
+            # may be held.
             self._lock, self._database = threading.RLock(), None
         with self._lock:
             while self._database is None:
                 try:
                     database = _connected(self.path)
-                except (sqlite3.Error, OSError, _Damaged) as error:
+                except (sqlite3.Error, UnicodeError, OSError) as error:
                     if _is_damage(error) and self._move(error):
                         continue
                     _LOG.warning("Cache %s: %s. It goes on in memory.", self.path, error)
@@ -307,9 +304,8 @@ def _connected(path: str | None) -> _Database:
     """Connect to a file, or to a new database in memory; the tables of a new one are made.
 
     Raises:
-        sqlite3.Error: SQLite cannot use it.
+        sqlite3.Error: SQLite cannot use it, or it is of another format.
         OSError: It cannot be written, or is another database.
-        _Damaged: It is damaged, or of another format.
     """
     import sqlite3
 
@@ -333,19 +329,17 @@ def _connected(path: str | None) -> _Database:
 
 def _prepare(writer: sqlite3.Connection) -> None:
     """Check an old database, or make the tables of a new one."""
-    number, version, pages = (
-        writer.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version", "page_count")
-    )
-    names = {name for (name,) in writer.execute("SELECT name FROM sqlite_master")}
-    if not number and not names:
+    import sqlite3
+
+    number, version = (writer.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+    tables, ours = writer.execute("SELECT count(*), total(name = 'entry_by_use') FROM sqlite_master").fetchone()
+    if not number and not tables:
         for statement in _SCHEMA:
             writer.execute(statement)
-    elif number != _ID and "entry_by_use" not in names:
+    elif number != _ID and not ours:
         raise OSError("it is another database")
     elif (number, version) != (_ID, _FORMAT):
-        raise _Damaged(f"it is damaged, or of another format ({version}, not {_FORMAT})")
-    elif pages <= _CHECKED_PAGES and writer.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
-        raise _Damaged("it is damaged")
+        raise sqlite3.DatabaseError(f"it is damaged, or of another format ({version}, not {_FORMAT})")
 
 
 def _use_log(writer: sqlite3.Connection) -> None:
@@ -355,8 +349,7 @@ def _use_log(writer: sqlite3.Connection) -> None:
     ends = time.monotonic() + _WAIT_S
     while True:
         try:
-            if writer.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
-                raise OSError("the file system has no shared memory, which the log needs")
+            writer.execute("PRAGMA journal_mode = WAL")  # a file system without shared memory keeps the older journal
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > ends:
                 raise
@@ -370,19 +363,11 @@ def _is_damage(error: Exception) -> bool:
     """Whether an error is about the content of the file, not about its place or another process."""
     import sqlite3
 
-    if not isinstance(error, sqlite3.Error):
-        return isinstance(error, (_Damaged, TypeError))  # TypeError: a number in it is none any more
-    code = getattr(error, "sqlite_errorcode", None)
-    return code is not None and code & 0xFF not in {
-        sqlite3.SQLITE_AUTH, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOLFS, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM,
-        sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY,
-    }  # fmt: skip
-
-
-def _total(writer: sqlite3.Connection) -> int:
-    """Return the bytes of all entries."""
-    return writer.execute("SELECT bytes FROM total").fetchone()[0]
+    if isinstance(error, sqlite3.OperationalError):  # no table of that name; a text that cannot be read has no code
+        return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
+    if isinstance(error, sqlite3.ProgrammingError | sqlite3.DataError):  # closed in the meantime; too large
+        return False
+    return isinstance(error, sqlite3.Error | UnicodeError)  # UnicodeError: of a message that quotes damaged bytes
 
 
 def _closed(database: _Database) -> None:

@@ -70,19 +70,15 @@ class SkipFrame:
             namespaces: The Namespaces of the program that is to run on the frame; they are found by name.
 
         Raises:
-            DataError: It does not have that form, a value is not JSON, or `namespaces` lacks a Namespace, holds two
-                of one name, or something else.
+            DataError: It does not have that form, a value is not JSON, or `namespaces` does not have the one
+                Namespace of a slot.
             SchemaError: A value does not satisfy its schema.
         """
         if not isinstance(json, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
             raise DataError(f"SkipFrame.from_json takes the object that to_json returned, got {json!r:.100}.")
-        frame, known = cls(), dict[str | None, Namespace]()
-        for namespace in namespaces:
-            if not isinstance(namespace, Namespace) or namespace.name in known:  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise DataError(
-                    f"SkipFrame.from_json: namespaces has {namespace!r:.100}; wanted Namespaces of different names."
-                )
-            known[namespace.name] = namespace
+        frame, given = cls(), [*namespaces]
+        if not all(isinstance(each, Namespace) for each in given):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DataError(f"SkipFrame.from_json: namespaces is {given!r:.100}; wanted a list of Namespaces.")
         for text, entry in json.items():
             steps = parse_path(text) if isinstance(text, str) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
             if not is_object(entry) or set(entry) != {"json", "schema"} or not 1 <= len(steps) <= 2:
@@ -91,13 +87,13 @@ class SkipFrame:
                     f"'schema', got {entry!r:.100}."
                 )
             *space, name = cast("tuple[str, ...]", steps)
-            if space and space[0] not in known:
-                names = ", ".join(repr(each) for each in known) or "none"
+            named = [each for each in given if [each.name] == space]
+            if space and len(named) != 1:
                 raise DataError(
-                    f"slot {text!r}: the Namespace {space[0]!r} is not given (given: {names}). Write "
-                    "SkipFrame.from_json(json, namespaces=[...]) with the Namespaces of the program."
+                    f"slot {text!r}: {len(named)} Namespaces named {space[0]!r} are given, wanted one. Write "
+                    f"SkipFrame.from_json(json, namespaces=[...]) with the Namespaces of the program; got {given}."
                 )
-            frame.lane.stashed[known[space[0]] if space else None, name] = Slot(
+            frame.lane.stashed[named[0] if space else None, name] = Slot(
                 _value_of(text, entry), "a frame that was read"
             )
         return frame

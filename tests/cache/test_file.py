@@ -245,13 +245,14 @@ def test_a_row_that_is_not_json_is_a_miss(tmp_path, filled, body, caplog):
     assert not caplog.records
 
 
-@pytest.mark.parametrize("data", [b"no database at all " * 1_000, "truncated", "header", "schema", "page"])
+@pytest.mark.parametrize("data", [b"no database at all " * 1_000, "truncated", "header", "schema", "name", "page"])
 def test_a_damaged_file_is_moved_aside(tmp_path, filled, data, caplog):
     """It stays readable beside; the run goes on with a new one, and says so."""
     spoilt = {
         "truncated": filled[: len(filled) // 2],
         "header": b"SQLitf" + filled[6:],
         "schema": filled.replace(b"CREATE TRIGGER entry_added", b"CREATE TRIGGER entry_addex"),
+        "name": filled.replace(b"entry_added", b"entry_\xffdded", 1),
         "page": filled[:4_096] + bytes(4_096) + filled[8_192:],
     }.get(data, data)
     path = tmp_path / "cache.db"
