@@ -42,7 +42,7 @@ def dump(instance: BaseModel) -> FrozenDict:
         plain = instance.__pydantic_serializer__.to_python(
             instance, mode="json", by_alias=True, round_trip=True, warnings=False
         )
-    except PydanticSerializationError as error:
+    except (PydanticSerializationError, UnicodeDecodeError) as error:  # the latter of bytes in a field of Any
         raise DataError(f"{cls.__name__}: has no JSON: {error}") from error
     json = frozen(plain)
     if not is_valid(schema, json):

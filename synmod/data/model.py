@@ -51,7 +51,12 @@ class DataModel(BaseModel, Operand, metaclass=DataModelClass):
 
     __module__ = "synmod.data"
 
-    model_config = ConfigDict(extra="forbid", validate_assignment=True, defer_build=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        validate_assignment=True,
+        defer_build=True,
+        ser_json_inf_nan="constants",  # in a field of Any they would be written as null
+    )
 
     @classmethod
     def get_schema(cls) -> dict[str, Any]:

@@ -147,6 +147,7 @@ _TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
     "additionalProperties": ("additionalProperties", "patternProperties", "properties"),
     "contains": ("contains", "minContains", "maxContains"),
     "if": ("if", "then", "else"),
+    "items": ("items", "prefixItems"),
 }
 """Keywords whose meaning depends on others beside them."""
 
@@ -200,12 +201,18 @@ class _Proof:
         for part in parts:  # each alternative must prove it
             for keyword in ("anyOf", "oneOf"):
                 if keyword in part:
-                    rest = [other for other in parts if other is not part]
-                    # `unevaluated...` would forbid what the alternatives evaluate
-                    left = {k: v for k, v in part.items() if k != keyword and not k.startswith("unevaluated")}
-                    rest.append(self._written((id(part), keyword), left))
+                    rest = [self._alone(other, keyword if other is part else None) for other in parts]
                     return all(self.below([*rest, arm], right) for arm in part[keyword])
         return False
+
+    def _alone(self, part: Any, keyword: str | None) -> Any:
+        """Return a part without one keyword, and without those that would bring back what stands beside it already."""
+        dropped = {keyword, "$ref", "allOf"}
+        if not is_object(part) or dropped.isdisjoint(part):
+            return part
+        # `unevaluated...` would forbid what the dropped ones evaluate
+        left = {k: v for k, v in part.items() if k not in dropped and not k.startswith("unevaluated")}
+        return self._written((id(part), keyword), left)
 
     def _written(self, key: object, schema: Mapping[str, Any]) -> Any:
         return self.made.setdefault(key, frozen_dict(schema))

@@ -3,7 +3,7 @@
 Floor: 2. Containers are list, tuple, dict, OrderedDict, defaultdict, deque, named tuples, dataclasses, and the classes
 that users register with optree in the namespace `synmod`; everything else is a leaf, frozen JSON and subclasses of list
 and dict included. The common ones are read here, the others by optree, which is imported when the first one is met.
-State: optree's registry. Speed: a leaf costs one look at its class.
+State: none. Speed: a leaf costs one look at its class.
 Must never know: data models, modules.
 """
 
@@ -54,7 +54,7 @@ def kind_of(x: Any) -> int:
         return SEQUENCE
     if dataclasses.is_dataclass(cls):
         return OBJECT
-    if "optree" not in sys.modules:  # so nobody has registered a class
+    if "optree" not in sys.modules:  # so no class is registered
         return LEAF
     return LEAF if _optree().tree_is_leaf(x, none_is_leaf=True, namespace=NAMESPACE) else OBJECT
 
@@ -89,8 +89,8 @@ def take_apart(container: Any) -> Parts:
     if cls is defaultdict:  # optree would sort the keys
         make = partial(defaultdict[Any, Any], container.default_factory)
         return Parts(list(container), list(container.values()), partial(_rebuilt_dict, make, list(container)))
-    if dataclasses.is_dataclass(cls):
-        _register_dataclass(cls)
+    if dataclasses.is_dataclass(cls) and not _is_registered(cls):
+        return _parts_of_dataclass(container, cls)
     children, metadata, steps, unflatten = _optree().tree_flatten_one_level(
         container, none_is_leaf=True, namespace=NAMESPACE
     )
@@ -259,33 +259,24 @@ def _optree() -> Any:
 
 
 def _is_registered(cls: type[Any]) -> bool:
-    """Whether a user has registered the class."""
-    return _optree().register_pytree_node.get(cls, namespace=NAMESPACE) is not None
+    """Whether a user has registered the class; a class can only be registered by who has imported optree."""
+    return "optree" in sys.modules and _optree().register_pytree_node.get(cls, namespace=NAMESPACE) is not None
 
 
-def _register_dataclass(cls: type[Any]) -> None:
-    """Let optree know the fields of a dataclass, unless the user has registered it in another way."""
-    if _is_registered(cls):
-        return
+def _parts_of_dataclass(x: Any, cls: type[Any]) -> Parts:
+    """Take a dataclass apart: the fields that are set; its other attributes go along."""
     names = [field.name for field in dataclasses.fields(cls)]
+    found = {name: value for name in names if (value := getattr(x, name, _UNSET)) is not _UNSET}
+    attributes = {key: value for key, value in getattr(x, "__dict__", {}).items() if key not in names}
+    others = [(key, value) for key, value in attributes.items() if not _is_cached(cls, key)]
 
-    def flatten(x: Any) -> tuple[list[Any], dict[str, Any], list[str]]:
-        found = {name: value for name in names if (value := getattr(x, name, _UNSET)) is not _UNSET}
-        others = {key: value for key, value in getattr(x, "__dict__", {}).items() if key not in names}
-        kept = {key: value for key, value in others.items() if not _is_cached(cls, key)}
-        return list(found.values()), {**kept, **dict.fromkeys(found)}, list(found)
-
-    def unflatten(attributes: dict[str, Any], children: Iterable[Any]) -> Any:
+    def rebuilt(children: list[Any]) -> Any:
         new: Any = object.__new__(cls)
-        there = iter(children)
-        for name, value in attributes.items():
-            object.__setattr__(new, name, next(there) if name in names else value)
+        for name, value in (*others, *zip(found, children, strict=True)):
+            object.__setattr__(new, name, value)
         return new
 
-    try:
-        _optree().register_pytree_node(cls, flatten, unflatten, namespace=NAMESPACE)
-    except ValueError:  # another thread was quicker
-        assert _is_registered(cls)
+    return Parts(list(found), list(found.values()), rebuilt)
 
 
 def _is_cached(cls: type[Any], name: str) -> bool:

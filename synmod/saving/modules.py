@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
+from pydantic import BaseModel
 from pydantic_core import to_json
 
 from synmod.data import OPERATIONS, SymbolicDataModel, schema_of, schema_of_class, thaw
@@ -520,7 +521,6 @@ def _schemas(value: Any) -> Any:
         return {key: _schemas(part) for key, part in cast("dict[str, Any]", value).items()}
     if isinstance(value, list | tuple):
         return [_schemas(part) for part in cast("list[Any]", value)]
-    if not isinstance(value, type | SymbolicDataModel):
-        return value
-    declared: Any = value
-    return thaw(schema_of(declared))
+    if isinstance(value, SymbolicDataModel) or (isinstance(value, type) and issubclass(value, BaseModel)):
+        return thaw(schema_of(value))
+    return cast("Any", value)

@@ -132,6 +132,9 @@ DISPROVEN = [
     ({"unevaluatedProperties": False}, {"unevaluatedProperties": False, "properties": {"a": {}}}),
     ({"patternProperties": {"^a": INTEGER}, "additionalProperties": False}, closed(record(a=INTEGER))),
     ({"contains": INTEGER}, {"contains": INTEGER, "maxContains": 1}),
+    ({"prefixItems": [True], "items": INTEGER}, {"items": INTEGER}),
+    ({"allOf": [{"oneOf": [record(a={})]}]}, {"type": "array"}),
+    ({"$ref": "#/$defs/A", "$defs": {"A": {"anyOf": [INTEGER]}}}, STRING),
 ]
 
 

@@ -1,5 +1,6 @@
 """What goes in comes out: every kind of value, shape of graph and attribute survives, and the text is the same."""
 
+import dataclasses
 import datetime as dt
 import decimal
 import json
@@ -160,6 +161,28 @@ def test_values_beyond_json_come_back_as_what_they_were(value):
         assert type(value) in (set, frozenset) or repr(found) == repr(value)
 
 
+def test_a_dataclass_is_written_alike_whatever_ran_before():
+    """The bytes do not depend on whether instances of its class were inputs before, and neither does a load."""
+
+    @sm.register("tests_saving_fresh")
+    @dataclasses.dataclass
+    class Fresh:
+        a: int
+        b: object = None
+
+    module = Keep(Fresh(1, (2,)))
+    text = dumps(module)
+    assert not sm.is_symbolic(module.thing)
+    assert dumps(module) == text
+    assert loads(text).thing == Fresh(1, (2,))
+    hostile = text.replace(
+        '"config": {\n                "json": null', '"config": {\n                "json": {"__class__": 1}'
+    )
+    assert hostile != text
+    with pytest.raises(sm.LoadError):
+        loads(hostile)
+
+
 def test_a_users_container_type_comes_back():
     """A registered tree type is rebuilt by its own function, its Variables at the steps that it tells."""
     module = Keep()
@@ -300,6 +323,31 @@ async def test_a_built_module_comes_back_built():
         again.new = sm.Param(1)
     with pytest.raises(sm.SchemaError):
         await again(Answer(answer="x"))
+
+
+def test_a_build_config_of_ones_own_may_hold_classes():
+    """Data models stand for their schemas; any other registered class comes back as itself."""
+
+    @sm.register("tests_saving_config")
+    class Configured(sm.Module):
+        found = None
+
+        async def build(self, inputs):
+            pass
+
+        async def call(self, inputs):
+            return inputs
+
+        def get_build_config(self):
+            return {"cls": Keep, "wanted": Query, "symbol": Answer.to_symbolic_data_model()}
+
+        def build_from_config(self, config):
+            type(self).found = config
+
+    module = Configured()
+    sm.run(sm.build(module, Query))
+    loads(dumps(module))
+    assert Configured.found == {"cls": Keep, "wanted": Query.get_schema(), "symbol": Answer.get_schema()}
 
 
 def test_an_unbuilt_module_comes_back_unbuilt():

@@ -262,6 +262,11 @@ def test_no_json():
     """NaN and half characters are refused with their place."""
     with pytest.raises(DataError, match="number"):
         Everything(text="t", number=float("nan")).get_json()
+    for value in (float("inf"), {"a": [float("nan")]}):
+        with pytest.raises(DataError, match="/anything"):
+            Everything(text="t", anything=value).get_json()
+    with pytest.raises(DataError, match="Everything"):
+        Everything(text="t", anything=b"\xff").get_json()
 
 
 def test_a_base_class_is_written_as_that_class():
