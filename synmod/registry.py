@@ -29,7 +29,6 @@ _ID: Final = "__synmod_id__"
 _LOCK = threading.Lock()
 _OBJECTS: dict[str, Any] = {}
 _ALIASES: dict[str, Any] = {}
-_LATER: list[Callable[[], object]] = []
 _BASES: list[type] = [enum.Enum, BaseException]
 _TESTS: list[Callable[[type], bool]] = []
 
@@ -104,17 +103,6 @@ def register_own(*, name: str | None = None, public: bool = True) -> Callable[[T
     return decorate
 
 
-def own_later(load: Callable[[], object]) -> None:
-    """Note how to load classes of synmod that are made late, so that their ids are never missed."""
-    _LATER.append(load)
-
-
-def load_own() -> None:
-    """Make all of synmod's own ids known: which modules a load imports never depends on its file."""
-    for load in _LATER:
-        load()
-
-
 def registered() -> Mapping[str, Any]:
     """Return what is registered.
 
@@ -127,7 +115,6 @@ def registered() -> Mapping[str, Any]:
 
     Source: Keras `get_registered_object`.
     """
-    load_own()
     return MappingProxyType(_OBJECTS)
 
 

@@ -5,16 +5,12 @@ State: Variables of its modules only. Speed: a Generator call on a model without
 Must never know: the insides of other rooms, Program, files, training.
 """
 
-from .again import Fallback, Repeat, Retry
-from .algebra import And, Concat, Factorize, InMask, Not, Or, OutMask, Prefix, Suffix, Xor
-from .cached import Cached
-from .decision import Decision
-from .functions import Constant, Identity, Lambda
+from .again import Cached, Fallback, Repeat, Retry
+from .functions import And, Concat, Constant, Factorize, Identity, InMask, Lambda, Not, Or, OutMask, Prefix, Suffix, Xor
+from .routing import Branch, Decision, Guard, Route
 from .generator import Generator
 from .many import Map, Parallel
-from .refine import Refine
-from .routing import Branch, Guard, Route
-from .sampling import BestOf, Majority
+from .sampling import BestOf, Majority, Refine
 from .thinking import ChainOfThought, Critique, SelfCritique, Thinking
 
 __all__ = [

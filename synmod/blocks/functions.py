@@ -1,17 +1,20 @@
-"""Identity, Constant and Lambda: what takes no model and no members."""
+"""Functions as modules: Identity, Constant, Lambda, and the functions of `sm.ops`; no model, no members."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Unpack
 
-from synmod.data import DataModel, JsonDataModel, to_value
+from synmod.data import DataModel, JsonDataModel, ops, to_value
 from synmod.errors import ConfigError
 from synmod.module import UNDECLARED, Module, ModuleOptions, read_outputs, resolved_annotations
 from synmod.registry import register_own
 
 from .arguments import function
+
+# -- functions of one's own --------------------------------------------------------------------------------------------
 
 
 @register_own()
@@ -138,3 +141,334 @@ def _returned(fn: Any) -> Any:
     hints = resolved_annotations(fn if inspect.isroutine(fn) else type(fn).__call__)
     declared = read_outputs(hints.get("return", UNDECLARED))
     return None if declared is UNDECLARED else declared
+
+
+# -- the functions of sm.ops -------------------------------------------------------------------------------------------
+
+
+class _Operation(Module):
+    """A function of `sm.ops` with its settings, on values and on symbols alike."""
+
+    @abstractmethod
+    def _apply(self, inputs: Any) -> Any:
+        """Return the function's value for a value, or for a symbol."""
+
+    async def call(self, inputs: Any) -> Any:
+        """Apply the function to a value."""
+        return self._apply(inputs)
+
+    async def compute_output_spec(self, inputs: Any) -> Any:
+        """Apply the function to a symbol."""
+        return self._apply(inputs)
+
+
+class _Merge(Module):
+    """A function of several inputs, any of which may be None."""
+
+    accepts_none: ClassVar[bool] = True
+    operation: ClassVar[Callable[..., Any]]
+    """The function of `sm.ops`."""
+
+    async def call(self, *inputs: Any) -> Any:
+        """Merge two or more inputs, or those in one list or tuple."""
+        return type(self).operation(*_operands(inputs))
+
+    async def compute_output_spec(self, *inputs: Any) -> Any:
+        """Merge symbols in the same way."""
+        return type(self).operation(*_operands(inputs))
+
+
+def _operands(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the operands: the inputs themselves, or those in the one list or tuple that is the input."""
+    if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)):
+        return tuple(inputs[0])  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  (of data)
+    return inputs
+
+
+@register_own()
+class Concat(_Merge):
+    """All fields of all inputs in one output: `sm.ops.concat` as a module.
+
+    Schemas:
+        inputs: two or more data models, or one list or tuple of them
+        outputs: `C(A, B)`: the fields of A, then those of B, renamed where a name is taken
+
+    Raises:
+        ConfigError: An unknown keyword.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Query(sm.DataModel):
+        ...     question: str
+        >>> sm.run(sm.Concat(), Query(question="Who?"), Query(question="Why?")).get_json()
+        {'question': 'Who?', 'question_1': 'Why?'}
+
+    Source: Keras' `Concatenate`, Synalinks' `Concat`.
+    """
+
+    operation = staticmethod(ops.concat)
+
+
+@register_own()
+class And(_Merge):
+    """All inputs in one output, None if one of them is None: `sm.ops.logical_and` as a module.
+
+    Schemas:
+        inputs: two or more data models or None, or one list or tuple of them
+        outputs: `C(A, B)`, or None
+
+    Raises:
+        ConfigError: An unknown keyword.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Query(sm.DataModel):
+        ...     question: str
+        >>> sm.run(sm.And(), Query(question="Who?"), None) is None
+        True
+
+    Source: Synalinks' `And`.
+    """
+
+    operation = staticmethod(ops.logical_and)
+
+
+@register_own()
+class Or(_Merge):
+    """Those inputs that are there in one output: `sm.ops.logical_or` as a module.
+
+    Schemas:
+        inputs: two or more data models or None, or one list or tuple of them
+        outputs: `C(A, B)`, the one that is there, or None if none is
+
+    Raises:
+        ConfigError: An unknown keyword.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Query(sm.DataModel):
+        ...     question: str
+        >>> sm.run(sm.Or(), None, Query(question="Who?")).get_json()
+        {'question': 'Who?'}
+
+    Source: Synalinks' `Or`.
+    """
+
+    operation = staticmethod(ops.logical_or)
+
+
+@register_own()
+class Xor(_Merge):
+    """The one input that is there: `sm.ops.logical_xor` as a module.
+
+    Schemas:
+        inputs: two or more data models or None, or one list or tuple of them
+        outputs: `U` of the inputs: the one that is there, None if none or more than one is
+
+    Raises:
+        ConfigError: An unknown keyword.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Query(sm.DataModel):
+        ...     question: str
+        >>> sm.run(sm.Xor(), Query(question="Who?"), Query(question="Why?")) is None
+        True
+
+    Source: Synalinks' `Xor`.
+    """
+
+    operation = staticmethod(ops.logical_xor)
+
+
+@register_own()
+class Not(_Merge):
+    """None for what is there: `sm.ops.logical_not` as a module.
+
+    Schemas:
+        inputs: a data model or None
+        outputs: None; as a symbol, the schema of the inputs
+
+    Raises:
+        ConfigError: An unknown keyword.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Query(sm.DataModel):
+        ...     question: str
+        >>> sm.run(sm.blocks.Not(), Query(question="Who?")) is None
+        True
+
+    Source: Synalinks' `Not`.
+    """
+
+    operation = staticmethod(ops.logical_not)
+
+
+@register_own()
+class InMask(_Operation):
+    """Keeps only the fields named: `sm.ops.in_mask` as a module.
+
+    Args:
+        mask: A pattern such as "answer" or "sources/*/title", a list of patterns, or a data model (its field names).
+        recursive: Short for `**/` before each pattern.
+        **options: Those of `Module`.
+
+    Schemas:
+        inputs: a data model in which every pattern matches
+        outputs: its fields that match, in their order
+
+    Raises:
+        ArgumentError: When composed or called: the mask is of another kind.
+        SchemaError: When composed or called: a pattern matches nothing, or there is none.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Cited(sm.DataModel):
+        ...     answer: str
+        ...     source: str
+        >>> sm.run(sm.InMask("answer"), Cited(answer="Paris", source="atlas")).get_json()
+        {'answer': 'Paris'}
+
+    Source: Synalinks' `InMask`.
+    """
+
+    def __init__(self, mask: Any, *, recursive: bool = False, **options: Unpack[ModuleOptions]) -> None:
+        super().__init__(**options)
+        self.mask, self.recursive = mask, recursive
+
+    def _apply(self, inputs: Any) -> Any:
+        return ops.in_mask(inputs, self.mask, recursive=self.recursive)
+
+
+@register_own()
+class OutMask(InMask):
+    """Removes the fields named: `sm.ops.out_mask` as a module.
+
+    Args:
+        mask: A pattern such as "answer" or "sources/*/title", a list of patterns, or a data model (its field names).
+        recursive: Short for `**/` before each pattern.
+        **options: Those of `Module`.
+
+    Schemas:
+        inputs: a data model in which every pattern matches
+        outputs: its other fields, in their order
+
+    Raises:
+        ArgumentError: When composed or called: the mask is of another kind.
+        SchemaError: When composed or called: a pattern matches nothing, or there is none.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Cited(sm.DataModel):
+        ...     answer: str
+        ...     source: str
+        >>> sm.run(sm.OutMask("source"), Cited(answer="Paris", source="atlas")).get_json()
+        {'answer': 'Paris'}
+
+    Source: Synalinks' `OutMask`.
+    """
+
+    def _apply(self, inputs: Any) -> Any:
+        return ops.out_mask(inputs, self.mask, recursive=self.recursive)
+
+
+@register_own()
+class Prefix(_Operation):
+    """Renames every top-level field `k` to `prefix_k`: `sm.ops.prefix` as a module.
+
+    Args:
+        prefix: An identifier.
+        **options: Those of `Module`.
+
+    Schemas:
+        inputs: any data model
+        outputs: the same fields under their new names
+
+    Raises:
+        DataError: When composed or called: the prefix is not an identifier.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Query(sm.DataModel):
+        ...     question: str
+        >>> sm.run(sm.Prefix("first"), Query(question="Who?")).get_json()
+        {'first_question': 'Who?'}
+
+    Source: Synalinks' `prefix`.
+    """
+
+    def __init__(self, prefix: str, **options: Unpack[ModuleOptions]) -> None:
+        super().__init__(**options)
+        self.prefix = prefix
+
+    def _apply(self, inputs: Any) -> Any:
+        return ops.prefix(inputs, self.prefix)
+
+
+@register_own()
+class Suffix(_Operation):
+    """Renames every top-level field `k` to `k_suffix`: `sm.ops.suffix` as a module.
+
+    Args:
+        suffix: Part of an identifier.
+        **options: Those of `Module`.
+
+    Schemas:
+        inputs: any data model
+        outputs: the same fields under their new names
+
+    Raises:
+        DataError: When composed or called: the suffix is not part of an identifier.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Query(sm.DataModel):
+        ...     question: str
+        >>> sm.run(sm.Suffix("2"), Query(question="Who?")).get_json()
+        {'question_2': 'Who?'}
+
+    Source: Synalinks' `suffix`.
+    """
+
+    def __init__(self, suffix: str, **options: Unpack[ModuleOptions]) -> None:
+        super().__init__(**options)
+        self.suffix = suffix
+
+    def _apply(self, inputs: Any) -> Any:
+        return ops.suffix(inputs, self.suffix)
+
+
+@register_own()
+class Factorize(_Operation):
+    """Gathers numbered repeats `k, k_1 .. k_n` into one array: `sm.ops.factorize` as a module.
+
+    Args:
+        names: For a field `k`, the name of its array; `k_list` where not given.
+        **options: Those of `Module`.
+
+    Schemas:
+        inputs: any data model
+        outputs: the same with an array in the place of each group
+
+    Raises:
+        ArgumentError: When composed or called: `names` is not a mapping of names.
+        SchemaError: When called: a key of `names` heads no group.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Query(sm.DataModel):
+        ...     question: str
+        >>> both = Query(question="Who?").to_json_data_model() + Query(question="Why?")
+        >>> sm.run(sm.Factorize({"question": "questions"}), both).get_json()
+        {'questions': ['Who?', 'Why?']}
+
+    Source: Synalinks' `factorize`; differs: no plurals, no stemming.
+    """
+
+    def __init__(self, names: Mapping[str, str] | None = None, **options: Unpack[ModuleOptions]) -> None:
+        super().__init__(**options)
+        self.names = names
+
+    def _apply(self, inputs: Any) -> Any:
+        return ops.factorize(inputs, self.names)

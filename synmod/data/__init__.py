@@ -9,7 +9,10 @@ A block of your own finds here what ours use: `JsonDataModel.of(json, schema)` m
 a value, symbol, class or instance. `declare(x)` turns any declaration into a schema.
 """
 
-from synmod.leaves.frozen import frozen as frozen, json_equal as json_equal, thaw as thaw
+from synmod.leaves.frozen import (
+    dump_json as dump_json, frozen as frozen, json_equal as json_equal, parse_frozen as parse_frozen,
+    parse_json as parse_json, thaw as thaw,
+)
 
 from . import ops as ops
 from .class_schema import dump as dump, schema_of_class as schema_of_class
@@ -31,7 +34,6 @@ from .symbols import (
     declare as declare, is_symbolic as is_symbolic, label as label, label_of as label_of, model_of as model_of,
     schema_of as schema_of, symbol as symbol,
 )
-from .text import dump_json as dump_json, parse_frozen as parse_frozen, parse_json as parse_json
 from .validation import is_valid as is_valid, problems as problems, validate as validate
 from .value import (
     JsonDataModel as JsonDataModel, admit as admit, to_value as to_value, typed_instance as typed_instance,

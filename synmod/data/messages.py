@@ -17,11 +17,10 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from synmod.errors import DataError
-from synmod.leaves.frozen import frozen, is_object
+from synmod.leaves.frozen import frozen, is_object, parse_json
 from synmod.registry import register_own
 
 from .model import DataModel
-from .text import parse_json
 
 _Fault: TypeAlias = tuple[str, str, Any]
 """Field, what is wrong with it, its value."""

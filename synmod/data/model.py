@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from synmod.leaves.frozen import FrozenDict, thaw
+from synmod.leaves.frozen import FrozenDict, dump_json, thaw
 from synmod.registry import admit
 
 from .class_schema import dump, schema_of_class
 from .operators import OPERATORS, Operand, OperandClass
 from .symbols import SymbolicDataModel, symbol
-from .text import dump_json
 from .value import JsonDataModel, to_value
 
 if TYPE_CHECKING:

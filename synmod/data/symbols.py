@@ -11,14 +11,13 @@ from pydantic import BaseModel
 from typing_extensions import TypeVar
 
 from synmod.errors import ArgumentError, FieldError, SchemaError, SymbolicValueError
-from synmod.leaves.frozen import json_equal, thaw
+from synmod.leaves.frozen import dump_json, json_equal, thaw
 from synmod.leaves.names import did_you_mean, snake_case
 
 from .class_schema import schema_of_class
 from .operators import OPERATORS, Operand
 from .parts import properties_of
 from .schema import Root, Schema, schema_from, trusted_schema
-from .text import dump_json
 
 ModelT = TypeVar("ModelT", bound=BaseModel, default=Any)
 

@@ -10,7 +10,7 @@ from pydantic_core import to_json
 from typing_extensions import TypeVar
 
 from synmod.errors import ArgumentError, DataError, FieldError, Problem, SchemaError, SymbolicValueError
-from synmod.leaves.frozen import FrozenDict, frozen, frozen_dict, is_array, is_object, json_equal, thaw
+from synmod.leaves.frozen import FrozenDict, dump_json, frozen, frozen_dict, is_array, is_object, json_equal, thaw
 from synmod.leaves.names import did_you_mean, pointer
 
 from .class_schema import dump, schema_of_class
@@ -29,7 +29,6 @@ from .symbols import (
     label_of,
     symbol,
 )
-from .text import dump_json
 from .validation import validate
 
 OtherT = TypeVar("OtherT", bound=BaseModel)

@@ -2,7 +2,7 @@
 
 Floor: 2. Tasks are those of `asyncio.TaskGroup` on asyncio, of anyio's task group on trio; cancel scopes, threads and
 limiters are anyio's, which is imported by the first scope, thread or trio task group.
-State: one ContextVar (the drive that runs).
+State: none.
 Must never know: modules, models, what a call is.
 """
 
@@ -15,7 +15,6 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
-from contextvars import ContextVar
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, TypeVar, cast
 
@@ -497,24 +496,8 @@ class Suspended(Exception):
     """A coroutine that had to run to its end at once wanted to wait."""
 
 
-class _Drive:
-    """One run of `drive`; a task that outlives it sees that it is over."""
-
-    __slots__ = ("live",)
-
-    def __init__(self) -> None:
-        self.live = True
-
-
-_DRIVE: ContextVar[_Drive | None] = ContextVar("synmod_drive", default=None)
 _NO_LOOP: Final = ("no running event loop", "no current event loop", "must be called from async context")
 """What asyncio and trio write where they need a loop."""
-
-
-def being_driven() -> bool:
-    """Whether plain code drives this coroutine, so that nothing here may wait."""
-    drive = _DRIVE.get()
-    return drive is not None and drive.live
 
 
 def drive(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -537,8 +520,6 @@ def drive(coroutine: Coroutine[Any, Any, T]) -> T:
 
     Source: the sans-IO habit of HTTPX; no thread and no second loop, since a hidden loop deadlocks.
     """
-    mark = _Drive()
-    token = _DRIVE.set(mark)
     try:
         coroutine.send(None)
     except StopIteration as end:
@@ -548,7 +529,5 @@ def drive(coroutine: Coroutine[Any, Any, T]) -> T:
             raise Suspended from error
         raise
     finally:
-        mark.live = False
-        _DRIVE.reset(token)
         coroutine.close()
     raise Suspended

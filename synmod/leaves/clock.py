@@ -1,4 +1,4 @@
-"""Clocks: the one that runs here, and a block that injects another, so that tests need not sleep."""
+"""Time and chance: the clock that runs here, a block that injects another for tests, and named random generators."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from random import Random
 from typing import Protocol
 
+from synmod.errors import ArgumentError
 from synmod.leaves.aio import running_trio, sleep
 
 
@@ -114,3 +116,41 @@ def wall_time() -> float:
         return time.time() if type(clock).__name__ == "SystemClock" else clock.current_time()
     ahead = current_clock().now() - time.monotonic()  # zero, unless the loop has a test clock
     return time.time() + ahead
+
+
+class _Seeded(Random):
+    """A generator that draws from `random()` alone: the one sequence that Python promises to keep."""
+
+    def random(self) -> float:
+        return super().random()  # a subclass that defines only this method is read by no other for its bits
+
+
+def rng(seed: int, step: int, purpose: str) -> Random:
+    """Return the generator of one random choice.
+
+    No generator is shared and none is saved: any step can be computed again from its name.
+
+    Args:
+        seed: That of the run.
+        step: Number of the step.
+        purpose: What is chosen, a path-like name such as `"propose/writer/instructions"`.
+
+    Returns:
+        A `random.Random` seeded with `f"{seed}/{step}/{purpose}"`. Its choices, shuffles and samples use `random()`
+        only, so that they are equal on every version of Python.
+
+    Raises:
+        ArgumentError: Seed or step is not an int, or purpose is empty.
+
+    Example:
+        >>> rng(7, 0, "minibatch").random() == rng(7, 0, "minibatch").random()
+        True
+
+    Source: JAX's split keys; differs: names instead of splits.
+    """
+    for name, number in (("seed", seed), ("step", step)):
+        if not isinstance(number, int) or isinstance(number, bool):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+            raise ArgumentError(f"rng got {name}={number!r}: write a whole number.")
+    if not isinstance(purpose, str) or not purpose:  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+        raise ArgumentError(f"rng got purpose={purpose!r}: write what the choice is for, such as 'minibatch'.")
+    return _Seeded(f"{seed}/{step}/{purpose}")

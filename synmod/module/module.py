@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, overload
 from synmod.errors import ConfigError, GraphError
 from synmod.leaves.names import check_name
 from synmod.scope import CallCounters, Hook, add_reward, check_hook, rewards_of
-from synmod.tree import Param, Variable, flattened, set_attributes, views
+from synmod.tree import Param, Variable, flattened, looking as views, set_attributes
 
 from . import constructing, structure
 from .build import build_config_json, build_from_config, empty_build

@@ -13,7 +13,7 @@ from synmod.leaves.frozen import Json
 from synmod.leaves.names import check_name, did_you_mean
 from synmod.lm import LanguageModel
 from synmod.module import Module, declaration_of
-from synmod.registry import check_registrable, load_own, lookup, own_later, register_own, registered
+from synmod.registry import check_registrable, lookup, register_own, registered
 from synmod.tree import Intermediate, Memory, OptState, Param, Stat, Variable
 
 from .problems import Where, check_text, load_fault, shown
@@ -21,13 +21,6 @@ from .problems import Where, check_text, load_fault, shown
 for _own in (Intermediate, LanguageModel, Memory, OptState, Param, Stat, Variable):
     register_own()(_own)
 
-
-def _load_skip() -> None:
-    """Load the room of skips, whose Namespaces stand in files."""
-    import synmod.skip  # noqa: F401  # pyright: ignore[reportUnusedImport]  # for its id
-
-
-own_later(_load_skip)
 
 _ID = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*>[A-Za-z_][A-Za-z0-9_.-]*", re.ASCII)
 _INT_STEP = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
@@ -51,7 +44,6 @@ class Resolver:
     """
 
     def __init__(self, custom_objects: Mapping[str, Any] | None) -> None:
-        load_own()
         custom: Any = {} if custom_objects is None else custom_objects
         if not hasattr(custom, "items") or not all(isinstance(key, str) for key in custom):
             raise ArgumentError("custom_objects: wanted a mapping from id or bare name to a class or function.")

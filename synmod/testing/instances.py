@@ -15,8 +15,8 @@ from random import Random
 from typing import Any, Final
 
 from synmod.data import Schema, problems
+from synmod.leaves.clock import rng
 from synmod.leaves.frozen import Json, frozen, is_array, is_object
-from synmod.leaves.seeds import rng
 
 _TRIES: Final = 60
 _DEEPEST: Final = 6  # no optional parts from here on

@@ -6,159 +6,50 @@ as they live. Speed: at most 5 µs a visit; reading a Variable costs one Context
 calls, flows, language models, files.
 """
 
-from synmod.leaves.names import KeyPath, path_str
+from synmod.leaves.names import KeyPath as KeyPath, path_str as path_str
 
-from . import filters, initializers, looking as views
-from .capture import Sown, capture, open_captures
-from .content import class_text, static_text
-from .contexts import current_update_context, flatten, merge_context, split_context, unflatten, update_context
-from .editing import pop, set_attributes, set_metadata, update
-from .filters import Everything, Not, Nothing, OfType, PathContains, PathIn, Trainable, WithTag, to_filter
-from .graphdef import CODEC, GraphDef, NodeDef, NodeRef, VariableDef, VariableRef, record
-from .looking import PathTable, find_duplicates, flattened, is_trainable, iter_graph, outdate, path_table, paths_of
-from .merging import build_graph, call, clone, deepcopy_node, graphdef, merge, split, state, variables
+from . import filters as filters, initializers as initializers, looking as looking
+from .capture import Sown as Sown, capture as capture, open_captures as open_captures
+from .content import class_text as class_text, static_text as static_text
+from .contexts import (
+    current_update_context as current_update_context, flatten as flatten, merge_context as merge_context,
+    split_context as split_context, unflatten as unflatten, update_context as update_context,
+)
+from .editing import pop as pop, set_attributes as set_attributes, set_metadata as set_metadata, update as update
+from .filters import (
+    Everything as Everything, Not as Not, Nothing as Nothing, OfType as OfType, PathContains as PathContains,
+    PathIn as PathIn, Trainable as Trainable, WithTag as WithTag, to_filter as to_filter,
+)
+from .graphdef import (
+    CODEC as CODEC, GraphDef as GraphDef, NodeDef as NodeDef, NodeRef as NodeRef, VariableDef as VariableDef,
+    VariableRef as VariableRef, record as record,
+)
+from .looking import (
+    PathTable as PathTable, find_duplicates as find_duplicates, flattened as flattened, is_trainable as is_trainable,
+    iter_graph as iter_graph, outdate as outdate, path_table as path_table, paths_of as paths_of,
+)
+from .merging import (
+    build_graph as build_graph, call as call, clone as clone, deepcopy_node as deepcopy_node, graphdef as graphdef,
+    merge as merge, split as split, state as state, variables as variables,
+)
 from .nodes import (
-    DICT,
-    KNOWN,
-    NODE,
-    SEQUENCE,
-    STATIC,
-    TREE,
-    VARIABLE,
-    Kinds,
-    NodeImpl,
-    Static,
-    class_of,
-    get_node_impl,
-    holds_node,
-    is_namedtuple,
-    is_registered_container,
-    is_token,
-    kind_of,
-    numbered,
-    own_impl,
-    put_together,
-    register_graph_node_type,
-    register_impl,
-    static,
-    take_apart,
+    DICT as DICT, KNOWN as KNOWN, NODE as NODE, SEQUENCE as SEQUENCE, STATIC as STATIC, TREE as TREE,
+    VARIABLE as VARIABLE, Kinds as Kinds, NodeImpl as NodeImpl, Static as Static, class_of as class_of,
+    get_node_impl as get_node_impl, holds_node as holds_node, is_namedtuple as is_namedtuple,
+    is_registered_container as is_registered_container, is_token as is_token, kind_of as kind_of, numbered as numbered,
+    own_impl as own_impl, put_together as put_together, register_graph_node_type as register_graph_node_type,
+    register_impl as register_impl, static as static, take_apart as take_apart,
 )
-from .overlay import using
-from .states import State
+from .overlay import using as using
+from .states import State as State
 from .variable import (
-    Intermediate,
-    Memory,
-    OptState,
-    Param,
-    Stat,
-    Variable,
-    VariableState,
-    discarding_writes,
-    keeping_writes,
-    snapshot,
+    Intermediate as Intermediate, Memory as Memory, OptState as OptState, Param as Param, Stat as Stat,
+    Variable as Variable, VariableState as VariableState, discarding_writes as discarding_writes,
+    keeping_writes as keeping_writes, snapshot as snapshot,
 )
-from .walk import RefMap, Visit, walk
+from .walk import RefMap as RefMap, Visit as Visit, walk as walk
 
 All = filters.All
 Any = filters.Any
 Path = filters.Path
 Schema = filters.Schema
-
-__all__ = [  # sorted by ruff
-    "CODEC",
-    "DICT",
-    "KNOWN",
-    "NODE",
-    "SEQUENCE",
-    "STATIC",
-    "TREE",
-    "VARIABLE",
-    "All",
-    "Any",
-    "Everything",
-    "GraphDef",
-    "Intermediate",
-    "KeyPath",
-    "Kinds",
-    "Memory",
-    "NodeDef",
-    "NodeImpl",
-    "NodeRef",
-    "Not",
-    "Nothing",
-    "OfType",
-    "OptState",
-    "Param",
-    "Path",
-    "PathContains",
-    "PathIn",
-    "PathTable",
-    "RefMap",
-    "Schema",
-    "Sown",
-    "Stat",
-    "State",
-    "Static",
-    "Trainable",
-    "Variable",
-    "VariableDef",
-    "VariableRef",
-    "VariableState",
-    "Visit",
-    "WithTag",
-    "build_graph",
-    "call",
-    "capture",
-    "class_of",
-    "class_text",
-    "clone",
-    "current_update_context",
-    "deepcopy_node",
-    "discarding_writes",
-    "filters",
-    "find_duplicates",
-    "flatten",
-    "flattened",
-    "get_node_impl",
-    "graphdef",
-    "holds_node",
-    "initializers",
-    "is_namedtuple",
-    "is_registered_container",
-    "is_token",
-    "is_trainable",
-    "iter_graph",
-    "keeping_writes",
-    "kind_of",
-    "merge",
-    "merge_context",
-    "numbered",
-    "open_captures",
-    "outdate",
-    "own_impl",
-    "path_str",
-    "path_table",
-    "paths_of",
-    "pop",
-    "put_together",
-    "record",
-    "register_graph_node_type",
-    "register_impl",
-    "set_attributes",
-    "set_metadata",
-    "snapshot",
-    "split",
-    "split_context",
-    "state",
-    "static",
-    "static_text",
-    "take_apart",
-    "to_filter",
-    "unflatten",
-    "update",
-    "update_context",
-    "using",
-    "variables",
-    "views",
-    "walk",
-]

@@ -10,21 +10,19 @@ import inspect
 from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import ExitStack
 from contextvars import ContextVar, Token
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self, TypeVar, cast
+from typing import Any, NamedTuple, NoReturn, Self, TypeVar, cast
 
 from synmod.errors import ArgumentError, GraphError
 
 from .editing import become, write_all
 from .filters import FilterLike, to_filter
+from .fitting import StateLike
 from .graphdef import GraphDef, NodeDef, NodeRef, Recording, VariableDef, VariableRef, record
 from .merging import build_graph, check_references, checked_values, pairs_of, resolved, states_of
 from .nodes import get_node_impl
+from .states import State
 from .variable import Write
 from .walk import RefMap
-
-if TYPE_CHECKING:
-    from .fitting import StateLike
-    from .states import State
 
 M = TypeVar("M")
 F = TypeVar("F", bound=Callable[..., Any])

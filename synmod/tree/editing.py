@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from inspect import getattr_static
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from synmod.errors import GraphError, Problem, SchemaError
+from synmod.leaves.frozen import Json
 from synmod.leaves.names import KeyPath, did_you_mean, path_str
 
 from .filters import Decisions, FilterLike, to_filter
-from .fitting import Fault, Finder, fit, raise_faults
+from .fitting import Fault, Finder, StateLike, fit, raise_faults
 from .graphdef import record
 from .nodes import DICTS, KNOWN, NODE, STATIC, VARIABLE, Kinds, class_of, get_node_impl, holds_node, own_impl
 from .states import State
-from .variable import MISSING, Write, checked_metadata
+from .variable import MISSING, Variable, Write, checked_metadata
 from .walk import Visit, check_root, walk
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from synmod.leaves.frozen import Json
-
-    from .fitting import StateLike
-    from .variable import Variable
 
 
 def update(node: Any, *states: StateLike, allow_extra: bool = False, metadata: bool = False) -> tuple[KeyPath, ...]:

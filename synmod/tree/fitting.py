@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from synmod.data import problems
+from synmod.data import Schema, problems
 from synmod.errors import ArgumentError, DataError, Problem, StateError, StateSchemaError
 from synmod.leaves.frozen import FrozenDict, Json, frozen, json_equal
 from synmod.leaves.names import KeyPath, did_you_mean, parse_path, path_str
 
-from .graphdef import ContainerDef, NodeDef, StaticDef, VariableRef
+from .graphdef import ContainerDef, GraphDef, NodeDef, StaticDef, Term, VariableRef
 from .variable import Variable, VariableState
-
-if TYPE_CHECKING:
-    from synmod.data import Schema
-
-    from .graphdef import GraphDef, Term
 
 StateLike: TypeAlias = Any
 """A State, or a dict `{path text: value}`; its paths may be tuples, and its leaves VariableStates too."""

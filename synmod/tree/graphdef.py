@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, NoReturn, TypeAlias, TypeVar
+from typing import Any, Final, Generic, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
+from synmod.data import Schema
 from synmod.errors import DataError, GraphError
 from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen
 from synmod.leaves.names import KeyPath, path_str
@@ -21,9 +22,6 @@ from .content import REMEDY, Opaque, Token, by_key, canonical_json, class_text, 
 from .nodes import DICTS, KNOWN, NODE, SEQUENCE, STATIC, VARIABLE, Impls, Kinds, Pairs, Static, class_of, own_impl
 from .variable import Variable
 from .walk import RefMap, Visit, check_root, walk
-
-if TYPE_CHECKING:
-    from synmod.data import Schema
 
 M = TypeVar("M")
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from inspect import iscoroutine
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pydantic import BaseModel
 
 from synmod.data import Schema, declare, dump, is_valid, model_of, trusted_schema
 from synmod.errors import ArgumentError, SchemaError
 from synmod.leaves.frozen import FrozenDict, Json, frozen, json_equal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pydantic import BaseModel
 
 _EMPTY: tuple[Json, ...] = (None, "", 0, False, frozen([]), frozen({}))
 _TYPES = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"), (FrozenDict, "object"))

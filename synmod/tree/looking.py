@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from synmod.errors import ArgumentError, NotBuiltError
@@ -10,12 +11,8 @@ from synmod.leaves.names import KeyPath, escape_step, parse_path, path_str
 
 from .filters import Decisions, Everything, Filter, FilterLike, to_filter
 from .nodes import NODE, VARIABLE, class_of, kind_of, own_impl
+from .variable import Variable
 from .walk import Order, Visit, check_root, walk
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from .variable import Variable
 
 T = TypeVar("T")
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeVar, cast, overload
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast, overload
 
 from synmod.errors import ArgumentError, GraphError, StateError
+from synmod.leaves.frozen import FrozenDict, Json
 from synmod.leaves.names import KeyPath, path_str
 
 from .filters import Everything, Filter, FilterLike, to_filter
-from .fitting import Fault, Finder, fit, raise_faults
+from .fitting import Fault, Finder, StateLike, fit, raise_faults
 from .graphdef import (
     ContainerDef,
+    Definition,
     GraphDef,
     NodeDef,
     NodeRef,
@@ -26,14 +28,8 @@ from .graphdef import (
 from .looking import find_duplicates
 from .nodes import Impls, own_impl, put_together
 from .states import State, partition
+from .variable import Variable
 from .walk import check_root, walk
-
-if TYPE_CHECKING:
-    from synmod.leaves.frozen import FrozenDict, Json
-
-    from .fitting import StateLike
-    from .graphdef import Definition
-    from .variable import Variable
 
 M = TypeVar("M")
 

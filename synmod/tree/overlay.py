@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from synmod.errors import GraphError
+from synmod.leaves.frozen import Json
 from synmod.leaves.names import KeyPath
 
-from .fitting import Finder, checked_leaf, fit, leaves_of, raise_faults
+from .fitting import Fault, Finder, StateLike, checked_leaf, fit, leaves_of, raise_faults
 from .graphdef import record
 from .looking import PathTable, path_table
 from .states import State
-from .variable import MISSING, Layer, VariableState, layered, snapshot
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from synmod.leaves.frozen import Json
-
-    from .fitting import Fault, StateLike
-    from .variable import Variable
+from .variable import MISSING, Layer, Variable, VariableState, layered, snapshot
 
 
 class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
+from typing import Any, NoReturn, TypeVar, overload
 
 from synmod.errors import FieldError, StateError
+from synmod.leaves.frozen import Json
 from synmod.leaves.names import KeyPath, did_you_mean, parse_path, path_str
 
 from .content import canonical_json, class_text
 from .filters import Everything, Filter, FilterLike, to_filter
-from .fitting import Fault, Finder, Leaf, checked_leaf, fit, leaves_of, raise_faults
+from .fitting import Fault, Finder, Leaf, StateLike, checked_leaf, fit, leaves_of, raise_faults
+from .graphdef import GraphDef
 from .variable import VariableState, snapshot
-
-if TYPE_CHECKING:
-    from synmod.leaves.frozen import Json
-
-    from .fitting import StateLike
-    from .graphdef import GraphDef
 
 T = TypeVar("T")
 

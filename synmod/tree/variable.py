@@ -6,8 +6,9 @@ Reads pass through the open layers (overlays, traces) of the running task: the o
 from __future__ import annotations
 
 import threading
+from collections.abc import Container, Mapping
 from contextvars import ContextVar, Token
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Self, TypeAlias, final
+from typing import Any, ClassVar, Final, NoReturn, Self, TypeAlias, final
 
 from synmod.data import Schema, declare, trusted_schema, validate
 from synmod.errors import ArgumentError, DataError, FieldError, SchemaError
@@ -17,9 +18,6 @@ from synmod.registry import admit
 from synmod.scope import notify_assign
 
 from .initializers import declared_schema, first_value, schema_of_json
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
 
 MISSING: Final[Any] = object()
 """Stands for: there is no value."""

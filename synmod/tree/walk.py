@@ -6,8 +6,8 @@ nodes, each one completely, depth first. Iterative, linear in edges; an alias vi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from synmod.errors import ArgumentError, GraphError
 from synmod.leaves.names import KeyPath, path_str
@@ -21,6 +21,7 @@ from .nodes import (
     VARIABLE,
     Impls,
     Kinds,
+    NodeImpl,
     Pairs,
     bad_key,
     class_of,
@@ -29,11 +30,6 @@ from .nodes import (
     refuse_key,
     where,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .nodes import NodeImpl
 
 V = TypeVar("V")
 

@@ -17,7 +17,6 @@ from synmod.leaves.aio import (
     Suspended,
     ThreadLimit,
     backend,
-    being_driven,
     checkpoint,
     deadline_scope,
     drive,
@@ -648,7 +647,6 @@ def test_a_coroutine_that_never_waits_is_driven_to_its_end():
     """Plain code gets the result, or the error."""
 
     async def inner():
-        assert being_driven()
         return 41
 
     async def outer():
@@ -658,7 +656,6 @@ def test_a_coroutine_that_never_waits_is_driven_to_its_end():
         raise KeyError("x")
 
     assert drive(outer()) == 42
-    assert not being_driven()
     with pytest.raises(KeyError):
         drive(fails())
 
@@ -679,7 +676,6 @@ def test_a_coroutine_that_waits_is_closed(wait):
     with pytest.raises(Suspended):
         drive(waits())
     assert closed == [True]
-    assert not being_driven()
 
 
 async def test_a_drive_inside_a_loop_does_not_wait_either():
@@ -688,21 +684,6 @@ async def test_a_drive_inside_a_loop_does_not_wait_either():
         drive(asyncio.sleep(0.01))
     with pytest.raises(Suspended):
         drive(asyncio.Event().wait())
-
-
-async def test_a_task_that_outlives_a_drive_is_not_driven():
-    """Being driven ends with the drive, also for who inherited it."""
-    seen = []
-
-    async def later():
-        await asyncio.sleep(0)
-        seen.append(being_driven())
-
-    async def starts():
-        return asyncio.create_task(later())
-
-    await drive(starts())
-    assert seen == [False]
 
 
 def test_runtime_errors_of_user_code_surface_as_themselves():

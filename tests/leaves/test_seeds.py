@@ -3,10 +3,9 @@
 import random
 
 import pytest
-from hypothesis import given, strategies as st
 
 from synmod.errors import ArgumentError
-from synmod.leaves.seeds import model_seed, rng
+from synmod.leaves.clock import rng
 
 
 def test_a_generator_is_seeded_with_the_text_of_its_name():
@@ -24,7 +23,6 @@ def test_golden_numbers():
     letters = list("abcdef")
     rng(1, 2, "shuffle").shuffle(letters)
     assert "".join(letters) == "bfecda"
-    assert model_seed(1, 2, "draft", "row-3") == 1819656673
 
 
 def test_names_that_differ_give_other_sequences():
@@ -53,12 +51,6 @@ def test_choices_use_random_only(monkeypatch):
     generator.randrange(5)
     generator.randint(1, 6)
     generator.uniform(0, 1)
-
-
-@given(st.integers(), st.integers(), st.text(min_size=1), st.text())
-def test_a_model_seed_has_31_bits(seed, step, purpose, example):
-    """Providers take a non-negative number below 2**31."""
-    assert 0 <= model_seed(seed, step, purpose, example) < 2**31
 
 
 @pytest.mark.parametrize(

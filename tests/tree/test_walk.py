@@ -9,7 +9,7 @@ import pytest
 
 import synmod as sm
 from synmod.errors import ArgumentError, GraphError, NotBuiltError
-from synmod.tree import NodeImpl, Param, Variable, iter_graph, register_impl, static, variables, views, walk
+from synmod.tree import NodeImpl, Param, Variable, iter_graph, looking as views, register_impl, static, variables, walk
 from tests.tree.stores import Handle, Pair, Part, Spot, Store
 
 
