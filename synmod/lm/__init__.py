@@ -20,16 +20,15 @@ from .messages import Message as Message, estimate_text as estimate_text, messag
 from .messages import estimate_tokens as estimate_tokens
 from .model import LanguageModel as LanguageModel, UnboundLanguageModel as UnboundLanguageModel
 from .nearest import embedded_adapter as embedded_adapter
-from .prompt import Layout as Layout, Slots as Slots
+from .prompt import (
+    Layout as Layout, Slots as Slots, default_instructions as default_instructions, in_order as in_order,
+    input_fields as input_fields, resolved as resolved,
+)
 from .provider_errors import http_error as http_error, litellm_error as litellm_error
 from .records import (
     ATTRIBUTES as ATTRIBUTES, Adapter as Adapter, Attempt as Attempt, LMReply as LMReply, LMRequest as LMRequest,
 )
 from .replies import REPAIR_OPENING as REPAIR_OPENING, read_reply as read_reply
-from .schema_words import (
-    default_instructions as default_instructions, in_order as in_order, input_fields as input_fields,
-    resolved as resolved,
-)
 from .secrets import ENVIRONMENT as ENVIRONMENT, environment_secrets as environment_secrets
 from .settings import SAMPLING as SAMPLING, Sampling as Sampling, check_structured as check_structured
 from .settings import sampling_params as sampling_params

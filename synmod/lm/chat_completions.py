@@ -12,9 +12,9 @@ from synmod.leaves.frozen import Json, is_array, is_object
 from synmod.scope import Usage
 
 from .messages import Message, estimate_text, estimate_tokens, message
+from .prompt import schema_text
 from .provider_errors import message_in
 from .records import LMReply, LMRequest
-from .schema_words import value_text
 
 __all__ = ["chat_body", "is_strict", "refuse_trio", "reply_of", "reply_or_raise"]
 
@@ -56,10 +56,7 @@ def _with_schema(messages: tuple[Message, ...], schema: Json) -> tuple[Message, 
     """Write the schema into the system turn, unless a turn shows it: where it is not sent, the model must read it."""
     if any("<output_schema>" in str(turn["content"]) for turn in messages):
         return messages
-    shown = (
-        f"<output_schema>{value_text(schema)}</output_schema>\n"
-        "Reply with one JSON value that satisfies the schema, and nothing else."
-    )
+    shown = schema_text(schema)
     first = messages[0]
     if first["role"] == "system" and isinstance(first["content"], str):
         return (message("system", f"{first['content']}\n{shown}"), *messages[1:])

@@ -22,9 +22,9 @@ from synmod.leaves.frozen import Json, frozen, is_array, is_object, json_equal
 from synmod.leaves.names import did_you_mean
 from synmod.scope import Usage
 
+from .prompt import alternatives, fields_of, json_text, resolved
 from .records import LMReply, LMRequest
 from .replies import REPAIR_OPENING
-from .schema_words import alternatives, fields_of, json_text, resolved
 
 __all__ = ["NearestAdapter", "embedded_adapter"]
 

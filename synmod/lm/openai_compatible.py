@@ -32,9 +32,9 @@ from synmod.leaves import aio
 from .chat_completions import chat_body, refuse_trio, reply_of, reply_or_raise
 from .litellm_door import Price, counted_tokens, list_price
 from .messages import Message
+from .prompt import json_text
 from .provider_errors import http_error, with_hints
 from .records import LMReply, LMRequest
-from .schema_words import json_text
 
 if TYPE_CHECKING:
     import ssl

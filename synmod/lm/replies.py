@@ -18,7 +18,7 @@ from synmod.errors import ConfigError, DataError, SchemaTooComplex
 from synmod.leaves.frozen import Json, frozen_dict, is_object
 
 from .messages import Message, message
-from .schema_words import fields_of, value_text
+from .prompt import fields_of, value_text
 
 if TYPE_CHECKING:
     from .records import Adapter, LMReply, LMRequest
