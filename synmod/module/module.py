@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, overload
 from synmod.errors import ConfigError, GraphError
 from synmod.leaves.names import check_name
 from synmod.scope import CallCounters, Hook, add_reward, check_hook, rewards_of
-from synmod.tree import Param, Variable, flattened, looking as views, set_attributes
+from synmod.tree import Param, Variable, flattened, set_attributes, submodules_of, variables_of
 
 from . import constructing, structure
 from .build import build_config_json, build_from_config, empty_build
@@ -218,22 +218,22 @@ class Module(metaclass=ModuleMeta):
     @property
     def variables(self) -> tuple[Variable, ...]:
         """All Variables below, in definition order. Raises NotBuiltError where a module below is unbuilt."""
-        return views.variables_of(self)
+        return variables_of(self)
 
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:
         """The Variables whose own bit is set and that no frozen module stands above."""
-        return views.trainable_variables_of(self)
+        return variables_of(self, trainable=True)
 
     @property
     def non_trainable_variables(self) -> tuple[Variable, ...]:
         """The other Variables."""
-        return views.non_trainable_variables_of(self)
+        return variables_of(self, trainable=False)
 
     @property
     def submodules(self) -> tuple[Module, ...]:
         """Every module below, each once, in definition order."""
-        return views.submodules_of(self, Module)
+        return submodules_of(self, Module)
 
     def flatten(
         self,

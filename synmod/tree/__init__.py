@@ -8,7 +8,7 @@ calls, flows, language models, files.
 
 from synmod.leaves.names import KeyPath as KeyPath, path_str as path_str
 
-from . import filters as filters, initializers as initializers, looking as looking
+from . import filters as filters, initializers as initializers
 from .capture import Sown as Sown, capture as capture, open_captures as open_captures
 from .content import class_text as class_text, static_text as static_text
 from .contexts import (
@@ -17,16 +17,18 @@ from .contexts import (
 )
 from .editing import pop as pop, set_attributes as set_attributes, set_metadata as set_metadata, update as update
 from .filters import (
-    Everything as Everything, Not as Not, Nothing as Nothing, OfType as OfType, PathContains as PathContains,
-    PathIn as PathIn, Trainable as Trainable, WithTag as WithTag, to_filter as to_filter,
+    All as All, Any as Any, Everything as Everything, Not as Not, Nothing as Nothing, OfType as OfType,
+    Path as Path, PathContains as PathContains, PathIn as PathIn, Schema as Schema, Trainable as Trainable,
+    WithTag as WithTag,
 )
 from .graphdef import (
     CODEC as CODEC, GraphDef as GraphDef, NodeDef as NodeDef, NodeRef as NodeRef, VariableDef as VariableDef,
     VariableRef as VariableRef, record as record,
 )
 from .looking import (
-    PathTable as PathTable, find_duplicates as find_duplicates, flattened as flattened, is_trainable as is_trainable,
-    iter_graph as iter_graph, outdate as outdate, path_table as path_table, paths_of as paths_of,
+    PathTable as PathTable, find_duplicates as find_duplicates, flattened as flattened,
+    is_trainable as is_trainable, iter_graph as iter_graph, outdate as outdate, path_table as path_table,
+    paths_of as paths_of, submodules_of as submodules_of, variables_of as variables_of,
 )
 from .merging import (
     build_graph as build_graph, call as call, clone as clone, deepcopy_node as deepcopy_node, graphdef as graphdef,
@@ -36,9 +38,10 @@ from .nodes import (
     DICT as DICT, KNOWN as KNOWN, NODE as NODE, SEQUENCE as SEQUENCE, STATIC as STATIC, TREE as TREE,
     VARIABLE as VARIABLE, Kinds as Kinds, NodeImpl as NodeImpl, Static as Static, class_of as class_of,
     get_node_impl as get_node_impl, holds_node as holds_node, is_namedtuple as is_namedtuple,
-    is_registered_container as is_registered_container, is_token as is_token, kind_of as kind_of, numbered as numbered,
-    own_impl as own_impl, put_together as put_together, register_graph_node_type as register_graph_node_type,
-    register_impl as register_impl, static as static, take_apart as take_apart,
+    is_registered_container as is_registered_container, is_token as is_token, kind_of as kind_of,
+    numbered as numbered, own_impl as own_impl, put_together as put_together,
+    register_graph_node_type as register_graph_node_type, register_impl as register_impl, static as static,
+    take_apart as take_apart,
 )
 from .overlay import using as using
 from .states import State as State
@@ -48,8 +51,3 @@ from .variable import (
     keeping_writes as keeping_writes, snapshot as snapshot,
 )
 from .walk import RefMap as RefMap, Visit as Visit, walk as walk
-
-All = filters.All
-Any = filters.Any
-Path = filters.Path
-Schema = filters.Schema

@@ -19,25 +19,6 @@ from synmod.leaves.names import KeyPath, parse_path, path_str
 from .variable import Variable, VariableState
 from .walk import Visit, walk
 
-__all__ = [
-    "All",
-    "Any",
-    "Everything",
-    "Filter",
-    "FilterLike",
-    "Not",
-    "Nothing",
-    "OfType",
-    "Path",
-    "PathContains",
-    "PathIn",
-    "Schema",
-    "Trainable",
-    "Where",
-    "WithTag",
-    "to_filter",
-]
-
 FilterLike: TypeAlias = Anything
 """A type, a str (tag), `...` or True, None or False, a callable, a tuple or list of filters, or a Filter."""
 

@@ -20,31 +20,14 @@ T = TypeVar("T")
 # -- live views --------------------------------------------------------------------------------------------------------
 
 
-def variables_of(root: Any) -> tuple[Variable, ...]:
-    """All Variables, in definition order.
+def variables_of(root: Any, *, trainable: bool | None = None) -> tuple[Variable, ...]:
+    """All Variables in definition order, or those that count as trainable, or those that do not.
 
     Raises:
         NotBuiltError: A node has yet to make its Variables; names every such node.
     """
-    return tuple(visit.value for visit in _variable_visits(root))
-
-
-def trainable_variables_of(root: Any) -> tuple[Variable, ...]:
-    """The Variables whose own bit is set and that no frozen module stands above on their canonical path.
-
-    Raises:
-        NotBuiltError: As `variables_of`.
-    """
-    return tuple(visit.value for visit in _variable_visits(root) if is_trainable(visit))
-
-
-def non_trainable_variables_of(root: Any) -> tuple[Variable, ...]:
-    """The other Variables.
-
-    Raises:
-        NotBuiltError: As `variables_of`.
-    """
-    return tuple(visit.value for visit in _variable_visits(root) if not is_trainable(visit))
+    visits = _variable_visits(root)
+    return tuple(visit.value for visit in visits if trainable is None or is_trainable(visit) == trainable)
 
 
 def submodules_of(root: Any, cls: type[T]) -> tuple[T, ...]:

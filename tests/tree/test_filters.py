@@ -4,7 +4,7 @@ import pytest
 
 import synmod as sm
 from synmod.errors import ArgumentError
-from synmod.tree import Memory, Param, filters, state, to_filter, variables
+from synmod.tree import Memory, Param, filters, state, variables
 from tests.tree.stores import Part, Store
 
 
@@ -121,7 +121,7 @@ def test_path_filters_look_at_the_canonical_path():
 
 def test_filters_compare_hash_and_print_by_content():
     """Two made of the same things are equal; repr is the call."""
-    assert to_filter((Param, "x")) == filters.Any(filters.OfType(Param), filters.WithTag("x"))
+    assert filters.to_filter((Param, "x")) == filters.Any(filters.OfType(Param), filters.WithTag("x"))
     assert len({filters.Path("a/*"), filters.Path("a/*"), filters.Path("b")}) == 2
     assert filters.PathIn("a", "b") == filters.PathIn("b", ("a",))
     assert filters.Schema(Query) == filters.Schema(Query)
@@ -136,7 +136,7 @@ def test_filters_compare_hash_and_print_by_content():
 @pytest.mark.parametrize("bad", [3, 1.5, {"a": 1}, b"x", {Param}])
 def test_anything_else_is_no_filter(program, bad):
     """An ArgumentError shows the value, also from inside a combination."""
-    for use in (to_filter, lambda x: variables(program, x), filters.Not, lambda x: to_filter([x])):
+    for use in (filters.to_filter, lambda x: variables(program, x), filters.Not, lambda x: filters.to_filter([x])):
         with pytest.raises(ArgumentError, match="Invalid filter"):
             use(bad)
 

@@ -9,7 +9,18 @@ import pytest
 
 import synmod as sm
 from synmod.errors import ArgumentError, GraphError, NotBuiltError
-from synmod.tree import NodeImpl, Param, Variable, iter_graph, looking as views, register_impl, static, variables, walk
+from synmod.tree import (
+    NodeImpl,
+    Param,
+    Variable,
+    iter_graph,
+    register_impl,
+    static,
+    submodules_of,
+    variables,
+    variables_of,
+    walk,
+)
 from tests.tree.stores import Handle, Pair, Part, Spot, Store
 
 
@@ -310,25 +321,25 @@ def test_views_are_tuples_without_doubles():
     """In definition order, computed anew each time; gone parts are gone."""
     shared = Param(1)
     root = Part(a=Part(x=shared), y=shared, l=[Part(z=Param(2))])
-    assert views.variables_of(root) == (shared, root.l[0].z)
-    assert views.submodules_of(root, Part) == (root.a, root.l[0])
+    assert variables_of(root) == (shared, root.l[0].z)
+    assert submodules_of(root, Part) == (root.a, root.l[0])
     root.l.clear()
-    assert views.variables_of(root) == (shared,)
+    assert variables_of(root) == (shared,)
 
 
 def test_the_two_halves_make_the_whole():
     """Own bit and masks decide."""
     root = Part(a=Part(x=Param(1)), y=Param(2, trainable=False), z=Param(3))
     root.a.record["trainable"] = False
-    assert views.trainable_variables_of(root) == (root.z,)
-    assert views.non_trainable_variables_of(root) == (root.y, root.a.x)
+    assert variables_of(root, trainable=True) == (root.z,)
+    assert variables_of(root, trainable=False) == (root.y, root.a.x)
 
 
 def test_a_root_that_holds_itself_is_no_submodule_of_itself():
     """Nor is it one twice."""
     root = Part(a=Part())
     root.me = root
-    assert views.submodules_of(root, Part) == (root.a,)
+    assert submodules_of(root, Part) == (root.a,)
 
 
 def test_unbuilt_parts_are_named():
@@ -348,5 +359,5 @@ def test_unbuilt_parts_are_named():
         )
     )
     with pytest.raises(NotBuiltError, match=r"'a/lazy' \(Lazy\), 'b' \(Lazy\).*sm\.build"):
-        views.variables_of(Part(a=Store(lazy=Lazy()), b=Lazy()))
+        variables_of(Part(a=Store(lazy=Lazy()), b=Lazy()))
     assert sm.tree.state(Part(a=Lazy())) == sm.tree.State()
