@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NamedTuple, Unpack, cast, overload
 
-from pydantic import BaseModel, create_model
+from pydantic import BaseModel, PydanticUserError, create_model
 from typing_extensions import TypeVar
 
 from synmod.data import (
@@ -378,14 +378,24 @@ def declared_symbol(data_model: Any, schema: Json, kind: str) -> SymbolicDataMod
 
 
 def _made_model(data_model: Any) -> Any:
-    """Return a data model made of a mapping from field to type; anything else, such as a JSON schema, as it is."""
+    """Return a data model made of a mapping from field to type; anything else, such as a JSON schema, as it is.
+
+    Raises:
+        ArgumentError: A field is not a name without a leading underscore, or a type is not one.
+    """
     if not isinstance(data_model, Mapping):
         return data_model
     types = cast("Mapping[str, Any]", data_model)
     if not types or any(isinstance(each, _JSON) for each in types.values()):
         return types
+    for name in types:
+        if not isinstance(name, str) or not name or name.startswith("_"):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError(f"The field {name!r:.100} is not a name: write a str that does not begin with '_'.")
     fields: dict[str, Any] = {name: (each, ...) for name, each in types.items()}
-    return create_model("Outputs", __base__=DataModel, **fields)
+    try:
+        return create_model("Outputs", __base__=DataModel, **fields)
+    except PydanticUserError as error:
+        raise ArgumentError(f"The mapping {types!r:.200} is not from field to type: {error.message}") from None
 
 
 def _examples_schema(output: Schema) -> Schema:

@@ -9,7 +9,7 @@ from synmod.data import DataModel, JsonDataModel, to_value
 from synmod.errors import ArgumentError, DataError
 from synmod.leaves.frozen import Json, frozen, is_object, thaw
 from synmod.leaves.names import parse_path, path_str
-from synmod.scope import CallFrame, current_call
+from synmod.scope import current_call
 
 from .lane import Block, Key, Lane, Namespace, Slot, lane_of, shown
 
@@ -39,9 +39,6 @@ class SkipFrame:
 
     def __len__(self) -> int:
         return len(self._seen())
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._seen() or (None, key) in self._seen()
 
     def to_json(self) -> dict[str, Json]:
         """Return everything as `{name: {"json": value, "schema": schema or None}}`.
@@ -99,7 +96,7 @@ class SkipFrame:
         return frame
 
     def _seen(self) -> dict[Key, Slot]:
-        running = _running()
+        running = current_call()
         top: Any = None if running is None else running.layer
         if top is not None and any(lane is self.lane for lane in top.downwards()):
             return top.contents()
@@ -121,7 +118,7 @@ def current_skip_frame() -> SkipFrame | None:
 
     Source: torchgpipe's `current_skip_tracker`.
     """
-    frame = _running()
+    frame = current_call()
     if frame is None:
         return None
     *_, bottom = lane_of(frame).downwards()
@@ -163,11 +160,6 @@ class use_skip_frame:  # noqa: N801  # read as a word: `with use_skip_frame(fram
 
     def __exit__(self, *_: object) -> None:
         self._blocks.pop().close()
-
-
-def _running() -> CallFrame | None:
-    """Return the running call; in a hook, the call of its event."""
-    return current_call()
 
 
 def _slot_json(key: Key, value: Any) -> dict[str, Json]:

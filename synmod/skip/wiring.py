@@ -425,10 +425,6 @@ class SkipLayout(Mapping[Key, tuple[str, str]]):
         """Every route, from each module that stashes a key to each that pops it or peeks at it."""
         return tuple(self._ends)
 
-    def consumers(self, namespace: Namespace | None, name: str) -> tuple[str, ...]:
-        """Return the paths of all modules that pop a value or peek at it."""
-        return tuple(route.consumer for route in self._ends if route.key == (namespace, name))
-
     def copy_policy(self, partition: int) -> list[tuple[int, Namespace | None, str]]:
         """Return what a partition must receive from others, each value once, directly from its producer.
 

@@ -345,6 +345,13 @@ def test_repr_shows_the_constructor():
     assert repr(Generator(Answer, temperature=0.5)) == "Generator(data_model=Answer, temperature=0.5)"
 
 
+@pytest.mark.parametrize("fields", [{"_hidden": str}, {1: str}, {"": str}, {"answer": object()}])
+def test_a_mapping_is_from_field_to_type(fields):
+    """A field that would not be in the output, and a type that is none, are an ArgumentError."""
+    with pytest.raises(sm.ArgumentError):
+        sm.Generator(fields)
+
+
 async def test_a_mapping_from_field_to_type_makes_the_model():
     """`sm.Generator({"answer": str})`; a JSON schema is still one."""
     lm = ScriptedLM([{"answer": "Paris", "sure": True}])
