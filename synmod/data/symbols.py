@@ -143,11 +143,12 @@ class SymbolicDataModel(Described[Any]):
         )
 
     def _refuse_value(self, key: str | None) -> NoReturn:
-        what = f"the field {key!r}" if key is not None else "the JSON"
+        what = f"the field {key!r}" if key is not None else "the value"
         raise SymbolicValueError(
             f"{traced_path() or 'Here'}: {what} of a symbol ({self._label}) was read, but a symbol only has a schema; "
-            "its value comes when the program runs. Declare the output (`-> Answer` on `call`, or `output_spec`), "
-            "override `compute_output_spec`, or combine symbols with the functions of `sm.ops`."
+            "its value comes when the program runs. Combine symbols with the functions of `sm.ops`; where the value "
+            "decides, write sm.Route or sm.Branch for an `if`, sm.Map for a loop, sm.Lambda for a function of it, or a "
+            "class with `call`, which declares its output (`-> Answer`, `output_spec` or `compute_output_spec`)."
         )
 
     def __copy__(self, memo: object = None) -> SymbolicDataModel:
@@ -157,6 +158,13 @@ class SymbolicDataModel(Described[Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return symbol, (self._schema, importable(self._model), self._label)
+
+    def __str__(self) -> NoReturn:  # noqa: PLE0307  (it raises)
+        """Raise SymbolicValueError: a text of a symbol, in a prompt say, would never show the value."""
+        self._refuse_value(None)
+
+    def __format__(self, spec: str) -> NoReturn:
+        self._refuse_value(None)
 
     def __repr__(self) -> str:
         """Show label and fields."""

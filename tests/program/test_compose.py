@@ -8,7 +8,15 @@ import pytest
 from pydantic import BaseModel
 
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel
-from synmod.errors import ArgumentError, BadNameError, BuildError, CallError, GraphError, SchemaError
+from synmod.errors import (
+    ArgumentError,
+    BadNameError,
+    BuildError,
+    CallError,
+    GraphError,
+    SchemaError,
+    SymbolicValueError,
+)
 from synmod.flow import run
 from synmod.module import Module
 from synmod.program import Program, compose
@@ -222,6 +230,29 @@ def test_gather_in_a_body_is_told_that_branches_run_at_once(inside):
     else:
         with pytest.raises(BuildError, match="no gather"):
             compose(body)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda query: query["question"] == "why",
+        lambda query: [word for word in query.question],  # noqa: C416  (as users write it)
+        lambda query: f"about {query}",
+        lambda query: f"about {query['question']}",
+        str,
+        lambda query: Answer(answer=query["question"]),
+    ],
+    ids=["if", "for", "f-string", "f-string of a field", "str", "data model"],
+)
+def test_a_body_that_reads_a_value_is_told_what_to_write(read):
+    """A choice is a Route or Branch, a loop a Map, a function a Lambda; an f-string once held the symbol's repr."""
+
+    async def body(query: Query):
+        read(query)
+        return await Echo()(query)
+
+    with pytest.raises(SymbolicValueError, match=r"Route.*Branch.*Map.*Lambda.*class with `call`"):
+        compose(body)
 
 
 def test_errors_of_the_body_surface_as_themselves():

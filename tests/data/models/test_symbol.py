@@ -32,13 +32,17 @@ S = SymbolicDataModel(data_model=Query)
         lambda x: x.prettify_json(),
         lambda x: x.to(),
         lambda x: x.to(Query),
+        lambda x: f"about {x}",
+        str,
     ],
 )
 def test_reading_a_value(read):
-    """A symbol has no value: the error names the ways out."""
+    """A symbol has no value, not even for a text: the error names the ways out."""
     with pytest.raises(SymbolicValueError, match="compute_output_spec") as error:
         read(S)
-    assert "sm.ops" in str(error.value)
+    for way in ("sm.ops", "sm.Route", "sm.Branch", "sm.Map", "sm.Lambda", "class with `call`"):
+        assert way in str(error.value)
+    assert repr(S) == "SymbolicDataModel('query': 'question')"
 
 
 def test_the_path_being_traced(monkeypatch):
