@@ -86,8 +86,8 @@ class NearestAdapter:
         """Answer a request from its own text; never fails, never waits."""
         prompt = _Prompt(request)
         text = prompt.answer()
-        tokens = [len(_TOKEN.findall(text)) for text in (*prompt.texts, text)]
-        return LMReply(text, usage=Usage(prompt_tokens=sum(tokens[:-1]), completion_tokens=tokens[-1], cost_usd=0.0))
+        tokens = sum(_tokens(line) for turn in prompt.texts for line in turn.split("\n")), _tokens(text)
+        return LMReply(text, usage=Usage(prompt_tokens=tokens[0], completion_tokens=tokens[1], cost_usd=0.0))
 
 
 class _Index:
@@ -216,7 +216,7 @@ class _Prompt:
         elif written := _NUMBER.search(self._question):
             value = float(written[0])
         elif low is not None and high is not None:
-            value = low + (high - low) * self._draw(self._noise_key, path, self._question)
+            value = min(low + (high - low) * self._draw(self._noise_key, path, self._question), high)
         else:
             value = 0
         return _within(value, part)
@@ -382,6 +382,12 @@ def _leaf_text(json: Json) -> str:
 def _in_words(text: str) -> str:
     """Return the words of a text in one line, in which a phrase is found whole by a plain search."""
     return f" {' '.join(_WORD.findall(text.lower()))} "
+
+
+@lru_cache(maxsize=2048)
+def _tokens(text: str) -> int:
+    """Count words and signs; kept, since the lines of a prompt come again."""
+    return len(_TOKEN.findall(text))
 
 
 def _features(text: str) -> Counter[str]:

@@ -87,6 +87,9 @@ class Secrets:
             key = key()
             if inspect.isawaitable(key):
                 key = await key
+        if key is not None and not (isinstance(key, str) or hasattr(key, "get_secret_value")):
+            what = type(key).__name__
+            return AuthError(f"what was passed as api_key=... returned {what}, wanted a str or SecretStr.", sent=False)
         found = plain(key).strip() if key is not None else ""  # a key that is read from a file ends its line
         names = ENVIRONMENT.get(settings.provider, ()) if settings.api_base is None else ()
         if settings.api_key is None:

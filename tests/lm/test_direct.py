@@ -275,7 +275,7 @@ async def test_rotating_keys_are_read_for_each_request():
 async def test_a_key_that_cannot_be_sent_is_not_a_lost_connection():
     """The end of a line is taken off; another fault of a key is an AuthError that shows nothing of it, unsent."""
     assert (await ask(api_key=KEY + "\n"))[1][0].headers["authorization"] == f"Bearer {KEY}"
-    for key in ("one\ntwo", lambda: "clé"):
+    for key in ("one\ntwo", lambda: "clé", lambda: b"bytes-would-be-sent-as-repr"):
         error, arrived = await ask(api_key=key)
         assert (type(error), error.attempts, arrived) == (AuthError, 0, [])
         assert "clé" not in str(error)

@@ -164,6 +164,8 @@ async def test_numbers_without_any_evidence_are_hashed_within_bounds():
     got = [(await ask(schema, {"t": "x" * n}))["n"] for n in range(1, 60)]
     assert set(got) == {1, 2, 3, 4, 5}
     assert got == [(await ask(schema, {"t": "x" * n}))["n"] for n in range(1, 60)]
+    wide = schema_of(n={"type": "integer", "minimum": -1e308, "maximum": 1e308})
+    assert -1e308 <= (await ask(wide, {"t": "x"}))["n"] <= 1e308
 
 
 async def test_strings_are_those_of_the_nearest_example():
