@@ -15,7 +15,7 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from synmod.data import Schema, json_equal
-from synmod.errors import BuildError, SynmodError
+from synmod.errors import BuildError, GraphError, SynmodError
 from synmod.leaves.aio import Suspended, drive
 from synmod.leaves.frozen import FrozenDict, Json, frozen, frozen_dict
 from synmod.leaves.names import did_you_mean, escape_step, path_str
@@ -83,7 +83,10 @@ def read_program(
     """
     loader = _Loader(sections, Resolver(custom_objects), language_models)
     loader.check()
-    return loader.make()
+    try:
+        return loader.make()
+    except GraphError as error:  # such as an empty key on the way to a node
+        raise load_fault(("graph",), str(error)) from error
 
 
 class _Loader:

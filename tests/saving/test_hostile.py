@@ -488,6 +488,18 @@ def test_arguments_that_need_one_another(no_constructors):
         assert loads(document(sections)).thing is not None
 
 
+@pytest.mark.parametrize("keys", [[""], ["1", 1]])
+def test_keys_on_the_way_to_a_node_that_make_no_path(keys):
+    """An empty key, or two that read alike, is a LoadError, not an error of the graph."""
+    sections = minimal()
+    sections["graph"]["nodes"] = [
+        {**sections["graph"]["nodes"][0], "attributes": {"extra": {"dict": [[key, {"node": 1}] for key in keys]}}},
+        {**sections["graph"]["nodes"][0], "attributes": {}},
+    ]
+    error = refused(document(sections), sm.LoadError, where="/graph")
+    assert isinstance(error.__cause__, sm.GraphError)
+
+
 def test_parts_that_nothing_leads_to(no_constructors):
     """A node or Variable that belongs to nothing is refused."""
     sections = minimal()
