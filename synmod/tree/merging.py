@@ -28,7 +28,7 @@ from .graphdef import (
 from .looking import find_duplicates
 from .nodes import Impls, own_impl, put_together
 from .states import State, partition
-from .variable import Variable
+from .variable import Variable, VariableState
 from .walk import check_root, walk
 
 M = TypeVar("M")
@@ -231,6 +231,10 @@ def checked_values(
         StateSchemaError: Values do not satisfy their schemas.
     """
     definitions: Any = graphdef.definitions
+    if len(states) == 1 and type(states[0]) is State and not metadata:
+        own = _values_of_own_state(graphdef, states[0].flat())
+        if own is not None:
+            return own
     fitted = fit(Finder(graphdef), states, lambda index: definitions[index].schema, what, overwrite=overwrite)
     faults = fitted.all_faults("Got state for static field")
     faulty = {fault.order for fault in faults}
@@ -249,6 +253,20 @@ def checked_values(
         labels = leaf.metadata if metadata and leaf.metadata is not None else definition.metadata
         values[index] = leaf.value, labels
     raise_faults(what, faults)
+    return values
+
+
+def _values_of_own_state(graphdef: GraphDef[Any], leaves: Mapping[KeyPath, VariableState]) -> Values | None:
+    """The values, where each leaf is exactly what the graph has at its path, as in what `split` returned; else None."""
+    if leaves.keys() != graphdef.leaf_paths.keys():
+        return None
+    values: dict[int, tuple[Json, FrozenDict]] = {}
+    for path, index in graphdef.leaf_paths.items():
+        leaf = leaves[path]
+        definition: Any = graphdef.definitions[index]
+        if leaf.schema is not definition.schema or leaf.type is not definition.type:
+            return None
+        values[index] = leaf.value, definition.metadata
     return values
 
 
@@ -322,7 +340,9 @@ def realised(term: Any, objects: Mapping[int, Any]) -> Any:
     if type(term) in _REFERENCES:
         return objects[term.index]
     if isinstance(term, ContainerDef):
-        return put_together(term.type, term.steps, [realised(child, objects) for child in term.children], term.aux)
+        terms: tuple[Any, ...] = term.children
+        children = [objects[each.index] if type(each) in _REFERENCES else realised(each, objects) for each in terms]
+        return put_together(term.type, term.steps, children, term.aux)
     return term.value
 
 

@@ -212,31 +212,33 @@ class Variable:
             declared = schema_of_json(first)
         else:
             validate(declared, first, where)
-        self._fill(first, declared, labels)
+        self._value = first
+        self._schema = declared
+        self._labels = labels
+        self._version = 0
+        self._lock = threading.RLock()
 
     @classmethod
     def of_parts(cls, value: Json, schema: Schema, metadata: FrozenDict) -> Self:
         """Make one of parts that are known to fit, without running `__init__`. Hot: one for each leaf of a merge."""
         new: Self = object.__new__(cls)
-        new._fill(value, schema, metadata)
+        new._value = value
+        new._schema = schema
+        new._labels = metadata
+        new._version = 0
+        new._lock = threading.RLock()
         return new
-
-    def _fill(self, value: Json, schema: Schema, labels: FrozenDict) -> None:
-        self._value = value
-        self._schema = schema
-        self._labels = labels
-        self._version = 0
-        self._lock = threading.RLock()
 
     @property
     def value(self) -> Json:
         """The frozen JSON; inside an overlay of the program, the overlay's. Setting it is `assign`."""
         layer = LAYER.get()
-        while layer is not None:
-            value = layer.values.get(id(self), MISSING)
-            if value is not MISSING:
-                return value
-            layer = layer.outer
+        if layer is not None:  # hot, so without calls; values are only ever added to a layer
+            key = id(self)
+            while layer is not None:
+                if key in layer.values:
+                    return layer.values[key]
+                layer = layer.outer
         return self._value
 
     @value.setter

@@ -37,7 +37,7 @@ def flax_holder():
 
 
 def rows(scale=1.0):
-    """Measure: ours may take a third of the time."""
+    """Measure: ours may take half of the time."""
     found = flax_holder()
     if found is None:
         print("flax_graphs: skipped, flax is not installed (pip install synmod[benchmark])")
@@ -54,4 +54,4 @@ def rows(scale=1.0):
             "state": (lambda x=ours: sm.state(x), lambda x=other: nnx.state(x)),
         }
         for name, (mine, floor) in pairs.items():
-            yield paired(f"{name} of {size:,} Variables, beside NNX", mine, floor, budget=1 / 3, per=size, rounds=5)
+            yield paired(f"{name} of {size:,} Variables, beside NNX", mine, floor, budget=1 / 2, per=size, rounds=5)

@@ -39,7 +39,7 @@ def rows(scale=1.0):
                 pass
 
     leaves = len(state)
-    yield alone(f"entering an overlay of {leaves} leaves", enter, budget_us=10 + 0.2 * leaves, per=100)
+    yield alone(f"entering an overlay of {leaves} leaves", enter, budget_us=50 + leaves, per=100)
     yield _reads(program, {"children/0/first": "c"}, "a read of another Variable, beyond a live one")
     yield _reads(program, state, "a read through an overlay, beyond a live one")
 
