@@ -66,7 +66,8 @@ async def build(module: Module, *schemas: Any, training: bool | None = None, **n
         with SymbolicFrame(module, training) as frame:
             try:
                 with Build() as whole:
-                    whole.remember(module)
+                    if module._record.building is None:  # another caller's build restores what it began with
+                        whole.remember(module)
                     return await _verified(module, args, kwargs, is_root=frame.parent is None)
             except BaseException as error:
                 other = gave_way_to(error)

@@ -112,6 +112,7 @@ def unknown_keyword(name: str, keyword: str, known: list[str]) -> ConfigError:
 
 def construct(
     module: Module,
+    /,
     *,
     name: str | None = None,
     description: str | None = None,

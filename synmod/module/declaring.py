@@ -240,14 +240,16 @@ class ClassDeclaration:
 
     @cached_property
     def keywords(self) -> list[str]:
-        """What all constructors of the class and its bases accept by name, for messages."""
+        """What the constructor accepts by name, with those of its bases that its `**kwargs` may go to; for messages."""
         known: dict[str, None] = {}
         for base in self.cls.__mro__:
             function = vars(base).get("__init__")
             if not inspect.isfunction(function):
                 continue
-            named = own_signature(function).parameters.values()
-            known.update((p.name, None) for p in named if p.kind in _BY_NAME)
+            parameters = own_signature(function).parameters.values()
+            known.update((p.name, None) for p in parameters if p.kind in _BY_NAME)
+            if _only(parameters, inspect.Parameter.VAR_KEYWORD) is None:
+                break
         return list(known)
 
     @cached_property

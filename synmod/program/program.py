@@ -19,6 +19,7 @@ from synmod.module import (
     AsyncCallee,
     Execution,
     Module,
+    declaration_of,
     execution_of,
     no_call,
     own_inputs_of,
@@ -64,8 +65,6 @@ def all_built(root: Module) -> bool:
 
 M = TypeVar("M", bound=BaseModel, default=Any)
 R = TypeVar("R")
-
-_ACCEPTED = ["inputs", "outputs", "name", "description", "trainable", "hooks"]
 
 
 @register_own()
@@ -143,7 +142,7 @@ class Program(Module, Generic[M]):
         **unknown: Any,
     ) -> None:
         if unknown:
-            raise unknown_keyword(type(self).__name__, next(iter(unknown)), _ACCEPTED)
+            raise unknown_keyword(type(self).__name__, next(iter(unknown)), declaration_of(type(self)).keywords)
         if self._record.constructed:  # the mixed form: labels that are not given stay what they were
             check_place(self, Program)
             self._set_labels(name, description, trainable, hooks)

@@ -73,9 +73,8 @@ class Sequential(Program[M]):
         description: str | None = None,
         trainable: bool = True,
         hooks: Sequence[Hook] | None = None,
-        **unknown: Any,
     ) -> None:
-        super().__init__(name=name, description=description, trainable=trainable, hooks=hooks, **unknown)
+        super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
         index = 0
         for member in members:
             index += self._append(member, index)

@@ -201,6 +201,37 @@ async def test_a_cancelled_waiter_just_leaves():
     assert module.built
 
 
+@pytest.mark.parametrize("child_fails", [False, True])
+async def test_a_failed_build_leaves_alone_what_another_caller_builds(child_fails):
+    """The other caller's build restores what it began with, or keeps what it made; nothing half made comes back."""
+
+    class Part(Module):
+        def __init__(self, child=None, fails=False):
+            super().__init__()
+            self.child, self.fails, self.steps = child, fails, ["made"]
+
+        async def build(self, inputs):
+            self.steps.append("begun")
+            await aio.checkpoint()
+            if self.child is not None:
+                await self.child.build(inputs)
+            if self.fails:
+                raise RuntimeError("boom")
+            self.steps.append("done")
+
+        async def call(self, inputs):
+            return inputs
+
+    child = Part(fails=child_fails)
+    parent = Part(child, fails=True)
+    outcomes = await asyncio.gather(parent(q), child(q), return_exceptions=True)
+    assert isinstance(outcomes[0], RuntimeError)
+    assert isinstance(outcomes[1], RuntimeError) == child_fails
+    assert parent.steps == ["made"]
+    assert child.built != child_fails
+    assert child.steps == (["made"] if child_fails else ["made", "begun", "done"])
+
+
 async def test_builds_inside_a_build_belong_to_the_outermost():
     """Fail one, undo all; others who need one of them wait for its end."""
     inside, gate = asyncio.Event(), asyncio.Event()

@@ -302,6 +302,11 @@ def test_a_variable_on_a_class_is_refused_in_any_container(wrap):
         (lambda: sm.BestOf(modul=Echo(), n=3, reward=len), "unknown argument 'modul'. Did you mean 'module'"),
         (lambda: sm.BestOf(Echo(), 3, reward=len, treshold=1), "unknown argument 'treshold'. Did you mean 'threshold'"),
         (lambda: sm.ChainOfThought(datamodel=Query), "unknown keyword 'datamodel'. Did you mean 'data_model'"),
+        (
+            lambda: sm.Sequential(member=[Echo()]),
+            "unknown argument 'member'. Did you mean 'members'? It accepts: members,",
+        ),
+        (lambda: sm.Fallback(Echo(), module=Echo()), "Fallback: unknown argument 'module'"),
     ],
 )
 def test_a_misspelt_required_argument_is_named(make, guess):
