@@ -99,10 +99,10 @@ def reply_of(response: Json, request: LMRequest, headers: Mapping[str, str]) -> 
     choice = choices[0] if is_array(choices) and choices else None
     answer = choice.get("message") if is_object(choice) else None
     if not is_object(response) or not is_object(choice) or not is_object(answer):
-        said = message_in(response)
+        quoted = message_in(response)
         reason = "empty" if is_object(response) else "not_json"
-        text = "the provider answered without any choice" + (f": {said}" if said else "")
-        return BadReplyError(text, reason=reason, status=200, provider_message=said)
+        text = "the provider answered without any choice" + (f": {quoted}" if quoted else "")
+        return BadReplyError(text, reason=reason, status=200, provider_message=quoted)
     specific: Json = answer.get("provider_specific_fields")
     refusal = _text(answer.get("refusal")) or _text(specific.get("refusal") if is_object(specific) else None)
     text, calls = refusal or _text(answer.get("content")), answer.get("tool_calls")

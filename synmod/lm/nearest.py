@@ -141,9 +141,7 @@ class _Prompt:
         self._seed = request.params.get("seed") or 0
         self._heat = max(0.0, request.params.get("temperature") or 0)
         self._noise_key = f"{request.sample}\n" + "\n".join(self.texts) if self._heat else ""
-        pairs = [
-            (asked, said) for asked, said in pairwise(turns[:last]) if (asked[0], said[0]) == ("user", "assistant")
-        ]
+        pairs = [pair for pair in pairwise(turns[:last]) if [role for role, _ in pair] == ["user", "assistant"]]
         index = _index(
             tuple(line for text in self.texts for block in _blocks(text, "examples") for line in block.split("\n")),
             tuple((asked, answer) for (_, asked), (_, answer) in pairs if answer),
@@ -260,8 +258,10 @@ class _Prompt:
         """Return what favours a value: near examples that have it, hits of its rule; where nothing does, a draw."""
         head = value if isinstance(value, str) else json_text(value)
         _, phrases = self._rules.get(head.casefold(), (head, ()))
-        near = [place for place in self._order[:_NEAREST] if seen[place] is not _MISSING]
-        score = 0.0 + sum(self._near[place] for place in near if json_equal(seen[place], value))
+        score = 0.0
+        for place in self._order[:_NEAREST]:  # not `sum`, which Python 3.12 rounds differently
+            if seen[place] is not _MISSING and json_equal(seen[place], value):
+                score += self._near[place]
         score += _HIT * sum(phrase in self._words for phrase in phrases)
         return score + self._noise(f"{path} {head}"), 0 if score else self._draw(f"{path} {self._question} {head}")
 

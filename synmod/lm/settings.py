@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, TypedDict, cast, get_args
+from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, TypedDict, get_args
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -173,11 +173,6 @@ def _body(body: Mapping[Any, Any]) -> Mapping[str, Json]:
     return frozen(dict(body))
 
 
-def _rates(price: Any) -> Any:
-    """Take a list for a pair, as it comes from JSON."""
-    return tuple(cast("list[Any]", price)) if isinstance(price, list) else price
-
-
 Seconds: TypeAlias = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 Rate: TypeAlias = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 
@@ -198,7 +193,7 @@ class Settings(BaseModel):
     attempt_timeout_s: Seconds | None = None
     repairs: Annotated[int, Field(strict=True, ge=0)] = 1
     structured: Structured | None = None
-    price: Annotated[tuple[Rate, Rate], BeforeValidator(_rates)] | None = None
+    price: tuple[Rate, Rate] | None = None
     adapter: Any = None
     defaults: Annotated[Any, Field(default=frozen_dict({}))]
 
