@@ -228,6 +228,9 @@ class Generator(Module, Generic[M]):
         super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
         kind = type(self).__name__
         vars(self).update(sampling_params(params, kind, keywords_of(type(self))))
+        given = self._record.arguments or {}
+        if isinstance(given.get("data_model"), Mapping):  # types are not saved, the model that they make is
+            self._record.arguments = {**given, "data_model": _made_model(given["data_model"])}
         form = data_model if isinstance(data_model, Form) else _form(data_model, schema, kind)
         asked = None if form.asked is None else schema_of(form.asked)
         self._form, self._return_inputs = form, return_inputs

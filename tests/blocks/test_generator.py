@@ -12,7 +12,7 @@ from synmod.data import ChatMessage, ChatMessages, DataModel, JsonDataModel, Sym
 from synmod.errors import ArgumentError, BadReplyError, CallError, ConfigError, DataError, SchemaError
 from synmod.lm import LanguageModel, default_language_model, drawing
 from synmod.module import Module, build
-from synmod.testing import FunctionLM, ScriptedLM
+from synmod.testing import FunctionLM, ScriptedLM, assert_saves
 from synmod.tree import Param, variables
 
 
@@ -343,6 +343,13 @@ async def test_a_hundred_calls_at_once():
 def test_repr_shows_the_constructor():
     """A generator shows how it was made."""
     assert repr(Generator(Answer, temperature=0.5)) == "Generator(data_model=Answer, temperature=0.5)"
+
+
+@pytest.mark.parametrize("block", [sm.Generator, sm.ChainOfThought, sm.SelfCritique])
+def test_a_generator_of_a_mapping_is_saved(block):
+    """The model that the mapping makes goes into the file."""
+    again = assert_saves(block({"answer": str, "notes": list[str]}))
+    assert {"answer", "notes"} <= set(again.examples.schema["items"]["properties"]["outputs"]["properties"])
 
 
 @pytest.mark.parametrize("fields", [{"_hidden": str}, {1: str}, {"": str}, {"answer": object()}])
