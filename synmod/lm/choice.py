@@ -9,11 +9,10 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
 from synmod.errors import ConfigError
+from synmod.leaves.frozen import Json
 from synmod.scope import reset
 
 if TYPE_CHECKING:
-    from synmod.leaves.frozen import Json
-
     from .model import LanguageModel
 
 __all__ = [

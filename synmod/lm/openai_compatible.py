@@ -35,14 +35,13 @@ from .messages import Message
 from .prompt import json_text
 from .provider_errors import http_error, with_hints
 from .records import LMReply, LMRequest
+from .secrets import Secrets
+from .settings import Settings
 
 if TYPE_CHECKING:
     import ssl
 
     from aiohttp import ClientResponse, ClientSession
-
-    from .secrets import Secrets
-    from .settings import Settings
 
 __all__ = ["LOCAL", "DirectAdapter", "serves"]
 

@@ -11,7 +11,7 @@ import json as text_json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from synmod.data import Schema, parse_frozen, problems, trusted_schema
 from synmod.errors import ConfigError, DataError, SchemaTooComplex
@@ -19,9 +19,7 @@ from synmod.leaves.frozen import Json, frozen_dict, is_object
 
 from .messages import Message, message
 from .prompt import fields_of, value_text
-
-if TYPE_CHECKING:
-    from .records import Adapter, LMReply, LMRequest
+from .records import Adapter, LMReply, LMRequest
 
 __all__ = ["REPAIR_OPENING", "Fault", "Read", "check_reasoning_field", "read_reply", "reasoning_for", "without_asking"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from synmod.errors import BuildError
 from synmod.scope import ambient, begin_build, current_call, end_build, hooks_for
@@ -14,12 +14,9 @@ from synmod.tree import class_of, keeping_writes
 from .builds import Build, gave_way_to, is_ready_here, remember, take_turn, wait_for
 from .contract import data_among, fresh, inputs_by_parameter, wrong_leaf
 from .frames import SymbolicFrame, extend_paths
-from .record import ABSENT, attributes_of, where
+from .record import ABSENT, Module, attributes_of, where
 from .structure import seal
 from .wiring import verify_first_call
-
-if TYPE_CHECKING:
-    from .record import Module
 
 
 async def ensure_built(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:

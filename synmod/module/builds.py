@@ -11,7 +11,7 @@ import dataclasses
 import threading
 from collections import OrderedDict, defaultdict, deque
 from contextvars import ContextVar, Token
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 from synmod.errors import BuildError
 from synmod.leaves.aio import Signal
@@ -19,10 +19,7 @@ from synmod.scope import current_call, reset
 from synmod.tree import PathTable, Variable, class_of, outdate
 
 from .frames import extend_paths
-from .record import ABSENT, LABELS, ModuleRecord, attributes_of, put_attribute, where
-
-if TYPE_CHECKING:
-    from .record import Module
+from .record import ABSENT, LABELS, Module, ModuleRecord, attributes_of, put_attribute, where
 
 _BUILDING: ContextVar[Build | None] = ContextVar("synmod_building", default=None)
 

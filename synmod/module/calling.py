@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from synmod.data import JsonDataModel
 from synmod.errors import SymbolicValueError, SynmodError, add_note, notes_of
@@ -49,10 +49,8 @@ from .contract import (
 )
 from .frames import SymbolicFrame, paths_below
 from .outputs import check_output, declared_outputs, symbolic_outputs
+from .record import Module, ModuleRecord
 from .wiring import passes_none
-
-if TYPE_CHECKING:
-    from .record import Module, ModuleRecord
 
 
 def was_cancelled(failure: BaseException) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from synmod.data import (
     DataModel,
@@ -29,12 +29,8 @@ from synmod.leaves.names import did_you_mean
 from synmod.leaves.nests import LEAF, MAPPING, NestPath, kind_of, leaves, leaves_with_path, map_leaves, pack, take_apart
 
 from .builds import is_ready_here
-from .declaring import POSITIONAL
-from .record import kind_text, where
-
-if TYPE_CHECKING:
-    from .declaring import CallSignature, Parameter
-    from .record import Module
+from .declaring import POSITIONAL, CallSignature, Parameter
+from .record import Module, kind_text, where
 
 DATA: Final = (JsonDataModel, SymbolicDataModel)
 _BUILT_ON: Final = "the schema it was built on"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextvars import Token
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from synmod.errors import DataError
 from synmod.leaves.frozen import frozen
@@ -13,10 +13,7 @@ from synmod.leaves.names import KeyPath, check_name, parse_path
 from synmod.scope import FRAME, CallFrame, RootFrame, ambient, current_call, nearest_live, phase_in, reset
 from synmod.tree import PathTable, Sown, Variable, open_captures, path_table, walk
 
-from .record import ModuleRecord, held, structural_attributes, where
-
-if TYPE_CHECKING:
-    from .record import Module
+from .record import Module, ModuleRecord, held, structural_attributes, where
 
 
 def steps_of(frame: CallFrame, path: str) -> KeyPath:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, overload
@@ -22,10 +23,6 @@ from .frames import current_path, sow
 from .outputs import declared_outputs
 from .record import ModuleRecord
 from .structure import delete_attribute, set_attribute
-
-if TYPE_CHECKING:
-    import os
-
 
 SHOW: Final[dict[str, Callable[..., str]]] = {}
 """`"summary"` and `"plot"`: a module and the arguments of the method give the text."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from synmod.data import (
     DataModel,
@@ -21,10 +21,7 @@ from synmod.leaves.nests import MAPPING, aligned, kind_of, leaves, map_leaves, p
 
 from .contract import ANY_CLASS, KnownSchemas, fresh, symbols_of, title_of
 from .declaring import UNDECLARED
-from .record import kind_text, where
-
-if TYPE_CHECKING:
-    from .record import Module
+from .record import Module, kind_text, where
 
 _UNSET = object()
 

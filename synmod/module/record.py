@@ -6,18 +6,12 @@ The record is also what a frame knows of its module (`name`, `training_default`)
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
+from weakref import WeakValueDictionary
 
 from synmod.leaves.names import KeyPath
-from synmod.scope import CallCounters
-from synmod.tree import DICT, KNOWN, NODE, STATIC, TREE, VARIABLE, Kinds, numbered, take_apart
-
-if TYPE_CHECKING:
-    from weakref import WeakValueDictionary
-
-    from synmod.scope import Hook, TraceNode
-    from synmod.tree import PathTable
-
+from synmod.scope import CallCounters, Hook, TraceNode
+from synmod.tree import DICT, KNOWN, NODE, STATIC, TREE, VARIABLE, Kinds, PathTable, numbered, take_apart
 
 Module: TypeAlias = Any
 """What the files below `module` call a module in their annotations: the class itself stands above them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from inspect import getattr_static
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from synmod.errors import ArgumentError, ConfigError, GraphError, SealedError, SkipNameError
 from synmod.leaves.names import did_you_mean, path_str, snake_case, unused
@@ -24,10 +24,7 @@ from synmod.tree import (
 )
 
 from .builds import remember
-from .record import ABSENT, LABELS, attribute_of, held, structural_attributes, where
-
-if TYPE_CHECKING:
-    from .record import Module
+from .record import ABSENT, LABELS, Module, attribute_of, held, structural_attributes, where
 
 _NO_WORD = re.compile(r"\W+")
 

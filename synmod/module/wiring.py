@@ -10,19 +10,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import singledispatch
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self
+from typing import Any, Final, Literal, Protocol, Self
 
 from synmod.data import Schema
 from synmod.leaves.names import KeyPath
+from synmod.scope import CallFrame
 from synmod.tree import walk
 
-from .record import ModuleRecord
-
-if TYPE_CHECKING:
-    from synmod.scope import CallFrame
-
-    from .record import Module
-
+from .record import Module, ModuleRecord
 
 Order = Literal["in order", "one of", "together", "graph"]
 
