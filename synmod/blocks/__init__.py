@@ -5,44 +5,15 @@ State: Variables of its modules only. Speed: a Generator call on a model without
 Must never know: the insides of other rooms, Program, files, training.
 """
 
-from .again import Cached, Fallback, Repeat, Retry
-from .functions import And, Concat, Constant, Factorize, Identity, InMask, Lambda, Not, Or, OutMask, Prefix, Suffix, Xor
-from .routing import Branch, Decision, Guard, Route
-from .generator import Generator
-from .many import Map, Parallel
-from .sampling import BestOf, Majority, Refine
-from .thinking import ChainOfThought, Critique, SelfCritique, Thinking
-
-__all__ = [
-    "And",
-    "BestOf",
-    "Branch",
-    "Cached",
-    "ChainOfThought",
-    "Concat",
-    "Constant",
-    "Critique",
-    "Decision",
-    "Factorize",
-    "Fallback",
-    "Generator",
-    "Guard",
-    "Identity",
-    "InMask",
-    "Lambda",
-    "Majority",
-    "Map",
-    "Not",
-    "Or",
-    "OutMask",
-    "Parallel",
-    "Prefix",
-    "Refine",
-    "Repeat",
-    "Retry",
-    "Route",
-    "SelfCritique",
-    "Suffix",
-    "Thinking",
-    "Xor",
-]
+from .again import Cached as Cached, Fallback as Fallback, Repeat as Repeat, Retry as Retry
+from .functions import (
+    And as And, Concat as Concat, Constant as Constant, Factorize as Factorize, Identity as Identity, InMask as InMask,
+    Lambda as Lambda, Not as Not, Or as Or, OutMask as OutMask, Prefix as Prefix, Suffix as Suffix, Xor as Xor,
+)
+from .generator import Generator as Generator
+from .many import Map as Map, Parallel as Parallel
+from .routing import Branch as Branch, Decision as Decision, Guard as Guard, Route as Route
+from .sampling import BestOf as BestOf, Majority as Majority, Refine as Refine
+from .thinking import (
+    ChainOfThought as ChainOfThought, Critique as Critique, SelfCritique as SelfCritique, Thinking as Thinking,
+)
