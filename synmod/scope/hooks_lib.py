@@ -92,7 +92,6 @@ class OpenTelemetry(Hook):
         self._api = _api()
         self._tracer: Any = self._api.get_tracer("synmod", tracer_provider=tracer_provider)
         self._content = content
-        self._lock = threading.RLock()  # re-entrant: the collector may close a coroutine, whose call ends, in here
         self._calls: dict[str, Span] = {}
         self._lm_calls: dict[int, tuple[Any, Span]] = {}  # by the id of the request, which is held
 
@@ -308,6 +307,10 @@ class Logger(Hook):
         self._logger.log(self._level, "%s", "  ".join(parts))
 
 
+_WRITING = threading.RLock()
+"""Of all Recorders, since several may write to one file; re-entrant, because the collector may end a call in it."""
+
+
 class Recorder(Hook):
     """Writes a row per event: `{"event", "time", "call_id", "parent_call_id", "path", "name", "phase", ...}`.
 
@@ -340,7 +343,6 @@ class Recorder(Hook):
             raise ArgumentError(f"Recorder got {target!r:.100}: give it a list, or the path of a file of JSON lines.")
         self._target = target if isinstance(target, list) else Path(target)
         self._values = values
-        self._lock = threading.RLock()  # re-entrant: the collector may close a coroutine, whose call ends, in here
         self._is_begun = False
 
     def on_call_begin(self, event: CallBegin) -> None:
@@ -392,7 +394,7 @@ class Recorder(Hook):
             self._target.append(row)
             return
         line = json.dumps(row, ensure_ascii=False) + "\n"
-        with self._lock:
+        with _WRITING:
             if not self._is_begun:
                 self._is_begun = _begin(self._target)
             with self._target.open("ab", buffering=0) as file:  # one write per row, and nothing is left open

@@ -1,0 +1,50 @@
+"""The house stays small: what `python -m tests.house` prints, held with five percent of room."""
+
+import statistics
+
+import pytest
+
+from tests import house
+
+LINES, FILES = 23_000, 140
+ROOM = 1.05
+HOPS = {"a call": 5, "a Generator call": 25, "a first call with build": 26, "a save": 29, "a load": 40}
+
+
+@pytest.fixture(scope="module")
+def files():
+    """Every file of the package."""
+    return house.chapters()
+
+
+def test_the_house_grows_by_five_percent_at_most(files):
+    """Lines of code without docstrings, comments and blanks; files."""
+    assert sum(file.lines for file in files) <= LINES * ROOM
+    assert len(files) <= FILES * ROOM
+
+
+def test_a_room_is_a_folder_of_chapters(files):
+    """At most twenty files and no folders in a room; a file is worth opening."""
+    assert not [file.name for file in files if file.name.count(".") > 2]
+    rooms = [file.room for file in files]
+    assert max(map(rooms.count, set(rooms))) <= 20
+    assert statistics.median(file.lines for file in files) >= 80
+
+
+def test_no_circle_of_imports_has_more_than_three_files(files):
+    """Late imports and those for types count, too."""
+    assert max(map(len, house.cycles(files)), default=0) <= 3
+
+
+def test_private_attributes_stay_in_their_file(files):
+    """But for a few names, each with its reason."""
+    reaches = [(file.name, line, name) for file in files for name, line in file.private]
+    assert not [reach for reach in reaches if reach[2] not in house.KNOWN_PRIVATE]
+
+
+@pytest.mark.slow
+def test_one_operation_touches_few_files():
+    """What a reader meets who follows one call, build, save or load."""
+    hops = house.hops()
+    assert hops.keys() == HOPS.keys()
+    assert not {name: count for name, count in hops.items() if count > HOPS[name] * ROOM}
