@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Generator, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from synmod.data import SymbolicDataModel, declare, schema_of, symbol
 from synmod.errors import BuildError, ConfigError, SkipError, SkipVerifyError, SymbolicValueError
@@ -21,12 +21,9 @@ from .calling import note_failure, output_symbols, trace
 from .contract import check_inputs, check_signature, is_declaration, no_call, symbols_of, where
 from .frames import SymbolicFrame
 from .outputs import declared_outputs, symbolic_outputs
-from .record import ModuleRecord
+from .record import Module, ModuleRecord
 from .structure import seal
 from .wiring import own_inputs_of, verify_wiring
-
-if TYPE_CHECKING:
-    from .record import Module
 
 
 async def build(module: Module, *schemas: Any, training: bool | None = None, **named: Any) -> Any:

@@ -16,7 +16,7 @@ from synmod.errors import ArgumentError, CallError, ConfigError
 from synmod.leaves.names import check_name, did_you_mean, path_str
 from synmod.leaves.nests import copied
 from synmod.lm import LanguageModel
-from synmod.scope import NameScope
+from synmod.scope import Hook, NameScope
 from synmod.tree import (
     GraphDef,
     State,
@@ -33,14 +33,8 @@ from synmod.tree import (
 from .build import BuildMethod
 from .builds import remember
 from .declaring import SPECS, ClassDeclaration, check_class, is_base
-from .record import ABSENT, LABELS, attribute_of
+from .record import ABSENT, LABELS, Module, ModuleRecord, attribute_of
 from .wiring import shown_skips
-
-if TYPE_CHECKING:
-    from synmod.scope import Hook
-
-    from .record import Module, ModuleRecord
-
 
 _NEVER_RECORDED = "hooks"
 

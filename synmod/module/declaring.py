@@ -8,20 +8,15 @@ import typing
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypedDict, TypeVar, cast
+from typing import Any, Final, NamedTuple, Protocol, TypedDict, TypeVar, cast
 
 from synmod.data import DataModel, JsonDataModel
 from synmod.errors import ConfigError
 from synmod.leaves.names import snake_case
+from synmod.scope import Hook
 from synmod.tree import KNOWN, NODE, STATIC, VARIABLE, Kinds, class_of, holds_node
 
-from .wiring import publish
-
-if TYPE_CHECKING:
-    from synmod.scope import Hook
-
-    from .wiring import DeclaredSkips, Runner
-
+from .wiring import DeclaredSkips, Runner, publish
 
 UNDECLARED: Final = object()
 """Stands for an annotation that does not declare data."""

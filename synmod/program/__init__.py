@@ -9,5 +9,4 @@ Must never know: providers, optimizers.
 
 from .compose import compose as compose
 from .graph import Input as Input
-from .program import Program as Program
-from .sequential import Sequential as Sequential
+from .program import Program as Program, Sequential as Sequential
