@@ -103,7 +103,7 @@ def add_variable(
     kind: type[Variable],
 ) -> Variable:
     """Make a Variable and hold it under its name, or `name_1`, ... where that is taken."""
-    refuse_if_sealed(module, name or "variable", "a Variable")
+    refuse_if_sealed(module, name or "variable", "a Variable was to be added")
     if not isinstance(kind, type) or not issubclass(kind, Variable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ArgumentError(f"{where(module)}: type={kind!r} is not a Variable type; use sm.Param, sm.Memory, ...")
     variable = kind(
@@ -206,10 +206,10 @@ def check_layout(module: Module) -> None:
         raise SealedError(_text(module, str(name), f"what attribute {name!r} holds was changed"))
 
 
-def refuse_if_sealed(module: Module, attribute: str, what: str) -> None:
-    """Raise SealedError if the structure of `module` is closed."""
+def refuse_if_sealed(module: Module, attribute: str, change: str) -> None:
+    """Raise SealedError if the structure of `module` is closed; `change` is what was to be done at the attribute."""
     if module._record.sealed:
-        raise SealedError(_text(module, attribute, f"{what} was to be added as {attribute!r}"))
+        raise SealedError(_text(module, attribute, change))
 
 
 def note_edit(module: Module) -> None:

@@ -411,7 +411,7 @@ class Sequential(Program[M]):
             ConfigError: It is neither a module nor a callable.
         """
         index = self._count()
-        refuse_if_sealed(self, str(index), "a member")
+        refuse_if_sealed(self, str(index), "a member was to be added")
         self._append(member, index)
         self._record_members([*self._recorded_members(), member])
 
@@ -423,7 +423,7 @@ class Sequential(Program[M]):
             GraphError: There is no member.
         """
         last = self._count() - 1
-        refuse_if_sealed(self, str(last), "the last member")
+        refuse_if_sealed(self, str(last), "the last member was to be taken out")
         if last < 0:
             raise GraphError(f"{self.name!r}: there is no member to take out.")
         self._record_members(self._recorded_members()[:-1])
