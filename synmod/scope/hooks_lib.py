@@ -92,6 +92,7 @@ class OpenTelemetry(Hook):
         self._api = _api()
         self._tracer: Any = self._api.get_tracer("synmod", tracer_provider=tracer_provider)
         self._content = content
+        self._lock = threading.RLock()  # re-entrant: the collector may close a coroutine, whose call ends, in here
         self._calls: dict[str, Span] = {}
         self._lm_calls: dict[int, tuple[Any, Span]] = {}  # by the id of the request, which is held
 
