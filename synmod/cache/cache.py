@@ -71,6 +71,7 @@ class _Database(NamedTuple):
     """The connections of one process; in memory both are the same one."""
 
     reader: sqlite3.Connection
+    reading: threading.RLock
     writer: sqlite3.Connection
     process: int
 
@@ -149,7 +150,8 @@ class Cache:
         if database is None or database.process != os.getpid():
             database = self._open() if self.path is None else await aio.to_thread(self._open, limiter=self._one_writer)
         try:
-            row = database.reader.execute("SELECT body, made FROM entry WHERE key = ?", (key,)).fetchone()
+            with database.reading:  # a statement that another thread has open would hold an older state of the file
+                row = database.reader.execute("SELECT body, made FROM entry WHERE key = ?", (key,)).fetchone()
         except (
             sqlite3.Error,
             UnicodeError,
@@ -318,13 +320,13 @@ def _connected(path: str | None) -> _Database:
             writer.execute("BEGIN IMMEDIATE")
             _prepare(writer)
         if path is None:
-            return _Database(writer, writer, os.getpid())
+            return _Database(writer, threading.RLock(), writer, os.getpid())
         _use_log(writer)
         reader = sqlite3.connect(path, timeout=_GLANCE_S, isolation_level=None, check_same_thread=False)
     except BaseException:
         writer.close()
         raise
-    return _Database(reader, writer, os.getpid())
+    return _Database(reader, threading.RLock(), writer, os.getpid())
 
 
 def _prepare(writer: sqlite3.Connection) -> None:

@@ -233,6 +233,25 @@ def test_threads_and_loops_share_it(cache):
     assert asyncio.run(cache.find("3 4 4")) == {"x": 4}
 
 
+def test_what_was_kept_is_found_while_other_threads_read(tmp_path):
+    """A read of one thread never sees the older state of the file that a read of another has open."""
+    cache = Cache(tmp_path / "cache.db")
+    missed = []
+
+    async def work(thread):
+        for number in range(80):
+            await cache.keep(f"{thread} {number}", {"x": number})
+            if await cache.find(f"{thread} {number}") is None:
+                missed.append((thread, number))
+
+    threads = [threading.Thread(target=lambda thread=thread: asyncio.run(work(thread))) for thread in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert missed == []
+
+
 async def test_cancellation_while_it_waits_leaves_nothing(cache):
     """A third of a thousand writers is cancelled; the others are done, and nobody waits any more."""
     tasks = [asyncio.create_task(cache.keep(f"k{n}", {"x": n})) for n in range(1_000)]
