@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Generic, NoReturn, cast
 
 from pydantic import BaseModel
@@ -64,10 +64,6 @@ class Described(Operand, Generic[ModelT]):
         """Gather numbered repeats into arrays; see `sm.ops.factorize`."""
         return OPERATORS["factorize"](self, names)
 
-    def __bool__(self) -> bool:
-        """Always true: only None means 'not there'."""
-        return True
-
 
 class SymbolicDataModel(Described[Any]):
     """A schema without a value: stands for the value that a program will have here, or for None.
@@ -109,8 +105,12 @@ class SymbolicDataModel(Described[Any]):
         """Return the declared fields, in order."""
         return tuple(properties_of(self._schema))
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.keys())
+    def __iter__(self) -> NoReturn:  # else Python would iterate by index
+        self._refuse_value(None)
+
+    def __bool__(self) -> NoReturn:  # noqa: PLE0304  (it raises)
+        """Raise SymbolicValueError: the value may turn out to be None, and the other branch would be lost."""
+        self._refuse_value(None)
 
     def get(self, key: str, default: Any = None) -> NoReturn:  # noqa: ARG002  (as of values)
         """Raise SymbolicValueError: a symbol has no value."""

@@ -184,6 +184,10 @@ class JsonDataModel(Described[ModelT]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._json)
 
+    def __bool__(self) -> bool:
+        """Always true: only None means 'not there'."""
+        return True
+
     def __eq__(self, other: object) -> bool:
         if isinstance(other, JsonDataModel):
             return json_equal(self._json, other._json)

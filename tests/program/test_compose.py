@@ -235,6 +235,8 @@ def test_gather_in_a_body_is_told_that_branches_run_at_once(inside):
 @pytest.mark.parametrize(
     "read",
     [
+        bool,
+        list,
         lambda query: query["question"] == "why",
         lambda query: [word for word in query.question],  # noqa: C416  (as users write it)
         lambda query: f"about {query}",
@@ -242,7 +244,7 @@ def test_gather_in_a_body_is_told_that_branches_run_at_once(inside):
         str,
         lambda query: Answer(answer=query["question"]),
     ],
-    ids=["if", "for", "f-string", "f-string of a field", "str", "data model"],
+    ids=["if", "for", "if of a field", "for of a field", "f-string", "f-string of a field", "str", "data model"],
 )
 def test_a_body_that_reads_a_value_is_told_what_to_write(read):
     """A choice is a Route or Branch, a loop a Map, a function a Lambda; an f-string once held the symbol's repr."""

@@ -56,6 +56,6 @@ async def test_every_public_module_is_shown_inside_a_program(name):
     make, inputs = CATALOGUE[name]
     module = make()
     symbols = map_leaves(lambda leaf: leaf and sm.Input(schema=leaf.get_schema()), list(inputs))
-    program = sm.Program(inputs=[leaf for leaf in leaves(symbols) if leaf], outputs=await module(*symbols))
+    program = sm.Program(inputs=[leaf for leaf in leaves(symbols) if leaf is not None], outputs=await module(*symbols))
     check_shown(program)
     assert module.name in program.plot()
