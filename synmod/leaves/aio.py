@@ -467,13 +467,16 @@ class ThreadLimit:
             return limiter
 
 
-async def to_thread(function: Callable[..., T], *args: Any, limiter: ThreadLimit | None = None) -> T:
+async def to_thread(
+    function: Callable[..., T], *args: Any, limiter: ThreadLimit | None = None, abandon: bool = False
+) -> T:
     """Run a plain function in a worker thread, in a copy of this context; it is not interruptible.
 
     Args:
         function: What to run.
         *args: Its arguments.
         limiter: Bounds the threads; None leaves it to the library.
+        abandon: Whether a cancelled caller leaves the thread to itself; else it waits for the end of the function.
 
     Returns:
         What the function returns.
@@ -489,7 +492,8 @@ async def to_thread(function: Callable[..., T], *args: Any, limiter: ThreadLimit
     """
     import anyio.to_thread
 
-    return await anyio.to_thread.run_sync(function, *args, limiter=None if limiter is None else limiter.limiter())
+    bound = None if limiter is None else limiter.limiter()
+    return await anyio.to_thread.run_sync(function, *args, limiter=bound, abandon_on_cancel=abandon)
 
 
 class Suspended(Exception):

@@ -6,16 +6,20 @@ one retry loop, `_sent` keeps the budgets, `_exchanged` is one request to the ad
 
 from __future__ import annotations
 
+import json as text_json
 import random
-from collections.abc import Awaitable, Mapping
+import re
+from collections.abc import Awaitable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from synmod.data import Schema, declare
-from synmod.errors import BadReplyError, BuildError, ConfigError, ModelError, ModelTimeout
+from synmod.data import Schema, declare, parse_frozen, problems, trusted_schema
+from synmod.errors import BadReplyError, BuildError, ConfigError, DataError, ModelError, ModelTimeout, SchemaTooComplex
 from synmod.leaves import aio
 from synmod.leaves.clock import current_clock
-from synmod.leaves.frozen import Json, frozen_dict
+from synmod.leaves.frozen import Json, frozen_dict, is_object
 from synmod.scope import (
     CallFrame,
     Usage,
@@ -30,19 +34,15 @@ from synmod.scope import (
     open_meters,
     phase_in,
     reserve,
+    reset,
 )
 
-from .choice import check_sample, current_sample
-from .messages import Message, estimate_tokens, message, turns
-from .records import Attempt, LMReply, LMRequest
-from .replies import REPAIR_OPENING, Read, check_reasoning_field, read_reply, reasoning_for, without_asking
-from .secrets import shortened
-from .settings import check_seconds, check_structured, sampling_params
+from .prompt import REPAIR_OPENING, fields_of, value_text
+from .records import Adapter, Attempt, LMReply, LMRequest, Message, estimate_tokens, message, turns
+from .settings import check_seconds, check_structured, sampling_params, shortened
 
 if TYPE_CHECKING:
     from .model import LanguageModel
-
-__all__ = ["answer", "request_for"]
 
 T = TypeVar("T")
 
@@ -59,6 +59,47 @@ _FAULTS: Final = {
     "refused": "the model, or the content filter of the provider, refused to answer",
     "length": "the reply was cut off; allow a longer one with max_tokens=...",
 }
+
+
+_SAMPLE: Final[ContextVar[int]] = ContextVar("synmod_sample", default=0)
+
+current_sample = _SAMPLE.get
+"""Return the number of the draw in force here."""
+
+
+def check_sample(sample: object) -> int:
+    """Return the number of a draw.
+
+    Raises:
+        ConfigError: It is not an int of at least 0.
+    """
+    if isinstance(sample, int) and not isinstance(sample, bool) and sample >= 0:
+        return sample
+    raise ConfigError(f"sample: got {sample!r:.100}, wanted the number of the draw: an int of at least 0.")
+
+
+@contextmanager
+def drawing(sample: int) -> Generator[None]:
+    """Number the model calls of a block as draws of this sample, unless they pass a number of their own.
+
+    Args:
+        sample: The number, from 0.
+
+    Raises:
+        ConfigError: It is not an int of at least 0.
+
+    Example:
+        >>> with drawing(2):
+        ...     current_sample()
+        2
+
+    Source: best-of-n sampling; DSPy's `rollout_id`.
+    """
+    token = _SAMPLE.set(check_sample(sample))
+    try:
+        yield
+    finally:
+        reset(_SAMPLE, token)
 
 
 class ModelCall:
@@ -372,3 +413,139 @@ def _complete(error: ModelError, call: ModelCall) -> None:
     error.ending = "\n  ".join(["", *filter(None, [call.note]), f"{module}requests sent: {call.requests}"])
     room = _MOST_BYTES - len(f"{error.model}: {error.ending}".encode(errors="replace"))
     error.args = (shortened(scrub(str(error.args[0]) if error.args else ""), max(room, 500)),)
+
+
+# -- reading replies -------------------------------------------------------------------------------------------------
+
+_MOST_ERRORS: Final = 5
+_MOST_PLACES: Final = 100
+_BLOCK: Final = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
+_OPENING: Final = re.compile(r"<(?:think|thinking|reasoning)>")
+_CLOSING: Final = re.compile(r"</(?:think|thinking|reasoning)>")
+_FENCE: Final = re.compile(r"```[ \t]*+[\w+-]*+[ \t]*+\r?\n(.*)```", re.DOTALL)
+_CONTAINER: Final = re.compile(r"[\[{]")
+_DECODER: Final = text_json.JSONDecoder()
+
+
+class Fault(NamedTuple):
+    """Why a text is not a valid reply: a reason of `BadReplyError`, and (pointer, message) of each fault."""
+
+    reason: str
+    errors: tuple[tuple[str, str], ...] = ()
+
+
+class Read(NamedTuple):
+    """The result of reading a reply: a valid value, or the fault."""
+
+    json: Json
+    fault: Fault | None
+
+    @classmethod
+    def failed(cls, reason: str, problem: str = "") -> Read:
+        """Return the result for a reply that is invalid as a whole."""
+        return cls(None, Fault(reason, (("", problem),) if problem else ()))
+
+
+def read_reply(text: str, schema: Schema, reasoning: Mapping[str, str] | None = None) -> Read:
+    """Read the value of `schema` out of `text`; `reasoning` is put in front of an object that lacks its field."""
+    bare = ""
+    error = ""
+    for bare in dict.fromkeys((text, _bare(text))):
+        try:
+            return _judged(parse_frozen(bare), schema, reasoning)
+        except DataError as fault:
+            error = str(fault)
+    if not bare:
+        return Read.failed("empty", "the reply is empty")
+    first: Read | None = None
+    for json in _containers_in(bare):
+        read = _judged(json, schema, reasoning)
+        if read.fault is None:
+            return read
+        first = first or read
+    return first or Read.failed("not_json", error)
+
+
+def _judged(json: Json, schema: Schema, reasoning: Mapping[str, str] | None) -> Read:
+    """Validate a value."""
+    if reasoning and is_object(json):
+        json = frozen_dict({**reasoning, **json})  # a field of its own wins
+    try:
+        found = problems(schema, json, limit=_MOST_ERRORS)
+    except SchemaTooComplex as error:  # the reply, not the schema, is what costs too much
+        return Read.failed("schema", str(error))
+    if not found:
+        return Read(json, None)
+    return Read(None, Fault("schema", tuple((p.pointer, f"wanted {p.wanted}, got {p.got}") for p in found)))
+
+
+def _bare(text: str) -> str:
+    """Return the text without white space, byte order mark, a reasoning block in front, and a code fence around it."""
+    text = text.strip().removeprefix("\ufeff").strip()
+    reasoning = _BLOCK.match(text)
+    if reasoning is None and (closing := _CLOSING.search(text)) and not _OPENING.search(text, 0, closing.start()):
+        reasoning = closing  # some chat templates open the block in the prompt, so that the reply only closes it
+    text = text if reasoning is None else text[reasoning.end() :].strip()
+    fence = _FENCE.fullmatch(text) if text.endswith("```") else None
+    return text if fence is None else fence[1].strip()
+
+
+def _containers_in(text: str) -> Iterator[Json]:
+    """Yield the JSON objects and arrays in prose, in order, none from inside another; at most 100 places are tried."""
+    at = 0
+    for _ in range(_MOST_PLACES):
+        start = _CONTAINER.search(text, at)
+        if start is None:
+            return
+        at = start.end()
+        try:
+            _, end = _DECODER.raw_decode(text, start.start())
+            json = parse_frozen(text[start.start() : end])  # strict: no NaN, no key twice
+        except (ValueError, RecursionError):
+            continue
+        yield json
+        at = end
+
+
+def check_reasoning_field(field: str | None, schema: Schema | None, where: str) -> str | None:
+    """Return the name of the field that reasoning may fill.
+
+    Raises:
+        ConfigError: It is not a text, or there is no schema whose field it could be.
+    """
+    if field is None or (isinstance(field, str) and schema is not None):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+        return field
+    raise ConfigError(f"{where}: reasoning_field: got {field!r:.100}, wanted the name of a field of the schema.")
+
+
+def without_asking(request: LMRequest, adapter: Adapter) -> LMRequest:
+    """Return the request without its reasoning field, in schema and prompt, where the provider reasons by itself.
+
+    An adapter may have `reasons(request)`: whether the model reasons natively on a request and the reply will hold it.
+    """
+    field, schema, reasons = request.reasoning_field, request.schema, getattr(adapter, "reasons", None)
+    if field is None or schema is None or reasons is None or not reasons(request) or field not in fields_of(schema):
+        return request
+    less = {**schema, "properties": {name: inner for name, inner in fields_of(schema).items() if name != field}}
+    if "required" in schema:
+        less["required"] = [name for name in schema["required"] if name != field]
+    asked = trusted_schema(less)
+    old, new = (f"<output_schema>{value_text(one)}</output_schema>" for one in (schema, asked))
+    return replace(request, schema=asked, messages=tuple([_rewritten(turn, old, new) for turn in request.messages]))
+
+
+def _rewritten(turn: Message, old: str, new: str) -> Message:
+    """Return a turn with one text in place of another."""
+    content = turn["content"]
+    return message(turn["role"], content.replace(old, new)) if isinstance(content, str) and old in content else turn
+
+
+def reasoning_for(reply: LMReply, request: LMRequest, sent: LMRequest) -> Mapping[str, str] | None:
+    """Return what may fill the reasoning field of a request.
+
+    None where it was asked for and no reasoning came; "" where it was left out, so that an output never lacks it.
+    """
+    if request.reasoning_field is None:
+        return None
+    text = reply.reasoning or ("" if sent.schema is not request.schema else None)
+    return None if text is None else {request.reasoning_field: text}

@@ -1,23 +1,31 @@
-"""The adapter of litellm: one request out, one reply or one error of ours back, for the providers it alone serves."""
+"""litellm, for the providers that it alone serves: the adapter, the late import, and prices.
+
+Importing litellm takes seconds and would fetch prices from the network and read a `.env` of the project around it,
+unless the environment forbids both; so that is set first. Its price list is also read without it.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any, Final
+import json
+import logging
+import os
+import re
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
-from synmod.errors import AuthError, ModelError, RequestError
-from synmod.leaves.frozen import thaw
+from synmod.errors import AuthError, ModelError, RequestError, UnavailableError
+from synmod.leaves import aio
+from synmod.leaves.frozen import is_object, thaw
 
-from .chat_completions import chat_body, refuse_trio, reply_of, reply_or_raise
-from .litellm_door import LiteLLMPrice, close_leftovers, counted_tokens, open_litellm
-from .messages import Message
-from .provider_errors import litellm_error, with_hints
-from .records import LMReply, LMRequest
-from .secrets import Secrets
-from .settings import Settings
-
-__all__ = ["LiteLLMAdapter"]
+from .chat_completions import PerLoop, chat_body, litellm_error, refuse_trio, reply_of, reply_or_raise, with_hints
+from .records import LMReply, LMRequest, Message
+from .settings import Secrets, Settings
 
 _CONNECT_S: Final = 10.0
 _LONGEST_S: Final = 3_600.0  # the call ends a request earlier
@@ -53,8 +61,7 @@ class LiteLLMAdapter:
             AuthError: There is no key where one is needed.
         """
         refuse_trio("litellm")
-        missing = self._secrets.missing()
-        if missing is not None:
+        if missing := self._secrets.missing():
             raise missing
 
     async def prepare(self, request: LMRequest) -> None:
@@ -103,9 +110,7 @@ class LiteLLMAdapter:
 
     async def aclose(self) -> None:
         """Close what litellm holds in the running loop."""
-        ending = _ENDINGS.get(asyncio.get_running_loop())
-        if ending is not None:
-            await ending.aclose()
+        await _LEFTOVERS.aclose()
 
     def _supported(self) -> Sequence[str] | None:
         """Return the parameters that litellm knows the model to take; None where it knows nothing."""
@@ -122,7 +127,7 @@ class LiteLLMAdapter:
         """Send one request with its key; a failure is returned, not raised."""
         import httpx
 
-        await _end_with_the_loop()
+        await _LEFTOVERS.get()
         settings = self._settings
         limit = settings.attempt_timeout_s or _LONGEST_S
         body = chat_body(request, request.structured or self._level())
@@ -132,21 +137,17 @@ class LiteLLMAdapter:
             "max_retries": 0,
             "num_retries": 0,
             "drop_params": False,
+            "extra_body": thaw(settings.extra_body) or None,
+            "extra_headers": self._secrets.headers() or None,
         }
-        if settings.extra_body:
-            arguments["extra_body"] = thaw(settings.extra_body)
-        if settings.headers:
-            arguments["extra_headers"] = self._secrets.headers()
         key = await self._secrets.key()
         if isinstance(key, AuthError):
             return key
         if settings.api_base is not None:
             arguments |= {"api_base": settings.api_base, "allowed_openai_params": list(request.params)}
             key = key or "none"  # else litellm would send one of the environment
-        if key is not None:
-            arguments["api_key"] = key
         try:
-            response = await self._litellm.acompletion(**arguments)
+            response = await self._litellm.acompletion(**arguments, api_key=key)
         except Exception as error:  # noqa: BLE001  # a provider's door: what it raises becomes ours
             failure = litellm_error(error, self._secrets.scrubbed(str(getattr(error, "message", None) or error)))
             if isinstance(failure, AuthError) and failure.status is None:
@@ -158,23 +159,164 @@ class LiteLLMAdapter:
         return reply_of(response.model_dump(), request, {name.lower(): text for name, text in received.items()})
 
 
-_ENDINGS: Final[dict[asyncio.AbstractEventLoop, AsyncGenerator[None]]] = {}
+# -- the package -----------------------------------------------------------------------------------------------------
+
+_INSTALL: Final = 'install it: pip install "litellm>=1.84,<2"'
+_SET_BEFORE_IMPORT: Final = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MODE": "PRODUCTION"}
+_LOGGERS: Final = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
+_IGNORED: Final[tuple[dict[str, Any], ...]] = (
+    {"module": r"litellm(\.|$)"},
+    # It makes its coroutine in a worker thread; a request cancelled meanwhile leaves one that nothing awaits, and the
+    # warning names whatever code the collector interrupted.
+    {"message": r"coroutine '\w+\.\w*completion\w*' was never awaited", "category": RuntimeWarning},
+    {"message": r"Pydantic serializer warnings:[\s\S]*(Message|Choices|ModelResponse|Usage)"},
+)
+_TURNS: Final = 10
 
 
-async def _end_with_the_loop() -> None:
-    """See to it that what litellm leaves in the running loop ends with it."""
-    loop = asyncio.get_running_loop()
-    if loop not in _ENDINGS:
-        for closed in [other for other in _ENDINGS if other.is_closed()]:
-            _ENDINGS.pop(closed, None)
-        _ENDINGS[loop] = _until_the_loop_ends(loop)
-        await anext(_ENDINGS[loop])
+async def open_litellm() -> Any:
+    """Wait until litellm is imported, and return it; a cancelled waiter leaves the import running.
+
+    Raises:
+        UnavailableError: It is missing, or cannot be imported. A later request tries again.
+    """
+    for ignored in _IGNORED:  # each time, since a test may have put other filters in their place meanwhile
+        warnings.filterwarnings("ignore", **ignored)  # where it stands already, Python moves it to the front
+    return _imported() if _imported.cache_info().currsize else await aio.to_thread(_imported, abandon=True)
 
 
-async def _until_the_loop_ends(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None]:
-    """Wait to be closed, by `aclose` or by the end of the loop; then close what litellm left."""
+@cache
+def _imported() -> Any:
+    """Import litellm, and quieten it."""
+    for name, value in _SET_BEFORE_IMPORT.items():
+        os.environ.setdefault(name, value)
     try:
-        yield
-    finally:
-        _ENDINGS.pop(loop, None)
-        await close_leftovers()
+        import litellm
+    except ImportError as error:
+        raise UnavailableError(
+            f"litellm, which this model needs, cannot be imported ({error}); {_INSTALL}.", sent=False
+        ) from None
+    litellm.suppress_debug_info = True
+    for name in _LOGGERS:
+        logger = logging.getLogger(name)
+        for handler in [handler for handler in logger.handlers if hasattr(handler, "stream")]:
+            logger.removeHandler(handler)
+        logger.addHandler(logging.NullHandler())
+    return litellm
+
+
+async def _close_leftovers(loop: asyncio.AbstractEventLoop, _held: None) -> None:
+    """Stop the logging task that litellm left in a loop, and close the clients that it keeps for it."""
+    if loop.is_closed():
+        return
+    for _ in range(_TURNS):  # what litellm starts beside a reply needs some turns until its worker knows this loop
+        await asyncio.sleep(0)
+    worker = getattr(sys.modules.get("litellm.litellm_core_utils.logging_worker"), "GLOBAL_LOGGING_WORKER", None)
+    if worker is not None and getattr(worker, "_bound_loop", None) is loop:  # no public name; a test watches it
+        await worker.stop()
+    kept: Any = getattr(getattr(_imported(), "in_memory_llm_clients_cache", None), "cache_dict", {})
+    for key in [key for key in list(kept) if str(key).endswith(f"-{id(loop)}")]:
+        client = kept.pop(key, None)
+        close = getattr(client, "aclose", None) or getattr(client, "close", None)
+        closing: Any = close() if close is not None else None
+        if hasattr(closing, "__await__"):
+            await closing
+
+
+_LEFTOVERS: Final = PerLoop(lambda: None, _close_leftovers)
+
+
+async def counted_tokens(model: str, messages: Sequence[Message]) -> int:
+    """Count the tokens of messages with the tokenizer that litellm carries.
+
+    Raises:
+        UnavailableError: litellm is missing.
+    """
+    litellm = await open_litellm()
+    plain = [thaw(dict(turn)) for turn in messages]
+    return await aio.to_thread(partial(litellm.token_counter, model=model, messages=plain))
+
+
+# -- prices ----------------------------------------------------------------------------------------------------------
+
+_PRICES: Final = "model_prices_and_context_window_backup.json"
+_ABOVE: Final = re.compile(r"\w+_above_(\d+)k_tokens")
+
+
+class Price(NamedTuple):
+    """What the tokens of one model cost, in USD per token.
+
+    Attributes:
+        prompt: A token read.
+        completion: A token written.
+        cached: A token read from the provider's cache.
+        above: (prompt length, price) for prompts longer than that, the longest first.
+    """
+
+    prompt: float
+    completion: float
+    cached: float
+    above: tuple[tuple[int, Price], ...] = ()
+
+    def cost_usd(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0) -> float:
+        """Return the cost of one request; cached tokens are part of the prompt."""
+        price = next((price for length, price in self.above if prompt_tokens > length), self)
+        cached = min(cached_tokens, prompt_tokens)
+        return (prompt_tokens - cached) * price.prompt + cached * price.cached + completion_tokens * price.completion
+
+
+FREE: Final = Price(0.0, 0.0, 0.0)
+
+
+class LiteLLMPrice(NamedTuple):
+    """What the tokens of one model cost, as litellm computes it."""
+
+    litellm: Any
+    model: str
+
+    def cost_usd(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0) -> float:
+        """Return the cost of one request; raises where litellm does not know the model."""
+        return sum(
+            self.litellm.cost_per_token(
+                model=self.model,
+                prompt_tokens=prompt_tokens,
+                completion_tokens=completion_tokens,
+                cache_read_input_tokens=cached_tokens,
+            )
+        )
+
+
+def list_price(model: str) -> Price | None:
+    """Return the price of a model string in litellm's list, by its whole text, else by its name and provider."""
+    known = _price_list()
+    provider, _, name = model.partition("/")
+    entry = known.get(model)
+    if not is_object(entry):
+        entry = known.get(name)
+        if not is_object(entry) or entry.get("litellm_provider") != provider:
+            return None
+    lengths = sorted({int(found[1]) for key in entry if (found := _ABOVE.fullmatch(key))}, reverse=True)
+    above = [(length * 1000, _rates(entry, f"_above_{length}k_tokens")) for length in lengths]
+    usual = _rates(entry)
+    return usual and usual._replace(above=tuple((length, price) for length, price in above if price is not None))
+
+
+@cache
+def _price_list() -> Mapping[str, Any]:
+    """Read the list in litellm's folder; without litellm there is none."""
+    spec = find_spec("litellm")
+    if spec is None or spec.origin is None:
+        return {}
+    try:
+        return json.loads(Path(spec.origin).with_name(_PRICES).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def _rates(entry: Mapping[str, Any], suffix: str = "") -> Price | None:
+    """Read one set of rates; a missing one is as usual, and cached input costs as input where nothing is listed."""
+    names = ("input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost")
+    prompt, completion, cached = (entry.get(f"{name}{suffix}", entry.get(name)) for name in names)
+    if not isinstance(prompt, (int, float)) or not isinstance(completion, (int, float)):
+        return None
+    return Price(float(prompt), float(completion), float(cached if isinstance(cached, (int, float)) else prompt))

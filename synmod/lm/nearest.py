@@ -22,11 +22,8 @@ from synmod.leaves.frozen import Json, frozen, is_array, is_object, json_equal
 from synmod.leaves.names import did_you_mean
 from synmod.scope import Usage
 
-from .prompt import alternatives, fields_of, json_text, resolved
+from .prompt import REPAIR_OPENING, alternatives, fields_of, json_text, resolved
 from .records import LMReply, LMRequest
-from .replies import REPAIR_OPENING
-
-__all__ = ["NearestAdapter", "embedded_adapter"]
 
 _RULE: Final = re.compile(
     r"""\s* (?:[-*•]\s*)?

@@ -5,12 +5,9 @@ One session per event loop; no redirects, no `.netrc`, nothing of the environmen
 
 from __future__ import annotations
 
-import asyncio
-import atexit
 import os
-import threading
 import warnings
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -29,21 +26,16 @@ from synmod.errors import (
 )
 from synmod.leaves import aio
 
-from .chat_completions import chat_body, refuse_trio, reply_of, reply_or_raise
-from .litellm_door import Price, counted_tokens, list_price
-from .messages import Message
+from .chat_completions import PerLoop, chat_body, http_error, refuse_trio, reply_of, reply_or_raise, with_hints
+from .litellm_adapter import Price, counted_tokens, list_price
 from .prompt import json_text
-from .provider_errors import http_error, with_hints
-from .records import LMReply, LMRequest
-from .secrets import Secrets
-from .settings import Settings
+from .records import LMReply, LMRequest, Message
+from .settings import Secrets, Settings
 
 if TYPE_CHECKING:
     import ssl
 
-    from aiohttp import ClientResponse, ClientSession
-
-__all__ = ["LOCAL", "DirectAdapter", "serves"]
+    from aiohttp import ClientSession
 
 OPENAI: Final = "https://api.openai.com/v1"
 
@@ -105,8 +97,7 @@ class DirectAdapter:
             RequestError: OpenAI does not take `top_k`.
         """
         refuse_trio("the direct adapter")
-        missing = self._secrets.missing() if self._base is None else None
-        if missing is not None:
+        if self._base is None and (missing := self._secrets.missing()):
             raise missing
         if self._base is None and "top_k" in request.params:
             raise RequestError("this model does not take top_k; leave it out of the parameters.", sent=False)
@@ -121,13 +112,14 @@ class DirectAdapter:
 
     async def count_tokens(self, messages: Sequence[Message]) -> int | None:
         """Count with OpenAI's tokenizer, which litellm carries; None for other servers."""
-        if self._base is not None:
-            return None
-        return await counted_tokens(self._settings.model, messages)
+        return await counted_tokens(self._settings.model, messages) if self._base is None else None
 
     async def aclose(self) -> None:
         """Close the connections of the running loop, unless another model uses them."""
-        await _leave(self)
+        _, users = await _SESSIONS.get()
+        users.discard(self)
+        if not users:
+            await _SESSIONS.aclose()
 
     async def _exchanged(self, request: LMRequest) -> LMReply | ModelError:
         """Send one request with its key; a failure is returned, not raised."""
@@ -144,49 +136,40 @@ class DirectAdapter:
         if self._base is None and "max_tokens" in body:
             body["max_completion_tokens"] = body.pop("max_tokens")
         body = {"model": self._settings.model.partition("/")[2], **body, **self._settings.extra_body}
+        if not _roots.cache_info().currsize:
+            await aio.to_thread(_roots)  # that takes a while
+        session, users = await _SESSIONS.get()
+        users.add(self)
+        content = bytearray()
         try:
-            session, roots = await _session(self), await _roots(self._url)
             async with session.post(
                 self._url,
                 data=json_text(body).encode(),
                 headers=headers,
                 allow_redirects=False,
                 proxy=_proxy(self._url),
-                ssl=roots,
             ) as response:
                 status, received = response.status, {name.lower(): text for name, text in response.headers.items()}
-                content = await _content(response)
+                async for chunk in response.content.iter_any():
+                    content += chunk
+                    if len(content) > _MOST_BODY:
+                        break
         except aiohttp.ConnectionTimeoutError:
             return UnavailableError(f"no connection within {_CONNECT_S:g} s")
         except aiohttp.ServerTimeoutError:
             return ModelTimeout("the connection brought no answer in time")
         except (aiohttp.ClientError, OSError) as error:
             return UnavailableError(self._secrets.scrubbed(f"{type(error).__name__}: {error}"))
-        if status >= 300:
-            text = self._secrets.scrubbed((content or b"").decode(errors="replace"))
-            return with_hints(
-                http_error(status, received, text), self._base, asked_for_schema="response_format" in body
-            )
-        if content is None:
+        if status < 300 and len(content) > _MOST_BODY:
             return BadReplyError("the reply is longer than 32 MiB", reason="not_json", status=status)
         try:
-            return reply_of(parse_json(content), request, received)
+            if status < 300:
+                return reply_of(parse_json(bytes(content)), request, received)
         except ValueError:
-            text = self._secrets.scrubbed(content.decode(errors="replace"))
-            return http_error(status, received, text)
-
-
-async def _content(response: ClientResponse) -> bytes | None:
-    """Read a body, of a failure the first 32 MiB at most; None for a longer body of a success."""
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in response.content.iter_any():
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > _MOST_BODY:
-            response.close()
-            return b"".join(chunks)[:_MOST_BODY] if response.status >= 300 else None
-    return b"".join(chunks)
+            pass
+        text = self._secrets.scrubbed(content.decode(errors="replace"))
+        error = http_error(status, received, text)
+        return with_hints(error, self._base, asked_for_schema="response_format" in body)
 
 
 def _is_plain_and_public(url: str) -> bool:
@@ -212,16 +195,9 @@ def _proxy(url: str) -> str | None:
     return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
 
 
-async def _roots(url: str) -> ssl.SSLContext | bool:
-    """Return the trusted roots for an https address; they are read once, in a thread, since that takes a while."""
-    if not url.startswith("https:"):
-        return True
-    return _context() if _context.cache_info().currsize else await aio.to_thread(_context)
-
-
 @cache
-def _context() -> ssl.SSLContext:
-    """Read certifi's roots, or those of SSL_CERT_FILE."""
+def _roots() -> ssl.SSLContext:
+    """Read the trusted roots: certifi's, or those of SSL_CERT_FILE."""
     import ssl
 
     import certifi
@@ -229,38 +205,8 @@ def _context() -> ssl.SSLContext:
     return ssl.create_default_context(cafile=os.environ.get("SSL_CERT_FILE") or certifi.where())
 
 
-class _Connections:
-    """The session of one loop, and the adapters that use it."""
-
-    def __init__(self, session: ClientSession) -> None:
-        self.session = session
-        self.users: WeakSet[DirectAdapter] = WeakSet()
-        self.ending: AsyncGenerator[None] | None = None
-
-
-_OPENING: Final = threading.Lock()
-_BY_LOOP: Final[dict[asyncio.AbstractEventLoop, _Connections]] = {}
-
-
-async def _session(user: DirectAdapter) -> ClientSession:
-    """Return the session of the running loop; it is closed when the loop ends, or when its last user leaves."""
-    loop = asyncio.get_running_loop()
-    with _OPENING:
-        held = _BY_LOOP.get(loop)
-        known = held is not None
-        if held is None:
-            for closed in [other for other in _BY_LOOP if other.is_closed()]:
-                aio.drive(_BY_LOOP.pop(closed).session.close())  # nothing is left to wait for
-            held = _BY_LOOP[loop] = _Connections(_new_session())
-        held.users.add(user)
-    if not known:
-        held.ending = _until_the_loop_ends(loop, held)
-        await anext(held.ending)  # from here on the loop knows the generator, and closes it at its end
-    return held.session
-
-
-def _new_session() -> ClientSession:
-    """Open a session that adds nothing to a request."""
+def _opened() -> tuple[ClientSession, WeakSet[DirectAdapter]]:
+    """Open a session that adds nothing to a request; with it stand the adapters that use it."""
     import aiohttp
 
     try:
@@ -269,38 +215,17 @@ def _new_session() -> ClientSession:
         most = max(100, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
     except ImportError:  # Windows
         most = 1_000
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=most),
+    session = aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=most, ssl=_roots()),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
         cookie_jar=aiohttp.DummyCookieJar(),
     )
+    return session, WeakSet()
 
 
-async def _until_the_loop_ends(loop: asyncio.AbstractEventLoop, held: _Connections) -> AsyncGenerator[None]:
-    """Wait to be closed, by `_leave` or by the end of the loop; then close the connections."""
-    try:
-        yield
-    finally:
-        with _OPENING:
-            if _BY_LOOP.get(loop) is held:
-                del _BY_LOOP[loop]
-        await held.session.close()
+async def _close(_loop: object, held: tuple[ClientSession, WeakSet[DirectAdapter]]) -> None:
+    """Close a session."""
+    await held[0].close()
 
 
-async def _leave(user: DirectAdapter) -> None:
-    """Close the connections of the running loop, unless other adapters use them."""
-    held = _BY_LOOP.get(asyncio.get_running_loop())
-    if held is not None:
-        held.users.discard(user)
-        if not held.users and held.ending is not None:
-            await held.ending.aclose()
-
-
-@atexit.register
-def _close_at_exit() -> None:
-    """Close what loops that were never ended still hold."""
-    for loop, held in list(_BY_LOOP.items()):
-        if loop.is_closed():
-            aio.drive(held.session.close())  # nothing is left to wait for
-        elif not loop.is_running():
-            loop.run_until_complete(held.session.close())
+_SESSIONS: Final = PerLoop(_opened, _close)

@@ -17,15 +17,13 @@ from synmod.errors import ArgumentError, ConfigError, DataError, SchemaError
 from synmod.leaves.frozen import Json, is_array, is_object
 from synmod.leaves.names import did_you_mean
 
-from .messages import Message, message, turns
-
-__all__ = [
-    "SLOTS", "Layout", "PromptFunction", "Slots", "alternatives", "default_instructions", "fields_of", "in_order",
-    "input_fields", "json_text", "resolved", "schema_text", "value_text",
-]  # fmt: skip
+from .records import Message, message, turns
 
 SLOTS: Final = ("instructions", "input_fields", "output_schema", "examples", "inputs")
 """The names of the slots, in the order of the default layout."""
+
+REPAIR_OPENING: Final = "<repair>"
+"""How a repair turn begins; the turn before it is the reply that failed."""
 
 _ROLES: Final = ("system", "user")
 _SLOT: Final = re.compile(r"\{(" + "|".join(SLOTS) + r")\}")

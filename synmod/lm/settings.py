@@ -1,32 +1,24 @@
-"""What a LanguageModel is made with: sampling parameters by name, and settings that are checked once."""
+"""What a LanguageModel is made with: sampling parameters by name, settings that are checked once, keys.
+
+A key is read for each request, from the argument or from the usual environment variable; `Secrets` takes it out of
+every error.
+"""
 
 from __future__ import annotations
 
+import inspect
+import os
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, TypedDict, get_args
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from synmod.errors import ConfigError, DataError
+from synmod.errors import AuthError, ConfigError, DataError
 from synmod.leaves.frozen import FrozenDict, Json, frozen, frozen_dict
 from synmod.leaves.names import did_you_mean
-
-__all__ = [
-    "MOST_ATTEMPTS",
-    "SAMPLING",
-    "STRUCTURED",
-    "ApiKey",
-    "Sampling",
-    "Secret",
-    "Settings",
-    "check_seconds",
-    "check_structured",
-    "checked_settings",
-    "plain",
-    "sampling_params",
-]
 
 
 class Sampling(TypedDict, total=False):
@@ -132,11 +124,16 @@ def plain(text: Any) -> str:
     return str(text if reveal is None else reveal())
 
 
+def _is_text(value: object) -> bool:
+    """Whether a value is a text, or one that hides itself."""
+    return isinstance(value, str) or hasattr(value, "get_secret_value")
+
+
 def _key(key: Any) -> Any:
     """Check a key: a text, something that holds one, or something that returns one."""
-    if key is None or key == "":  # what os.environ.get(name, "") returns where there is none
+    if key == "":  # what os.environ.get(name, "") returns where there is none
         return None
-    if isinstance(key, str) or hasattr(key, "get_secret_value") or callable(key):
+    if _is_text(key) or callable(key):
         return key
     raise ValueError(f"got {type(key).__name__}, wanted a str, a SecretStr, or a callable")
 
@@ -160,17 +157,12 @@ def _headers(headers: Mapping[Any, Any]) -> Mapping[str, str | Secret]:
     """Check headers: names and texts on one line in ASCII; a value may hide itself."""
     for name, value in headers.items():
         named = isinstance(name, str) and _HEADER.fullmatch(name)
-        text = plain(value) if isinstance(value, str) or hasattr(value, "get_secret_value") else "\n"
+        text = plain(value) if _is_text(value) else "\n"
         if not named or not text.isascii() or any(sign in text for sign in "\r\n\0"):
             raise ValueError(
                 f"{name!r:.100} must be a name, in letters, digits and hyphens, with a text on one line, in ASCII"
             )
     return headers
-
-
-def _body(body: Mapping[Any, Any]) -> Mapping[str, Json]:
-    """Freeze further fields of a request."""
-    return frozen(dict(body))
 
 
 Seconds: TypeAlias = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
@@ -187,7 +179,7 @@ class Settings(BaseModel):
     api_key: Annotated[Any, BeforeValidator(_key)] = None
     api_base: Annotated[str, AfterValidator(_base)] | None = None
     headers: Annotated[Mapping[Any, Any], AfterValidator(_headers)] = {}
-    extra_body: Annotated[Mapping[Any, Any], AfterValidator(_body)] = {}
+    extra_body: Annotated[Mapping[Any, Any], AfterValidator(lambda body: frozen(dict(body)))] = {}
     attempts: Annotated[int, Field(strict=True, ge=1, le=MOST_ATTEMPTS)] = 3
     timeout_s: Seconds | None = 120
     attempt_timeout_s: Seconds | None = None
@@ -266,3 +258,114 @@ def check_seconds(where: str, what: str, seconds: float) -> float:
     if isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and 0 < seconds < float("inf"):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
         return seconds
     raise ConfigError(f"{where}: {what}: got {seconds!r:.100}, wanted a positive number of seconds.")
+
+
+_LISTED: Final = (
+    "ai21", "anthropic", "cerebras", "cohere", "dashscope", "deepinfra", "deepseek", "fireworks_ai", "gemini", "groq",
+    "huggingface", "mistral", "moonshot", "nvidia_nim", "openai", "openrouter", "replicate", "sambanova", "voyage",
+    "xai",
+)  # fmt: skip
+_FURTHER_NAMES: Final = {
+    "cohere": "CO_API_KEY", "fireworks_ai": "FIREWORKS_API_KEY", "gemini": "GOOGLE_API_KEY",
+    "huggingface": "HF_TOKEN", "replicate": "REPLICATE_API_TOKEN",
+}  # fmt: skip
+ENVIRONMENT: Final[Mapping[str, tuple[str, ...]]] = {
+    **{name: (f"{name.upper()}_API_KEY", *filter(None, [_FURTHER_NAMES.get(name)])) for name in _LISTED},
+    "cohere_chat": ("COHERE_API_KEY", "CO_API_KEY"),
+    "perplexity": ("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
+    "together_ai": ("TOGETHERAI_API_KEY", "TOGETHER_API_KEY"),
+}
+"""Provider -> the environment variables that may hold its key, the usual one first. No file can add to it."""
+
+# Credentials that litellm finds by itself: never read, only kept out of texts.
+_OTHERS: Final = (
+    "AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_AD_TOKEN",
+    "AZURE_AI_API_KEY", "AZURE_API_KEY", "AZURE_CLIENT_SECRET", "DATABRICKS_API_KEY", "VERTEXAI_CREDENTIALS",
+    "WATSONX_APIKEY", "WATSONX_API_KEY", "WATSONX_TOKEN",
+)  # fmt: skip
+
+_SHORTEST: Final = 8
+_MOST_KEYS: Final = 256  # a rotating key may be another for each request in flight
+
+
+class Secrets:
+    """The key and the secret headers of one model: found for a request, and taken out of every error.
+
+    Example:
+        >>> from synmod.lm import LanguageModel
+        >>> LanguageModel("openai/x", api_key="sk-12345678").secrets.scrubbed("wrong key sk-12345678")
+        'wrong key ***'
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._given: deque[str] = deque(maxlen=_MOST_KEYS)  # keys of the last requests
+
+    def missing(self) -> AuthError | None:
+        """Return the error for a missing key, if that is known at once; litellm looks after unlisted providers."""
+        settings, names = self._settings, ENVIRONMENT.get(self._settings.provider)
+        if names is None or settings.api_key is not None or settings.api_base is not None or _first_of(names):
+            return None
+        return AuthError(f"no API key. Set {' or '.join(names)}, or pass LanguageModel(..., api_key=...).")
+
+    async def key(self) -> str | AuthError | None:
+        """Return the key for one request: that of the argument, else the usual one of the environment, else None.
+
+        With an `api_base` the environment is not read: its keys belong to the provider's own endpoint. Where
+        `api_key` returned nothing though a key is needed, or a text that cannot stand in a header, the error is
+        returned, not raised, so that no frame of its traceback holds the key.
+        """
+        settings = self._settings
+        names = ENVIRONMENT.get(settings.provider, ()) if settings.api_base is None else ()
+        key: Any = _first_of(names) if settings.api_key is None else settings.api_key
+        if not _is_text(key):
+            key = key()
+            if inspect.isawaitable(key):
+                key = await key
+            if key is not None and not _is_text(key):
+                what = f"returned {type(key).__name__}, wanted a str or SecretStr"
+                return AuthError(f"what was passed as api_key=... {what}.", sent=False)
+        found = plain(key or "").strip()  # a key that is read from a file ends its line
+        if not found:
+            missing = AuthError("no API key: what was passed as api_key=... returned none.", sent=False)
+            return missing if names else None
+        if not (found.isascii() and found.isprintable()):
+            return AuthError("the API key cannot be sent: it must be ASCII text on one line.", sent=False)
+        if found not in self._given:
+            self._given.append(found)
+        return found
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers of the caller, as they are sent."""
+        return {name: plain(value) for name, value in self._settings.headers.items()}
+
+    def known(self) -> frozenset[str]:
+        """Return every text of eight characters and more that no error may show."""
+        key, headers = self._settings.api_key, self._settings.headers.values()
+        hidden = [plain(value) for value in headers if not isinstance(value, str)]
+        words = [word for text in hidden for word in text.split()]  # of `Bearer <token>` the token alone may come back
+        found = {*self._given, *([plain(key)] if _is_text(key) else ()), *hidden, *words}
+        return frozenset(secret for secret in found if len(secret) >= _SHORTEST) | environment_secrets()
+
+    def scrubbed(self, text: str) -> str:
+        """Return a text with `***` for every secret; the longest first, since one may hold another."""
+        for secret in sorted(self.known(), key=len, reverse=True):
+            text = text.replace(secret, "***")
+        return text
+
+
+def _first_of(names: Iterable[str]) -> str:
+    """Return the first value that these environment variables hold, else ""."""
+    return next((text for name in names if (text := os.environ.get(name, "").strip())), "")
+
+
+def environment_secrets() -> frozenset[str]:
+    """Return the credentials that the environment holds, of every provider in the table."""
+    names = (*_OTHERS, *(name for names in ENVIRONMENT.values() for name in names))
+    return frozenset(value for name in names if len(value := os.environ.get(name, "")) >= _SHORTEST)
+
+
+def shortened(text: str, most: int = 2_000) -> str:
+    """Return the beginning of a text, as many bytes as an error may hold; scrub it first, or half a secret may stay."""
+    raw = text.encode(errors="replace")
+    return text if len(raw) <= most else raw[:most].decode(errors="ignore")
