@@ -10,8 +10,9 @@ from synmod.errors import (
     SkipVerifyError as SkipVerifyError,
 )
 
-from .commands import peek as peek, pop as pop, stash as stash
-from .declaring import skippable as skippable
-from .frame import SkipFrame as SkipFrame, current_skip_frame as current_skip_frame, use_skip_frame as use_skip_frame
-from .lane import Namespace as Namespace
+from .commands import peek as peek, pop as pop, skippable as skippable, stash as stash
+from .lane import (
+    Namespace as Namespace, SkipFrame as SkipFrame, current_skip_frame as current_skip_frame,
+    use_skip_frame as use_skip_frame,
+)
 from .wiring import SkipLayout as SkipLayout, skip_layout as skip_layout, verify_skippables as verify_skippables

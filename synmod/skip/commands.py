@@ -1,41 +1,122 @@
-"""`stash`, `pop` and `peek`: plain functions that act on the lane of the running call."""
+"""`@skippable`, `stash`, `pop` and `peek`: what a class declares, the commands, and one call that must keep to it.
+
+The commands are plain functions that act on the lane of the running call.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+import inspect
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar, cast
 
-from synmod.data import (
-    DataModel,
-    JsonDataModel,
-    Schema,
-    SymbolicDataModel,
-    includes,
-    is_subschema,
-    symbol,
-    to_value,
-    validate,
-    wrap,
-)
-from synmod.errors import SchemaError, SkipError, SymbolicValueError
+from synmod.data import Schema, SymbolicDataModel, declare, includes, is_subschema, model_of, symbol, validate, wrap
+from synmod.errors import ArgumentError, ConfigError, SchemaError, SkipError, SymbolicValueError
+from synmod.flow import Step, leaves, step_of
 from synmod.leaves.frozen import FrozenDict, frozen, is_object
-from synmod.module import DeclaredSkips
-from synmod.scope import current_call
+from synmod.module import DeclaredSkips, Module, declaration_of
+from synmod.scope import CallFrame, current_call
 
-from .lane import Lane, Slot, shown
+from .lane import TAKEN, Key, Lane, Slot, carried_schema, lane_of, shown
 
 _REQUIRED: Final[Any] = object()
-UNKNOWN: Final[Any] = object()
+_UNKNOWN: Final[Any] = object()
 """Stands in the lane for a value whose schema is not known."""
 
 ADJECTIVES: Final = {"stash": "stashable", "pop": "poppable", "peek": "peekable"}
 
 
-class UntypedSkipError(SkipError, SymbolicValueError):
+class _UntypedSkipError(SkipError, SymbolicValueError):
     """The schema of a value in the lane is needed, and nobody has declared it."""
 
 
-UntypedSkipError.__name__ = UntypedSkipError.__qualname__ = "SkipError"
+_UntypedSkipError.__name__ = _UntypedSkipError.__qualname__ = "SkipError"
+
+
+# -- the declaration ---------------------------------------------------------------------------------------------------
+
+C = TypeVar("C", bound=type)
+Names = Iterable[str] | Mapping[str, Any]
+
+
+def skippable(
+    *, stash: Names = (), pop: Names = (), peek: Names = (), optional: Iterable[str] = ()
+) -> Callable[[C], C]:
+    """Declare the skip connections of a class of modules.
+
+    The class stays what it is; a subclass inherits the declarations and may add to them.
+
+    Args:
+        stash: Names that each call puts into the lane; or a mapping from name to data model or schema (a typed skip).
+        pop: Names that each call takes out, as names or a mapping.
+        peek: Names that a call may read without taking them, as names or a mapping.
+        optional: Those of `pop` and `peek` that may be absent, since their producer may not have run.
+
+    Returns:
+        A decorator that returns the class.
+
+    Raises:
+        ConfigError: It decorates something else, a name is empty or not a string, or `optional` has a name that
+            is neither in `pop` nor in `peek`.
+
+    Example:
+        >>> from synmod.skip import pop, stash
+        >>> @skippable(stash=["doc"])
+        ... class Retrieve(sm.Module):
+        ...     async def call(self, inputs):
+        ...         stash("doc", inputs)
+        ...         return inputs
+        >>> sorted(Retrieve.stashable_names)
+        ['doc']
+
+    Source: torchgpipe's `skippable`; differs: records the names on the class instead of wrapping it.
+    """
+    given: dict[str, Any] = {"stash": stash, "pop": pop, "peek": peek, "optional": optional}
+    names = {word: _names(word, each) for word, each in given.items()}
+    may_be_absent = names["pop"] | names["peek"]
+    if not names["optional"] <= may_be_absent:
+        extra = ", ".join(map(repr, sorted(names["optional"] - may_be_absent)))
+        raise ConfigError(f"skippable: optional names {extra}, which is neither in pop nor in peek.")
+    schemas: dict[str, Schema] = {}
+    models: dict[str, Any] = {}
+    for word, each in given.items():
+        if isinstance(each, Mapping):
+            for name, declared in cast("Mapping[str, Any]", each).items():
+                if declared is not None:
+                    schemas[name], models[name] = _typed(word, name, declared)
+    skips = DeclaredSkips(names["stash"], names["pop"], names["peek"], names["optional"], schemas, models, SKIPPABLE)
+
+    def decorate(cls: C) -> C:
+        target: Any = cls
+        if not (isinstance(target, type) and issubclass(target, Module)):
+            what = f"the class {target.__name__}" if isinstance(target, type) else repr(target)
+            raise ConfigError(f"skippable decorates a Module class; {what:.100} is not one.")
+        declaration_of(target).declare_skips(skips)
+        return cls
+
+    return decorate
+
+
+def _names(word: str, given: Any) -> frozenset[str]:
+    """Return the names of one argument."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ConfigError(f"skippable: {word}={given!r:.100}; write a list of names, {word}=[{given!r:.50}].")
+    names = list(cast("Iterable[Any]", given))
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise ConfigError(f"skippable: {word} holds {name!r:.100}; a name is a string that is not empty.")
+    return frozenset(names)
+
+
+def _typed(word: str, name: str, declared: Any) -> tuple[Schema, Any]:
+    """Return the schema of a typed skip, and the class behind it."""
+    try:
+        return declare(declared, root="any"), model_of(declared)
+    except (ArgumentError, SchemaError) as error:
+        raise ConfigError(f"skippable: {word}[{name!r}] is {declared!r:.100}: {error}") from None
+
+
+# -- the commands ------------------------------------------------------------------------------------------------------
 
 
 def stash(name: str, value: Any, replace: bool = False) -> None:
@@ -72,7 +153,7 @@ def stash(name: str, value: Any, replace: bool = False) -> None:
     if schema is not None and value is not None:
         value = _admitted(value, schema, skips.models.get(name), f"{lane.label}: stash({name!r})")
     if lane.symbolic:
-        value = as_symbol(value, schema, skips.models.get(name))
+        value = _as_symbol(value, schema, skips.models.get(name))
     lane.stashed[key] = Slot(value, lane.place, replaces=replace)
     lane.done.add(("stash", name))
 
@@ -143,27 +224,6 @@ def peek(name: str, default: Any = _REQUIRED) -> Any:
     return _value_of(lane, skips, "peek", name, slot or lane.find(key), default)
 
 
-def as_symbol(value: Any, schema: Schema | None, model: Any) -> Any:
-    """Return what stands for a value on symbols: a symbol of the declared schema, else of its own; JSON as it is."""
-    if value is None:
-        return None
-    if schema is not None:
-        return symbol(schema, model)
-    if isinstance(value, DataModel):
-        value = to_value(value)
-    if isinstance(value, JsonDataModel | SymbolicDataModel):
-        return symbol(value._schema, value._model, value._label)
-    return value
-
-
-def untyped(lane: Lane, name: str, why: str) -> UntypedSkipError:
-    """Return the error of a skip whose schema is needed and not known."""
-    return UntypedSkipError(
-        f"{lane.label}: the schema of {name!r} is not known: {why}. Type the skip: "
-        f"@skippable(pop={{{name!r}: Model}}), or stash={{{name!r}: Model}} at its producer."
-    )
-
-
 def _running(word: str, name: str) -> tuple[Lane, DeclaredSkips]:
     """Return the lane of the running call, and what its module declares, for a command that it has declared."""
     frame = current_call()
@@ -194,13 +254,34 @@ def _value_of(lane: Lane, skips: DeclaredSkips, word: str, name: str, slot: Slot
             return default
         raise _fault(lane, word, name, "has not been stashed", f"If it may be absent, write {word}({name!r}, None).")
     value, schema = slot.value, skips.schemas.get(name)
-    if value is UNKNOWN:
+    if value is _UNKNOWN:
         if schema is None:
-            raise untyped(lane, name, f"its producer {slot.producer!r} does not declare it")
+            raise _untyped(lane, name, f"its producer {slot.producer!r} does not declare it")
         return symbol(schema, skips.models.get(name))
     if schema is not None and value is not None:
         _hold_to_declared(value, schema, f"{lane.label}: {word}({name!r}), stashed by {slot.producer!r}")
-    return as_symbol(value, None, None) if lane.symbolic else value
+    return _as_symbol(value, None, None) if lane.symbolic else value
+
+
+def _untyped(lane: Lane, name: str, why: str) -> _UntypedSkipError:
+    """Return the error of a skip whose schema is needed and not known."""
+    return _UntypedSkipError(
+        f"{lane.label}: the schema of {name!r} is not known: {why}. Type the skip: "
+        f"@skippable(pop={{{name!r}: Model}}), or stash={{{name!r}: Model}} at its producer."
+    )
+
+
+def _as_symbol(value: Any, schema: Schema | None, model: Any) -> Any:
+    """Return what stands for a value on symbols: a symbol of the declared schema, else of its own; JSON as it is."""
+    if value is None:
+        return None
+    if schema is not None:
+        return symbol(schema, model)
+    known = carried_schema(value)
+    return value if known is None else symbol(known, model_of(value), getattr(value, "_label", None))
+
+
+# -- the schemas of typed skips ----------------------------------------------------------------------------------------
 
 
 def _admitted(value: Any, schema: Schema, model: Any, place: str) -> Any:
@@ -210,12 +291,11 @@ def _admitted(value: Any, schema: Schema, model: Any, place: str) -> Any:
         SchemaError: It does not satisfy the schema.
         DataError: It is not JSON.
     """
-    known = _schema_of(value)
-    if known is not None:
-        if known is schema or is_subschema(known, schema):
-            return value
-        if isinstance(value, SymbolicDataModel):
-            raise SchemaError(f"{place}: the skip is declared as {_title(schema)}, got {_title(known)}.")
+    known = carried_schema(value)
+    if known is not None and is_subschema(known, schema):
+        return value
+    if isinstance(value, SymbolicDataModel):
+        raise SchemaError(f"{place}: the skip is declared as {titled(schema)}, got {titled(value._schema)}.")
     json: Any = frozen(value)
     validate(schema, json, place)
     return wrap(json, schema, model) if known is None and isinstance(json, FrozenDict) else value
@@ -227,12 +307,12 @@ def _hold_to_declared(value: Any, schema: Schema, place: str) -> None:
     Raises:
         SchemaError: It does not.
     """
-    known = _schema_of(value)
-    if known is not None and (known is schema or includes(known, schema)):
+    known = carried_schema(value)
+    if known is not None and includes(known, schema):
         return
-    lacking = () if known is None else lacking_fields(known, schema)
+    lacking = [] if known is None else lacking_fields(known, schema)
     if lacking:
-        raise SchemaError(f"{place}: the field {', '.join(map(repr, lacking))} is missing, which {_title(schema)} has.")
+        raise SchemaError(f"{place}: the field {', '.join(lacking)} is missing, which {titled(schema)} has.")
     json = frozen(value)
     fields = schema.get("properties")
     if fields and is_object(json):
@@ -240,18 +320,144 @@ def _hold_to_declared(value: Any, schema: Schema, place: str) -> None:
     validate(schema, json, place)
 
 
-def lacking_fields(schema: Mapping[str, Any], wanted: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the fields that `wanted` requires and `schema` does not."""
+def lacking_fields(schema: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """Return the fields, quoted, that `wanted` requires and `schema` does not."""
     there = schema.get("required", ())
-    return tuple(name for name in wanted.get("required", ()) if name not in there)
+    return [repr(name) for name in wanted.get("required", ()) if name not in there]
 
 
-def _schema_of(value: Any) -> Schema | None:
-    """Return the schema of data; None for plain JSON."""
-    if isinstance(value, DataModel):
-        value = to_value(value)
-    return value._schema if isinstance(value, JsonDataModel | SymbolicDataModel) else None
-
-
-def _title(schema: Mapping[str, Any]) -> str:
+def titled(schema: Mapping[str, Any]) -> str:
+    """Return the title of a schema with its fields, for messages."""
     return f"{schema.get('title', 'a value')}({', '.join(schema.get('properties', {}))})"
+
+
+# -- one call: entry, body, completeness; how it ends is up to its lane ------------------------------------------------
+
+
+class Skippable:
+    """Runs the calls of modules that declare skips; one for all."""
+
+    __slots__ = ()
+
+    async def run(self, module: Module, frame: CallFrame, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Reserve what is to be popped, run `call`, and check that it did what its class declares.
+
+        Raises:
+            SkipError: A value has not been stashed, or `call` left out a declared command.
+        """
+        lane, skips = _begin(module, frame)
+        lacking = [key for name in skips.required if not lane.reserve(key := (lane.isolated.get(name), name))]
+        for name in skips.peeks:
+            key = lane.isolated.get(name), name
+            slot = lane.find(key)
+            if slot is not None:
+                lane.held.setdefault(key, slot)
+            elif name not in skips.optional:
+                lacking.append(key)
+        if lane.symbolic:
+            _look_in_history(lane, skips, lacking, [args, dict(kwargs)])
+        elif lacking:
+            raise _never_stashed(lane, lacking)
+        output = module.call(*args, **kwargs)
+        if inspect.isawaitable(output):
+            output = await output
+        word, left = _left_out(lane, skips)
+        if left:
+            done, value = ("stashed", ", ...") if word == "stash" else ("popped", "")
+            raise SkipError(
+                f"{lane.label}: {', '.join(map(repr, left))} must be {done} but have not been, in this call. Each call "
+                f"must perform every declared command: `{word}({left[0]!r}{value})`."
+            )
+        return output
+
+    def assume(self, module: Module, frame: CallFrame) -> None:
+        """Do to the lane what the class declares, for a call on symbols whose `call` was not followed to its end."""
+        known: Any = frame.layer
+        if known is not None and known.skips is not None and not _left_out(known, known.skips)[1]:
+            return
+        lane, skips = _begin(module, frame)
+        for name in skips.pop:
+            key = lane.isolated.get(name), name
+            slot = lane.find(key)
+            if slot is not None:
+                lane.take(key, slot)
+        for name in skips.stash:
+            value = _as_symbol(_UNKNOWN, skips.schemas.get(name), skips.models.get(name))
+            lane.stashed[lane.isolated.get(name), name] = Slot(value, lane.place, replaces=True)
+
+
+SKIPPABLE: Final = Skippable()
+
+
+def _begin(module: Module, frame: CallFrame) -> tuple[Lane, DeclaredSkips]:
+    """Return the lane of a call that begins, and what its class declares."""
+    lane = lane_of(frame)
+    if lane.skips is not None:  # `call` is followed once more, on symbols
+        lane.drop()
+    record = module._record
+    skips: Any = record.declaration.skips
+    lane.skips, lane.isolated = skips, record.isolated
+    return lane, skips
+
+
+def _left_out(lane: Lane, skips: DeclaredSkips) -> tuple[str, list[str]]:
+    """Return the declared commands that a call has not performed: stashes, or else pops."""
+    left = sorted(name for name in skips.stash if ("stash", name) not in lane.done)
+    return ("stash", left) if left else ("pop", [name for name in skips.required if ("pop", name) not in lane.done])
+
+
+def _never_stashed(lane: Lane, lacking: list[Key]) -> SkipError:
+    """Return the error of a consumer whose values are not there."""
+    takers = [slot.taker.label for key in lacking if (slot := lane.find(key)) and slot.taker]
+    why = "The module that stashes it must have returned before; verify_skippables(program) checks the wiring."
+    if takers:
+        why = f"It is reserved by {', '.join(takers)}, which pops it."
+    return SkipError(f"{lane.label}: {', '.join(map(shown, lacking))} has not been stashed. {why}")
+
+
+def _look_in_history(lane: Lane, skips: DeclaredSkips, lacking: list[Key], inputs: Any) -> None:
+    """Find on symbols what the lane does not have: in the history of the inputs, else as it is declared.
+
+    Where modules are called on symbols one by one, there is no call around them that has a lane. A stash is remembered
+    by the step that its call records, and found again along the symbols.
+
+    Raises:
+        SkipError: A value that may not be absent is not declared.
+    """
+    absent = [(lane.isolated.get(name), name) for name in sorted(skips.optional)]
+    popped = {key for each in lane.downwards() for key in each.popped}
+    for key in [*lacking, *(key for key in absent if lane.find(key) is None and key not in popped)]:
+        name = key[1]
+        value = _in_history(key, leaves(inputs), popped_too=name not in skips.optional)
+        if value is TAKEN:
+            if name in skips.optional:
+                continue
+            if name not in skips.schemas:
+                raise _untyped(lane, name, "it has not been stashed before")
+            value = symbol(skips.schemas[name], skips.models.get(name))
+        lane.held[key] = Slot(value, "a step before")
+
+
+def _in_history(key: Key, inputs: Iterable[Any], *, popped_too: bool) -> Any:
+    """Return the nearest stash of a key among the steps that led to these symbols, TAKEN where there is none.
+
+    With `popped_too` one counts that a later step has popped: verification reports it when the program is made.
+    """
+    pending: deque[Step] = deque(_steps_of(inputs))
+    seen: set[int] = set()
+    while pending:
+        step = pending.popleft()
+        if id(step) in seen:
+            continue
+        seen.add(id(step))
+        aside = step.aside or {}
+        if key in aside and (aside[key] is not TAKEN or not popped_too):
+            return aside[key]
+        pending.extend(_steps_of(step.inputs))
+    return TAKEN
+
+
+def _steps_of(inputs: Iterable[Any]) -> list[Step]:
+    """Return the steps that made these symbols."""
+    steps = [step_of(each) for each in inputs if isinstance(each, SymbolicDataModel)]
+    return [step for step in steps if step is not None]

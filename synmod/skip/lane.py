@@ -8,14 +8,16 @@ everything that the calls below it committed. So whatever is tried again finds e
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, KeysView, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from functools import total_ordering
 from itertools import count
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar, cast
 
-from synmod.errors import GraphError, SkipError
-from synmod.leaves.names import check_name
+from synmod.data import DataModel, Described, JsonDataModel, schema_of
+from synmod.errors import ArgumentError, DataError, GraphError, SchemaError, SkipError
+from synmod.leaves.frozen import Json, frozen, is_object, thaw
+from synmod.leaves.names import check_name, parse_path, path_str
 from synmod.module import ATTEMPTS, DeclaredSkips
 from synmod.registry import register_own
 from synmod.scope import CallFrame, current_call, nearest_live, notify_skip_dropped, reset
@@ -30,7 +32,6 @@ Key = tuple["Namespace | None", str]
 
 
 @register_own()
-@total_ordering
 class Namespace:
     """An identity under which modules stash and pop, so that pairs of one name do not meet.
 
@@ -50,8 +51,6 @@ class Namespace:
     Source: torchgpipe's `Namespace`; differs: a node of the graph, saved by position.
     """
 
-    __slots__ = ("__weakref__", "_number", "name")
-
     def __init__(self, name: str | None = None) -> None:
         self.name = None if name is None else check_name(name, "Namespace")
         self._number = next(_MADE)
@@ -63,9 +62,6 @@ class Namespace:
 
     def __copy__(self) -> Self:
         return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Namespace:
-        return Namespace(self.name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Namespace, (self.name,)
@@ -89,11 +85,6 @@ def _has_no_children(namespace: Any, *_: Any) -> None:
     raise GraphError(f"{namespace!r} has no children.")
 
 
-def _rewrite(namespace: Any, metadata: Any, _: Any) -> None:
-    """Take over the name, the only content."""
-    namespace.name = metadata["name"]
-
-
 register_impl(
     NodeImpl(
         Namespace,
@@ -102,7 +93,6 @@ register_impl(
         pop_key=_has_no_children,
         create_empty=lambda metadata: Namespace(metadata["name"]),
         compared=lambda _: None,
-        rewrite=_rewrite,
         is_token=True,
     )
 )
@@ -175,17 +165,12 @@ class Lane:
         """Return the slot that this call sees, on demand also one that was popped before."""
         lane: Lane | None = self
         while lane is not None:
-            slot = lane.stashed.get(key)
-            if slot is not None:
-                return slot
+            if key in lane.stashed:
+                return lane.stashed[key]
             if key in lane.popped:
                 return lane.popped[key] if popped_too else None
             lane = lane.below
         return None
-
-    def has_popped(self, key: Key) -> bool:
-        """Whether a value was popped that this call would see."""
-        return any(key in lane.popped for lane in self.downwards())
 
     def contents(self) -> dict[Key, Slot]:
         """Return everything that this call sees."""
@@ -207,7 +192,8 @@ class Lane:
             if slot is None:
                 return False
             if not self.symbolic:
-                if slot.taker is not None and _owner(slot.taker) is not _owner(self):
+                taker = slot.taker
+                if taker is not None and taker.frame and self.frame and taker.frame.owner is not self.frame.owner:
                     return False
                 slot.taker = self
             self.held[key] = slot
@@ -250,6 +236,9 @@ class Lane:
             below.stashed.update(self.stashed)
             self.drop()
 
+    keep = commit
+    """What an attempt does that is kept."""
+
     def drop(self) -> None:
         """Forget everything that this call did, and release what it has reserved."""
         for slot in self.held.values():
@@ -273,90 +262,209 @@ class Lane:
             )
 
 
-def _owner(lane: Lane) -> Any:
-    return None if lane.frame is None else lane.frame.owner
+# -- lanes of calls and of blocks --------------------------------------------------------------------------------------
 
 
 class Block:
-    """A block whose calls run on a lane opened there: that of a frame in hand, or of one of several attempts."""
-
-    __slots__ = ("_around", "_is_open", "_token", "at", "lane")
+    """A block whose calls run on a lane opened there."""
 
     def __init__(self, lane: Lane) -> None:
         self.lane = lane
         self.at = current_call()
         """The call that opened it."""
-        self._around = open_block()
-        self._is_open = True
-        self._token = _BLOCK.set(self)
-
-    def innermost(self) -> Block | None:
-        """Return this block, or the nearest one around it that is still open: a task may outlive a block."""
-        block: Block | None = self
-        while block is not None and not block._is_open:
-            block = block._around
-        return block
-
-    def close(self) -> None:
-        """End the block."""
-        self._is_open = False
-        reset(_BLOCK, self._token)
+        self.is_open = True
 
 
 _BLOCK: ContextVar[Block | None] = ContextVar("synmod_skip_block", default=None)
+T = TypeVar("T")
 
 
 def open_block() -> Block | None:
-    """Return the innermost open block around this place."""
+    """Return the block around this place, unless it is closed: a task may outlive it."""
     block = _BLOCK.get()
-    return None if block is None else block.innermost()
+    return block if block is not None and block.is_open else None
+
+
+@contextmanager
+def _calls_on(lane: Lane, given: T) -> Generator[T]:
+    """Run the calls of a block on a lane: that of a frame in hand, or of one of several attempts."""
+    block = Block(lane)
+    token = _BLOCK.set(block)
+    try:
+        yield given
+    finally:
+        block.is_open = False
+        reset(_BLOCK, token)
 
 
 def lane_of(frame: CallFrame) -> Lane:
     """Return the lane of a running call: it lies on that of its caller, or of the block that its caller has opened."""
     known: Any = frame.layer
-    if known is not None:
-        return known
-    with _LOCK:
-        missing: list[CallFrame] = []
-        one: CallFrame | None = frame
-        below: Any = None
-        while one is not None and below is None:
-            missing.append(one)
-            above, block = nearest_live(one.parent), open_block()
-            if block is not None and block.lane.symbolic == one.symbolic and (above is None or block.at is above):
+    if known is None:
+        with _LOCK:
+            above, block = nearest_live(frame.parent), open_block()
+            if block is not None and block.lane.symbolic == frame.symbolic and (above is None or block.at is above):
                 below = block.lane
-            elif above is not None:
-                below = above.layer
-            one = above
-        if below is None:
-            below = Lane(symbolic=missing[-1].symbolic)
-        for each in reversed(missing):
-            below = each.layer = Lane(each, below, symbolic=each.symbolic)
-    return below
+            else:
+                below = Lane(symbolic=frame.symbolic) if above is None else lane_of(above)
+            known = frame.layer = Lane(frame, below, symbolic=frame.symbolic)
+    return known
 
 
-class SkipAttempt:
-    """A block whose calls change the lane only if the attempt is kept."""
-
-    __slots__ = ("_block", "_lane")
-    _block: Block
-
-    def __init__(self) -> None:
-        frame = current_call()
-        below = None if frame is None else lane_of(frame)
-        self._lane = Lane(None, below, symbolic=below is not None and below.symbolic)
-
-    def __enter__(self) -> Self:
-        self._block = Block(self._lane)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._block.close()
-
-    def keep(self) -> None:
-        """Commit what the calls of the block did."""
-        self._lane.commit()
+def _attempt() -> AbstractContextManager[Lane]:
+    """Return a block whose calls change the lane only if the attempt is kept."""
+    frame = current_call()
+    below = None if frame is None else lane_of(frame)
+    lane = Lane(None, below, symbolic=below is not None and below.symbolic)
+    return _calls_on(lane, lane)
 
 
-ATTEMPTS["skips"] = SkipAttempt
+ATTEMPTS["skips"] = _attempt
+
+
+# -- the frame in hand: what is in the lane of one entry call, to look at, to write down and to go on with -------------
+
+
+class SkipFrame:
+    """What is in the lane of an entry call.
+
+    Inside a call it shows what that call sees: the frame, with the layers of the running call and its callers on top.
+
+    Example:
+        >>> frame = SkipFrame.from_json({"doc": {"json": "a text", "schema": None}})
+        >>> list(frame.keys())
+        [(None, 'doc')]
+
+    Source: torchgpipe's skip tracker; differs: belongs to the entry call, and calls are transactions on it.
+    """
+
+    def __init__(self, lane: Lane | None = None) -> None:
+        self.lane = lane or Lane()
+        """Where the values are (internal)."""
+
+    def keys(self) -> KeysView[Key]:
+        """Return the `(namespace, name)` pairs in the lane; the default namespace is None."""
+        return self._seen().keys()
+
+    def __len__(self) -> int:
+        return len(self._seen())
+
+    def to_json(self) -> dict[str, Json]:
+        """Return everything as `{name: {"json": value, "schema": schema or None}}`.
+
+        A name in a Namespace is `namespace/name`, escaped like the steps of a path.
+
+        Raises:
+            DataError: A slot holds neither JSON nor a data model; or its Namespace has no name, or that of another one.
+                The message names the slot.
+        """
+        written: dict[str, Json] = {}
+        for key, slot in self._seen().items():
+            namespace, name = key
+            text = path_str((name,) if namespace is None else (namespace.name or "", name))
+            if text in written or (namespace is not None and namespace.name is None):
+                raise DataError(f"slot {shown(key)}: name each Namespace differently to write it: Namespace('one').")
+            try:
+                written[text] = {"json": thaw(frozen(slot.value)), "schema": thaw(carried_schema(slot.value))}
+            except DataError as error:
+                raise DataError(f"slot {shown(key)} cannot be written: {error}") from None
+        return written
+
+    @classmethod
+    def from_json(cls, json: Mapping[str, Json], namespaces: Iterable[Namespace] = ()) -> SkipFrame:
+        """Return the frame that `to_json` wrote.
+
+        Args:
+            json: What `to_json` returned.
+            namespaces: The Namespaces of the program that is to run on the frame; they are found by name.
+
+        Raises:
+            DataError: It does not have that form, a value is not JSON or does not satisfy its schema, or `namespaces`
+                does not have the one Namespace of a slot.
+        """
+        if not isinstance(json, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
+            raise DataError(f"SkipFrame.from_json takes the object that to_json returned, got {json!r:.100}.")
+        frame, given = cls(), [*namespaces]
+        for text, entry in json.items():
+            steps = parse_path(text) if isinstance(text, str) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
+            if not is_object(entry) or set(entry) != {"json", "schema"} or not 1 <= len(steps) <= 2:
+                raise DataError(
+                    f"slot {text!r:.100}: wanted `name` or `namespace/name`, with an object of the keys 'json' and "
+                    f"'schema', got {entry!r:.100}."
+                )
+            *space, name = cast("tuple[str, ...]", steps)
+            named = [each for each in given if [getattr(each, "name", None)] == space] if space else [None]
+            if len(named) != 1:
+                raise DataError(
+                    f"slot {text!r}: {len(named)} Namespaces named {space[0]!r} are given, wanted one. Write "
+                    f"SkipFrame.from_json(json, namespaces=[...]) with the Namespaces of the program; got {given}."
+                )
+            content, schema = entry["json"], entry["schema"]
+            try:
+                value = frozen(content) if schema is None else JsonDataModel(content, schema=schema)
+            except (DataError, SchemaError) as error:
+                raise DataError(f"slot {text!r}: {error}") from None
+            frame.lane.stashed[named[0], name] = Slot(value, "a frame that was read")
+        return frame
+
+    def _seen(self) -> dict[Key, Slot]:
+        running = current_call()
+        top: Any = None if running is None else running.layer
+        if top is not None and any(lane is self.lane for lane in top.downwards()):
+            return top.contents()
+        return self.lane.contents()
+
+    def __repr__(self) -> str:
+        return f"SkipFrame({', '.join(map(shown, self._seen()))})"
+
+
+def current_skip_frame() -> SkipFrame | None:
+    """Return the skip frame of the running entry call, as the running call sees it; in a hook, the call of its event.
+
+    Returns:
+        The frame, None outside module calls.
+
+    Example:
+        >>> current_skip_frame() is None
+        True
+
+    Source: torchgpipe's `current_skip_tracker`.
+    """
+    frame = current_call()
+    if frame is None:
+        return None
+    *_, bottom = lane_of(frame).downwards()
+    return SkipFrame(bottom)
+
+
+def use_skip_frame(frame: SkipFrame) -> AbstractContextManager[SkipFrame]:
+    """Run the calls of a block on a given skip frame: for tests, or to go on where another run has stopped.
+
+    Values that nobody pops stay in the frame.
+
+    Args:
+        frame: The frame.
+
+    Returns:
+        The block, which gives the frame.
+
+    Raises:
+        ArgumentError: It is not a SkipFrame.
+
+    Example:
+        >>> from synmod.skip import SkipFrame
+        >>> with use_skip_frame(SkipFrame()) as frame:
+        ...     len(frame)
+        0
+
+    Source: torchgpipe's `use_skip_tracker`; differs: a ContextVar, never a thread-local.
+    """
+    if not isinstance(frame, SkipFrame):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
+        raise ArgumentError(f"use_skip_frame takes a SkipFrame, got {frame!r:.100}.")
+    frame.lane.in_hand = True
+    return _calls_on(frame.lane, frame)
+
+
+def carried_schema(value: Any) -> Any:
+    """Return the schema of a value in the lane; None for plain JSON."""
+    return schema_of(value) if isinstance(value, DataModel | Described) else None

@@ -7,8 +7,10 @@ router makes them alternatives, a graph goes by its edges, and of a hand-written
 from __future__ import annotations
 
 import heapq
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, cast
+from collections.abc import Container, Iterator, Mapping, Sequence
+from graphlib import TopologicalSorter
+from itertools import product
+from typing import Any, Literal, NamedTuple, cast
 
 from synmod.data import Schema, includes, is_subschema
 from synmod.errors import ArgumentError, SkipProblem, SkipVerifyError
@@ -16,11 +18,8 @@ from synmod.leaves.names import KeyPath, path_str
 from synmod.module import SCHEDULERS, VERIFIERS, Child, DeclaredSkips, Execution, Module, execution_of, where
 from synmod.tree import Visit, paths_of, walk
 
-from .commands import ADJECTIVES, lacking_fields
+from .commands import ADJECTIVES, lacking_fields, titled
 from .lane import Key, Namespace, open_block, order_of
-
-_MENDABLE: Final = frozenset({"unstashed", "unpopped"})
-"""Problems that a module can mend which a later build makes."""
 
 
 class Fork(NamedTuple):
@@ -63,7 +62,7 @@ class Wiring:
     Attributes:
         problems: Every problem, in execution order.
         routes: The pairs that match.
-        edges: For each graph, by its identity: for parts that must wait, the parts that its skips add to their needs.
+        edges: For each graph, that of the program first: for parts that must wait, those that skips add to their needs.
 
     Raises:
         ArgumentError: The root is not a module.
@@ -73,17 +72,17 @@ class Wiring:
         if not isinstance(root, Module):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
             raise ArgumentError(f"Only a module has skips; got {root!r:.100}.")
         self.routes: list[Route] = []
-        self.edges: dict[int, dict[int, list[int]]] = {}
-        self._found: list[tuple[int, SkipProblem]] = []
+        self.edges: list[dict[int, list[int]]] = []
+        self._found: list[tuple[Site, SkipProblem]] = []
         self._ranks: dict[int, list[int]] = {}
         self._sites = list(_sites(root))
-        cycles: list[tuple[Site, Key, str, str]] = []
-        for graph in {id(fork.execution): fork.execution for site in self._sites for fork in site.way}.values():
+        graphs = {id(fork.execution): fork.execution for site in self._sites for fork in site.way}.values()
+        for graph in graphs:
             if graph.order == "graph":
-                cycles += self._schedule(graph)
-        self._sites.sort(key=lambda site: [self._rank(fork) for fork in site.way])
-        self._check(cycles)
-        self.problems = [problem for _, problem in sorted(self._found, key=lambda found: found[0])]
+                self._schedule(graph)
+        self._sites.sort(key=self._place)
+        self._check()
+        self.problems = [problem for _, problem in sorted(self._found, key=lambda found: self._place(found[0]))]
 
     # -- order --------------------------------------------------------------------------------------------------------
 
@@ -91,6 +90,10 @@ class Wiring:
         """Return the place of a part in the order of its container."""
         ranks = self._ranks.get(id(fork.execution))
         return fork.part if ranks is None else ranks[fork.part]
+
+    def _place(self, site: Site) -> list[int]:
+        """Return the place of a site in execution order."""
+        return [self._rank(fork) for fork in site.way]
 
     def _relation(self, one: Site, other: Site) -> Literal["before", "after", "apart", "unknown"]:
         """Return when one place runs, seen from another."""
@@ -102,117 +105,97 @@ class Wiring:
                 return "before" if self._rank(mine) < self._rank(theirs) else "after"
         return "before" if len(one.way) <= len(other.way) else "after"  # a container before what it holds
 
-    def _schedule(self, graph: Execution) -> list[tuple[Site, Key, str, str]]:
-        """Order the parts of a graph, in which skips are edges beside the data flow.
-
-        Returns:
-            The skips that close a cycle: a consumer, the key, the paths of the consuming and the producing part.
-        """
+    def _schedule(self, graph: Execution) -> None:
+        """Order the parts of a graph, in which skips are edges beside the data flow; report what closes a cycle."""
         before = [set(needs) for needs in graph.needs]
-        stashes, pops, peeks = (self._ends(graph, word) for word in ("stash", "pop", "peek"))
+        stashes, pops, peeks, reads = (
+            self._ends(graph, *words) for words in (["stash"], ["pop"], ["peek"], ["pop", "peek"])
+        )
         pairs = [
             (producer, consumer, key)
-            for key in {**pops, **peeks}
-            for consumer in {**pops.get(key, {}), **peeks.get(key, {})}
-            for producer in stashes.get(key, {})
+            for key in reads
+            for consumer in reads[key]
+            for producer in stashes.get(key, ())
             if consumer not in stashes[key]
         ]
-        readers = [(peeker, popper) for key in pops for popper in pops[key] for peeker in peeks.get(key, ())]
-        cycles: list[tuple[Site, Key, str, str]] = []
         # All data flows forward, so that an edge forward cannot close a cycle: those come first, without a search.
         for producer, consumer, key in sorted(pairs, key=lambda pair: pair[0] > pair[1]):
-            if _joined(before, producer, consumer):
-                continue
-            site, path = pops.get(key, {}).get(consumer) or peeks[key][consumer]
-            if key[1] not in site.skips.optional:  # else it is absent there
-                cycles.append((site, key, path, stashes[key][producer][1]))
-        for peeker, popper in readers:
-            if peeker != popper:
-                _joined(before, peeker, popper)
+            site, path = reads[key][consumer]
+            if not _joined(before, producer, consumer) and key[1] not in site.skips.optional:  # else it is absent there
+                other = stashes[key][producer][1]
+                text = (
+                    f"{path!r} pops {key[1]!r}, which {other!r} stashes, but {other!r} runs on what comes out of "
+                    f"{path!r}: a cycle"
+                )
+                self._found.append((site, SkipProblem("cycle", path, *key, other, text)))
+        for key in pops:
+            for peeker, popper in product(peeks.get(key, ()), pops[key]):
+                if peeker != popper:
+                    _joined(before, peeker, popper)
         more = {index: sorted(before[index].difference(needs)) for index, needs in enumerate(graph.needs)}
-        self.edges[id(graph)] = {index: added for index, added in more.items() if added}
+        self.edges.append({index: added for index, added in more.items() if added})
         self._ranks[id(graph)] = _ranks(before)
-        return cycles
 
-    def _ends(self, graph: Execution, word: str) -> dict[Key, dict[int, tuple[Site, str]]]:
+    def _ends(self, graph: Execution, *words: str) -> dict[Key, dict[int, tuple[Site, str]]]:
         """Return the parts of a graph that declare a command, by key: the first place in each, the path of the part."""
         ends: dict[Key, dict[int, tuple[Site, str]]] = {}
         for site in self._sites:
             for fork in site.way:
                 if fork.execution is graph:
-                    for key in site.keys(word):
+                    for key in (key for word in words for key in site.keys(word)):
                         ends.setdefault(key, {}).setdefault(fork.part, (site, path_str(fork.path)))
         return ends
 
     # -- rules --------------------------------------------------------------------------------------------------------
 
-    def _check(self, cycles: Sequence[tuple[Site, Key, str, str]]) -> None:
+    def _check(self) -> None:
         """Check that each key is stashed once, then popped once, and that the consumer gets what it asks for."""
-        positions = {id(site): position for position, site in enumerate(self._sites)}
-        for site, key, path, producer in cycles:
-            text = (
-                f"{path!r} pops {key[1]!r}, which {producer!r} stashes, but {producer!r} runs on what comes out of "
-                f"{path!r}: a cycle"
-            )
-            self._report(positions[id(site)], "cycle", path, key, producer, text)
-        in_cycles = {key for _, key, _, _ in cycles}
-        stashes = self._check_producers()
-        used = in_cycles | self._check_consumers(stashes, in_cycles)
-        for key, places in stashes.items():
-            for position, site in () if key in used else places:
-                text = f"no module declared {key[1]!r} as poppable but stashed"
-                self._report(position, "unpopped", site.path, key, None, text)
-
-    def _check_producers(self) -> dict[Key, list[tuple[int, Site]]]:
-        """Return the places that stash a key: several only in alternatives."""
-        stashes: dict[Key, list[tuple[int, Site]]] = {}
-        for position, site in enumerate(self._sites):
+        used = {(cycle.namespace, cycle.name) for _, cycle in self._found}
+        stashes: dict[Key, list[Site]] = {}
+        for site in self._sites:
             for name in sorted(site.skips.stash & (site.skips.pop | site.skips.peek)):
                 text = f"{site.path!r} declared {name!r} both as stashable and as poppable"
-                self._report(position, "both", site.path, site.module.namespaced(name), None, text)
+                self._report(site, "both", site.module.namespaced(name), None, text)
             for key in site.keys("stash"):
-                before = [other for _, other in stashes.get(key, ()) if self._relation(other, site) != "apart"]
+                before = [other for other in stashes.get(key, ()) if self._relation(other, site) != "apart"]
                 if before:
                     text = f"{site.path!r} redeclared {key[1]!r} as stashable but not isolated by namespace"
-                    self._report(position, "restashed", site.path, key, before[0].path, text)
+                    self._report(site, "restashed", key, before[0], text)
                 else:
-                    stashes.setdefault(key, []).append((position, site))
-        return stashes
-
-    def _check_consumers(self, stashes: Mapping[Key, list[tuple[int, Site]]], in_cycles: set[Key]) -> set[Key]:
-        """Pair each consumer with its producer; return the keys that have one."""
-        paired: set[Key] = set()
+                    stashes.setdefault(key, []).append(site)
         pops: dict[Key, list[Site]] = {}
-        for position, site in enumerate(self._sites):
+        for site in self._sites:
             for word, key in ((each, key) for each in ("peek", "pop") for key in site.keys(each)):
                 popped = {self._relation(other, site): other for other in reversed(pops.get(key, ()))}
-                stashed = {self._relation(other, site): other for _, other in reversed(stashes.get(key, ()))}
+                stashed = {self._relation(other, site): other for other in reversed(stashes.get(key, ()))}
                 again = popped.get("before") or popped.get("unknown")
                 producer = stashed.get("before") or stashed.get("unknown")
                 if word == "pop" and again is not None:
                     text = f"{site.path!r} redeclared {key[1]!r} as poppable but not isolated by namespace"
-                    self._report(position, "repopped", site.path, key, again.path, text)
+                    self._report(site, "repopped", key, again, text)
                 elif producer is not None and "before" not in popped:
-                    paired.add(key)
-                    self._pair(position, key, producer, site, takes=word == "pop")
+                    self._pair(key, producer, site, takes=word == "pop")
                     if word == "pop":
                         pops.setdefault(key, []).append(site)
-                elif key[1] not in site.skips.optional and key not in in_cycles:
+                elif key[1] not in site.skips.optional and key not in used:
                     text = f"{site.path!r} declared {key[1]!r} as {ADJECTIVES[word]} but it was not stashed"
-                    self._report(position, "unstashed", site.path, key, None, text)
-        return paired
+                    self._report(site, "unstashed", key, None, text)
+        used |= {route.key for route in self.routes}
+        for key, producers in stashes.items():
+            for site in () if key in used else producers:
+                self._report(site, "unpopped", key, None, f"no module declared {key[1]!r} as poppable but stashed")
 
-    def _pair(self, position: int, key: Key, producer: Site, consumer: Site, *, takes: bool) -> None:
+    def _pair(self, key: Key, producer: Site, consumer: Site, *, takes: bool) -> None:
         """Note a pair, and check the schemas of its ends."""
         self.routes.append(Route(key, producer.path, consumer.path, takes))
         stashed, wanted = producer.skips.schemas.get(key[1]), consumer.skips.schemas.get(key[1])
         misfit = None if wanted is None or stashed is None else _misfit(stashed, wanted)
         if misfit is not None:
             text = f"{consumer.path!r} asks {key[1]!r} for {misfit}, which {producer.path!r} does not stash"
-            self._report(position, "schema", consumer.path, key, producer.path, text)
+            self._report(consumer, "schema", key, producer, text)
 
-    def _report(self, position: int, kind: str, path: str, key: Key, other: str | None, text: str) -> None:
-        self._found.append((position, SkipProblem(kind, path, *key, other, text)))
+    def _report(self, site: Site, kind: str, key: Key, other: Site | None, text: str) -> None:
+        self._found.append((site, SkipProblem(kind, site.path, *key, other and other.path, text)))
 
 
 # -- where skips are declared ------------------------------------------------------------------------------------------
@@ -283,21 +266,16 @@ def _joined(before: list[set[int]], first: int, then: int) -> bool:
 
 
 def _ranks(before: Sequence[set[int]]) -> list[int]:
-    """Return the place of each part in topological order, ties by index (`graphlib` leaves ties open)."""
-    after: list[list[int]] = [[] for _ in before]
-    for index, needed in enumerate(before):
-        for each in needed:
-            after[each].append(index)
-    left = [len(needed) for needed in before]
-    ready = [index for index, count in enumerate(left) if not count]
-    ranks = [0] * len(before)
+    """Return the place of each part in topological order, ties by index."""
+    sorter = TopologicalSorter(dict(enumerate(before)))
+    sorter.prepare()
+    ranks, ready = [0] * len(before), list[int]()
     for rank in range(len(before)):
+        for each in sorter.get_ready():
+            heapq.heappush(ready, each)
         done = heapq.heappop(ready)
         ranks[done] = rank
-        for index in after[done]:
-            left[index] -= 1
-            if not left[index]:
-                heapq.heappush(ready, index)
+        sorter.done(done)
     return ranks
 
 
@@ -306,21 +284,13 @@ def _ranks(before: Sequence[set[int]]) -> list[int]:
 
 def _misfit(stashed: Schema, wanted: Schema) -> str | None:
     """Return what a consumer asks for and a producer does not stash: fields, or the whole; None where all is there."""
-    title = f"{wanted.get('title', 'a value')}({', '.join(wanted.get('properties', {}))})"
-    if stashed is wanted or is_subschema(stashed, wanted):
-        return None
-    if not (_is_object(stashed) and _is_object(wanted)):
-        return title
-    if includes(stashed, wanted):
+    are_objects = all(schema.get("type") == "object" or "properties" in schema for schema in (stashed, wanted))
+    if is_subschema(stashed, wanted) or (are_objects and includes(stashed, wanted)):
         return None
     there, asked = stashed.get("properties", {}), wanted.get("properties", {})
     lacking = lacking_fields(stashed, wanted)
-    lacking = lacking or tuple(name for name in asked if name in there and there[name] != asked[name])
-    return f"the field {', '.join(map(repr, lacking))}" if lacking else title
-
-
-def _is_object(schema: Schema) -> bool:
-    return schema.get("type") == "object" or "properties" in schema
+    lacking = lacking or [repr(name) for name in asked if name in there and there[name] != asked[name]]
+    return f"the field {', '.join(lacking)}" if lacking else titled(wanted)
 
 
 # -- entry points ------------------------------------------------------------------------------------------------------
@@ -364,16 +334,15 @@ def _verify_root(root: Module, is_whole: bool) -> None:
         names = {name for _, name in block.lane.contents()}
         problems = [p for p in problems if p.kind != "unpopped" and (p.kind != "unstashed" or p.name not in names)]
     if problems and not is_whole:
-        modules = (visit.value for visit in walk(root) if visit.first and isinstance(visit.value, Module))
+        modules = (visit.value for visit in walk(root) if isinstance(visit.value, Module))
         if not all(module._record.built for module in modules):
-            problems = [problem for problem in problems if problem.kind not in _MENDABLE]
+            problems = [problem for problem in problems if problem.kind not in ("unstashed", "unpopped")]
     _raise_if_any(root, problems)
 
 
 def _steps_before(program: Module) -> Mapping[int, Sequence[int]]:
     """Return the scheduling edges that skips add to the graph of a functional program: its own comes first."""
-    nothing: dict[int, list[int]] = {}
-    return next(iter(Wiring(program).edges.values()), nothing)
+    return [*Wiring(program).edges, dict[int, list[int]]()][0]
 
 
 def _raise_if_any(module: Module, problems: Sequence[SkipProblem]) -> None:
@@ -393,37 +362,21 @@ SCHEDULERS["skips"] = _steps_before
 # -- the layout: static routes from producers to consumers, and what must be sent where --------------------------------
 
 
-class SkipLayout(Mapping[Key, tuple[str, str]]):
+class SkipLayout(dict[Key, tuple[str, str]]):
     """The static routes of a program: `(namespace, name)` to `(producer path, consumer path)`.
 
     The consumer is the module that pops, else the first that peeks.
 
     Attributes:
+        routes: Every route, from each module that stashes a key to each that pops it or peeks at it.
         partitions: The paths of the children in each partition.
     """
 
-    __slots__ = ("_ends", "_routes", "partitions")
-
-    def __init__(self, routes: Iterable[Route], partitions: Sequence[Sequence[str]]) -> None:
-        self._ends = list(routes)
+    def __init__(self, routes: Sequence[Route], partitions: Sequence[Sequence[str]]) -> None:
+        for route in sorted(routes, key=lambda route: not route.takes):
+            self.setdefault(route.key, (route.producer, route.consumer))
+        self.routes = routes
         self.partitions = partitions
-        self._routes: dict[Key, tuple[str, str]] = {}
-        for route in sorted(self._ends, key=lambda route: not route.takes):
-            self._routes.setdefault(route.key, (route.producer, route.consumer))
-
-    def __getitem__(self, key: Key) -> tuple[str, str]:
-        return self._routes[key]
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(self._routes)
-
-    def __len__(self) -> int:
-        return len(self._routes)
-
-    @property
-    def routes(self) -> tuple[Route, ...]:
-        """Every route, from each module that stashes a key to each that pops it or peeks at it."""
-        return tuple(self._ends)
 
     def copy_policy(self, partition: int) -> list[tuple[int, Namespace | None, str]]:
         """Return what a partition must receive from others, each value once, directly from its producer.
@@ -435,7 +388,7 @@ class SkipLayout(Mapping[Key, tuple[str, str]]):
             `(source partition, namespace, name)`, sorted by source.
         """
         found: set[tuple[int, Namespace | None, str]] = set()
-        for route in self._ends:
+        for route in self.routes:
             source, target = self._partition_of(route.producer), self._partition_of(route.consumer)
             if source is not None and target == partition and source != target:
                 found.add((source, *route.key))
@@ -443,10 +396,8 @@ class SkipLayout(Mapping[Key, tuple[str, str]]):
 
     def requires_copy(self, ns: Namespace | None, name: str) -> bool:
         """Whether a value goes from one partition to another; False for an unknown route."""
-        return any(
-            route.key == (ns, name) and self._partition_of(route.producer) != self._partition_of(route.consumer)
-            for route in self._ends
-        )
+        numbers = range(len(self.partitions))
+        return any(found[1:] == (ns, name) for number in numbers for found in self.copy_policy(number))
 
     def _partition_of(self, path: str) -> int | None:
         """Return the partition that a module is in, None where there is none."""
@@ -454,9 +405,6 @@ class SkipLayout(Mapping[Key, tuple[str, str]]):
             if any(path == child or not child or path.startswith(f"{child}/") for child in children):
                 return number
         return None
-
-    def __repr__(self) -> str:
-        return f"SkipLayout({self._routes!r})"
 
 
 def skip_layout(module: Module, partitions: Sequence[Sequence[Any]] | None = None) -> SkipLayout:
