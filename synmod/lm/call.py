@@ -22,17 +22,18 @@ from synmod.leaves.clock import current_clock
 from synmod.leaves.frozen import Json, frozen_dict, is_object
 from synmod.scope import (
     CallFrame,
+    LMBegin,
+    LMEnd,
     Usage,
-    add_usage,
     ambient,
-    begin_lm,
     check_deadline,
     current_call,
-    end_lm,
     hooks_inside,
     note_waiting,
+    notify,
     open_meters,
     phase_in,
+    place_of,
     reserve,
     reset,
 )
@@ -208,7 +209,7 @@ async def answer(model: LanguageModel, request: LMRequest, timeout_s: float | No
     reply, failure, usage = None, None, Usage()
     try:
         if listeners:
-            begin_lm(listeners, call.frame, call.phase, request)
+            notify(listeners, LMBegin(*place_of(call.frame, call.phase), request, request.model))
         check_deadline(call.frame or "", call.ambient)
         await aio.checkpoint()  # so that every call can be cancelled, also one that is answered without a wait
         reply = await _valid(call, request)
@@ -228,10 +229,12 @@ async def answer(model: LanguageModel, request: LMRequest, timeout_s: float | No
             model.counters.count(call.phase, usage, failed=True)
         raise
     finally:
-        add_usage(meters, usage, call.phase)
+        for meter in meters:
+            meter.add(usage, call.phase)
         if listeners:
             elapsed_s = call.elapsed_s if reply is None else reply.elapsed_s
-            end_lm(listeners, call.frame, call.phase, request, reply, failure, call.requests, usage, elapsed_s)
+            ended = (request, request.model, reply, failure, call.requests, usage, elapsed_s)
+            notify(listeners, LMEnd(*place_of(call.frame, call.phase), *ended))
         failure = None  # the error's traceback holds this frame: neither may keep the other alive
 
 

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from synmod.errors import BuildError
-from synmod.scope import ambient, begin_build, current_call, end_build, hooks_for
+from synmod.scope import BuildBegin, BuildEnd, ambient, current_call, hooks_for, notify, place_of
 from synmod.tree import class_of, keeping_writes
 
 from .builds import Build, gave_way_to, is_ready_here, remember, take_turn, wait_for
@@ -85,13 +85,14 @@ async def _announced(mine: Build, module: Module, inputs: inspect.BoundArguments
         started = perf_counter()
         failure: BaseException | None = None
         try:
-            begin_build(listeners, place, inputs.args, inputs.kwargs)
+            notify(listeners, BuildBegin(*place_of(place, place.phase), inputs.args, inputs.kwargs))
             await _body(mine, module, inputs)
         except BaseException as error:
             failure = error
             raise
         finally:
-            end_build(listeners, place, inputs.args, failure, started)
+            ended = (inputs.args, failure, perf_counter() - started)
+            notify(listeners, BuildEnd(*place_of(place, place.phase), *ended))
             failure = None  # avoids a reference cycle of the exception and this frame
 
 

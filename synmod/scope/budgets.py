@@ -1,24 +1,21 @@
-"""Budgets and deadlines: `sm.budget` and `sm.deadline`, what is left of both, and the checks where calls begin."""
+"""Limits and sums of a block: `sm.deadline` and `sm.budget`, the checks where calls begin, and `sm.track_usage`."""
 
 from __future__ import annotations
 
 import math
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from numbers import Real
 from types import TracebackType
-from typing import Final, Self, cast
+from typing import Final, Self
 
 from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded
 from synmod.leaves.aio import deadline_scope, in_task
 from synmod.leaves.clock import Clock, current_clock
 
-from .ambient import Ambient, Block, ambient
-from .frame import CallFrame, current_call, place_name
-from .usage import Usage
+from .frame import Ambient, Block, CallFrame, ambient, current_call, place_name
+from .usage import Usage, UsageMeter
 
 # -- time --------------------------------------------------------------------------------------------------------------
 
@@ -231,46 +228,39 @@ class Spent:
         return Spent(self.calls - other.calls, self.tokens - other.tokens, self.cost_usd - other.cost_usd)
 
 
+_LOCK: Final = threading.RLock()
+"""Held where budgets are read or changed: a request reserves in all that enclose it, or in none. Re-entrant, since the
+collector may close a coroutine, whose request ends, in here."""
+
+
 class Account:
     """What one budget block allows and has spent; reservations are held apart until they are settled.
 
     Attributes:
         limits: The limits that were given, by name.
-        lock: Re-entrant, since the collector may close a coroutine, whose request ends, while it is held.
+        settled: What was really spent.
+        held: What is reserved for requests under way.
     """
 
-    __slots__ = ("_held", "_used", "limits", "lock")
+    __slots__ = ("held", "limits", "settled")
 
     def __init__(self, limits: dict[str, float]) -> None:
         self.limits = limits
-        self.lock = threading.RLock()
-        self._used = Spent()
-        self._held = Spent()
+        self.settled = self.held = Spent()
 
     @property
     def used(self) -> Spent:
         """What was spent so far, what is reserved for requests under way included."""
-        with self.lock:
-            return self._used + self._held
+        with _LOCK:
+            return self.settled + self.held
 
     def refusal(self, wanted: Spent) -> str | None:
-        """Return which limit has no room, None if all have; the lock is held."""
-        after = self._used + self._held
+        """Return which limit has no room, None if all have."""
         for name, limit in self.limits.items():
-            taken, more = getattr(after, name), getattr(wanted, name)
+            taken, more = getattr(self.used, name), getattr(wanted, name)
             if taken + more > limit * (1 + _ROUNDING):
                 return f"the budget allows {name}={limit:g}; used are {taken:g}, needed {more:g} more"
         return None
-
-    def hold(self, wanted: Spent) -> None:
-        """Reserve; the lock is held."""
-        self._held = self._held + wanted
-
-    def settle(self, held: Spent, spent: Spent) -> None:
-        """Put what was really spent in place of a reservation."""
-        with self.lock:
-            self._held = self._held - held
-            self._used = self._used + spent
 
     def __repr__(self) -> str:
         return f"Account({self.limits}, used={self.used})"
@@ -282,28 +272,27 @@ class Reservation:
     Both may be called once; what comes later does nothing. As a context manager it is released where it was left open.
     """
 
-    __slots__ = ("_accounts", "_held", "_open")
+    __slots__ = ("_accounts", "_held")
 
-    def __init__(self, accounts: Sequence[Account], held: Spent) -> None:
+    def __init__(self, accounts: tuple[Account, ...], held: Spent) -> None:
         self._accounts = accounts
         self._held = held
-        self._open = True
 
     def settle(self, usage: Usage) -> None:
         """Spend what a request used: the reserved calls, its tokens, its cost where it is known."""
-        tokens = usage.prompt_tokens + usage.completion_tokens
-        self._close(Spent(self._held.calls, tokens, usage.cost_usd or 0.0))
+        self._close(Spent(self._held.calls, usage.prompt_tokens + usage.completion_tokens, usage.cost_usd or 0.0))
 
     def release(self) -> None:
         """Give everything back: nothing was spent."""
         self._close(Spent())
 
     def _close(self, spent: Spent) -> None:
-        """Settle all accounts, once."""
-        if self._open:
-            self._open = False
-            for account in self._accounts:
-                account.settle(self._held, spent)
+        """Put what was really spent in place of the reservation, once."""
+        with _LOCK:
+            accounts, self._accounts = self._accounts, ()
+            for account in accounts:
+                account.held -= self._held
+                account.settled += spent
 
     def __enter__(self) -> Self:
         return self
@@ -353,12 +342,10 @@ class budget(Block):  # noqa: N801  # read as a word: `with sm.budget(calls=10) 
 def _limit(name: str, value: object) -> float:
     """Return one limit, checked."""
     whole = name != "cost_usd"
-    is_number = isinstance(value, int if whole else Real) and not isinstance(value, bool)
-    if not is_number or not 0 <= cast("float", value) < math.inf:
-        raise ArgumentError(
-            f"budget got {name}={value!r}: write {'a whole number' if whole else 'a number'}, zero or more."
-        )
-    return cast("float", value)
+    if isinstance(value, int if whole else (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf:
+        return value
+    kind = "a whole number" if whole else "a number"
+    raise ArgumentError(f"budget got {name}={value!r}: write {kind}, zero or more.")
 
 
 def reserve(calls: int = 1, tokens: int = 0, cost_usd: float = 0.0, *, where: str = "") -> Reservation:
@@ -383,24 +370,47 @@ def reserve(calls: int = 1, tokens: int = 0, cost_usd: float = 0.0, *, where: st
     """
     record, wanted = ambient(), Spent(calls, tokens, cost_usd)
     accounts: tuple[Account, ...] = () if record is None else record.budgets
-    distinct = {id(account): account for account in accounts}
-    ordered = [distinct[key] for key in sorted(distinct)]  # one order everywhere, so that no two wait for each other
-    with ExitStack() as locks:
-        for account in ordered:
-            locks.enter_context(account.lock)
+    with _LOCK:
         for account in reversed(accounts):
-            refusal = account.refusal(wanted)
-            if refusal is not None:
+            if refusal := account.refusal(wanted):
                 place = place_name(where) or "outside module calls"
                 error = BudgetExceeded(f"{place}: {refusal}. Raise it in sm.budget(...).")
                 error.account = account
                 raise error
-        for account in ordered:
-            account.hold(wanted)
-    return Reservation(ordered, wanted)
+        for account in accounts:
+            account.held += wanted
+    return Reservation(accounts, wanted)
 
 
-def cost_is_limited() -> bool:
-    """Whether a budget of dollars holds here, under which a model without a known price cannot be called."""
+# -- usage -------------------------------------------------------------------------------------------------------------
+
+
+class track_usage(Block):  # noqa: N801  # read as a word: `with sm.track_usage() as usage:`
+    """Measure the model calls that begin in a block.
+
+    Example:
+        >>> with track_usage() as usage:
+        ...     pass
+        >>> usage.calls
+        0
+
+    Source: DSPy's usage tracker.
+    """
+
+    field = "usages"
+
+    def __enter__(self) -> UsageMeter:
+        meter = UsageMeter()
+        self.enter(meter)
+        return meter
+
+
+def open_meters(frame: CallFrame | None) -> tuple[UsageMeter, ...]:
+    """Return the meters that a model call begun here counts into: take them at its begin, add to them at its end.
+
+    Args:
+        frame: The running module call; its run measures too.
+    """
     record = ambient()
-    return record is not None and any("cost_usd" in account.limits for account in record.budgets)
+    of_blocks: tuple[UsageMeter, ...] = () if record is None else record.usages
+    return of_blocks if frame is None else (*of_blocks, frame.root.meter)

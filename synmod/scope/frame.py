@@ -1,24 +1,210 @@
-"""Frames: what is true while one call runs, in one ContextVar.
+"""Frames and blocks: what is true while one call runs, in two ContextVars.
 
-This file is hot: every module call makes one frame, sets it and resets it. So a nested frame is nine slots and no
-work; id, path, name and depth are computed when they are read.
+FRAME is the running call: id, path, name, phase. Every module call makes one frame, sets it and resets it, so a nested
+frame is nine slots and no work; its id and path are computed when they are read.
+
+AMBIENT is what the open `with` blocks provide: phase, deadline, hooks, budgets and sums. Each block adds a record that
+points at the one below it and shares nothing with it but entries. A task that outlives a block still has its record;
+its entry is no longer live, and the record is then computed again from the live ones.
 """
 
 from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator, Mapping
-from contextvars import ContextVar
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar, Token
 from time import perf_counter
+from types import TracebackType
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from synmod.data import RECORDERS
 from synmod.leaves.names import new_run_id
 
-from .ambient import AMBIENT, Ambient, Block, ambient, effective
-from .events import Hook
-from .usage import NO_USAGE, Usage, UsageMeter
+from .usage import NO_USAGE, Usage, UsageMeter, check_phase
+
+# -- blocks ------------------------------------------------------------------------------------------------------------
+
+
+class Entry:
+    """One entry of a block: the field that it adds to, its value, and whether it still holds.
+
+    Shared by all records that are computed from it.
+    """
+
+    __slots__ = ("field", "live", "value")
+
+    def __init__(self, field: str, value: Any) -> None:
+        self.field = field
+        self.value = value
+        self.live = True
+
+
+class Ambient:
+    """What holds at one place: the sum of the blocks around it. Never changed after it is made.
+
+    What the values of a field are, only the file of its block knows.
+
+    Attributes:
+        parent: The record of the block around, None for the outermost.
+        entry: What the innermost block added.
+        phase: The phase, None where no block sets one.
+        deadline: The earliest, None without one.
+        hooks, budgets, usages, reward_tracks, scopes, captures: What each block added, outermost first.
+    """
+
+    phase: str | None = None
+    deadline: Any = None
+    hooks: tuple[Any, ...] = ()
+    budgets: tuple[Any, ...] = ()
+    usages: tuple[Any, ...] = ()
+    reward_tracks: tuple[Any, ...] = ()
+    scopes: tuple[Any, ...] = ()
+    captures: tuple[Any, ...] = ()
+
+    def __init__(self, parent: Ambient | None, entry: Entry) -> None:
+        if parent is not None:
+            vars(self).update(vars(parent))
+        self.parent = parent
+        self.entry = entry
+        join = _JOINS.get(entry.field, _append)
+        setattr(self, entry.field, join(getattr(self, entry.field), entry.value))
+
+
+def _append(old: tuple[Any, ...], new: object) -> tuple[Any, ...]:
+    """All blocks hold, outermost first."""
+    return (*old, new)
+
+
+def _replace(_: object, new: object) -> object:
+    """The inner block wins."""
+    return new
+
+
+def _earlier(old: Any, new: Any) -> Any:
+    """The deadline that comes first holds; the outer one where both come together."""
+    return new if old is None or new.left() < old.left() else old
+
+
+def join_distinct(old: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:
+    """All hold, outermost first; what is found twice stands once, at its first place."""
+    found = list(old)
+    for one in new:
+        if not any(one is known for known in found):
+            found.append(one)
+    return tuple(found)
+
+
+_JOINS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "phase": _replace,
+    "deadline": _earlier,
+    "hooks": join_distinct,
+}
+"""How a field takes another value in; those not named append."""
+
+AMBIENT: ContextVar[Ambient | None] = ContextVar("synmod_ambient", default=None)
+"""The record of the innermost block entered in this context; read it through `ambient()`, for it may have ended."""
+
+
+def effective(record: Ambient | None) -> Ambient | None:
+    """Return what of `record` still holds: itself while all its blocks are open, else a record of the open ones."""
+    one = record
+    while one is not None and one.entry.live:
+        one = one.parent
+    if one is None or record is None:
+        return record
+    around = effective(record.parent)
+    return Ambient(around, record.entry) if record.entry.live else around
+
+
+def ambient() -> Ambient | None:
+    """Return what the open blocks around this place provide, None where there are none. Hot: one read and a check."""
+    record = AMBIENT.get()
+    return None if record is None else effective(record)
+
+
+class Block:
+    """Base of a `with` block that adds one value to one field; it may be entered again, and by several tasks at once.
+
+    A subclass names its `field` and calls `enter(value)` in `__enter__`.
+    """
+
+    field: str
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+
+    def enter(self, value: object) -> None:
+        """Let the block begin here: `value` joins its field of what holds."""
+        entry = Entry(self.field, value)
+        self._entries.append(entry)
+        AMBIENT.set(Ambient(ambient(), entry))
+
+    def entry(self) -> Entry:
+        """Return the entry that was made in this context, else the last one (a generator may be closed elsewhere)."""
+        record = AMBIENT.get()
+        while record is not None:
+            if record.entry in self._entries:
+                return record.entry
+            record = record.parent
+        return self._entries[-1]
+
+    def leave(self, *, keep: bool = False) -> None:
+        """Let the block end here; with `keep` it goes on to hold for tasks that outlive it.
+
+        In another context than that of the entry nothing is set back: the flag of the entry alone ends the block.
+        """
+        entry = self.entry()
+        self._entries.remove(entry)
+        entry.live = False
+        record = AMBIENT.get()
+        if record is not None and (left := effective(record)) is not record:
+            AMBIENT.set(left)
+        entry.live = keep
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self.leave()
+
+
+def reset(variable: ContextVar[Any], token: Token[Any]) -> None:
+    """Set a ContextVar back; in another context than that of the token this does nothing."""
+    try:
+        variable.reset(token)
+    except ValueError:
+        pass
+
+
+class phase(Block):  # noqa: N801  # read as a word: `with sm.phase("reward"):`
+    """Let the calls of a block belong to a phase.
+
+    Args:
+        name: `"inference"` (the phase without a block), `"reward"` or `"optimizer"`.
+
+    Raises:
+        CallError: Another word.
+
+    Example:
+        >>> import synmod as sm
+        >>> with sm.phase("reward"):
+        ...     sm.current_phase()
+        'reward'
+
+    Source: Synalinks' phases.
+    """
+
+    field = "phase"
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = check_phase(name)
+
+    def __enter__(self) -> None:
+        self.enter(self._name)
+
+
+# -- frames ------------------------------------------------------------------------------------------------------------
 
 _NO_PATHS: Final[Mapping[int, str]] = {}
 _FIRST_USE: Final = threading.RLock()  # held where a run gets its id or its meter; re-entrant, also for the collector
@@ -40,9 +226,11 @@ class Owner(Protocol):
 
     Attributes:
         recorded: Its last entry call as a trace recorded it, so that the module can be shown with it.
+        hooks: Its own hooks, in the order added.
     """
 
     recorded: Any
+    hooks: tuple[Any, ...]
 
     @property
     def name(self) -> str:
@@ -54,30 +242,21 @@ class Owner(Protocol):
         """The training mode of a call where nothing else decides one."""
         ...
 
-    @property
-    def hooks(self) -> tuple[Hook, ...]:
-        """Its own hooks, in the order added."""
-        ...
-
 
 class CallLayer(Protocol):
     """The values that travel past a call (see the skip room); notified of how the call ends."""
 
     def commit(self) -> None:
         """Hand everything to the calling module: the call returned."""
-        ...
 
     def drop(self) -> None:
         """Leave everything as it was: the call failed."""
-        ...
 
     def close(self) -> None:
         """Note that the entry call returned."""
-        ...
 
     def left(self) -> Mapping[Any, Any] | None:
         """Return what a call on symbols leaves beside its outputs, None for nothing."""
-        ...
 
 
 class CallFrame:
@@ -87,11 +266,13 @@ class CallFrame:
         owner: What the frame knows of the module.
         live: Whether the call still runs; cleared by the code that runs it.
         layer: The values that travel past the call (skip connections), None where there are none.
+        number: Which call of its run this is, counted from 0 by their starts.
+        decided_training: The mode decided for this call or by a call above, None where nothing decided one.
 
     Source: trace spans, Synalinks' call context; differs: never mutated, never shared between siblings.
     """
 
-    __slots__ = ("_number", "_parent", "_phase", "_root", "_symbolic", "_training", "layer", "live", "owner")
+    __slots__ = ("_parent", "_phase", "_root", "_symbolic", "decided_training", "layer", "live", "number", "owner")
     _root: RootFrame
 
     def __init__(self, parent: CallFrame, owner: Owner, training: bool | None, phase: str, symbolic: bool) -> None:
@@ -99,10 +280,10 @@ class CallFrame:
         root: Any = parent._root or parent  # only a root has none
         self._root = root
         self.owner = owner
-        self._training = training
+        self.decided_training = training
         self._phase = phase
         self._symbolic = symbolic
-        self._number: int = next(root._numbers)
+        self.number: int = next(root._numbers)
         self.live = True
         self.layer: CallLayer | None = None
 
@@ -110,7 +291,7 @@ class CallFrame:
     def id(self) -> str:
         """A short text, unique among the calls of all processes: the run's id and the number of the call in it."""
         root: RootFrame = self._root or self  # pyright: ignore[reportAssignmentType]  # hot: only a root has none
-        return f"{root._run_id or root.run_id}-{self._number}"
+        return f"{root._run_id or root.run_id}-{self.number}"
 
     @property
     def parent(self) -> CallFrame | None:
@@ -143,11 +324,6 @@ class CallFrame:
         return self.owner.name
 
     @property
-    def number(self) -> int:
-        """Which call of its run this is, counted from 0 by their starts."""
-        return self._number
-
-    @property
     def phase(self) -> str:
         """`inference`, `reward` or `optimizer`: the phase in which the call began."""
         return self._phase
@@ -155,20 +331,12 @@ class CallFrame:
     @property
     def training(self) -> bool:
         """Whether the call runs in training mode."""
-        return self.owner.training_default if self._training is None else self._training
-
-    @property
-    def decided_training(self) -> bool | None:
-        """The mode decided for this call or by a call above, None where nothing decided one."""
-        return self._training
+        return self.owner.training_default if self.decided_training is None else self.decided_training
 
     @property
     def depth(self) -> int:
         """How many calls stand above: 0 for an entry call."""
-        depth, frame = 0, self._parent
-        while frame is not None:
-            depth, frame = depth + 1, frame._parent
-        return depth
+        return 0 if self._parent is None else self._parent.depth + 1
 
     @property
     def symbolic(self) -> bool:
@@ -214,11 +382,11 @@ class RootFrame(CallFrame):
         self._parent = None
         self._root: Any = None  # not itself, so that reference counting frees it
         self.owner = owner
-        self._training = training
+        self.decided_training = training
         self._phase = phase
         self._symbolic = symbolic
         self._numbers: Iterator[int] = itertools.count(1)
-        self._number = 0
+        self.number = 0
         self.live = True
         self.layer = None
         self._run_id: str | None = None
@@ -298,17 +466,6 @@ def current_phase() -> str:
     return phase_in(effective(AMBIENT.get()), current_call())
 
 
-def open_meters(frame: CallFrame | None) -> tuple[UsageMeter, ...]:
-    """Return the meters that a model call begun here counts into: take them at its begin, add to them at its end.
-
-    Args:
-        frame: The running module call; its run measures too.
-    """
-    record = ambient()
-    of_blocks: tuple[UsageMeter, ...] = () if record is None else record.usages
-    return of_blocks if frame is None else (*of_blocks, frame.root.meter)
-
-
 class NameScope(Block):
     """Add the name of a module to the scope of a block: a label, which decides nothing.
 
@@ -343,11 +500,12 @@ def current_scope() -> str:
     record, frame = ambient(), current_call()
     scopes: tuple[tuple[Owner, CallFrame | None], ...] = () if record is None else record.scopes
     owners: list[Owner] = []  # innermost first
-    while frame is not None:
+    while True:
         owners += [owner for owner, opened_in in reversed(scopes) if opened_in is frame]
+        if frame is None:
+            break
         owners.append(frame.owner)
         frame = frame.parent
-    owners += [owner for owner, opened_in in reversed(scopes) if opened_in is None]
     owners.reverse()
     return "/".join(owner.name for at, owner in enumerate(owners) if not at or owner is not owners[at - 1])
 

@@ -1,38 +1,217 @@
-"""Hooks: `sm.hooks`, who listens to what, and the calls of the listeners, which can break nothing.
+"""Hooks: the frozen records that they receive, the class whose methods receive them, and `sm.hooks`.
 
-Hot where somebody listens: a record is made only for a method that a listener overrides.
+A record refers to the frozen values of the run; nothing is copied or formatted. Where nobody listens, none is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import inspect
+import logging
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from synmod.errors import ArgumentError
 
-from .ambient import Ambient, Block, ambient
-from .events import (
-    BuildBegin,
-    BuildEnd,
-    CallBegin,
-    CallEnd,
-    Event,
-    Hook,
-    LMBegin,
-    LMEnd,
-    SkipDropped,
-    VariableAssign,
-    check_hook,
-    log_failure,
-)
-from .frame import CallFrame, current_call, phase_in
+from .frame import Ambient, Block, CallFrame, Reward, ambient, current_call, join_distinct, phase_in
 from .usage import Usage
 
-Place: TypeAlias = tuple[str | None, str | None, str, str, str, bool]
-"""The six fields that every event begins with."""
+_LOG: Final = logging.getLogger("synmod.hooks")
+
+# -- records -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Where something happened.
+
+    Attributes:
+        call_id: Id of the running module call, None outside of one.
+        parent_call_id: Id of the call above, None for an entry call.
+        path: Path of the module below the entry module, "" outside a call.
+        name: Label of the module, "" outside a call.
+        phase: `inference`, `reward` or `optimizer`.
+        training: Whether the call runs in training mode.
+    """
+
+    call_id: str | None
+    parent_call_id: str | None
+    path: str
+    name: str
+    phase: str
+    training: bool
+
+    method: ClassVar[str]
+    """The method of a hook that receives it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallBegin(Event):
+    """A module call begins: positional arguments and keywords as `call` gets them."""
+
+    method: ClassVar[str] = "on_call_begin"
+    inputs: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnd(Event):
+    """A module call ended: with outputs, or with its exception (a cancellation or a closing included).
+
+    `usage` and `rewards` (path, name, value) are those of the whole run, on the end of an entry call; else None and ().
+    """
+
+    method: ClassVar[str] = "on_call_end"
+    outputs: Any
+    exception: BaseException | None
+    elapsed_s: float
+    usage: Usage | None = None
+    rewards: tuple[Reward, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BuildBegin(Event):
+    """A build begins: the symbols that `build` gets."""
+
+    method: ClassVar[str] = "on_build_begin"
+    inputs: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildEnd(Event):
+    """A build ended: with the exception that ended it, or None."""
+
+    method: ClassVar[str] = "on_build_end"
+    inputs: tuple[Any, ...]
+    exception: BaseException | None
+    elapsed_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class LMBegin(Event):
+    """A model call begins, inside the module call that the first fields name."""
+
+    method: ClassVar[str] = "on_lm_begin"
+    request: Any
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class LMEnd(Event):
+    """A model call ended: with its reply or its exception, after `attempts` requests."""
+
+    method: ClassVar[str] = "on_lm_end"
+    request: Any
+    model: str
+    reply: Any
+    exception: BaseException | None
+    attempts: int
+    usage: Usage
+    elapsed_s: float
+    cached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VariableAssign(Event):
+    """A Variable got a new value: its path below the entry module (else its name), both values, the new version."""
+
+    method: ClassVar[str] = "on_variable_assign"
+    variable: str
+    old: Any
+    new: Any
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class SkipDropped(Event):
+    """Values that nobody popped were dropped at the end of an entry call: name, namespace and producer of each."""
+
+    method: ClassVar[str] = "on_skip_dropped"
+    names: tuple[str, ...]
+    namespaces: tuple[Any, ...]
+    producer_paths: tuple[str, ...]
+
+
+# -- hooks -------------------------------------------------------------------------------------------------------------
+
+
+class Hook:
+    """Receives events: override any of the methods with plain functions.
+
+    Each receives one frozen record, in place, while the call waits. What a method raises is logged and changes nothing;
+    what it does itself (calls, assignments) is not shown to hooks. A method that has to wait puts the record on a queue
+    and lets a task of yours read it.
+
+    Example:
+        >>> class Count(Hook):
+        ...     seen = 0
+        ...     def on_call_begin(self, event):
+        ...         self.seen += 1
+
+    Source: Keras callbacks, OpenTelemetry span processors; differs: records with a path, never the module.
+    """
+
+    overrides: ClassVar[frozenset[str]] = frozenset()
+    """The methods that the class overrides: only these are called."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.overrides = frozenset(name for name in _METHODS if getattr(cls, name) is not getattr(Hook, name))
+
+    def on_call_begin(self, event: CallBegin) -> None:
+        """A module call begins."""
+
+    def on_call_end(self, event: CallEnd) -> None:
+        """A module call ended."""
+
+    def on_build_begin(self, event: BuildBegin) -> None:
+        """A module is about to be built."""
+
+    def on_build_end(self, event: BuildEnd) -> None:
+        """A build ended."""
+
+    def on_lm_begin(self, event: LMBegin) -> None:
+        """A model call begins."""
+
+    def on_lm_end(self, event: LMEnd) -> None:
+        """A model call ended."""
+
+    def on_lm_chunk(self, event: Any) -> None:
+        """A piece of a streamed reply arrived."""
+
+    def on_variable_assign(self, event: VariableAssign) -> None:
+        """A Variable got a new value."""
+
+    def on_skip_dropped(self, event: SkipDropped) -> None:
+        """Values that were stashed for skip connections were never popped."""
+
+
+_METHODS: Final = tuple(name for name in vars(Hook) if name.startswith("on_"))
+
+
+def check_hook(hook: object) -> Hook:
+    """Return `hook` if it may be added.
+
+    Raises:
+        ArgumentError: It is not an instance of Hook, or one of its methods is async.
+    """
+    if not isinstance(hook, Hook):
+        remedy = f"make an instance: {hook.__name__}()" if isinstance(hook, type) else "derive its class from sm.Hook"
+        raise ArgumentError(f"{hook!r} is not a hook: {remedy}.")
+    for name in _METHODS:
+        method: Any = getattr(hook, name)
+        if inspect.iscoroutinefunction(method) or inspect.iscoroutinefunction(type(method).__call__):
+            raise ArgumentError(
+                f"{type(hook).__name__}.{name} is async, but hooks are plain functions: write "
+                f"`def {name}(self, event)`. "
+                "To wait for something, put the record on a queue that a task of yours reads."
+            )
+    return hook
+
 
 _IN_A_HOOK: ContextVar[bool] = ContextVar("synmod_in_a_hook", default=False)
 
@@ -79,13 +258,7 @@ def hooks_for(record: Ambient | None, own: tuple[Hook, ...]) -> tuple[Hook, ...]
     found: tuple[Hook, ...] = () if record is None else record.hooks
     if not (found or own) or _IN_A_HOOK.get():
         return ()
-    if own:
-        united = list(found)
-        for hook in own:
-            if not any(hook is one for one in united):
-                united.append(hook)
-        return tuple(united)
-    return found
+    return join_distinct(found, own) if own else found
 
 
 def hooks_inside(record: Ambient | None, frame: CallFrame | None) -> tuple[Hook, ...]:
@@ -98,90 +271,43 @@ def hooks_inside(record: Ambient | None, frame: CallFrame | None) -> tuple[Hook,
     return hooks_for(record, own)
 
 
+# -- notifying ---------------------------------------------------------------------------------------------------------
+
+Place: TypeAlias = tuple[str | None, str | None, str, str, str, bool]
+"""The six fields that every record begins with."""
+
+
+def place_of(frame: CallFrame | None, phase: str) -> Place:
+    """Return the first fields of a record: the call in which it happens, and the phase, which a block may have set."""
+    if frame is None:
+        return (None, None, "", "", phase, False)
+    return (frame.id, frame.parent_id, frame.path, frame.name, phase, frame.training)
+
+
 def begin_call(
     listeners: tuple[Hook, ...], frame: CallFrame, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> None:
     """Notify listeners that a module call begins; `inputs` and `kwargs` are as `call` gets them."""
-    if _any_overrides(listeners, "on_call_begin"):
-        event = CallBegin(*_place(frame, frame.phase), inputs, MappingProxyType(dict(kwargs)))
-        _notify(listeners, "on_call_begin", event)
+    notify(listeners, CallBegin(*place_of(frame, frame.phase), inputs, MappingProxyType(dict(kwargs))))
 
 
 def end_call(
     listeners: tuple[Hook, ...], frame: CallFrame, outputs: Any, exception: BaseException | None, started: float
 ) -> None:
     """Notify listeners that a module call ended; `started` is the `perf_counter` of its begin."""
-    if _any_overrides(listeners, "on_call_end"):
-        elapsed_s, usage, rewards = perf_counter() - started, None, ()
-        if frame.parent is None:
-            usage = frame.usage
-            rewards = frame.rewards if exception is None else ()  # those of a failed call are gone
-        event = CallEnd(*_place(frame, frame.phase), outputs, exception, elapsed_s, usage, rewards)
-        _notify(reversed(listeners), "on_call_end", event)
-
-
-def begin_build(
-    listeners: tuple[Hook, ...], frame: CallFrame, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> None:
-    """Notify listeners that a module is about to be built on symbols, in the call of `frame`."""
-    if _any_overrides(listeners, "on_build_begin"):
-        event = BuildBegin(*_place(frame, frame.phase), inputs, MappingProxyType(dict(kwargs)))
-        _notify(listeners, "on_build_begin", event)
-
-
-def end_build(
-    listeners: tuple[Hook, ...],
-    frame: CallFrame,
-    inputs: tuple[Any, ...],
-    exception: BaseException | None,
-    started: float,
-) -> None:
-    """Notify listeners that a build ended."""
-    if _any_overrides(listeners, "on_build_end"):
-        event = BuildEnd(*_place(frame, frame.phase), inputs, exception, perf_counter() - started)
-        _notify(reversed(listeners), "on_build_end", event)
-
-
-def begin_lm(listeners: tuple[Hook, ...], frame: CallFrame | None, phase: str, request: Any) -> None:
-    """Notify listeners that a model call begins.
-
-    Args:
-        listeners: From `hooks_inside`.
-        frame: The module call that makes it, None outside of one.
-        phase: That of the model call; a block may have set another than the frame's.
-        request: The request; `request.model` is the model's name.
-    """
-    if _any_overrides(listeners, "on_lm_begin"):
-        _notify(listeners, "on_lm_begin", LMBegin(*_place(frame, phase), request, request.model))
-
-
-def end_lm(
-    listeners: tuple[Hook, ...],
-    frame: CallFrame | None,
-    phase: str,
-    request: Any,
-    reply: Any,
-    exception: BaseException | None,
-    attempts: int,
-    usage: Usage,
-    elapsed_s: float,
-    cached: bool = False,
-) -> None:
-    """Notify listeners that a model call ended, with a reply or an exception, after `attempts` requests."""
-    if _any_overrides(listeners, "on_lm_end"):
-        place = _place(frame, phase)
-        event = LMEnd(*place, request, request.model, reply, exception, attempts, usage, elapsed_s, cached)
-        _notify(reversed(listeners), "on_lm_end", event)
+    elapsed_s, usage, rewards = perf_counter() - started, None, ()
+    if frame.parent is None:
+        usage = frame.usage
+        rewards = frame.rewards if exception is None else ()  # those of a failed call are gone
+    notify(listeners, CallEnd(*place_of(frame, frame.phase), outputs, exception, elapsed_s, usage, rewards))
 
 
 def notify_skip_dropped(
     frame: CallFrame, names: tuple[str, ...], namespaces: tuple[Any, ...], producer_paths: tuple[str, ...]
 ) -> None:
     """Notify listeners that an entry call, which has ended, left values that nobody popped."""
-    listeners = hooks_inside(ambient(), frame)
-    if _any_overrides(listeners, "on_skip_dropped"):
-        event = SkipDropped(*_place(frame, frame.phase), names, namespaces, producer_paths)
-        _notify(listeners, "on_skip_dropped", event)
+    if listeners := hooks_inside(ambient(), frame):
+        notify(listeners, SkipDropped(*place_of(frame, frame.phase), names, namespaces, producer_paths))
 
 
 def notify_assign(variable: object, name: str, old: Any, new: Any, version: int) -> None:
@@ -195,46 +321,34 @@ def notify_assign(variable: object, name: str, old: Any, new: Any, version: int)
         version: Its version now.
     """
     frame, record = current_call(), ambient()
-    if frame is None and (record is None or not record.hooks):
-        return
-    if frame is not None and frame.symbolic:
-        return
-    listeners = hooks_inside(record, frame)
-    if _any_overrides(listeners, "on_variable_assign"):
+    listeners = () if frame is not None and frame.symbolic else hooks_inside(record, frame)
+    if listeners:
         path = name if frame is None else frame.root.paths.get(id(variable), name)
-        event = VariableAssign(*_place(frame, phase_in(record, frame)), path, old, new, version)
-        _notify(listeners, "on_variable_assign", event)
+        notify(listeners, VariableAssign(*place_of(frame, phase_in(record, frame)), path, old, new, version))
 
 
-def _place(frame: CallFrame | None, phase: str) -> Place:
-    """Return the first six fields of an event that happens in `frame`, and in `phase`: a block may have set another."""
-    if frame is None:
-        return (None, None, "", "", phase, False)
-    return (frame.id, frame.parent_id, frame.path, frame.name, phase, frame.training)
+def notify(listeners: tuple[Hook, ...], event: Event) -> None:
+    """Call the method of each listener that overrides it, at an end in reverse.
 
-
-def _any_overrides(listeners: tuple[Hook, ...], method: str) -> bool:
-    """Whether a listener overrides a method: if not, no record is made."""
-    for hook in listeners:  # noqa: SIM110  # a generator would cost every call that is watched
-        if method in hook.overrides:
-            return True
-    return False
-
-
-def _notify(listeners: Iterable[Hook], method: str, event: Event) -> None:
-    """Call a method of each listener; a failure is logged, an interruption is raised when all have been called."""
-    interruption: BaseException | None = None
+    A failure is logged: the first of each method as an error, later ones for debugging. An interruption is raised when
+    all have been called.
+    """
+    method, interruption = event.method, None
     token = _IN_A_HOOK.set(True)
     try:
-        for hook in listeners:
-            if method in hook.overrides:
-                try:
-                    call: Callable[[Event], object] = getattr(hook, method)
-                    call(event)
-                except Exception as error:  # noqa: BLE001  # a hook never breaks a call
-                    log_failure(hook, method, error)
-                except BaseException as error:  # noqa: BLE001  # raised below
-                    interruption = interruption or error
+        for hook in reversed(listeners) if method.endswith("_end") else listeners:
+            if method not in hook.overrides:
+                continue
+            try:
+                call: Callable[[Event], object] = getattr(hook, method)
+                call(event)
+            except Exception as error:  # noqa: BLE001  # a hook never breaks a call
+                failed: set[str] = vars(hook).setdefault("_failed", set())  # also in a frozen dataclass
+                level = logging.DEBUG if method in failed else logging.ERROR
+                failed.add(method)
+                _LOG.log(level, "hook %s.%s failed", type(hook).__qualname__, method, exc_info=error)
+            except BaseException as error:  # noqa: BLE001  # raised below
+                interruption = interruption or error
     finally:
         _IN_A_HOOK.reset(token)
     if interruption is not None:

@@ -14,14 +14,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, TypeAlias, cast
 
 from synmod.errors import ArgumentError, ConfigError
 
-from .events import BuildBegin, BuildEnd, CallBegin, CallEnd, Event, Hook, LMBegin, LMEnd, SkipDropped, VariableAssign
 from .frame import FRAME
-from .trace_views import error_text, plain
-from .tracing import Tracer
+from .hooks import BuildEnd, CallBegin, CallEnd, Event, Hook, LMBegin, LMEnd
+from .tracing import Tracer, error_text, plain
 from .usage import Usage
 
 __all__ = ["Logger", "OpenTelemetry", "Recorder", "Tracer"]
@@ -40,29 +39,12 @@ _PROVIDERS: Final = {
 }
 """Where the conventions have another name for a provider than our model strings."""
 
-_PARAMS: Final = {
-    "frequency_penalty": "frequency_penalty",
-    "max_completion_tokens": "max_tokens",
-    "max_tokens": "max_tokens",
-    "presence_penalty": "presence_penalty",
-    "seed": "seed",
-    "stop": "stop_sequences",
-    "temperature": "temperature",
-    "top_k": "top_k",
-    "top_p": "top_p",
-}
+_PARAMS: Final = ("frequency_penalty", "max_tokens", "presence_penalty", "seed", "temperature", "top_k", "top_p")
+"""The sampling parameters that the conventions name as we do."""
 
-Attributes = dict[str, Any]
-
-
-class Span(Protocol):
-    """What is used of a span."""
-
-    def set_attributes(self, attributes: Mapping[str, Any]) -> None: ...
-
-    def set_status(self, status: Any, description: str | None = None) -> None: ...
-
-    def end(self) -> None: ...
+Attributes: TypeAlias = dict[str, Any]
+Span: TypeAlias = Any
+"""A span of opentelemetry; untyped, since an extra may be missing where types are checked."""
 
 
 class OpenTelemetry(Hook):
@@ -137,8 +119,7 @@ class OpenTelemetry(Hook):
             while above is None and frame is not None:  # the hook of one module is not notified of all calls
                 above, frame = self._calls.get(frame.id), frame.parent
         context = None if above is None else self._api.set_span_in_context(above)
-        span: Span = self._tracer.start_span(name, context=context, kind=kind, attributes=attributes)
-        return span
+        return self._tracer.start_span(name, context=context, kind=kind, attributes=attributes)
 
     def _close(self, span: Span, attributes: Mapping[str, Any], exception: BaseException | None) -> None:
         """End a span, with what became known; no traceback is sent, which may hold private values."""
@@ -150,7 +131,7 @@ class OpenTelemetry(Hook):
 
 
 def _api() -> Any:
-    """Import the interface; untyped, since an extra may be missing where types are checked."""
+    """Import the interface; untyped, like its spans."""
     try:
         from opentelemetry import trace as api  # pyright: ignore[reportMissingImports, reportUnknownVariableType]
     except ImportError:
@@ -169,12 +150,12 @@ def _request_attributes(event: LMBegin, *, content: bool) -> Attributes:
         "synmod.path": event.path,
         "synmod.phase": event.phase,
     }
-    for param, attribute in _PARAMS.items():
-        value = params.get(param)
-        if param == "stop" and value:
-            attributes[f"gen_ai.request.{attribute}"] = [value] if isinstance(value, str) else list(value)
-        elif isinstance(value, (int, float, str)):
-            attributes[f"gen_ai.request.{attribute}"] = value
+    given = {**params, "max_tokens": params.get("max_completion_tokens", params.get("max_tokens"))}
+    for param in _PARAMS:
+        if isinstance(given.get(param), (int, float, str)):
+            attributes[f"gen_ai.request.{param}"] = given[param]
+    if stop := params.get("stop"):
+        attributes["gen_ai.request.stop_sequences"] = [stop] if isinstance(stop, str) else list(stop)
     if content:
         turns: Any = plain(getattr(event.request, "messages", None)) or []
         system = [part for turn in turns if turn.get("role") == "system" for part in _parts(turn)]
@@ -346,45 +327,9 @@ class Recorder(Hook):
         self._values = values
         self._is_begun = False
 
-    def on_call_begin(self, event: CallBegin) -> None:
-        """Write that a call begins."""
-        self._write("call_begin", event)
-
-    def on_call_end(self, event: CallEnd) -> None:
-        """Write that a call ended."""
-        self._write("call_end", event)
-
-    def on_build_begin(self, event: BuildBegin) -> None:
-        """Write that a build begins."""
-        self._write("build_begin", event)
-
-    def on_build_end(self, event: BuildEnd) -> None:
-        """Write that a build ended."""
-        self._write("build_end", event)
-
-    def on_lm_begin(self, event: LMBegin) -> None:
-        """Write that a model call begins."""
-        self._write("lm_begin", event)
-
-    def on_lm_end(self, event: LMEnd) -> None:
-        """Write that a model call ended."""
-        self._write("lm_end", event)
-
-    def on_lm_chunk(self, event: Any) -> None:
-        """Write that a piece of a reply arrived."""
-        self._write("lm_chunk", event)
-
-    def on_variable_assign(self, event: VariableAssign) -> None:
-        """Write that a Variable got a new value."""
-        self._write("variable_assign", event)
-
-    def on_skip_dropped(self, event: SkipDropped) -> None:
-        """Write that a stashed value was never popped."""
-        self._write("skip_dropped", event)
-
-    def _write(self, what: str, event: Any) -> None:
-        """Add one row."""
-        row: dict[str, Any] = {"event": what, "time": time.time()}
+    def write(self, event: Event) -> None:
+        """Add the row of an event."""
+        row: dict[str, Any] = {"event": event.method.removeprefix("on_"), "time": time.time()}
         for name in (field.name for field in fields(event)):
             value = getattr(event, name)
             if name == "exception":
@@ -400,6 +345,9 @@ class Recorder(Hook):
                 self._is_begun = _begin(self._target)
             with self._target.open("ab", buffering=0) as file:  # one write per row, and nothing is left open
                 file.write(line.encode("utf-8", "backslashreplace"))  # which is how JSON writes half a character
+
+    on_call_begin = on_call_end = on_build_begin = on_build_end = write
+    on_lm_begin = on_lm_chunk = on_lm_end = on_variable_assign = on_skip_dropped = write
 
 
 def _begin(path: Path) -> bool:

@@ -18,8 +18,7 @@ from synmod.errors import ArgumentError, CallError
 from synmod.leaves.frozen import thaw
 from synmod.leaves.names import did_you_mean
 
-from .ambient import Block, ambient, phase
-from .frame import CallFrame, GivenReward, Owner, Reward, current_call
+from .frame import Block, CallFrame, GivenReward, Owner, Reward, ambient, current_call, phase
 
 _ALIASES: Final = {"y_pred": "outputs", "y_true": "target"}
 
@@ -146,11 +145,12 @@ class BoundReward:
 
     def _finite(self, value: Any) -> float:
         """Return a score as a float."""
-        if not isinstance(value, Real) or not math.isfinite(value):
+        number = _finite(value)
+        if number is None:
             raise CallError(
                 f"{self._what} is {value!r:.100}; it must be a finite number, a bool, or a Feedback of such."
             )
-        return float(value)
+        return number
 
 
 # -- what a block has collected ----------------------------------------------------------------------------------------

@@ -1,26 +1,248 @@
 """Traces: `sm.trace`, and the hook that it installs, which records the calls of a block as a tree in bounded memory.
 
-Cost: some microseconds per call while a trace is open, nothing afterwards.
+Cost: some microseconds per call while a trace is open, nothing afterwards. The tree is written as JSON; the text, like
+the page of the view room, is drawn from that.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
 import zlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import partial
 from numbers import Real
-from typing import Any, Final
+from operator import itemgetter
+from typing import Any, Final, cast
 
-from synmod.errors import ArgumentError, GraphError
+from synmod.data import SymbolicDataModel
+from synmod.errors import ArgumentError
 
-from .ambient import Block
-from .events import CallBegin, CallEnd, Hook, LMBegin, LMEnd
-from .frame import FRAME
-from .trace_views import LMCallNode, Run, TraceNode, add_by_start, error_text, total_usage, tree_json, tree_text
-from .usage import Usage
+from .frame import FRAME, Block, Reward
+from .hooks import CallBegin, CallEnd, Hook, LMBegin, LMEnd
+from .usage import NO_USAGE, Usage
+
+# -- arguments and results as plain JSON -------------------------------------------------------------------------------
+
+_DEEPEST: Final = 60  # deeper than any data; a value that goes on may hold itself
+_LONGEST_BITS: Final = 14_000  # of an integer that Python converts to decimal digits
+
+
+def plain(x: Any, depth: int = 0) -> Any:
+    """Return values as JSON: data models by their JSON, symbols by their schema, nests and records member by member.
+
+    Anything else that a keyword may hold becomes text, also numbers that JSON does not have.
+    """
+    if x is None or type(x) is bool or type(x) is str:
+        return x
+    try:
+        if isinstance(x, int):
+            return int(x) if x.bit_length() < _LONGEST_BITS else hex(x)
+        if isinstance(x, str):
+            return str.__str__(x)
+        if isinstance(x, float):
+            return float(x) if math.isfinite(x) else repr(float(x))
+        return "..." if depth > _DEEPEST else _written(x, depth + 1)
+    except Exception:  # noqa: BLE001  # a hook never breaks a call, and a foreign value may fail at anything
+        return f"<{type(x).__name__}>"
+
+
+def _written(x: Any, depth: int) -> Any:
+    """Return what is neither a number nor a text as JSON."""
+    if isinstance(x, SymbolicDataModel):
+        return x.get_schema()
+    get_json = getattr(x, "get_json", None)
+    if callable(get_json) and not isinstance(x, type):
+        return get_json()
+    if isinstance(x, Mapping):
+        return {str(key): plain(value, depth) for key, value in cast("Mapping[object, Any]", x).items()}
+    if isinstance(x, (list, tuple)):
+        return [plain(member, depth) for member in cast("Sequence[Any]", x)]
+    if isinstance(x, type) or not is_dataclass(x):
+        return repr(cast("object", x))
+    return {field.name: plain(getattr(x, field.name), depth) for field in fields(x)}
+
+
+def error_text(error: BaseException | None) -> str | None:
+    """Return an exception as text: kept as an object it would keep the frames of its traceback alive."""
+    return None if error is None else f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
+
+
+def message_of(error: BaseException) -> str:
+    """Return the text of an exception; "" where it cannot be read."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  # a record of a failure must not fail
+        return ""
+
+
+# -- nodes -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class LMCallNode:
+    """One model call; what it used is zero and `elapsed_s` None while it runs.
+
+    Attributes:
+        model: The model that was called, `provider/name`.
+        phase: `inference`, `reward` or `optimizer`.
+        start: When it began, in seconds since the epoch.
+        elapsed_s: Wall seconds, None while it runs.
+        request, reply: The records of the events, None in a trace without values.
+        error: Class and text of the exception, None if it returned.
+        usage: Tokens and cost.
+        attempts: Requests that were sent.
+        cached: Whether none was needed.
+    """
+
+    model: str
+    phase: str
+    start: float
+    request: Any = None
+    reply: Any = None
+    usage: Usage = NO_USAGE
+    attempts: int = 0
+    cached: bool = False
+    elapsed_s: float | None = None
+    error: str | None = None
+
+    @property
+    def tokens(self) -> int:
+        """Tokens read and written."""
+        return self.usage.prompt_tokens + self.usage.completion_tokens
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Cost in US dollars, None where no price is known."""
+        return self.usage.cost_usd
+
+    def __repr__(self) -> str:
+        return f"<LMCallNode {self.model}, {self.tokens} tokens>"
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """What the calls of one tree share: how many they are, and whether they were dropped because the trace was full."""
+
+    calls: int = 0
+    lm_calls: int = 0
+    is_dropped: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class TraceNode:
+    """One module call.
+
+    Attributes:
+        call_id, parent_id, path, name, phase: As in the events.
+        start, end: When it began and ended, in seconds since the epoch, by one clock; no end while it runs.
+        elapsed_s: Wall seconds, None while it runs.
+        inputs, kwargs, outputs: The values, None in a trace without values.
+        error: Class and text of the exception, None if it returned.
+        rewards: (path, name, value) of the run, on an entry call.
+        children: The calls below, by their start.
+        lm_calls: Its own model calls, by their start.
+        parent: The node of the calling module, None for an entry call.
+        run: What it shares with the other calls of its tree.
+    """
+
+    call_id: str
+    parent_id: str | None
+    path: str
+    name: str
+    phase: str
+    start: float
+    run: Run
+    parent: TraceNode | None = None
+    inputs: tuple[Any, ...] | None = None
+    kwargs: Mapping[str, Any] | None = None
+    outputs: Any = None
+    end: float | None = None
+    elapsed_s: float | None = None
+    error: str | None = None
+    rewards: tuple[Reward, ...] = ()
+    children: list[TraceNode] = field(default_factory=list)  # pyright: ignore[reportUnknownVariableType]  # hot: `list[...]()` is slow
+    lm_calls: list[LMCallNode] = field(default_factory=list)  # pyright: ignore[reportUnknownVariableType]  # likewise
+
+    @property
+    def usage(self) -> Usage:
+        """What the model calls in it and below it have used so far."""
+        return sum((call.usage for call in [*self.lm_calls, *self.children]), NO_USAGE)
+
+    def __repr__(self) -> str:
+        return f"<TraceNode {self.call_id} {self.path or self.name!r}, {len(self.children)} children>"
+
+
+# -- JSON and text -----------------------------------------------------------------------------------------------------
+
+_VERSION: Final = 1
+_REQUEST: Final = ("messages", "schema", "tools", "params")
+_REPLY: Final = ("text", "reasoning", "tool_calls", "finish_reason", "model", "request_id")
+_LM_CALL: Final = (
+    "model", "phase", "start", "elapsed_s", "error", "attempts", "cached", "tokens", "cost_usd", "usage",
+)  # fmt: skip
+_CALL: Final = (
+    "call_id", "parent_id", "path", "name", "phase", "start", "elapsed_s", "inputs", "kwargs", "outputs", "error",
+    "rewards",
+)  # fmt: skip
+
+
+def _fields(record: Any, names: Sequence[str]) -> dict[str, Any] | None:
+    """Return some fields of a record as JSON; None where there is none, or none is kept."""
+    return None if record is None else {name: plain(getattr(record, name, None)) for name in names}
+
+
+def _lm_call_json(call: LMCallNode) -> dict[str, Any]:
+    """Return a model call as JSON."""
+    contents = {"request": _fields(call.request, _REQUEST), "reply": _fields(call.reply, _REPLY)}
+    return {**(_fields(call, _LM_CALL) or {}), **contents}
+
+
+def _call_json(node: TraceNode) -> dict[str, Any]:
+    """Return a call and those below it as JSON; nothing is locked, so what begins meanwhile may be left out."""
+    children = [_call_json(child) for child in list(node.children)]
+    used = [call.usage for call in node.lm_calls] + [Usage(**child["usage"]) for child in children]
+    lm_calls = [_lm_call_json(call) for call in list(node.lm_calls)]
+    usage = plain(sum(used, NO_USAGE))
+    return {**(_fields(node, _CALL) or {}), "usage": usage, "lm_calls": lm_calls, "children": children}
+
+
+def _lines(call: dict[str, Any], lead: str = "", below: str = "") -> Iterator[str]:
+    """Yield a line per call or model call of a trace as JSON, by their start, indented under its caller."""
+    usage = call["usage"]
+    tokens = f"{usage['prompt_tokens'] + usage['completion_tokens']} tokens"
+    if usage["cost_usd"]:
+        tokens += f", ${usage['cost_usd']:.6f}"
+    if "model" in call:
+        name = call["model"]
+        tokens += ", cached" if call["cached"] else ""
+    else:
+        name, count = call["path"] or call["name"], usage["calls"]
+        tokens = f"{count} model call{'s' * (count > 1)}, {tokens}" if count else ""
+    error = " ".join((call["error"] or "").split())
+    yield lead + "  ".join(filter(None, [name, _seconds(call["elapsed_s"]), tokens, error]))
+    inside = _by_start(call.get("children", ()), call.get("lm_calls", ()))
+    for left, each in zip(reversed(range(len(inside))), inside, strict=True):
+        yield from _lines(each, below + ("├─ " if left else "└─ "), below + ("│  " if left else "   "))
+
+
+def _by_start(calls: Sequence[dict[str, Any]], lm_calls: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return calls and model calls in one order."""
+    return sorted([*calls, *lm_calls], key=itemgetter("start"))
+
+
+def _seconds(elapsed_s: float | None) -> str:
+    """Return a duration as text."""
+    if elapsed_s is None:
+        return "running"
+    return f"{elapsed_s * 1000:.1f} ms" if elapsed_s >= 0.0001 else f"{elapsed_s * 1000:.3f} ms"
+
+
+# -- recording ---------------------------------------------------------------------------------------------------------
 
 PAGES: Final[dict[str, Callable[[dict[str, Any], Any], str]]] = {}
 """`"html"`: the function that draws the JSON of a trace as a page, and writes it to a path; a room above sets it."""
@@ -53,7 +275,10 @@ class Tracer(Hook):
     """
 
     def __init__(self, values: bool = True, sample: float = 1.0, max_calls: int = 100_000) -> None:
-        _check(sample, max_calls)
+        if isinstance(sample, bool) or not isinstance(sample, Real) or not 0 <= float(sample) <= 1:
+            raise ArgumentError(f"trace got sample={sample!r}: write the share of entry calls to keep, from 0 to 1.")
+        if not isinstance(max_calls, int) or isinstance(max_calls, bool) or max_calls < 1:  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+            raise ArgumentError(f"trace got max_calls={max_calls!r}: write a whole number above zero.")
         self._values = values
         self._sample = float(sample)
         self._max_calls = max_calls
@@ -86,25 +311,24 @@ class Tracer(Hook):
     @property
     def usage(self) -> Usage:
         """What all model calls of the trace used."""
-        return total_usage(self.roots, self.lm_calls)
+        return sum((call.usage for call in [*self.roots, *self.lm_calls]), NO_USAGE)
 
     def on_call_begin(self, event: CallBegin) -> None:
         """Open a node under that of the calling module."""
-        call_id, start = event.call_id or "", self._epoch + time.perf_counter()
+        call_id, above = event.call_id or "", event.parent_call_id
         if not self._is_in_sample(call_id):
             return
         with self._lock:
-            above = event.parent_call_id
             parent = None if above is None else self._nearest(above)
             run = Run() if parent is None else parent.run
-            node = TraceNode(call_id, above, path=event.path, name=event.name, phase=event.phase, start=start, run=run)
-            node.parent = parent
+            start = self._epoch + time.perf_counter()  # under the lock, so that calls are added by their start
+            node = TraceNode(call_id, above, event.path, event.name, event.phase, start, run, parent)
             if self._values:
                 node.inputs, node.kwargs = event.inputs, event.kwargs
             self._running[call_id] = node
             if run.is_dropped:
                 return
-            add_by_start(self._roots if parent is None else parent.children, node)
+            (self._roots if parent is None else parent.children).append(node)
             run.calls += 1
             self._size.calls += 1
             self._drop_oldest()
@@ -129,21 +353,21 @@ class Tracer(Hook):
     def on_lm_begin(self, event: LMBegin) -> None:
         """Open a model call under the node of the module that makes it."""
         call_id = event.call_id
-        call = LMCallNode(event.model, event.phase, self._epoch + time.perf_counter())
-        if self._values:
-            call.request = event.request
         with self._lock:
+            call = LMCallNode(event.model, event.phase, self._epoch + time.perf_counter())
+            if self._values:
+                call.request = event.request
             node = None if call_id is None else self._nearest(call_id)
             if node.run.is_dropped if node is not None else call_id is not None and not self._is_in_sample(call_id):
                 return
             self._lm_running[id(event.request)] = (event.request, call)
             if node is None:
-                add_by_start(self._lm_calls, call)
+                self._lm_calls.append(call)
                 if len(self._lm_calls) > self._max_calls:
                     self._lm_calls.popleft()
                     self._dropped += 1
                 return
-            add_by_start(node.lm_calls, call)
+            node.lm_calls.append(call)
             node.run.lm_calls += 1
             self._size.lm_calls += 1
             self._drop_oldest()
@@ -182,11 +406,8 @@ class Tracer(Hook):
             size.calls -= oldest.run.calls
             size.lm_calls -= oldest.run.lm_calls
             self._dropped += 1
-            nodes = [] if oldest.elapsed_s is not None else [oldest]
-            for node in nodes:  # grows while it is walked
-                nodes += node.children
-            for node in nodes:
-                if node.elapsed_s is None:
+            for node in list(self._running.values()) if oldest.elapsed_s is None else ():
+                if node.run is oldest.run:
                     node.children, node.lm_calls = [], []
 
     def to_json(self) -> dict[str, Any]:
@@ -194,7 +415,10 @@ class Tracer(Hook):
 
         `docs/pages/ideas/tracing.md` describes every field.
         """
-        return tree_json(self.roots, self.lm_calls, self.dropped)
+        calls = [_call_json(root) for root in self.roots]
+        lm_calls = [_lm_call_json(call) for call in self.lm_calls]
+        usage = plain(sum((Usage(**call["usage"]) for call in [*calls, *lm_calls]), NO_USAGE))
+        return {"version": _VERSION, "dropped": self._dropped, "usage": usage, "calls": calls, "lm_calls": lm_calls}
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the trace as one page that needs nothing else: a bar per call, and everything about each call.
@@ -205,12 +429,9 @@ class Tracer(Hook):
         Raises:
             ArgumentError: `path` is not a path.
             SaveError: The file cannot be written.
-            GraphError: `synmod` was not imported as a whole, so there is nothing to draw with.
 
         Source: Chrome's trace viewer, Jaeger; differs: one file, opened without network.
         """
-        if "html" not in PAGES:
-            raise GraphError("A trace is drawn by synmod.view: import synmod first.")
         return PAGES["html"](self.to_json(), path)
 
     def _repr_html_(self) -> str:
@@ -218,7 +439,11 @@ class Tracer(Hook):
         return self.to_html()
 
     def __str__(self) -> str:
-        return tree_text(self.roots, self.lm_calls, self.dropped)
+        trace = self.to_json()
+        lines = [f"({trace['dropped']} older dropped)"] if trace["dropped"] else []
+        for call in _by_start(trace["calls"], trace["lm_calls"]):
+            lines += _lines(call)
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return f"<Tracer of {self._size.calls} calls in {len(self.roots)} entry calls>"
@@ -251,18 +476,10 @@ class trace(Block):  # noqa: N801  # read as a word: `with sm.trace() as t:`
 
     def __init__(self, values: bool = True, sample: float = 1.0, max_calls: int = 100_000) -> None:
         super().__init__()
-        _check(sample, max_calls)  # wrong arguments are found here, not at the block
-        self._arguments: dict[str, Any] = {"values": values, "sample": sample, "max_calls": max_calls}
+        self._make = partial(Tracer, values, sample, max_calls)
+        self._make()  # so that wrong arguments are found here, not at the block
 
     def __enter__(self) -> Tracer:
-        tracer = Tracer(**self._arguments)
+        tracer = self._make()
         self.enter((tracer,))
         return tracer
-
-
-def _check(sample: object, max_calls: object) -> None:
-    """Raise for a share or a bound that is not one."""
-    if isinstance(sample, bool) or not isinstance(sample, Real) or not 0 <= float(sample) <= 1:
-        raise ArgumentError(f"trace got sample={sample!r}: write the share of entry calls to keep, from 0 to 1.")
-    if not isinstance(max_calls, int) or isinstance(max_calls, bool) or max_calls < 1:
-        raise ArgumentError(f"trace got max_calls={max_calls!r}: write a whole number above zero.")

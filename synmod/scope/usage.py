@@ -1,14 +1,27 @@
-"""Usage of model calls and counts of module calls: frozen records, and their running sums per phase."""
+"""Counting: usage of model calls and counts of module calls, as frozen records and their running sums per phase."""
 
 from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
-from .ambient import PHASES, Block, check_phase
+from synmod.errors import CallError
+from synmod.leaves.names import did_you_mean
+
+PHASES: Final = ("inference", "reward", "optimizer")
+
+
+def check_phase(name: object) -> str:
+    """Return `name` if it is a phase.
+
+    Raises:
+        CallError: It is not.
+    """
+    if isinstance(name, str) and name in PHASES:
+        return name
+    raise CallError(f"unknown phase {name!r}: write one of {', '.join(map(repr, PHASES))}.{did_you_mean(name, PHASES)}")
 
 
 class _Summed(Protocol):
@@ -88,12 +101,7 @@ class PerPhase(Generic[R]):
 
     def total(self) -> R:
         """Return the sum of all phases, as of one moment."""
-        with self._lock:
-            known = [self._by_phase[phase] for phase in PHASES if phase in self._by_phase]
-        total = self._zero
-        for one in known:
-            total = total + one
-        return total
+        return sum(list(self._by_phase.values()), self._zero)
 
     def __getitem__(self, phase: str) -> R:
         """Return the sum of one phase.
@@ -138,32 +146,6 @@ class UsageMeter(PerPhase[Usage]):
 
 
 NO_USAGE: Final = Usage()
-
-
-class track_usage(Block):  # noqa: N801  # read as a word: `with sm.track_usage() as usage:`
-    """Measure the model calls that begin in a block.
-
-    Example:
-        >>> with track_usage() as usage:
-        ...     pass
-        >>> usage.calls
-        0
-
-    Source: DSPy's usage tracker.
-    """
-
-    field = "usages"
-
-    def __enter__(self) -> UsageMeter:
-        meter = UsageMeter()
-        self.enter(meter)
-        return meter
-
-
-def add_usage(meters: Iterable[UsageMeter], usage: Usage, phase: str) -> None:
-    """Count a finished model call into the meters that were open when it began."""
-    for meter in meters:
-        meter.add(usage, phase)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,11 +206,7 @@ class CallCounters(PerPhase[PhaseCounters]):
         return int(repr(self._nested)[len("count(") : -1])  # the only way to read it without counting on
 
     def __repr__(self) -> str:
-        total = self.total()
-        return (
-            f"CallCounters(invocations={total.invocations}, failed={total.failed}, cancelled={total.cancelled}, "
-            f"nested={self.nested}, elapsed_s={total.elapsed_s:.6f})"
-        )
+        return f"{super().__repr__()[:-1]}, nested={self.nested})"
 
 
 _NO_CALLS: Final = PhaseCounters()

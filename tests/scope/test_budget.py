@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from synmod.errors import ArgumentError, BudgetExceeded
 from synmod.leaves.aio import deadline_scope, sleep, task_group
-from synmod.scope import Spent, Usage, budget, cost_is_limited, reserve
+from synmod.scope import Spent, Usage, budget, reserve
 from tests.scope.part import Part
 
 
@@ -84,11 +84,6 @@ def test_every_enclosing_budget_must_have_room():
 def test_without_a_budget_everything_fits():
     """Nobody pays for a limit that is not there."""
     reserve(1_000_000).settle(Usage(calls=1))
-    assert not cost_is_limited()
-    with budget(calls=1):
-        assert not cost_is_limited()
-        with budget(cost_usd=1):
-            assert cost_is_limited()
 
 
 def test_a_free_call_fits_into_a_budget_of_no_dollars():

@@ -53,7 +53,9 @@ def test_a_reward_that_asks_for_something_else(reward, text):
         BoundReward(reward, ["inputs", "outputs"])
 
 
-@pytest.mark.parametrize("result", ["good", None, float("nan"), sm.Feedback(1, objectives={"x": float("inf")})])
+@pytest.mark.parametrize(
+    "result", ["good", None, float("nan"), 10**400, sm.Feedback(1, objectives={"x": float("inf")})]
+)
 async def test_a_reward_returns_finite_numbers(result):
     """Anything else is a CallError that shows it."""
     with pytest.raises(sm.CallError, match="the reward is"):

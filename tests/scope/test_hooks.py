@@ -13,16 +13,18 @@ from synmod.errors import ArgumentError
 from synmod.leaves.aio import Signal, backend, deadline_scope, drive, is_cancellation, sleep, task_group
 from synmod.scope import (
     Hook,
+    LMBegin,
+    LMEnd,
     Usage,
     ambient,
-    begin_lm,
     current_call,
     current_phase,
-    end_lm,
     hooks,
     hooks_inside,
+    notify,
     notify_assign,
     phase,
+    place_of,
 )
 from tests.scope.part import Part
 
@@ -159,7 +161,7 @@ def test_what_is_no_hook_is_refused(wrong):
 
 def test_arguments_that_nobody_takes_are_refused():
     """A setting that is passed to a class without `__init__` must not vanish."""
-    with pytest.raises(ArgumentError, match="Raises"):
+    with pytest.raises(TypeError, match="Raises"):
         Raises(level=3)
 
 
@@ -309,8 +311,9 @@ def test_model_events_reach_the_hooks_of_every_part_above(any_loop):
         frame = current_call()
         listeners = hooks_inside(ambient(), frame)
         request = SimpleNamespace(model="a/b")
-        begin_lm(listeners, frame, "inference", request)
-        end_lm(listeners, frame, "inference", request, "reply", None, 1, Usage(calls=1), 0.1)
+        place = place_of(frame, "inference")
+        notify(listeners, LMBegin(*place, request, request.model))
+        notify(listeners, LMEnd(*place, request, request.model, "reply", None, 1, Usage(calls=1), 0.1))
 
     shared = Models("shared")
     top = Part("top", lambda _: Part("leaf", leaf, hooks=[shared, Models("leaf")])(), hooks=[Models("top"), shared])

@@ -10,16 +10,17 @@ import synmod as sm
 from synmod.errors import ArgumentError
 from synmod.leaves.aio import task_group
 from synmod.scope import (
+    LMBegin,
+    LMEnd,
     Tracer,
     Usage,
-    add_usage,
     ambient,
-    begin_lm,
     current_call,
-    end_lm,
     hooks_inside,
+    notify,
     open_meters,
     phase,
+    place_of,
     trace,
 )
 from tests.scope.part import Part
@@ -30,10 +31,12 @@ async def ask(model, error=None):
     frame, request = current_call(), SimpleNamespace(model=model)
     listeners = hooks_inside(ambient(), frame)
     usage = Usage(calls=1, requests=2, prompt_tokens=10, completion_tokens=5, cost_usd=0.25)
-    begin_lm(listeners, frame, "inference", request)
+    place = place_of(frame, "inference")
+    notify(listeners, LMBegin(*place, request, request.model))
     await asyncio.sleep(0)
-    add_usage(open_meters(frame), usage, "inference")
-    end_lm(listeners, frame, "inference", request, None, error, 2, usage, 0.5)
+    for meter in open_meters(frame):
+        meter.add(usage, "inference")
+    notify(listeners, LMEnd(*place, request, request.model, None, error, 2, usage, 0.5))
 
 
 class Query(sm.DataModel):

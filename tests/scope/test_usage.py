@@ -13,7 +13,6 @@ from synmod.scope import (
     PhaseCounters,
     Usage,
     UsageMeter,
-    add_usage,
     current_call,
     open_meters,
     phase,
@@ -24,7 +23,8 @@ from tests.scope.part import Part
 
 def count_usage(frame, usage, phase):
     """Count a model call that begins and ends here."""
-    add_usage(open_meters(frame), usage, phase)
+    for meter in open_meters(frame):
+        meter.add(usage, phase)
 
 
 usages = st.builds(
@@ -89,7 +89,8 @@ async def test_what_began_inside_counts_when_it_ends_outside():
     async def call(end):
         meters = open_meters(current_call())
         await end.wait()
-        add_usage(meters, Usage(calls=1), "inference")
+        for meter in meters:
+            meter.add(Usage(calls=1), "inference")
 
     before = asyncio.create_task(call(end_outer))
     await asyncio.sleep(0)
