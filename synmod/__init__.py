@@ -43,7 +43,7 @@ from synmod.errors import (
     SealedError as SealedError, SkipError as SkipError, SkipNameError as SkipNameError,
     SkipVerifyError as SkipVerifyError, StateError as StateError, StateSchemaError as StateSchemaError,
     SymbolicValueError as SymbolicValueError, SynmodError as SynmodError, SynmodWarning as SynmodWarning,
-    UnavailableError as UnavailableError, UnboundModelError as UnboundModelError,
+    TrainerError as TrainerError, UnavailableError as UnavailableError, UnboundModelError as UnboundModelError,
 )
 from synmod.flow import (
     Failed as Failed, Progress as Progress, in_thread as in_thread, map_concurrently as map_concurrently, run as run,
@@ -70,6 +70,7 @@ from synmod.scope import (
 )
 from synmod.train import (
     Evaluation as Evaluation, Example as Example, ExampleResult as ExampleResult, evaluate as evaluate,
+    rewards as rewards,
 )
 from synmod.tree import (
     All as All, Any as Any, Everything as Everything, GraphDef as GraphDef, Intermediate as Intermediate,

@@ -21,6 +21,7 @@
     ├── DeadlineExceeded [TimeoutError]     the time of `sm.deadline` is over
     ├── BudgetExceeded [RuntimeError]       what `sm.budget` allows is spent
     ├── EvaluationError [RuntimeError]      an evaluation that was stopped
+    ├── TrainerError [ValueError]           a training that cannot be made as set up
     ├── RunError [RuntimeError]             `sm.run` inside a running loop, a pool without its block
     ├── SkipError [RuntimeError]            a skip connection: commands, entry, completeness
     │   └── SkipNameError [ValueError]      a name put into a namespace that is not declared
@@ -88,6 +89,7 @@ __all__ = [
     "SymbolicValueError",
     "SynmodError",
     "SynmodWarning",
+    "TrainerError",
     "UnavailableError",
     "UnboundModelError",
 ]
@@ -251,6 +253,10 @@ class EvaluationError(SynmodError, RuntimeError):
         super().__init__(message)
         self.partial = partial
         self.errors: tuple[Any, ...] = getattr(partial, "errors", ())
+
+
+class TrainerError(SynmodError, ValueError):
+    """A training that cannot be made as set up: an unknown reward, nothing to optimise, too small a budget."""
 
 
 class RunError(SynmodError, RuntimeError):

@@ -70,36 +70,42 @@ class BoundReward:
     """A reward or metric whose parameters were read once; each call passes what they name, in any order.
 
     Args:
-        reward: A function, plain or async, or an object with a method `call`, such as a module.
+        reward: A function, plain or async, or an object with a method `call`, such as a module. One whose `call` hands
+            on what it is given (`**offered`) names in `asks_for` what it wants.
         offered: The names that it may ask for; `y_pred` and `y_true` are other names of `outputs` and `target`.
         what: What messages call it.
 
     Attributes:
         asks_for: The names of `offered` that it asks for.
-        lowest: The worst score of its `range`.
+        lowest: The worst score of its `range`; 0.0 where it has none.
 
     Raises:
         ArgumentError: It cannot be called, or asks for something else.
     """
 
-    __slots__ = ("_function", "_parameters", "_what", "asks_for", "lowest")
+    __slots__ = ("_function", "_needs_target", "_parameters", "_range", "_what", "asks_for", "lowest")
 
     def __init__(self, reward: Any, offered: Iterable[str], *, what: str = "the reward") -> None:
         self._what = what
         asked: Any = getattr(reward, "call", reward)  # the parameters of a module are those of its `call`
-        self._function = reward if callable(reward) else asked
+        needs_target: bool | None = getattr(reward, "needs_target", None)
+        is_reward = needs_target is not None  # which has no frame of its own, other than a module
+        self._function = reward if callable(reward) and not is_reward else asked
         names = tuple(offered)
         if not callable(self._function):
             raise ArgumentError(f"{what} is a {type(reward).__name__}; write a function of {', '.join(names)}.")
+        wanted: Iterable[str] | None = getattr(reward, "asks_for", None)
         try:
-            signature = inspect.signature(asked)
+            parameters = [*inspect.signature(asked).parameters.values()]
         except (TypeError, ValueError):
             raise ArgumentError(
                 f"{what}: parameters of {reward!r:.80} cannot be read: wrap it in a function."
             ) from None
+        if wanted is not None:
+            parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in sorted(wanted)]
         self._parameters: list[tuple[str, str, bool]] = []
         """For each parameter its name, what it asks for, and whether it is positional only."""
-        for parameter in signature.parameters.values():
+        for parameter in parameters:
             source = _ALIASES.get(parameter.name, parameter.name)
             if source in names:
                 self._parameters.append((parameter.name, source, parameter.kind is parameter.POSITIONAL_ONLY))
@@ -113,7 +119,9 @@ class BoundReward:
                     f"order.{did_you_mean(parameter.name, words)}"
                 )
         self.asks_for = frozenset(source for _, source, _ in self._parameters)
-        self.lowest = float(getattr(reward, "range", (0.0, 1.0))[0])
+        self._range: tuple[float, float] = getattr(reward, "range", (-math.inf, math.inf))
+        self.lowest = self._range[0] if math.isfinite(self._range[0]) else 0.0
+        self._needs_target = needs_target
 
     async def __call__(self, **offered: Any) -> Feedback:
         """Return the feedback on one output, computed in phase `reward`; a number becomes a Feedback.
@@ -122,18 +130,21 @@ class BoundReward:
             offered: A value for each name that it may ask for.
 
         Raises:
-            CallError: It returned something other than a finite number, a bool, or a Feedback of such.
+            CallError: It needs a target and there is none; it returned something other than a finite number, a bool, or
+                a Feedback of such, or a score outside its `range`.
             Exception: What it raised.
         """
+        if self._needs_target and offered.get("target") is None:
+            raise CallError(f"{self._what} needs a target, and example {offered.get('example_id')!r} has none.")
         with phase("reward"):
             result = self.call(**offered)
             if inspect.isawaitable(result):
                 result = await result
         if not isinstance(result, Feedback):
-            return Feedback(self._finite(result))
+            return Feedback(self._in_range(result))
         return replace(
             result,
-            score=None if result.score is None else self._finite(result.score),
+            score=None if result.score is None else self._in_range(result.score),
             objectives={name: self._finite(value) for name, value in result.objectives.items()},
         )
 
@@ -143,8 +154,15 @@ class BoundReward:
         named = {name: offered[source] for name, source, by_place in self._parameters if not by_place}
         return self._function(*positional, **named)
 
-    def _finite(self, value: Any) -> float:
+    def _in_range(self, value: Any) -> float:
         """Return a score as a float."""
+        score, (low, high) = self._finite(value), self._range
+        if not low <= score <= high:
+            raise CallError(f"{self._what} is {score!r}, outside its range from {low} to {high}.")
+        return score
+
+    def _finite(self, value: Any) -> float:
+        """Return a number as a float."""
         number = _finite(value)
         if number is None:
             raise CallError(

@@ -9,6 +9,7 @@ from itertools import count
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, cast
 
+from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, schema_of
 from synmod.errors import (
     ArgumentError,
     AuthError,
@@ -42,11 +43,13 @@ from synmod.scope import (
     track_usage,
 )
 
-from .evaluation import OFFERED, Evaluation, ExampleError, ExampleResult, Metrics
+from .evaluation import Evaluation, ExampleError, ExampleResult, Metrics
 from .examples import Example, ExampleReader, UnreadableRow, inputs_for, is_data
+from .rewards import OFFERED, MaskError, reward_from
 
 _ENOUGH: Final = 20
 """How many runs must have finished before a share of failures, or that all of them failed, says something."""
+_DATA: Final = (JsonDataModel, SymbolicDataModel, DataModel)
 _TRANSIENT: Final = (RateLimitError, UnavailableError, ModelTimeout)
 _NOT_ABOUT_THE_EXAMPLE: Final = (AuthError, ConfigError, BuildError, UnboundModelError)
 
@@ -73,9 +76,9 @@ async def evaluate(
         program: Any module.
         data: An iterable, sync or async, of `(inputs, target)`, of inputs alone, or of `sm.Example`; inputs are data
             models, or JSON that the program's Input or contract wraps.
-        reward: Function or module, plain or async, that asks by parameter name for what it judges: `inputs`, `outputs`
-            (or `y_pred`), `target` (or `y_true`), `example_id`, `extra`. Returns a number, a bool or a `sm.Feedback`.
-            None for no score.
+        reward: One of `sm.rewards`, the name of one, or a function or module, plain or async, that asks by parameter
+            name for what it judges: `inputs`, `outputs` (or `y_pred`), `target` (or `y_true`), `example_id`, `extra`.
+            Returns a number, a bool or a `sm.Feedback`. None for no score.
         metrics: Functions like rewards, which return numbers, or objects with `update_state`, `result` and
             `reset_state`; fed in input order. A run that one of them cannot count is a failed run; its score stands.
         concurrency: How many runs are under way at once.
@@ -93,6 +96,8 @@ async def evaluate(
     Raises:
         ArgumentError: No rows, an id that is there twice, plain JSON without a schema, a reward that asks for
             something else, a keyword of the wrong kind.
+        TrainerError: A reward of an unknown name.
+        SchemaError: A mask of the reward names nothing.
         Exception: What the data raised, as itself; has the Evaluation so far as `partial`.
         EvaluationError: Too many failures, nothing but failures, or one that is not about its example; has the
             Evaluation so far as `partial`.
@@ -189,7 +194,9 @@ class _Evaluator:
         bar: Shown,
     ) -> None:
         self._program = program
-        self._reward = None if reward is None else BoundReward(reward, OFFERED)
+        self._unchecked = None if reward is None else reward_from(reward)
+        """The reward, until its masks were looked at."""
+        self._reward = None if self._unchecked is None else BoundReward(self._unchecked, OFFERED)
         self._metrics = Metrics(metrics)
         self._max_errors = max_errors
         self._counts_failures = failure_score is not None
@@ -218,6 +225,7 @@ class _Evaluator:
         Raises:
             _Stop: There is a reason to stop.
             UnreadableRow: The inputs are plain JSON, and the program declares no schema for them.
+            MaskError: A mask of the reward names nothing.
             BudgetExceeded, DeadlineExceeded: That of an enclosing block.
         """
         self._stop_if_enough()
@@ -230,9 +238,11 @@ class _Evaluator:
             try:
                 with drawing(self._first_sample + sample), track_rewards() as given:
                     inputs = inputs_for(self._program, example)
+                    self._check_masks(self._program.output_spec, example.target)
                     with hooks(watch):
                         outputs = await self._program(inputs)
                     ran = True
+                    self._check_masks(outputs, example.target)
                     offered = {
                         "inputs": inputs, "outputs": outputs, "target": example.target, "example_id": example.id,
                         "extra": example.extra,
@@ -240,7 +250,7 @@ class _Evaluator:
                     if self._reward is not None:
                         feedback = _with_objectives(await self._reward(**offered), given)
                     values = await self._metrics.measure(offered)
-            except UnreadableRow:
+            except (UnreadableRow, MaskError):
                 raise
             except Exception as error:  # one example under collection: its failure is its result
                 if is_of_block_around(error):
@@ -264,6 +274,12 @@ class _Evaluator:
         self._finished[index] = (result, values if failure is None or counts else None)
         self._note(result, failure, in_build=isinstance(failure, SchemaError) and watch.is_of_build(failure))
         return index
+
+    def _check_masks(self, outputs: Any, target: Any) -> None:
+        """Look at the masks of the reward, once the schema of the outputs is known (MaskError)."""
+        if self._unchecked is not None and isinstance(outputs, _DATA):
+            self._unchecked.check(schema_of(outputs), schema_of(target) if isinstance(target, _DATA) else None)
+            self._unchecked = None
 
     def _note(self, result: ExampleResult, failure: Exception | None, *, in_build: bool) -> None:
         """Count a run that has finished, in whatever order, and look whether it is time to stop."""

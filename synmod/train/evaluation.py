@@ -21,10 +21,9 @@ from synmod.leaves.files import write_atomic
 from synmod.leaves.frozen import is_object, thaw
 from synmod.scope import BoundReward, Feedback, Usage, message_of
 
-# -- metrics -----------------------------------------------------------------------------------------------------------
+from .rewards import OFFERED
 
-OFFERED: Final = ("inputs", "outputs", "target", "example_id", "extra")
-"""What rewards and metrics may ask for by name."""
+# -- metrics -----------------------------------------------------------------------------------------------------------
 
 
 class Metrics:

@@ -131,7 +131,7 @@ async def test_rewards_may_be_async_and_ask_for_more():
     assert "the reward is" in caught.value.errors[0].error.message
 
 
-@pytest.mark.parametrize("reward", [lambda target, other: 1, lambda predicted: 1, "exact"])
+@pytest.mark.parametrize("reward", [lambda target, other: 1, lambda predicted: 1])
 async def test_a_reward_or_metric_that_does_not_fit_is_an_error_before_anything_runs(reward):
     """One that asks for something else names what it may ask for; nothing has begun."""
     program = Echo()
