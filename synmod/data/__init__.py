@@ -15,27 +15,27 @@ from synmod.leaves.frozen import (
 )
 
 from . import ops as ops
-from .class_schema import dump as dump, schema_of_class as schema_of_class
+from .checking import schema_from as schema_from
+from .classes import (
+    dump as dump, schema_of_class as schema_of_class, typed_instance as typed_instance,
+    validator_faults as validator_faults,
+)
 from .merge import items_of as items_of, with_items as with_items
 from .messages import (
     TOLD_BRIEFLY as TOLD_BRIEFLY, Audio as Audio, AudioPart as AudioPart, ChatMessage as ChatMessage,
     ChatMessages as ChatMessages, File as File, FilePart as FilePart, Image as Image, ImagePart as ImagePart,
-    TextPart as TextPart, ToolCall as ToolCall,
+    Rating as Rating, Score as Score, TextPart as TextPart, ToolCall as ToolCall, normalize_score as normalize_score,
 )
-from .model import DataModel as DataModel
-from .ops import OPERATIONS as OPERATIONS
-from .parts import parts_of as parts_of, portable as portable
-from .scales import Rating as Rating, Score as Score, normalize_score as normalize_score
-from .schema import Schema as Schema, schema_from as schema_from, trusted_schema as trusted_schema
-from .subschema import contains as contains, includes as includes, is_subschema as is_subschema
-from .subschemas import target_of as target_of
-from .symbols import (
-    RECORDERS as RECORDERS, Described as Described, SymbolicDataModel as SymbolicDataModel, declaration as declaration,
-    declare as declare, is_symbolic as is_symbolic, label as label, label_of as label_of, model_of as model_of,
-    schema_of as schema_of, symbol as symbol,
+from .models import (
+    RECORDERS as RECORDERS, DataModel as DataModel, Described as Described, JsonDataModel as JsonDataModel,
+    SymbolicDataModel as SymbolicDataModel, admit as admit, declaration as declaration, declare as declare,
+    is_symbolic as is_symbolic, label as label, label_of as label_of, model_of as model_of, schema_of as schema_of,
+    symbol as symbol, to_value as to_value, wrap as wrap,
 )
+from .ops import OPERATIONS as OPERATIONS, contains as contains, is_subschema as is_subschema
+from .schema import (
+    Schema as Schema, parts_of as parts_of, portable as portable, target_of as target_of,
+    trusted_schema as trusted_schema,
+)
+from .subschema import includes as includes
 from .validation import is_valid as is_valid, problems as problems, validate as validate
-from .value import (
-    JsonDataModel as JsonDataModel, admit as admit, to_value as to_value, typed_instance as typed_instance,
-    validator_faults as validator_faults, wrap as wrap,
-)

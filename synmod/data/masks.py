@@ -16,10 +16,19 @@ from synmod.errors import ArgumentError, SchemaError, SchemaTooComplex
 from synmod.leaves.frozen import FrozenDict, FrozenList, frozen_dict, frozen_list, is_array
 from synmod.leaves.names import did_you_mean, numbered
 
-from .parts import portable, properties_of, root_of
-from .schema import Schema, trusted_schema
-from .subschemas import definition_of, escape, renamed_definitions, target_of, used_definitions
-from .symbols import Described, declare
+from .models import Described, declare
+from .schema import (
+    Schema,
+    definition_of,
+    escape,
+    portable,
+    properties_of,
+    renamed_definitions,
+    root_of,
+    target_of,
+    trusted_schema,
+    used_definitions,
+)
 
 Pattern: TypeAlias = str | list[str]
 """A pattern as JSON: steps joined by `/`, or a list of steps."""

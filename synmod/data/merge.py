@@ -14,9 +14,18 @@ from synmod.errors import SchemaError
 from synmod.leaves.frozen import FrozenDict, fill, frozen_dict, frozen_list, is_object, json_equal
 from synmod.leaves.names import did_you_mean, numbered, unused
 
-from .parts import ANYTHING, Parts, parts_of
-from .schema import Schema, trusted_schema
-from .subschemas import definition_of, references, renamed_definitions, used_definitions, without_annotations
+from .schema import (
+    ANYTHING,
+    Parts,
+    Schema,
+    definition_of,
+    parts_of,
+    references,
+    renamed_definitions,
+    trusted_schema,
+    used_definitions,
+    without_annotations,
+)
 
 _NOTHING: Final[dict[str, Any]] = {}
 _LONGEST_TITLE: Final = 64

@@ -9,236 +9,175 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from pydantic import BaseModel
 
 from synmod.errors import ArgumentError, DataError, SchemaError
-from synmod.leaves.frozen import FrozenDict, frozen_dict, frozen_list
+from synmod.leaves.frozen import FrozenDict, frozen, frozen_dict, frozen_list
 from synmod.leaves.names import did_you_mean, unused
 
-from .masks import Mask, Pattern, patterns_of
+from . import models
+from .masks import Mask, patterns_of
 from .merge import Concatenation, any_of, either
-from .operators import OPERATORS, Operand, OperandClass
-from .parts import Parts, parts_of
-from .schema import Schema
-from .subschema import contains, holds
-from .symbols import RECORDERS, Described, SymbolicDataModel, schema_of, symbol, traced_path
-from .value import JsonDataModel, to_value, wrap
+from .models import OPERATORS, JsonDataModel, Operand, OperandClass, declare, schema_of, symbol, wrap
+from .schema import Schema, parts_of, properties_of
+from .subschema import includes, proven
 
-__all__ = [
-    "OPERATIONS",
-    "concat",
-    "contains",
-    "factorize",
-    "in_mask",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "out_mask",
-    "prefix",
-    "suffix",
-]
+__all__ = ["OPERATIONS", "concat", "contains", "factorize", "in_mask", "is_subschema", "logical_and", "logical_not"]
+__all__ += ["logical_or", "logical_xor", "out_mask", "prefix", "suffix"]
 
-Operands: TypeAlias = Sequence[Schema | None]
 Values: TypeAlias = Sequence[JsonDataModel[Any] | None]
 Kwargs: TypeAlias = Mapping[str, Any]
 
-_Change: TypeAlias = Callable[[Schema], tuple[Schema, Callable[[FrozenDict], Any]]]
-"""Makes the schema of a result, and the function that makes its JSON."""
+# -- plans -------------------------------------------------------------------------------------------------------------
 
 
-class Plan(Protocol):
-    """An operation that can be replayed."""
+class Plan(NamedTuple):
+    """An operation that can be replayed.
 
-    @property
-    def schema(self) -> Schema | None:
-        """Schema of the result; None if it is always None."""
-        ...
+    Attributes:
+        schema: Schema of the result; None if it is always None.
+        apply: Runs it on values, one for each operand, None where it is absent; a second argument, the path of the
+            step, begins the message of an error.
+    """
 
-    def apply(self, args: Values, where: str = "") -> JsonDataModel[Any] | None:
-        """Run on values, one for each operand, None where it is absent; `where` begins the message of an error."""
-        ...
+    schema: Schema | None
+    apply: Callable[..., JsonDataModel[Any] | None]
 
 
-class Concat:
-    """`concat` and `logical_and`: `C` of all operands; a None is an error for the one, the result of the other."""
+def _concat(operands: Sequence[Schema | None], *, none_passes: bool) -> Plan:
+    """Plan `concat` or `logical_and`: `C` of all operands; a None is an error for the one, the result of the other."""
+    if not all(map(_is_there, operands)):
+        if none_passes:
+            return _NOTHING
+        raise _none_operand(operands, "")
+    merge = Concatenation([parts_of(schema) for schema in operands if schema is not None])
+    schema = merge.parts.schema
 
-    def __init__(self, operands: Operands, *, none_passes: bool) -> None:
-        self._none_passes = none_passes
-        self._merge: Concatenation | None = None
-        self.schema: Schema | None = None
-        present = [parts_of(schema) for schema in operands if schema is not None]
-        if len(present) == len(operands):
-            self._merge = Concatenation(present)
-            self.schema = self._merge.parts.schema
-        elif not none_passes:
-            raise _none_operand(operands, "")
-
-    def apply(self, args: Values, where: str = "") -> JsonDataModel[Any] | None:
-        """Merge, by the names decided. Hot."""
+    def apply(args: Values, where: str = "") -> JsonDataModel[Any] | None:
         values = [value._json for value in args if value is not None]
-        if len(values) < len(args) and not self._none_passes:
-            raise _none_operand(args, where)
-        if len(values) < len(args) or self._merge is None or self.schema is None:
+        if len(values) == len(args):
+            return wrap(merge(values), schema)
+        if none_passes:
             return None
-        return wrap(self._merge(values), self.schema)
+        raise _none_operand(args, where)
+
+    return Plan(schema, apply)
 
 
-class Or:
-    """`logical_or`: a left fold; of each two operands both merged, or the one that is there."""
+def _or(operands: Sequence[Schema | None]) -> Plan:
+    """Plan `logical_or`: a left fold; of each two operands both merged, or the one that is there."""
+    positions = [position for position, schema in enumerate(operands) if schema is not None]
+    present = [parts_of(schema) for schema in operands if schema is not None]
+    if not present:
+        return _NOTHING
+    merges: list[Concatenation] = []
+    parts = present[0]
+    for operand in present[1:]:
+        merges.append(Concatenation([parts, operand]))
+        parts = either([merges[-1].parts, *merges[-1].operands])
+    schema = parts.schema
 
-    def __init__(self, operands: Operands) -> None:
-        self._positions = [position for position, schema in enumerate(operands) if schema is not None]
-        self._merges: list[Concatenation] = []
-        parts: Parts | None = None
-        for schema in operands:
-            if schema is None:
-                continue
-            if parts is None:
-                parts = parts_of(schema)
-            else:
-                merge = Concatenation([parts, parts_of(schema)])
-                self._merges.append(merge)
-                parts = either([merge.parts, *merge.operands])
-        self.schema = parts.schema if parts else None
-
-    def apply(self, args: Values, where: str = "") -> JsonDataModel[Any] | None:  # noqa: ARG002  (used by concat alone)
-        """Fold; the result has the schema of the symbol, whoever is there."""
+    def apply(args: Values, where: str = "") -> JsonDataModel[Any] | None:  # noqa: ARG001  (used by concat alone)
         folded = model = None
-        for number, position in enumerate(self._positions):
+        for number, position in enumerate(positions):
             value = args[position]
             if value is not None:
                 model = value._model if folded is None else None
-                folded = value._json if folded is None else self._merges[number - 1]((folded, value._json))
-        return None if folded is None or self.schema is None else wrap(folded, self.schema, model)
+                folded = value._json if folded is None else merges[number - 1]((folded, value._json))
+        return None if folded is None else wrap(folded, schema, model)  # of the symbol's schema, whoever is there
+
+    return Plan(schema, apply)
 
 
-class Xor:
-    """`logical_xor`: the one operand that is there, None if none or more than one is."""
+def _xor(operands: Sequence[Schema | None]) -> Plan:
+    """Plan `logical_xor`: the one operand that is there, None if none or more than one is."""
+    present = [parts_of(schema) for schema in operands if schema is not None]
+    if not present:
+        return _NOTHING
+    schema = either(present).schema if len(present) > 1 else present[0].schema
 
-    def __init__(self, operands: Operands) -> None:
-        present = [parts_of(schema) for schema in operands if schema is not None]
-        self.schema = either(present).schema if len(present) > 1 else present[0].schema if present else None
-
-    def apply(self, args: Values, where: str = "") -> JsonDataModel[Any] | None:  # noqa: ARG002  (used by concat alone)
-        """Pick it; it gets the schema of the symbol."""
+    def apply(args: Values, where: str = "") -> JsonDataModel[Any] | None:  # noqa: ARG001  (used by concat alone)
         there = [value for value in args if value is not None]
-        return wrap(there[0]._json, self.schema, there[0]._model) if len(there) == 1 and self.schema else None
+        return wrap(there[0]._json, schema, there[0]._model) if len(there) == 1 else None
+
+    return Plan(schema, apply)
 
 
-class Not:
-    """`logical_not`: the schema of the operand, but None at run time."""
+def _reshaped(schema: Schema, json_of: Callable[[FrozenDict], Any]) -> Plan:
+    """Plan an operation of one operand that maps its JSON; None stays None."""
 
-    def __init__(self, operands: Operands) -> None:
-        (self.schema,) = operands
-
-    def apply(self, args: Values, where: str = "") -> None:
-        """Return None: present becomes absent, and absent has no schema to become."""
-
-
-class Reshape:
-    """An operation of one operand that maps its JSON: masks, prefix, suffix and factorize.
-
-    Args:
-        operands: Schema of the operand; None if it is always None.
-        change: Makes the schema of the result, and the function that makes its JSON.
-    """
-
-    def __init__(self, operands: Operands, change: _Change) -> None:
-        (schema,) = operands
-        self.schema: Schema | None = None
-        if schema is not None:
-            self.schema, self._json_of = change(schema)
-
-    def apply(self, args: Values, where: str = "") -> JsonDataModel[Any] | None:  # noqa: ARG002  (used by concat alone)
-        """Change the value; None stays None."""
+    def apply(args: Values, where: str = "") -> JsonDataModel[Any] | None:  # noqa: ARG001  (used by concat alone)
         (value,) = args
-        return None if value is None or self.schema is None else wrap(self._json_of(value._json), self.schema)
+        return None if value is None else wrap(json_of(value._json), schema)
+
+    return Plan(schema, apply)
 
 
-def _none_operand(operands: Sequence[Any], where: str) -> DataError:
-    """Return the error of a None that `concat` met."""
-    return DataError(
-        f"{where + ': ' if where else ''}concat: operand {list(operands).index(None)} is None, and `+` needs every "
-        "operand; write `&` (sm.ops.logical_and) to let None pass."
-    )
+def _masked(schema: Schema, patterns: Any, *, keep: bool) -> Plan:
+    """Plan to keep or remove the fields that patterns name."""
+    mask = Mask(schema, patterns_of(patterns), keep=keep)
+    return _reshaped(mask.schema, mask)
 
 
-def _masked(patterns: Sequence[Pattern], *, keep: bool) -> _Change:
-    """Keep or remove the fields that patterns name."""
-
-    def change(schema: Schema) -> tuple[Schema, Callable[[FrozenDict], Any]]:
-        mask = Mask(schema, patterns, keep=keep)
-        return mask.schema, mask
-
-    return change
+def _renamed(schema: Schema, before: str, after: str) -> Plan:
+    """Plan to rename every top-level field, extra keys included."""
+    parts = parts_of(schema)
+    fields = frozen_dict({f"{before}{name}{after}": field for name, field in parts.fields.items()})
+    renamed = replace(parts, fields=fields, required=[f"{before}{name}{after}" for name in parts.required])
+    return _reshaped(renamed.schema, lambda json: frozen_dict({f"{before}{key}{after}": json[key] for key in json}))
 
 
-def _renamed(before: str, after: str) -> _Change:
-    """Rename every top-level field, extra keys included."""
+def _factorized(schema: Schema, names: Any) -> Plan:
+    """Plan to gather fields `k, k_1 .. k_n` in one array at the place of `k`."""
+    parts = parts_of(schema)
+    groups = _groups(parts.fields)
+    given = _checked_names(names)
+    for head in given:
+        if head not in groups:
+            raise SchemaError(
+                f"factorize: {head!r} does not head a group of numbered fields; the groups are {list(groups)}."
+                f"{did_you_mean(head, groups)}"
+            )
+    if not groups:
+        return _reshaped(parts.schema, lambda json: json)
+    members = {member for group in groups.values() for member in group}
+    taken = {name for name in parts.fields if name not in members}
+    arrays: dict[str, str] = {}
+    for head in groups:
+        arrays[head] = unused(given.get(head, f"{head}_list"), taken)
+        taken.add(arrays[head])
+    fields: dict[str, Any] = {}
+    for name, field in parts.fields.items():
+        if name in groups:
+            items = any_of(parts.fields[member] for member in groups[name])
+            least = sum(member in parts.required for member in groups[name])
+            array = {"items": items, "maxItems": len(groups[name]), "minItems": least, "type": "array"}
+            fields[arrays[name]] = frozen_dict(array)
+        elif name not in members:
+            fields[name] = field
+    required = [name for name in fields if name in parts.required or name in arrays.values()]
 
-    def change(schema: Schema) -> tuple[Schema, Callable[[FrozenDict], Any]]:
-        parts = parts_of(schema)
-        fields = frozen_dict({f"{before}{name}{after}": field for name, field in parts.fields.items()})
-        required = [f"{before}{name}{after}" for name in parts.required]
-        renamed = Parts(fields, required, parts.extra, parts.definitions, parts.title, parts.description)
-        return renamed.schema, lambda json: frozen_dict({f"{before}{key}{after}": json[key] for key in json})
-
-    return change
-
-
-def _factorized(names: Mapping[str, str]) -> _Change:
-    """Gather fields `k, k_1 .. k_n` in one array at the place of `k`."""
-
-    def change(schema: Schema) -> tuple[Schema, Callable[[FrozenDict], Any]]:
-        parts = parts_of(schema)
-        groups = _groups(parts.fields)
-        for head in names:
-            if head not in groups:
-                raise SchemaError(
-                    f"factorize: {head!r} does not head a group of numbered fields; the groups are {list(groups)}."
-                    f"{did_you_mean(head, groups)}"
-                )
-        members = {member for group in groups.values() for member in group}
-        taken = {name for name in parts.fields if name not in members}
-        arrays: dict[str, str] = {}
-        for head in groups:
-            arrays[head] = unused(names.get(head, f"{head}_list"), taken)
-            taken.add(arrays[head])
-        fields: dict[str, Any] = {}
-        for name, field in parts.fields.items():
+    def gathered(json: FrozenDict) -> FrozenDict:
+        new: dict[str, Any] = {}
+        for name in parts.fields:
             if name in groups:
-                items = any_of(parts.fields[member] for member in groups[name])
-                least = sum(member in parts.required for member in groups[name])
-                fields[arrays[name]] = frozen_dict(
-                    {"items": items, "maxItems": len(groups[name]), "minItems": least, "type": "array"}
-                )
-            elif name not in members:
-                fields[name] = field
-        required = [name for name in fields if name in parts.required or name in arrays.values()]
-        gathered = Parts(frozen_dict(fields), required, parts.extra, parts.definitions, parts.title, parts.description)
+                new[arrays[name]] = frozen_list([json[member] for member in groups[name] if member in json])
+            elif name in json and name not in members:
+                new[name] = json[name]
+        taken = set(fields)
+        for key, content in json.items():
+            if key not in parts.fields:  # an extra key gives way to the names of the schema
+                name = unused(key, taken)
+                taken.add(name)
+                new[name] = content
+        return frozen_dict(new)
 
-        def gather(json: FrozenDict) -> FrozenDict:
-            new: dict[str, Any] = {}
-            for name in parts.fields:
-                if name in groups:
-                    new[arrays[name]] = frozen_list([json[member] for member in groups[name] if member in json])
-                elif name in json and name not in members:
-                    new[name] = json[name]
-            taken = set(fields)
-            for key, content in json.items():
-                if key not in parts.fields:  # an extra key gives way to the names of the schema
-                    name = unused(key, taken)
-                    taken.add(name)
-                    new[name] = content
-            return frozen_dict(new)
-
-        return gathered.schema, gather if groups else lambda json: json
-
-    return change
+    return _reshaped(replace(parts, fields=frozen_dict(fields), required=required).schema, gathered)
 
 
 def _groups(fields: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -255,16 +194,72 @@ def _groups(fields: Mapping[str, Any]) -> dict[str, list[str]]:
     return groups
 
 
+def _is_there(x: object) -> bool:
+    return x is not None
+
+
+def _nothing(_: Values, __: str = "") -> None:
+    """Return None, whatever is there."""
+
+
+_NOTHING: Final = Plan(None, _nothing)
+
+
+def _none_operand(operands: Sequence[Any], where: str) -> DataError:
+    """Return the error of a None that `concat` met."""
+    return DataError(
+        f"{where + ': ' if where else ''}concat: operand {list(operands).index(None)} is None, and `+` needs every "
+        "operand; write `&` (sm.ops.logical_and) to let None pass."
+    )
+
+
+def _not(schema: Schema, _: object) -> Plan:
+    """Plan `logical_not`: the schema of the operand, but None at run time."""
+    return Plan(schema, _nothing)
+
+
+def _prefix(schema: Schema, prefix: object) -> Plan:
+    return _renamed(schema, f"{_checked_prefix(prefix)}_", "")
+
+
+def _suffix(schema: Schema, suffix: object) -> Plan:
+    return _renamed(schema, "", f"_{_checked_suffix(suffix)}")
+
+
+def _checked_prefix(prefix: object) -> str:
+    """Return the prefix if it is an identifier (DataError)."""
+    if isinstance(prefix, str) and prefix.isidentifier():
+        return prefix
+    raise DataError(f"The prefix {prefix!r:.100} is not an identifier: write one such as 'my'.")
+
+
+def _checked_suffix(suffix: object) -> str:
+    """Return the suffix if it can be part of an identifier (DataError)."""
+    if isinstance(suffix, str) and suffix and f"_{suffix}".isidentifier():
+        return suffix
+    raise DataError(f"The suffix {suffix!r:.100} cannot be part of an identifier: write one such as 'old' or '2'.")
+
+
+def _checked_names(names: Any) -> dict[str, str]:
+    """Return the names of arrays by field as a plain dict (ArgumentError)."""
+    given = cast("Mapping[Any, Any]", {} if names is None else names)
+    if not isinstance(names, Mapping | None) or not all(isinstance(x, str) for pair in given.items() for x in pair):
+        raise ArgumentError(f"factorize: names must be a dict of array names by field, got {names!r:.100}.")
+    return dict(given)
+
+
 class Operation(NamedTuple):
     """An operation of the algebra.
 
     Attributes:
         name: Its name in `sm.ops`, which a saved program uses.
+        make: Makes the plan: of a sequence of schemas, or of one schema and the value of the keyword argument.
         keyword: The keyword argument it has; JSON, so that a file can hold it.
         one: Whether it takes one operand; otherwise two or more.
     """
 
     name: str
+    make: Callable[..., Plan]
     keyword: str | None = None
     one: bool = False
 
@@ -284,62 +279,48 @@ class Operation(NamedTuple):
         return _plan(self.name, [x if x is None or isinstance(x, Schema) else schema_of(x) for x in args], given)
 
 
-OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType(
-    {
-        **{name: Operation(name) for name in ("concat", "logical_and", "logical_or", "logical_xor")},
-        "logical_not": Operation("logical_not", one=True),
-        "in_mask": Operation("in_mask", "mask", one=True),
-        "out_mask": Operation("out_mask", "mask", one=True),
-        "prefix": Operation("prefix", "prefix", one=True),
-        "suffix": Operation("suffix", "suffix", one=True),
-        "factorize": Operation("factorize", "names", one=True),
-    }
+_ALL: Final = (
+    Operation("concat", partial(_concat, none_passes=False)),
+    Operation("logical_and", partial(_concat, none_passes=True)),
+    Operation("logical_or", _or),
+    Operation("logical_xor", _xor),
+    Operation("logical_not", _not, one=True),
+    Operation("in_mask", partial(_masked, keep=True), "mask", one=True),
+    Operation("out_mask", partial(_masked, keep=False), "mask", one=True),
+    Operation("prefix", _prefix, "prefix", one=True),
+    Operation("suffix", _suffix, "suffix", one=True),
+    Operation("factorize", _factorized, "names", one=True),
 )
+OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType({operation.name: operation for operation in _ALL})
 """The operations that a program may record, by name."""
-
-
-def _made(name: str, operands: Operands, argument: Any) -> Plan:
-    """Make the plan of an operation; `argument` is the value of its keyword."""
-    match name:
-        case "concat" | "logical_and":
-            return Concat(operands, none_passes=name == "logical_and")
-        case "logical_or":
-            return Or(operands)
-        case "logical_xor":
-            return Xor(operands)
-        case "logical_not":
-            return Not(operands)
-        case "in_mask" | "out_mask":
-            return Reshape(operands, _masked(patterns_of(argument), keep=name == "in_mask"))
-        case "prefix":
-            return Reshape(operands, _renamed(f"{checked_prefix(argument)}_", ""))
-        case "suffix":
-            return Reshape(operands, _renamed("", f"_{checked_suffix(argument)}"))
-        case _:
-            return Reshape(operands, _factorized(_checked_names(argument)))
-
 
 _MOST_PLANS: Final = 4_096
 _MOST_FIELDS: Final = 1_000  # of a plan that is kept: a growing sum would keep every step of its way
-_NO_KWARGS: Final[Kwargs] = {}
-_plans: dict[tuple[Any, ...], tuple[Plan, Operands]] = {}  # with the schemas, so that their ids stay theirs
+_plans: dict[tuple[Any, ...], tuple[Plan, Any]] = {}  # with the schemas, so that their ids stay theirs
 
 
-def _plan(name: str, schemas: Operands, kwargs: Kwargs) -> Plan:
+def _plan(name: str, schemas: Sequence[Schema | None], kwargs: Kwargs) -> Plan:
     """Return the plan of an operation on these schemas; kept by their identity. Hot."""
     key = (name, repr(kwargs) if kwargs else "", *map(id, schemas))
     kept = _plans.get(key)
     if kept is not None:
         return kept[0]
-    plan = _made(name, schemas, next(iter(kwargs.values()), None))
+    operation = OPERATIONS[name]
+    if not operation.one:
+        plan = operation.make(schemas)
+    else:
+        plan = _NOTHING if schemas[0] is None else operation.make(schemas[0], kwargs.get(operation.keyword or ""))
     if plan.schema is None or len(plan.schema.get("properties", ())) <= _MOST_FIELDS:
         if len(_plans) >= _MOST_PLANS:
             _plans.clear()
-        _plans[key] = (plan, schemas)
+        _plans[key] = plan, schemas
     return plan
 
 
-def _is_operand(x: Any) -> bool:
+# -- operands ----------------------------------------------------------------------------------------------------------
+
+
+def is_operand(x: Any) -> bool:
     """Whether an operator takes `x`; where not, Python raises its own TypeError (DataError for an awaitable)."""
     if x is None or isinstance(x, Operand | OperandClass):
         return True
@@ -355,7 +336,7 @@ def _as_operand(x: Any, name: str) -> Any:
         ArgumentError: It is not data.
     """
     if isinstance(x, Operand):
-        return to_value(x) if isinstance(x, BaseModel) else cast("Any", x)
+        return models.to_value(x) if isinstance(x, BaseModel) else cast("Any", x)
     if x is None or isinstance(x, OperandClass):
         return x
     _refuse_awaitable(x, name)
@@ -374,34 +355,25 @@ def _refuse_awaitable(x: Any, name: str) -> None:
         raise DataError(f"{name} got a coroutine in place of data: write `await` before the call.")
 
 
-def _merged(values: Sequence[JsonDataModel[Any]]) -> Any:
-    """Concatenate values. Hot."""
-    return _plan("concat", [value._schema for value in values], _NO_KWARGS).apply(values)
-
-
 def _combined(name: str, operands: Sequence[Any]) -> Any:
-    """Apply an operation of two or more operands; one of values alone is done at once."""
-    for x in operands:
-        if type(x) is not JsonDataModel:
-            break
-    else:
-        if len(operands) > 1:
-            return None if name == "logical_xor" else _merged(operands)
+    """Apply an operation of two or more operands; one of values alone is done at once. Hot."""
     if len(operands) < 2:
         raise ArgumentError(f"{name} takes two or more operands, got {len(operands)}.")
-    operands = [_as_operand(x, name) for x in operands]
-    present = [x for x in operands if x is not None]
-    if len(present) < len(operands):
-        if name == "concat":
-            raise _none_operand(operands, traced_path())
-        if name == "logical_and" or not present:
-            return None
-        if len(present) == 1:
-            (x,) = present
-            return symbol(schema_of(x), x) if isinstance(x, type) else x
-    if all(type(x) is JsonDataModel for x in present):
-        return None if name == "logical_xor" else _merged(present)
-    return _recorded(name, operands, _NO_KWARGS)
+    there = [x for x in operands if type(x) is JsonDataModel]
+    if len(there) < len(operands):
+        operands = [_as_operand(x, name) for x in operands]
+        there = [x for x in operands if x is not None]
+        if len(there) < len(operands):
+            if name == "concat":
+                raise _none_operand(operands, models.traced_path())
+            if name == "logical_and" or not there:
+                return None
+            if len(there) == 1:
+                (x,) = there
+                return symbol(schema_of(x), x) if isinstance(x, type) else x
+        if any(type(x) is not JsonDataModel for x in there):
+            return _recorded(name, operands, {})
+    return None if name == "logical_xor" else _plan("concat", [x._schema for x in there], {}).apply(there)
 
 
 def _changed(name: str, x: Any, kwargs: Kwargs) -> Any:
@@ -412,14 +384,14 @@ def _changed(name: str, x: Any, kwargs: Kwargs) -> Any:
     return None if x is None else _recorded(name, (x,), kwargs)
 
 
-def _recorded(name: str, operands: Sequence[Any], kwargs: Kwargs) -> SymbolicDataModel | None:
+def _recorded(name: str, operands: Sequence[Any], kwargs: Kwargs) -> models.SymbolicDataModel | None:
     """Plan an operation on symbols or classes, and record it where a symbol takes part.
 
     Raises:
         DataError: A class stands beside a value or a symbol.
     """
     cls = next((x for x in operands if isinstance(x, type)), None)
-    if cls is not None and any(isinstance(x, Described) for x in operands):
+    if cls is not None and any(isinstance(x, models.Described) for x in operands):
         raise DataError(
             f"{name}: the class {cls.__name__} stands beside data, but a class has no value at run time: write an "
             "instance, or `sm.Input(data_model=...)` in a program."
@@ -428,34 +400,12 @@ def _recorded(name: str, operands: Sequence[Any], kwargs: Kwargs) -> SymbolicDat
     if plan.schema is None:
         return None
     output = symbol(plan.schema)
-    if cls is None and "operation" in RECORDERS:
-        RECORDERS["operation"](name, plan, tuple(operands), dict(kwargs), output)
+    if cls is None and "operation" in models.RECORDERS:
+        models.RECORDERS["operation"](name, plan, tuple(operands), dict(kwargs), output)
     return output
 
 
-def checked_prefix(prefix: object) -> str:
-    """Return the prefix if it is an identifier (DataError)."""
-    if isinstance(prefix, str) and prefix.isidentifier():
-        return prefix
-    raise DataError(f"The prefix {prefix!r:.100} is not an identifier: write one such as 'my'.")
-
-
-def checked_suffix(suffix: object) -> str:
-    """Return the suffix if it can be part of an identifier (DataError)."""
-    if isinstance(suffix, str) and suffix and f"_{suffix}".isidentifier():
-        return suffix
-    raise DataError(f"The suffix {suffix!r:.100} cannot be part of an identifier: write one such as 'old' or '2'.")
-
-
-def _checked_names(names: Any) -> dict[str, str]:
-    """Return the names of arrays by field as a plain dict (ArgumentError)."""
-    if names is None:
-        return {}
-    if isinstance(names, Mapping):
-        given = dict(cast("Mapping[object, object]", names))
-        if all(isinstance(word, str) for pair in given.items() for word in pair):
-            return cast("dict[str, str]", given)
-    raise ArgumentError(f"factorize: names must be a dict of array names by field, got {names!r:.100}.")
+# -- the functions -----------------------------------------------------------------------------------------------------
 
 
 def concat(*operands: Any) -> Any:
@@ -578,10 +528,7 @@ def logical_not(x: Any) -> Any:
 
     Source: Synalinks' `logical_not`.
     """
-    operand = _as_operand(x, "logical_not")
-    return (
-        None if operand is None or type(operand) is JsonDataModel else _recorded("logical_not", (operand,), _NO_KWARGS)
-    )
+    return _changed("logical_not", x, {})
 
 
 def in_mask(x: Any, mask: Any, *, recursive: bool = False) -> Any:
@@ -657,7 +604,7 @@ def prefix(x: Any, prefix: str) -> Any:
 
     Source: Synalinks' `prefix`.
     """
-    return _changed("prefix", x, {"prefix": checked_prefix(prefix)})
+    return _changed("prefix", x, {"prefix": _checked_prefix(prefix)})
 
 
 def suffix(x: Any, suffix: str) -> Any:
@@ -680,7 +627,7 @@ def suffix(x: Any, suffix: str) -> Any:
 
     Source: Synalinks' `suffix`.
     """
-    return _changed("suffix", x, {"suffix": checked_suffix(suffix)})
+    return _changed("suffix", x, {"suffix": _checked_suffix(suffix)})
 
 
 def factorize(x: Any, names: Mapping[str, str] | None = None) -> Any:
@@ -709,19 +656,75 @@ def factorize(x: Any, names: Mapping[str, str] | None = None) -> Any:
     return _changed("factorize", x, {"names": given} if given else {})
 
 
-OPERATORS.update(
-    {
-        "is_operand": _is_operand,
-        "holds": holds,
-        "concat": concat,
-        "logical_and": logical_and,
-        "logical_or": logical_or,
-        "logical_xor": logical_xor,
-        "logical_not": logical_not,
-        "in_mask": in_mask,
-        "out_mask": out_mask,
-        "prefix": prefix,
-        "suffix": suffix,
-        "factorize": factorize,
-    }
-)
+def is_subschema(sub: Any, sup: Any) -> bool:
+    """Whether every value that is valid for `sub` is known to be valid for `sup`; kept per pair.
+
+    Args:
+        sub: A schema: a dict, True, or a data model, which stands for its schema.
+        sup: Another.
+
+    Returns:
+        True if it is proven; False if it is wrong, or cannot be proven. Annotations do not count.
+
+    Raises:
+        SchemaError: One of them is not a schema that could be declared.
+        ArgumentError: One of them has no schema.
+
+    Example:
+        >>> is_subschema({"type": "integer"}, {"type": ["number", "null"]})
+        True
+
+    Source: TypeScript's assignability; differs: decided from JSON Schema, recursive types by induction.
+    """
+    if sub is sup:
+        return True
+    if type(sub) is not Schema or type(sup) is not Schema:
+        return is_subschema(declare(sub, root="any"), declare(sup, root="any"))
+    return proven(sub, sup)
+
+
+def contains(whole: Any, part: Any) -> bool:
+    """Whether everything that `part` requires is declared and required in `whole`: `part in whole`.
+
+    What `part` makes optional may be missing, and fits if it is there. Annotations and further fields do not matter.
+
+    Args:
+        whole: Anything with a schema: a value, symbol, class, instance or schema dict.
+        part: Likewise; or a str, which asks for a key.
+
+    Returns:
+        Whether each value of `whole` can be read as a `part`.
+
+    Raises:
+        ArgumentError: `whole` or `part` has no schema.
+
+    Example:
+        >>> one = {"type": "object", "properties": {"a": {}}, "required": ["a"]}
+        >>> two = {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a"]}
+        >>> contains(two, one)
+        True
+
+    Source: Synalinks' `contains`; differs: structural, and required fields must be required.
+    """
+    if isinstance(part, str):
+        return holds(whole, part)
+    try:
+        return includes(declare(whole), declare(part))
+    except ArgumentError:
+        raise
+    except SchemaError:
+        return False
+
+
+def holds(whole: Any, part: Any) -> bool:
+    """Answer `part in whole`: a key that is present (declared, on classes and symbols), or containment."""
+    if isinstance(part, str):
+        has_json = not isinstance(whole, type) and hasattr(whole, "__synmod_json__")
+        return part in (frozen(whole) if has_json else properties_of(declare(whole)))
+    try:
+        return contains(whole, part)
+    except ArgumentError:
+        return False
+
+
+OPERATORS.update({name: globals()[name] for name in (*OPERATIONS, "holds", "is_operand")})

@@ -1,44 +1,217 @@
-"""Schemas as interned frozen objects, and what a schema must be before it is one of them.
+"""Schemas as interned frozen objects, the keywords in them, walks over those, and a schema taken apart.
 
 Equal schemas, key order included, are one object, so that "the same schema" is `is`, and what is known of a schema is
-kept with it: that it was checked, how it validates, its parts, what it is a subschema of.
+kept with it: that it was checked, how it validates, its parts, what it is a subschema of. Walks visit only the places
+where keywords of 2020-12 hold schemas: a `$ref` inside a default, an enum or an example is data.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Mapping
-from graphlib import CycleError, TopologicalSorter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from json import JSONEncoder
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias, TypeGuard, cast
+from urllib.parse import unquote
 from weakref import WeakValueDictionary
 
 from synmod.errors import SchemaError, SchemaTooComplex
-from synmod.leaves.frozen import CONTAINERS, FrozenDict, Json, fill, frozen, frozen_dict, is_object, thaw
-from synmod.leaves.names import pointer
+from synmod.leaves.frozen import FrozenDict, Json, fill, frozen, frozen_dict, frozen_list, is_array, is_object, thaw
+from synmod.leaves.names import unused
 
-from .engine import IsValid, MalformedSchemaError, compiled, matcher
-from .subschemas import ANNOTATIONS, IN_PLACE, Step, definition_of, references, subschemas, target_of, unescape
+# -- keywords ----------------------------------------------------------------------------------------------------------
 
-Root: TypeAlias = Literal["object", "any"]
-"""What must stand at the root: an object, as in a data model, or anything, as in a Variable."""
+IsValid: TypeAlias = Callable[[Json], bool]
+Step: TypeAlias = str | int
 
 MAX_NESTED: Final = 50
-"""How many subschemas may stand inside one another, and be applied to one value through one another."""
-
-MAX_SUBSCHEMAS: Final = 10_000
-"""How many subschemas a schema may have."""
-
-MAX_AT_ONE_PLACE: Final = 1_000
-"""Against how many subschemas one value may be checked, references and combinations expanded."""
-
-MAX_VALUE_DEPTH: Final = 100
-"""How deep a value of a recursive schema may nest: validators recurse, and would exhaust the stack of a thread."""
+"""How many subschemas may stand inside one another."""
 
 _MAX_NESTING: Final = 200
 """How deep the JSON of a schema may nest: two levels for each of 50 subschemas, and an example at the bottom."""
+
+ONE_SUBSCHEMA: Final = frozenset(
+    {"additionalProperties", "contains", "contentSchema", "else", "if", "items", "not", "propertyNames", "then"}
+    | {"unevaluatedItems", "unevaluatedProperties"}
+)
+"""Keywords whose value is a schema."""
+
+SUBSCHEMA_LISTS: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+"""Keywords whose value is a list of schemas."""
+
+SUBSCHEMA_MAPS: Final = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
+"""Keywords whose value is an object of schemas."""
+
+IN_PLACE: Final = frozenset({"allOf", "anyOf", "dependentSchemas", "else", "if", "not", "oneOf", "then"})
+"""Keywords whose subschemas are applied to the same value as the schema itself; `$ref` is another."""
+
+ANNOTATIONS: Final = frozenset(
+    {"$comment", "contentEncoding", "contentMediaType", "contentSchema", "default", "deprecated", "description"}
+    | {"discriminator", "examples", "format", "readOnly", "title", "writeOnly"}
+)
+"""Keywords that describe a value and demand nothing of it."""
+
+NO_DEMANDS: Final = ANNOTATIONS | {"$defs", "definitions"}
+"""Keywords that demand nothing where they stand."""
+
+_DEFS: Final = "#/$defs/"
+_MISSING: Final = object()
+
+
+def subschemas(schema: Mapping[str, Any]) -> Iterator[tuple[tuple[Step, ...], Any]]:
+    """Yield every direct subschema with the steps to it, in document order; malformed keywords are passed over."""
+    for keyword, value in schema.items():
+        if keyword in ONE_SUBSCHEMA:
+            yield (keyword,), value
+        elif keyword in SUBSCHEMA_LISTS and is_array(value):
+            for index, part in enumerate(value):
+                yield (keyword, index), part
+        elif keyword in SUBSCHEMA_MAPS and is_object(value):
+            for name, part in value.items():
+                yield (keyword, name), part
+
+
+def mapped(schema: Any, change: Callable[[FrozenDict], FrozenDict]) -> Any:
+    """Apply `change` to every schema inside a frozen schema, innermost first, then to itself."""
+    if not is_object(schema):
+        return schema
+    changed: dict[str, Any] = {}
+    for keyword, value in schema.items():
+        new = value
+        if keyword in ONE_SUBSCHEMA:
+            new = mapped(value, change)
+        elif keyword in SUBSCHEMA_LISTS and is_array(value):
+            arms = [mapped(arm, change) for arm in value]
+            new = value if all(a is b for a, b in zip(arms, value, strict=True)) else frozen_list(arms)
+        elif keyword in SUBSCHEMA_MAPS and is_object(value):
+            parts = {name: mapped(part, change) for name, part in value.items()}
+            new = value if all(parts[name] is part for name, part in value.items()) else frozen_dict(parts)
+        if new is not value:
+            changed[keyword] = new
+    return change(frozen_dict({**schema, **changed}) if changed else cast("FrozenDict", schema))
+
+
+def without_annotations(schema: Any) -> Any:
+    """Return what a schema demands, without what it describes."""
+
+    def bare(here: FrozenDict) -> FrozenDict:
+        if here.keys().isdisjoint(ANNOTATIONS):
+            return here
+        return frozen_dict({key: value for key, value in here.items() if key not in ANNOTATIONS})
+
+    return mapped(schema, bare)
+
+
+def target_of(root: Mapping[str, Any], reference: str) -> Any:
+    """Return what a local reference names.
+
+    Raises:
+        SchemaError: There is nothing at that place.
+    """
+    place: Any = root
+    for step in reference.split("/")[1:]:
+        name = unescape(step)
+        if is_object(place):
+            place = place.get(name, _MISSING)
+        elif is_array(place) and name.isdecimal() and len(name) < 10 and name == str(int(name)):
+            place = place[int(name)] if int(name) < len(place) else _MISSING
+        else:
+            place = _MISSING
+        if place is _MISSING:
+            raise SchemaError(f"The schema has nothing at {reference!r:.200}, to which it refers.")
+    return place
+
+
+def references(schema: Any) -> set[str]:
+    """Return every reference in a schema: `$ref`s and the targets of discriminator mappings."""
+    found = set[str]()
+    pending = [schema]
+    while pending:
+        here = pending.pop()
+        if is_object(here):
+            found.update(target for target in (here.get("$ref"), *_mapping(here).values()) if _is_local(target))
+            pending.extend(part for _, part in subschemas(here))
+    return found
+
+
+def _mapping(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the mapping of a discriminator, empty where there is none."""
+    discriminator = schema.get("discriminator")
+    mapping = discriminator.get("mapping") if is_object(discriminator) else None
+    return mapping if is_object(mapping) else {}
+
+
+def _is_local(target: object) -> TypeGuard[str]:
+    """Whether a value is a reference into the schema itself."""
+    return isinstance(target, str) and target.startswith("#")
+
+
+def rereferenced(schema: Any, change: Callable[[str], str]) -> Any:
+    """Rewrite every reference in a frozen schema."""
+
+    def rewrite(here: FrozenDict) -> FrozenDict:
+        new: dict[str, Any] = {}
+        reference = here.get("$ref")
+        if _is_local(reference) and (target := change(reference)) != reference:
+            new["$ref"] = target
+        mapping = _mapping(here)
+        targets = {value: change(target) if _is_local(target) else target for value, target in mapping.items()}
+        if targets != mapping:
+            new["discriminator"] = frozen_dict({**here["discriminator"], "mapping": frozen_dict(targets)})
+        return frozen_dict({**here, **new}) if new else here
+
+    return mapped(schema, rewrite)
+
+
+def definition_of(reference: str) -> str | None:
+    """Return the name of the root's definition that a reference goes through, None if it goes elsewhere."""
+    return unescape(reference[len(_DEFS) :].partition("/")[0]) if reference.startswith(_DEFS) else None
+
+
+def unescape(step: str) -> str:
+    """Read one step of a reference."""
+    return unquote(step).replace("~1", "/").replace("~0", "~")
+
+
+def escape(step: str) -> str:
+    """Write one step of a reference."""
+    return step.replace("%", "%25").replace("~", "~0").replace("/", "~1")
+
+
+def renamed_definitions(schema: Any, names: Mapping[str, str]) -> Any:
+    """Let references to definitions follow their new names."""
+    if not names:
+        return schema
+
+    def change(reference: str) -> str:
+        name = definition_of(reference)
+        if name is None or name not in names:
+            return reference
+        rest = reference[len(_DEFS) :].partition("/")[2]
+        return _DEFS + escape(names[name]) + ("/" + rest if rest else "")
+
+    return rereferenced(schema, change)
+
+
+def used_definitions(roots: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep the definitions that `roots` refer to, directly or through others, in their order."""
+    if not definitions:
+        return {}
+    used = set[str]()
+    pending = list(roots)
+    while pending:
+        for reference in references(pending.pop()):
+            name = definition_of(reference)
+            if name is not None and name in definitions and name not in used:
+                used.add(name)
+                pending.append(definitions[name])
+    return {name: definition for name, definition in definitions.items() if name in used}
+
+
+# -- interned schemas --------------------------------------------------------------------------------------------------
 
 
 class Schema(FrozenDict):
@@ -72,96 +245,26 @@ _interning = threading.RLock()  # reentrant: a finaliser may run while it is hel
 _serials = count()
 
 
-def schema_from(json: Json, *, root: Root = "object") -> Schema:
-    """Check a schema from outside, whatever it came from, and intern it.
-
-    Args:
-        json: A JSON Schema, read as 2020-12, or True for anything.
-        root: "object" demands an object at the root, as a data model needs it.
-
-    Returns:
-        The one `Schema` of that content, without `$schema` and `$id`; a root `$ref` to an object is resolved one step.
-
-    Raises:
-        SchemaError: It is not a schema, is not closed, uses keywords of older drafts, or has no object at its root.
-            Names the pointer.
-        SchemaTooComplex: It is over the limits of complexity. Names the pointer and the limit.
-        DataError: It is not JSON.
-
-    Example:
-        >>> schema_from({"type": "object", "properties": {"a": {"type": "integer"}}})
-        {'type': 'object', 'properties': {'a': {'type': 'integer'}}}
-
-    Source: jsonschema's `check_schema`; differs: closed, bounded, once for each schema.
-    """
-    if isinstance(json, Schema) and json.checked:
-        schema = json
-    else:
-        written = _frozen_schema(json)
-        schema = _interned.get(_text_of(written)) or _intern(_without_names(written))
-        if not schema.checked:
-            _check(schema)
-    schema = _with_resolved_root(schema)
-    if root == "object" and not _is_of_objects(schema):
-        raise SchemaError(
-            f"The schema of a data model has an object at its root ('type': 'object', or 'properties'), "
-            f"not {schema.get('type') or 'a schema of another kind'}: put it under a key of an object."
-        )
-    return schema
-
-
 def trusted_schema(json: Json) -> Schema:
     """Intern a schema that needs no check: a result of the algebra, or of another `Schema`.
 
+    True becomes the object that demands nothing.
+
     Raises:
         SchemaError: It is neither an object nor True.
+        SchemaTooComplex: It nests too deep.
     """
-    return json if isinstance(json, Schema) else _intern(_frozen_schema(json))
-
-
-def validator_of(schema: Schema) -> IsValid:
-    """Return the compiled form of a schema; it is compiled once."""
-    if schema.validator is None:
-        schema.validator = _guarded(schema, compiled(thaw(schema)))
-    return schema.validator
-
-
-def at(steps: tuple[Step, ...]) -> str:
-    """Name a place in a schema by its JSON Pointer."""
-    return f"Schema at {pointer(steps) or 'its root'}"
-
-
-def _frozen_schema(json: Json) -> FrozenDict:
-    """Freeze the JSON of a schema; True becomes the object that demands nothing."""
-    if json is True:
-        return frozen_dict({})
+    if isinstance(json, Schema):
+        return json
     if json is False:
         raise SchemaError("The schema False admits no value: write what is allowed.")
-    if not is_object(json):
+    if json is not True and not is_object(json):
         raise SchemaError(f"A schema is an object or True, not a value of type {type(json).__name__}.")
     try:
-        return frozen(json, _MAX_NESTING, SchemaTooComplex)
+        written = frozen({} if json is True else json, _MAX_NESTING, SchemaTooComplex)
     except SchemaTooComplex as error:
         raise SchemaTooComplex(f"{error} A schema has at most {MAX_NESTED} subschemas inside one another.") from None
-
-
-def _without_names(schema: FrozenDict) -> FrozenDict:
-    """Take off what names the draft and the document: references inside the schema do not need them."""
-    kept = {key: value for key, value in schema.items() if not (key in _NAMES and type(value) is str)}
-    return schema if len(kept) == len(schema) else frozen_dict(kept)
-
-
-_NAMES: Final = ("$schema", "$id", "id")
-
-
-def _text_of(written: FrozenDict) -> str:
-    """Return the text that is equal for equal schemas only: kinds of numbers and the order of keys count."""
-    return _ENCODER.encode(written)
-
-
-def _intern(written: FrozenDict) -> Schema:
-    """Return the one object of this content."""
-    text = _text_of(written)
+    text = _ENCODER.encode(written)  # equal for equal schemas only: kinds of numbers and the order of keys count
     with _interning:
         schema = _interned.get(text)
         if schema is None:
@@ -176,194 +279,95 @@ def _intern(written: FrozenDict) -> Schema:
         return schema
 
 
-def _with_resolved_root(schema: Schema) -> Schema:
-    """Resolve a bare `$ref` at the root one step, where it names an object: recursive models are written that way."""
-    if "$ref" not in schema or not schema.keys() <= _BARE_REFERENCE:
+# -- a data model's schema, taken apart --------------------------------------------------------------------------------
+
+ANYTHING: Final = frozen_dict({})
+"""The schema that admits everything; also an object without entries."""
+
+
+@dataclass(eq=False)
+class Parts:
+    """A data model's schema, taken apart: what merging, masks and containment work on.
+
+    All references in parts go to definitions, so that fields can move to another root.
+
+    Attributes:
+        fields: Declared fields with their schemas, in order.
+        required: Names of required fields, all of them declared here, in order.
+        extra: What extra keys may be: False for none, True for anything, else a schema.
+        definitions: What the references of `fields` and `extra` go to.
+        title: Title or None.
+        description: Description or None.
+    """
+
+    fields: Mapping[str, Any]
+    required: Sequence[str] = ()
+    extra: Any = False
+    definitions: Mapping[str, Any] = ANYTHING
+    title: str | None = None
+    description: str | None = None
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The schema written from these parts, in the order in which pydantic writes."""
+        keywords = {
+            "$defs": frozen_dict(self.definitions) or None,
+            "additionalProperties": None if self.extra is True else self.extra,
+            "description": self.description,
+            "properties": frozen_dict(self.fields),
+            "required": frozen_list(self.required) or None,
+            "title": self.title,
+            "type": "object",
+        }
+        schema = trusted_schema(frozen_dict({name: value for name, value in keywords.items() if value is not None}))
+        schema.parts = schema.parts or self
         return schema
-    target = target_of(schema, schema["$ref"])
-    if not is_object(target) or "$ref" in target or not _is_of_objects(target):
+
+
+def parts_of(schema: Schema) -> Parts:
+    """Take a schema apart; kept with the schema."""
+    if schema.parts is not None:
+        return schema.parts
+    moved = portable(schema)
+    root = root_of(moved)
+    fields: Mapping[str, Any] = root.get("properties", ANYTHING)
+    extra: Any = True if "patternProperties" in root else root.get("additionalProperties", True)
+    extra = True if extra == {} else extra
+    required: list[str] = list(dict.fromkeys(root.get("required", ())))
+    undeclared = [name for name in required if name not in fields]
+    if undeclared:  # a name that must be there is as good as declared
+        fields = frozen_dict({**fields, **dict.fromkeys(undeclared, ANYTHING if isinstance(extra, bool) else extra)})
+    title, description = (moved.get(text, root.get(text)) for text in ("title", "description"))
+    definitions = used_definitions([*fields.values(), extra], moved.get("$defs", ANYTHING))
+    schema.parts = Parts(fields, required, extra, definitions, title, description)
+    return schema.parts
+
+
+def portable(schema: Schema) -> FrozenDict:
+    """Make every reference go to a definition: one to the root, or through it, finds a copy of the root there."""
+    if all(definition_of(reference) is not None for reference in references(schema)):
         return schema
-    resolved = trusted_schema(frozen_dict({**{key: schema[key] for key in schema if key != "$ref"}, **target}))
-    resolved.checked = True
-    return resolved
+    definitions: Mapping[str, Any] = schema.get("$defs", ANYTHING)
+    name = unused(str(schema.get("title") or "Root"), definitions)
+    here = f"#/$defs/{escape(name)}"
+
+    def change(reference: str) -> str:
+        return reference if definition_of(reference) is not None else here + reference[1:]
+
+    moved: FrozenDict = rereferenced(schema, change)
+    root = frozen_dict({key: value for key, value in moved.items() if key != "$defs"})
+    return frozen_dict({**moved, "$defs": frozen_dict({**moved.get("$defs", {}), name: root})})
 
 
-def _is_of_objects(schema: Mapping[str, Any]) -> bool:
-    return schema.get("type", "object" if "properties" in schema else None) == "object"
+def root_of(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema that declares the fields: the root, or the definition that a root `$ref` names."""
+    reference = schema.get("$ref")
+    if "properties" in schema or not isinstance(reference, str):
+        return schema
+    target = target_of(schema, reference)
+    return target if is_object(target) else schema
 
 
-def _check(schema: Schema) -> None:
-    """Check what does not depend on where a schema is used, and compile it.
-
-    Raises:
-        SchemaError: It is malformed, not closed, or written for an older draft.
-        SchemaTooComplex: It is over a limit.
-    """
-    positions = _positions(schema)
-    for steps, part in positions:
-        for pattern_steps, pattern in _patterns(part):
-            try:
-                matcher(pattern)
-            except MalformedSchemaError:
-                raise SchemaError(
-                    f"{at((*steps, *pattern_steps))}: the pattern {pattern!r:.200} does not compile: patterns run in "
-                    "a linear-time engine, which has no look-around, no backreferences and a limit of size."
-                ) from None
-    _check_expansion(schema, positions)
-    try:
-        schema.validator = _guarded(schema, compiled(thaw(schema)))
-    except MalformedSchemaError as error:
-        hint = next((_HINTS[step] for step in error.steps[-1:] if step in _HINTS), "")
-        raise SchemaError(f"{at(error.steps)}: {str(error)[:300]}{hint and f': {hint}'}.") from None
-    schema.checked = True
-
-
-_HINTS: Final[Mapping[Any, str]] = {
-    "exclusiveMaximum": "the bound itself is written here today",
-    "exclusiveMinimum": "the bound itself is written here today",
-    "items": "a list of schemas is written 'prefixItems' today",
-    "type": "write one or a list of array, boolean, integer, null, number, object, string",
-}
-
-_BARE_REFERENCE: Final = ANNOTATIONS | {"$ref", "$defs", "definitions"}
-
-_REFUSED: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("$anchor", "$dynamicAnchor"), "name the place by its JSON Pointer instead: '#/$defs/name'"),
-    **dict.fromkeys(("$dynamicRef", "$recursiveRef"), "write a '$ref' to '#' or '#/...'"),
-    "$id": "only the root may have one; references are '#' or '#/...'",
-    "$schema": "only the root may name a draft",
-    "$vocabulary": "schemas are of the standard vocabulary of 2020-12",
-    "additionalItems": "write the list of 'items' as 'prefixItems', and 'additionalItems' as 'items'",
-    "dependencies": "write 'dependentRequired' for lists of names, 'dependentSchemas' for schemas",
-}
-
-
-def _positions(root: Schema) -> list[tuple[tuple[Step, ...], Any]]:
-    """List every subschema with the steps to it, the targets of references included.
-
-    Raises:
-        SchemaError: A keyword is refused, or a reference leads out of the schema or to nothing.
-        SchemaTooComplex: There are too many subschemas, or too many inside one another.
-    """
-    found: list[tuple[tuple[Step, ...], Any]] = []
-    seen: set[tuple[str, ...]] = set()
-    pending: list[tuple[tuple[Step, ...], Any, int]] = [((), root, 0)]
-    while pending:
-        steps, schema, depth = pending.pop()
-        place = tuple(map(str, steps))
-        if place in seen:
-            continue
-        seen.add(place)
-        found.append((steps, schema))
-        if len(found) > MAX_SUBSCHEMAS + 1:
-            raise SchemaTooComplex(f"{at(steps)}: the limit of {MAX_SUBSCHEMAS:,} subschemas is passed here.")
-        if depth > MAX_NESTED:
-            raise SchemaTooComplex(f"{at(steps)}: the limit of {MAX_NESTED} subschemas inside one another is passed.")
-        if not is_object(schema):
-            continue
-        for keyword in _REFUSED.keys() & schema.keys():
-            raise SchemaError(f"{at((*steps, keyword))}: {keyword!r} is not supported: {_REFUSED[keyword]}.")
-        if isinstance(reference := schema.get("$ref"), str):
-            pending.append((tuple(map(unescape, reference.split("/")[1:])), _target(root, reference, steps), 0))
-        inside = [((*steps, *more), part, depth + 1) for more, part in subschemas(schema)]
-        pending.extend(reversed(inside))
-    return found
-
-
-def _target(root: Schema, reference: str, steps: tuple[Step, ...]) -> Any:
-    """Return what a reference names, which must be a schema."""
-    where = at((*steps, "$ref"))
-    if reference != "#" and not reference.startswith("#/"):
-        raise SchemaError(
-            f"{where}: {reference!r:.200} leads out of the schema: put what it names under '$defs', "
-            "and refer to it as '#/$defs/name'."
-        )
-    try:
-        target = target_of(root, reference)
-    except SchemaError as error:
-        raise SchemaError(f"{where}: {error}") from None
-    if not is_object(target) and type(target) is not bool:
-        raise SchemaError(f"{where}: {reference!r:.200} names a value that is not a schema.")
-    return target
-
-
-def _patterns(schema: Any) -> list[tuple[tuple[Step, ...], str]]:
-    """List the patterns of one schema with the steps to them."""
-    if not is_object(schema):
-        return []
-    named: Any = schema.get("patternProperties")
-    found: list[tuple[tuple[Step, ...], Any]] = [(("patternProperties", name), name) for name in named or ()]
-    found.append((("pattern",), schema.get("pattern")))
-    return [(steps, pattern) for steps, pattern in found if isinstance(pattern, str)]
-
-
-def _check_expansion(root: Schema, positions: list[tuple[tuple[Step, ...], Any]]) -> None:
-    """Count against how many subschemas a value is checked where each schema stands.
-
-    Raises:
-        SchemaError: A reference leads back to itself without a property or an item between.
-        SchemaTooComplex: There are too many, or too many behind one another.
-    """
-    measured: dict[int, tuple[int, int] | None] = {}  # schemas in all, and behind one another; None while under way
-
-    def measure(schema: Any, steps: tuple[Step, ...], behind: int) -> tuple[int, int]:
-        if not is_object(schema):
-            return 1, 0
-        if id(schema) in measured:
-            known = measured[id(schema)]
-            if known is None:
-                raise SchemaError(
-                    f"{at(steps)}: a reference leads back here with no property or item between: "
-                    "let the cycle pass through 'properties', 'items' or 'additionalProperties'."
-                )
-            return known
-        measured[id(schema)] = None
-        parts = [((*steps, *more), part) for more, part in subschemas(schema) if more[0] in IN_PLACE]
-        if isinstance(reference := schema.get("$ref"), str):
-            parts.append((steps, target_of(root, reference)))
-        inner = [measure(part, place, behind + 1) for place, part in parts] if behind <= MAX_NESTED else [(0, behind)]
-        total, height = 1 + sum(size for size, _ in inner), 1 + max((height for _, height in inner), default=0)
-        if total > MAX_AT_ONE_PLACE:
-            raise SchemaTooComplex(
-                f"{at(steps)}: a value here is checked against more than the limit of "
-                f"{MAX_AT_ONE_PLACE:,} subschemas, references and combinations expanded."
-            )
-        if height > MAX_NESTED + 1:
-            raise SchemaTooComplex(f"{at(steps)}: the limit of {MAX_NESTED} subschemas behind one another is passed.")
-        measured[id(schema)] = total, height
-        return total, height
-
-    for steps, schema in positions:
-        measure(schema, steps, 0)
-
-
-def _guarded(schema: Schema, is_valid: IsValid) -> IsValid:
-    """Make values of unbounded depth invalid where the validator would follow them: in recursive schemas."""
-    if not _is_recursive(schema):
-        return is_valid
-    return lambda json: not nests_too_deep(json) and is_valid(json)
-
-
-def _is_recursive(schema: Schema) -> bool:
-    """Whether a definition refers to itself, or a reference leads elsewhere than to a definition."""
-    definitions: Mapping[str, Any] = schema.get("$defs", {})
-    targets = {name: set(map(definition_of, references(part))) for name, part in definitions.items()}
-    outside = references({key: value for key, value in schema.items() if key != "$defs"})
-    if None in {name for names in (*targets.values(), set(map(definition_of, outside))) for name in names}:
-        return True
-    try:
-        TopologicalSorter(targets).prepare()
-    except CycleError:
-        return True
-    return False
-
-
-def nests_too_deep(json: Json) -> bool:
-    """Whether a value nests deeper than validators may follow."""
-    level: list[Any] = [json] if isinstance(json, CONTAINERS) else []
-    for _ in range(MAX_VALUE_DEPTH + 1):
-        inside = [container.values() if is_object(container) else container for container in level]
-        level = [part for parts in inside for part in parts if isinstance(part, CONTAINERS)]
-        if not level:
-            return False
-    return True
+def properties_of(schema: Schema) -> Mapping[str, Any]:
+    """Return the declared fields with their schemas, in order."""
+    return root_of(schema).get("properties", ANYTHING)

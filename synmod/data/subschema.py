@@ -12,44 +12,18 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from synmod.errors import ArgumentError, SchemaError
-from synmod.leaves.frozen import frozen, frozen_dict, is_array, is_object, json_equal
+from synmod.leaves.frozen import frozen_dict, is_array, is_object, json_equal
 
-from .parts import Parts, parts_of, properties_of
-from .schema import Schema
-from .subschemas import ANNOTATIONS, ONE_SUBSCHEMA, SUBSCHEMA_LISTS, SUBSCHEMA_MAPS
-from .symbols import declare
+from .schema import NO_DEMANDS, ONE_SUBSCHEMA, SUBSCHEMA_LISTS, SUBSCHEMA_MAPS, Parts, Schema, parts_of
 from .validation import SubschemaChecks
 
 _MAX_KEPT: Final = 1_024
 _MAX_STEPS: Final = 20_000
 
 
-def is_subschema(sub: Any, sup: Any) -> bool:
-    """Whether every value that is valid for `sub` is known to be valid for `sup`; kept per pair.
-
-    Args:
-        sub: A schema: a dict, True, or a data model, which stands for its schema.
-        sup: Another.
-
-    Returns:
-        True if it is proven; False if it is wrong, or cannot be proven. Annotations do not count.
-
-    Raises:
-        SchemaError: One of them is not a schema that could be declared.
-        ArgumentError: One of them has no schema.
-
-    Example:
-        >>> is_subschema({"type": "integer"}, {"type": ["number", "null"]})
-        True
-
-    Source: TypeScript's assignability; differs: decided from JSON Schema, recursive types by induction.
-    """
-    if sub is sup:
-        return True
-    if type(sub) is not Schema or type(sup) is not Schema:
-        return is_subschema(declare(sub, root="any"), declare(sup, root="any"))
-    return _kept("is_subschema", sub, sup, lambda: _Proof(sub, sup).succeeds())
+def proven(sub: Schema, sup: Schema) -> bool:
+    """Whether every value that is valid for `sub` is known to be valid for `sup`; kept per pair. Hot."""
+    return sub is sup or _kept("proven", sub, sup, lambda: _Proof(sub, sup).succeeds())
 
 
 def _kept(question: str, one: Schema, other: Schema, answer: Callable[[], bool]) -> bool:
@@ -62,50 +36,6 @@ def _kept(question: str, one: Schema, other: Schema, answer: Callable[[], bool])
             one.known.clear()
         one.known[key] = known
     return known
-
-
-def contains(whole: Any, part: Any) -> bool:
-    """Whether everything that `part` requires is declared and required in `whole`: `part in whole`.
-
-    What `part` makes optional may be missing, and fits if it is there. Annotations and further fields do not matter.
-
-    Args:
-        whole: Anything with a schema: a value, symbol, class, instance or schema dict.
-        part: Likewise; or a str, which asks for a key.
-
-    Returns:
-        Whether each value of `whole` can be read as a `part`.
-
-    Raises:
-        ArgumentError: `whole` or `part` has no schema.
-
-    Example:
-        >>> one = {"type": "object", "properties": {"a": {}}, "required": ["a"]}
-        >>> two = {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a"]}
-        >>> contains(two, one)
-        True
-
-    Source: Synalinks' `contains`; differs: structural, and required fields must be required.
-    """
-    if isinstance(part, str):
-        return holds(whole, part)
-    try:
-        return includes(declare(whole), declare(part))
-    except ArgumentError:
-        raise
-    except SchemaError:
-        return False
-
-
-def holds(whole: Any, part: Any) -> bool:
-    """Answer `part in whole`: a key that is present (declared, on classes and symbols), or containment."""
-    if isinstance(part, str):
-        has_json = not isinstance(whole, type) and hasattr(whole, "__synmod_json__")
-        return part in (frozen(whole) if has_json else properties_of(declare(whole)))
-    try:
-        return contains(whole, part)
-    except ArgumentError:
-        return False
 
 
 def includes(whole: Schema, part: Schema) -> bool:
@@ -121,7 +51,7 @@ def _includes(whole: Parts, part: Parts) -> bool:
         Parts({name: parts.fields[name] for name in shared}, (), extra, parts.definitions).schema
         for parts, extra in ((whole, False), (part, True))
     )
-    return is_subschema(narrow, wide)
+    return proven(narrow, wide)
 
 
 _TYPES: Final = frozenset({"array", "boolean", "fraction", "integer", "null", "object", "string"})
@@ -140,7 +70,7 @@ _CONCERNED: Final[Mapping[str, str]] = {
 }
 """The type of value that a keyword demands something of; values of other types satisfy it."""
 
-_FOLLOWED: Final = ANNOTATIONS | {"$defs", "definitions", "$ref", "allOf", "then", "else", "minContains", "maxContains"}
+_FOLLOWED: Final = NO_DEMANDS | {"$ref", "allOf", "then", "else", "minContains", "maxContains"}
 """Keywords that demand nothing, are taken together with the schema, or belong to another keyword."""
 
 _TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
@@ -294,10 +224,7 @@ def _demands(schema: Any) -> Mapping[str, Any]:
     """Return the keywords of a schema that demand something."""
     if not is_object(schema):
         return {} if schema else {"not": True}
-    return {name: value for name, value in schema.items() if name not in _BESIDE_DEMANDS}
-
-
-_BESIDE_DEMANDS: Final = ANNOTATIONS | {"$defs", "definitions"}
+    return {name: value for name, value in schema.items() if name not in NO_DEMANDS}
 
 
 def _together(checks: SubschemaChecks, schemas: Iterable[Any]) -> list[Any]:

@@ -1,6 +1,6 @@
 """Whether a value satisfies its schema, and if not, why.
 
-A library decides (`engine.py`). Why a value is invalid is found here, by walking schema and value together and asking
+A library decides (`checking.py`). Why a value is invalid is found here, by walking schema and value together and asking
 for each subschema whether it holds; of alternatives that all fail the one that was meant is followed.
 """
 
@@ -15,10 +15,8 @@ from synmod.errors import Problem, SchemaError
 from synmod.leaves.frozen import CONTAINERS, FrozenDict, Json, frozen_dict, is_array, is_object, thaw
 from synmod.leaves.names import did_you_mean, pointer
 
-from .engine import IsValid, compiled, matcher
-from .parts import portable
-from .schema import MAX_VALUE_DEPTH, Schema, nests_too_deep, validator_of
-from .subschemas import ANNOTATIONS, Step, references, target_of
+from .checking import MAX_VALUE_DEPTH, compiled, matcher, nests_too_deep, validator_of
+from .schema import ANNOTATIONS, NO_DEMANDS, IsValid, Schema, Step, portable, references, target_of
 
 MAX_SHOWN: Final = 200
 """How many characters of a value an error shows."""
@@ -130,20 +128,18 @@ class SubschemaChecks:
 
     def followed(self, schema: Any) -> Any:
         """Follow references that stand alone."""
-        while is_object(schema) and "$ref" in schema and schema.keys() <= _BARE_REFERENCE:
+        while is_object(schema) and "$ref" in schema and schema.keys() <= NO_DEMANDS | {"$ref"}:
             schema = self.target(schema)
         return schema
 
 
 _BESIDE: Final[Mapping[str, tuple[str, ...]]] = {"contains": ("minContains", "maxContains")}
-_BARE_REFERENCE: Final = ANNOTATIONS | {"$ref", "$defs", "definitions"}
 
 # Faults of these are found where the parts of the value stand, or by the schemas they name.
 _FOUND_ELSEWHERE: Final = (
-    ANNOTATIONS
-    | {"$defs", "$ref", "additionalProperties", "allOf", "definitions", "dependentSchemas", "else", "if", "items"}
-    | {"maxContains", "minContains", "patternProperties", "prefixItems", "properties", "propertyNames", "required"}
-    | {"then"}
+    NO_DEMANDS
+    | {"$ref", "additionalProperties", "allOf", "dependentSchemas", "else", "if", "items", "maxContains", "minContains"}
+    | {"patternProperties", "prefixItems", "properties", "propertyNames", "required", "then"}
 )
 
 

@@ -2,11 +2,13 @@
 
 import copy
 import pickle
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from synmod.data import RECORDERS, DataModel, SymbolicDataModel, is_symbolic, model_of, schema_of, symbol
-from synmod.errors import ArgumentError, FieldError, SchemaError, SymbolicValueError
+from synmod.errors import ArgumentError, CallError, FieldError, SchemaError, SymbolicValueError
 
 
 class Person(DataModel):
@@ -119,13 +121,21 @@ def test_how_it_is_made():
 
 
 def test_is_symbolic():
-    """A symbol, or a nest that holds one."""
+    """A symbol, or a nest that holds one: in a container, or in a field of a dataclass."""
+
+    @dataclass
+    class Pair:
+        left: Any
+        right: Any
+
     loop = []
     loop.append(loop)
     assert is_symbolic(S)
     assert is_symbolic([1, {"a": (None, S)}])
     assert not is_symbolic([1, {"a": Query(question="q")}])
-    assert not is_symbolic(loop)
+    assert is_symbolic(Pair(None, S))
+    with pytest.raises(CallError, match="holds itself"):
+        is_symbolic(loop)
     assert not is_symbolic(Query)
 
 

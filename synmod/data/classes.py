@@ -1,20 +1,22 @@
-"""The schema of a pydantic class, made once and kept with the class, and the JSON of its instances."""
+"""Pydantic classes: their schemas, made once and kept with the class, the JSON of instances, and instances of JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, Final, get_args, get_origin
 
-from pydantic import BaseModel, Secret, SecretBytes, SecretStr
+from pydantic import BaseModel, Secret, SecretBytes, SecretStr, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUndefinedAnnotation, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import PydanticSerializationError, core_schema
+from pydantic_core import PydanticSerializationError, core_schema, to_json
 
-from synmod.errors import DataError, SchemaError
-from synmod.leaves.frozen import FrozenDict, frozen
+from synmod.errors import ArgumentError, DataError, Problem, SchemaError
+from synmod.leaves.frozen import FrozenDict, frozen, frozen_dict, is_array, is_object
+from synmod.leaves.names import pointer
 
-from .schema import Schema, schema_from
-from .validation import is_valid, problems
+from .checking import schema_from
+from .schema import Schema, properties_of
+from .validation import validate
 
 _KEPT: Final = "__synmod_schema__"
 
@@ -45,11 +47,12 @@ def dump(instance: BaseModel) -> FrozenDict:
     except (PydanticSerializationError, UnicodeDecodeError) as error:  # the latter of bytes in a field of Any
         raise DataError(f"{cls.__name__}: has no JSON: {error}") from error
     json = frozen(plain)
-    if not is_valid(schema, json):
-        faults = "; ".join(
-            f"{p.pointer or 'the whole'}: wanted {p.wanted}, got {p.got}" for p in problems(schema, json)
-        )
-        raise DataError(f"{cls.__name__}: the instance does not satisfy its own schema: {faults}")
+    try:
+        validate(schema, json, cls.__name__)
+    except SchemaError as error:
+        raise DataError(
+            f"{error} The instance was changed in place, or is written differently than declared."
+        ) from None
     return json
 
 
@@ -65,33 +68,33 @@ def _kept_schema(cls: type[BaseModel]) -> Schema:
         ) from error
     except PydanticUserError as error:
         raise SchemaError(f"{cls.__name__}: {error.message}") from error
-    if secret := _secret_field(cls, set()):
+    if secret := _secret_field(cls):
         raise SchemaError(f"{secret}: a secret is written as stars: keep it out of the data.")
     schema = schema_from(written, root="any")
     setattr(cls, _KEPT, schema)
     return schema
 
 
-def _secret_field(cls: type[BaseModel], seen: set[type]) -> str | None:
+def _secret_field(cls: type[BaseModel]) -> str | None:
     """Return the first field of a class, or of the classes in it, that holds a secret; None where there is none."""
-    seen.add(cls)
-    for name, field in cls.model_fields.items():
-        for part in _within(field.annotation):
-            if not isinstance(part, type):
-                continue
-            if issubclass(part, SecretStr | SecretBytes | Secret):
-                return f"{cls.__name__}.{name}"
-            if issubclass(part, BaseModel) and part not in seen and (found := _secret_field(part, seen)):
-                return found
+    pending = [cls]
+    for model in pending:  # grows while it is read
+        for name, field in model.model_fields.items():
+            for part in _classes_in(field.annotation):
+                if issubclass(part, SecretStr | SecretBytes | Secret):
+                    return f"{model.__name__}.{name}"
+                if issubclass(part, BaseModel) and part not in pending:
+                    pending.append(part)
     return None
 
 
-def _within(annotation: Any) -> Iterator[Any]:
-    """Yield every part of an annotation."""
-    yield annotation
-    yield get_origin(annotation)
+def _classes_in(annotation: Any) -> Iterator[type[Any]]:
+    """Yield every class in an annotation."""
+    for part in (annotation, get_origin(annotation)):
+        if isinstance(part, type):
+            yield part
     for part in get_args(annotation):
-        yield from _within(part)
+        yield from _classes_in(part)
 
 
 class _UnwritableField(Exception):
@@ -105,13 +108,10 @@ class _UnwritableField(Exception):
 class _Writer(GenerateJsonSchema):
     """Pydantic's generator, without the patterns that it writes for a type of its own; errors name the field."""
 
-    def decimal_schema(self, schema: core_schema.DecimalSchema) -> dict[str, Any]:
-        """Drop the pattern: it needs look-around, and `.to(Model)` checks the number."""
-        return _without_pattern(super().decimal_schema(schema))
-
-    def complex_schema(self, schema: core_schema.ComplexSchema) -> dict[str, Any]:
-        """Drop the pattern, too."""
-        return _without_pattern(super().complex_schema(schema))
+    def generate_inner(self, schema: Any) -> dict[str, Any]:
+        """Drop the pattern of numbers that are written as texts: it needs look-around, and `.to(Model)` checks them."""
+        written = super().generate_inner(schema)
+        return _without_pattern(written) if schema["type"] in ("complex", "decimal") else written
 
     def model_field_schema(self, schema: core_schema.ModelField) -> dict[str, Any]:
         """Pass on which field cannot be written."""
@@ -141,3 +141,55 @@ def _without_pattern(written: dict[str, Any]) -> dict[str, Any]:
     if "anyOf" in kept:
         kept["anyOf"] = [_without_pattern(arm) for arm in kept["anyOf"]]
     return kept
+
+
+def typed_instance(json: FrozenDict, model: Any) -> BaseModel:
+    """Return an instance of `model`, built from the fields it declares.
+
+    Raises:
+        ArgumentError: `model` is not a pydantic class.
+        SchemaError: A field is missing or wrong.
+    """
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        got = "only a schema is known here" if model is None else f"got {model!r:.100}"
+        raise ArgumentError(f"There is no class to build: {got}. Write x.to(Model) with a data-model class.")
+    schema = schema_of_class(model)
+    if model.model_config.get("extra") != "allow":
+        declared = properties_of(schema)
+        if not json.keys() <= declared.keys():
+            json = frozen_dict({key: value for key, value in json.items() if key in declared})
+    validate(schema, json, model.__name__)
+    return validator_faults(model, json, model.__name__)
+
+
+def validator_faults(model: type[BaseModel], json: FrozenDict, where: str) -> BaseModel:
+    """Run the validators of a class on JSON that is valid for its schema; return the instance.
+
+    Raises:
+        SchemaError: The class does not accept it. Begins with `where`.
+    """
+    try:
+        # From text, so that strict classes read dates, and no frozen part gets into an instance. The whole is made
+        # plain beforehand, since pydantic tries all else before a subclass of dict.
+        return model.model_validate_json(to_json(dict(json)))
+    except ValidationError as error:
+        faults = [
+            Problem(pointer(_place(fault["loc"], json)), fault["msg"], f"{fault['input']!r:.200}")
+            for fault in error.errors(include_url=False)[:10]
+        ]
+        lines = "\n".join(f"  {fault.pointer or 'the whole'}: {fault.wanted}; got {fault.got}" for fault in faults)
+        raise SchemaError(f"{where}: the class does not accept the value:\n{lines}", faults) from error
+
+
+def _place(steps: tuple[str | int, ...], json: Any) -> list[str | int]:
+    """Keep the steps that lead somewhere in the JSON: pydantic also names the alternatives it has tried."""
+    place: list[str | int] = []
+    for step in steps:
+        if is_object(json) and step in json:
+            json = json[str(step)]
+        elif is_array(json) and isinstance(step, int) and step < len(json):
+            json = json[step]
+        else:
+            continue
+        place.append(step)
+    return place

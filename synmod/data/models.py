@@ -1,0 +1,724 @@
+"""What flows through a program: data models, values, symbols, their operators, and how any of them declares data.
+
+`DataModel` is a typed class, `JsonDataModel` a frozen value with its schema, `SymbolicDataModel` a schema that stands
+for a value to come. The operators `+ & | ^ ~` and `in` look their function up in `OPERATORS`, which `ops` fills: data
+stands below the functions that combine it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Self, overload
+
+from pydantic import BaseModel, ConfigDict
+from typing_extensions import TypeVar
+
+from synmod.errors import ArgumentError, DataError, FieldError, Problem, SchemaError, SymbolicValueError
+from synmod.leaves.frozen import FrozenDict, dump_json, frozen, is_object, json_equal, thaw
+from synmod.leaves.names import did_you_mean, snake_case
+from synmod.leaves.nests import leaves
+from synmod.registry import admit as register
+
+from .checking import Root, schema_from
+from .classes import dump, schema_of_class, typed_instance, validator_faults
+from .schema import Schema, properties_of, trusted_schema
+from .subschema import proven
+from .validation import validate
+
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(BaseModel)
+
+ModelT = TypeVar("ModelT", bound=BaseModel, default=Any)
+OtherT = TypeVar("OtherT", bound=BaseModel)
+
+OPERATORS: Final[dict[str, Callable[..., Any]]] = {}
+"""Functions by their name in `sm.ops`, and `is_operand`: whether an operator takes something at all."""
+
+RECORDERS: Final[dict[str, Callable[..., Any]]] = {}
+"""What higher rooms do with symbols: "operation" records a step, "path" returns the module path being traced."""
+
+# -- operators ---------------------------------------------------------------------------------------------------------
+
+
+def _combine(name: str, left: Any, right: Any, other: Any) -> Any:
+    """Apply a binary operation, or let Python look for another way where the `other` operand is not data. Hot."""
+    if isinstance(other, Operand) or OPERATORS["is_operand"](other):
+        return OPERATORS[name](left, right)
+    return NotImplemented
+
+
+def _binary(name: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
+    """Return the methods of a binary operator: for the left operand, and for the right one."""
+    return lambda x, y: _combine(name, x, y, y), lambda x, y: _combine(name, y, x, y)
+
+
+class Operand:
+    """Something with a schema that the operators `+ & | ^ ~` take."""
+
+    __slots__ = ()
+
+    __add__, __radd__ = _binary("concat")
+    __and__, __rand__ = _binary("logical_and")
+    __or__, __ror__ = _binary("logical_or")
+    __xor__, __rxor__ = _binary("logical_xor")
+
+    def __invert__(self) -> Any:
+        return OPERATORS["logical_not"](self)
+
+    def __contains__(self, part: Any) -> bool:
+        return OPERATORS["holds"](self, part)
+
+
+class OperandClass(type):
+    """The operators between classes: each makes a new symbol. `|` stays Python's union of types."""
+
+    def __add__(cls, other: Any) -> SymbolicDataModel:
+        return _combine("concat", cls, other, other)
+
+    def __and__(cls, other: Any) -> SymbolicDataModel:
+        return _combine("logical_and", cls, other, other)
+
+    def __xor__(cls, other: Any) -> SymbolicDataModel:
+        return _combine("logical_xor", cls, other, other)
+
+    __radd__, __rand__, __rxor__ = (_binary(name)[1] for name in ("concat", "logical_and", "logical_xor"))
+
+    def __invert__(cls) -> SymbolicDataModel:
+        return OPERATORS["logical_not"](cls)
+
+    def __contains__(cls, part: Any) -> bool:
+        return OPERATORS["holds"](cls, part)
+
+
+# -- symbols and values ------------------------------------------------------------------------------------------------
+
+
+class Described(Operand, Generic[ModelT]):
+    """What values and symbols share: a schema of their own, maybe a class behind it, a label, and the operations."""
+
+    __slots__ = ("_label", "_model", "_schema")
+
+    _schema: Schema
+    _model: type[BaseModel] | None
+    _label: str | None
+
+    def get_schema(self) -> dict[str, Any]:
+        """Return a fresh plain copy of the JSON Schema."""
+        return thaw(self._schema)
+
+    def prettify_schema(self) -> str:
+        """Return the JSON Schema as text with an indent of two."""
+        return dump_json(self._schema, indent=2)
+
+    def in_mask(self, mask: Any, *, recursive: bool = False) -> Any:
+        """Keep only the fields named; see `sm.ops.in_mask`."""
+        return OPERATORS["in_mask"](self, mask, recursive=recursive)
+
+    def out_mask(self, mask: Any, *, recursive: bool = False) -> Any:
+        """Remove the fields named; see `sm.ops.out_mask`."""
+        return OPERATORS["out_mask"](self, mask, recursive=recursive)
+
+    def prefix(self, prefix: str) -> Any:
+        """Rename every top-level field `k` to `prefix_k`; see `sm.ops.prefix`."""
+        return OPERATORS["prefix"](self, prefix)
+
+    def suffix(self, suffix: str) -> Any:
+        """Rename every top-level field `k` to `k_suffix`; see `sm.ops.suffix`."""
+        return OPERATORS["suffix"](self, suffix)
+
+    def factorize(self, names: Mapping[str, str] | None = None) -> Any:
+        """Gather numbered repeats into arrays; see `sm.ops.factorize`."""
+        return OPERATORS["factorize"](self, names)
+
+
+class SymbolicDataModel(Described[Any]):
+    """A schema without a value: stands for the value that a program will have here, or for None.
+
+    Args:
+        schema: A JSON Schema with an object at its root.
+        data_model: A data-model class, instance, value or symbol to take the schema of.
+        name: Label; the snake case of the schema's title if None.
+
+    Raises:
+        ArgumentError: Neither `schema` nor `data_model`, or two that differ.
+        SchemaError: The schema is bad, or its root is not an object.
+
+    Example:
+        >>> x = SymbolicDataModel(schema={"type": "object", "properties": {"a": {"type": "integer"}}})
+        >>> "a" in x
+        True
+
+    Source: Keras' `KerasTensor`, Synalinks' `SymbolicDataModel`.
+    """
+
+    __module__ = "synmod.data"
+    __slots__ = ("__weakref__", "_origin")
+
+    _origin: Any
+
+    def __init__(self, schema: Any = None, data_model: Any = None, name: str | None = None) -> None:
+        declared, model = declaration(schema, data_model, "SymbolicDataModel")
+        self._fill(declared, model, name)
+
+    def _fill(self, schema: Schema, model: type[BaseModel] | None, name: str | None) -> None:
+        self._schema = schema
+        self._model = model
+        self._label = name or label_of(schema)
+        self._origin = None
+
+    @property
+    def name(self) -> str:
+        """The label. Where a field `name` is declared, the field is meant, and it has no value yet."""
+        if "name" in properties_of(self._schema):
+            self._refuse_value("name")
+        return label(self)
+
+    def keys(self) -> tuple[str, ...]:
+        """Return the declared fields, in order."""
+        return tuple(properties_of(self._schema))
+
+    def get(self, key: str, default: Any = None) -> NoReturn:  # noqa: ARG002  (as of values)
+        """Raise SymbolicValueError: a symbol has no value."""
+        self._refuse_value(key)
+
+    def get_json(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise SymbolicValueError: a symbol has no value; a text, a truth or a length of one would be wrong."""
+        self._refuse_value(None)
+
+    __getitem__ = get
+    to = prettify_json = __iter__ = __bool__ = __str__ = __format__ = get_json
+
+    def __getattr__(self, key: str) -> NoReturn:
+        try:
+            declared = properties_of(self._schema)
+        except AttributeError:  # not filled yet: copy and pickle look around
+            raise AttributeError(key) from None
+        if key in declared:
+            self._refuse_value(key)
+        raise FieldError(
+            f"The symbol has no field {key!r}; its fields are {field_list(declared)}.{did_you_mean(key, declared)}"
+        )
+
+    def _refuse_value(self, key: str | None) -> NoReturn:
+        what = f"the field {key!r}" if key is not None else "the value"
+        raise SymbolicValueError(
+            f"{traced_path() or 'Here'}: {what} of a symbol ({self._label}) was read, but a symbol only has a schema; "
+            "its value comes when the program runs. Combine symbols with the functions of `sm.ops`; where the value "
+            "decides, write sm.Route or sm.Branch for an `if`, sm.Map for a loop, sm.Lambda for a function of it, or a "
+            "class with `call`, which declares its output (`-> Answer`, `output_spec` or `compute_output_spec`)."
+        )
+
+    def __copy__(self, memo: object = None) -> SymbolicDataModel:
+        return symbol(self._schema, self._model, self._label)
+
+    __deepcopy__ = __copy__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return symbol, (self._schema, importable(self._model), self._label)
+
+    def __repr__(self) -> str:
+        """Show label and fields."""
+        return f"SymbolicDataModel({self._label!r}: {field_list(self.keys())})"
+
+
+def symbol(schema: Schema, data_model: type[BaseModel] | None = None, name: str | None = None) -> SymbolicDataModel:
+    """Return a symbol of a schema that is known to be good; nothing is checked.
+
+    For blocks that compute the schema of their output.
+
+    Args:
+        schema: A schema as `schema_of` returns it.
+        data_model: The class behind it, if any.
+        name: Label; the snake case of the schema's title if None.
+
+    Example:
+        >>> x = SymbolicDataModel(schema={"type": "object", "properties": {"a": {"type": "integer"}}})
+        >>> symbol(schema_of(x), name="again")
+        SymbolicDataModel('again': 'a')
+
+    Source: Keras' `KerasTensor`.
+    """
+    new = SymbolicDataModel.__new__(SymbolicDataModel)
+    new._fill(schema, data_model, name)
+    return new
+
+
+class JsonDataModel(Described[ModelT]):
+    """A frozen JSON value with its schema; `JsonDataModel[Answer]` in annotations.
+
+    Args:
+        json: A JSON object (dict) or a data model.
+        schema: JSON Schema of it.
+        data_model: Class, value or symbol to take the schema of; the class's own validators run too.
+        name: Label; the snake case of the schema's title if None.
+
+    Raises:
+        ArgumentError: Neither `schema` nor `data_model` for plain JSON, or two that differ.
+        DataError: `json` is not JSON.
+        SchemaError: The value does not satisfy the schema, or the schema is bad.
+
+    Example:
+        >>> x = JsonDataModel({"a": 1}, schema={"type": "object", "properties": {"a": {"type": "integer"}}})
+        >>> x.a, x["a"]
+        (1, 1)
+
+    Source: Synalinks' `JsonDataModel`; differs: frozen, and validated when made.
+    """
+
+    __module__ = "synmod.data"
+    __slots__ = ("__weakref__", "_json")
+
+    _json: FrozenDict
+
+    @overload
+    def __new__(
+        cls, json: Any, schema: Any = None, *, data_model: type[OtherT], name: str | None = None
+    ) -> JsonDataModel[OtherT]: ...
+    @overload
+    def __new__(
+        cls, json: OtherT, schema: None = None, data_model: None = None, name: str | None = None
+    ) -> JsonDataModel[OtherT]: ...
+    @overload
+    def __new__(
+        cls, json: Any, schema: Any = None, data_model: Any = None, name: str | None = None
+    ) -> JsonDataModel[Any]: ...
+    def __new__(cls, json: Any, schema: Any = None, data_model: Any = None, name: str | None = None) -> Any:
+        """Check and freeze."""
+        if schema is None and data_model is None:
+            if isinstance(json, BaseModel):
+                return to_value(json, name)
+            if isinstance(json, JsonDataModel):
+                return wrap(json._json, json._schema, json._model, name or json._label)
+            _refuse_no_value(json)
+        declared, model = declaration(schema, data_model, "JsonDataModel")
+        return admit(json, declared, model, name or label_of(declared), name)
+
+    @staticmethod
+    def of(
+        json: Any, schema: Any, data_model: type[BaseModel] | None = None, name: str | None = None
+    ) -> JsonDataModel[Any]:
+        """Return a value whose JSON is known to satisfy its schema: it is frozen, but not validated.
+
+        For blocks that put a value together from valid parts.
+
+        Args:
+            json: A JSON object, plain or frozen.
+            schema: Its schema: as `schema_of` returns it, or any declaration.
+            data_model: The class behind it, which `to()` builds, if any.
+            name: Label; the snake case of the schema's title if None.
+
+        Raises:
+            DataError: `json` is not a JSON object.
+            SchemaError: The schema is bad.
+            ArgumentError: `schema` does not declare data.
+
+        Example:
+            >>> JsonDataModel.of({"a": 1}, {"type": "object", "properties": {"a": {"type": "integer"}}})
+            JsonDataModel({'a': 1})
+        """
+        json = frozen(json)
+        if not isinstance(json, FrozenDict):
+            raise DataError(f"A data model is a JSON object; got {json!r:.200}.")
+        return wrap(json, declare(schema), data_model, name)
+
+    @property
+    def name(self) -> Any:
+        """The field `name` where it is declared, else the label."""
+        if "name" in self._json or "name" in properties_of(self._schema):
+            return self["name"]
+        return label(self)
+
+    def get_json(self) -> dict[str, Any]:
+        """Return a fresh plain copy of the JSON."""
+        return thaw(self._json)
+
+    def prettify_json(self) -> str:
+        """Return the JSON as text with an indent of two."""
+        return dump_json(self._json, indent=2)
+
+    def keys(self) -> KeysView[str]:
+        """Return the keys that are there, in order."""
+        return self._json.keys()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the frozen JSON of a field, or `default` where it is absent."""
+        return self._json.get(key, default)
+
+    @overload
+    def to(self, model: None = None) -> ModelT: ...
+    @overload
+    def to(self, model: type[OtherT]) -> OtherT: ...
+    def to(self, model: type[BaseModel] | None = None) -> Any:
+        """Return the typed instance.
+
+        Fields that the class does not declare are left out, unless it allows extras; nothing is coerced.
+
+        Args:
+            model: A pydantic class; the class this value was made with or declared by if None.
+
+        Returns:
+            A new instance, built by pydantic, validators included.
+
+        Raises:
+            ArgumentError: No class is given or known.
+            SchemaError: A field is missing or wrong.
+        """
+        return typed_instance(self._json, model or self._model)
+
+    def to_symbolic_data_model(self, name: str | None = None) -> SymbolicDataModel:
+        """Return a symbol of the same schema."""
+        return symbol(self._schema, self._model, name or self._label)
+
+    def __getitem__(self, key: str) -> Any:
+        try:
+            return self._json[key]
+        except KeyError:
+            return _absent(self, key)
+
+    def __getattr__(self, key: str) -> Any:
+        try:
+            json = self._json
+        except AttributeError:  # not filled yet: copy and pickle look around
+            raise AttributeError(key) from None
+        return json[key] if key in json else _absent(self, key)
+
+    def __setattr__(self, key: str, value: object) -> None:
+        raise AttributeError(f"This value is frozen: {key!r} cannot be set. Make a new one from a changed get_json().")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._json)
+
+    def __bool__(self) -> bool:
+        """Always true: only None means 'not there'."""
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, JsonDataModel):
+            return json_equal(self._json, other._json)
+        if isinstance(other, BaseModel) and hasattr(type(other), "__synmod_json__"):
+            return json_equal(self._json, dump(other))
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._json)
+
+    def __synmod_json__(self) -> FrozenDict:
+        return self._json
+
+    def __copy__(self, memo: object = None) -> JsonDataModel[ModelT]:
+        return self
+
+    __deepcopy__ = __copy__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return wrap, (self._json, self._schema, importable(self._model), self._label)
+
+    def __repr__(self) -> str:
+        """Show the JSON, cut."""
+        return f"JsonDataModel({dict(self._json)!s:.500})"
+
+
+_new: Any = object.__new__
+_put_json: Any = JsonDataModel.__dict__["_json"].__set__
+_put_schema: Any = Described.__dict__["_schema"].__set__
+_put_model: Any = Described.__dict__["_model"].__set__
+_put_label: Any = Described.__dict__["_label"].__set__
+
+
+def wrap(
+    json: FrozenDict, schema: Schema, data_model: type[BaseModel] | None = None, name: str | None = None
+) -> JsonDataModel[Any]:
+    """Return a value of frozen JSON that is known to be valid; nothing is checked.
+
+    Hot: every result of the algebra and every model reply ends here.
+    """
+    new = _new(JsonDataModel)
+    _put_json(new, json)
+    _put_schema(new, schema)
+    _put_model(new, data_model)
+    _put_label(new, name)
+    return new
+
+
+def to_value(x: OtherT, name: str | None = None) -> JsonDataModel[OtherT]:
+    """Return the value of an instance of a data model."""
+    return wrap(dump(x), schema_of_class(type(x)), type(x), name)
+
+
+def admit(
+    x: Any, schema: Schema, model: type[BaseModel] | None = None, where: str = "", name: str | None = None
+) -> JsonDataModel[Any]:
+    """Check JSON or a data model at an edge, and return a value that carries `schema`.
+
+    A value whose schema is known to be a subschema is not walked. Where the class is known its validators run too, once
+    for a value that was not made from an instance; the value keeps the JSON it came with.
+
+    Raises:
+        DataError: `x` is not JSON.
+        SchemaError: It is not an object, or does not satisfy the schema or the class. Begins with `where`.
+    """
+    if isinstance(x, BaseModel):
+        x = to_value(x)
+    if isinstance(x, JsonDataModel):
+        json, known, made_with = x._json, x._schema, x._model
+        name = name or x._label
+    else:
+        _refuse_no_value(x)
+        json, known, made_with = frozen(x), None, None
+        if not isinstance(json, FrozenDict):
+            fault = Problem("", "an object", f"{dump_json(json):.200}")
+            raise SchemaError(f"{where or 'The value'}: a data model is a JSON object; got {fault.got}.", [fault])
+    if known is not schema and not (known is not None and proven(known, schema)):
+        validate(schema, json, where)
+    if model is not None and not (made_with is not None and issubclass(made_with, model)):
+        validator_faults(model, json, where)
+    return wrap(json, schema, model or made_with, name)
+
+
+def _refuse_no_value(x: Any) -> None:
+    """Raise for what has a schema but no value."""
+    if isinstance(x, SymbolicDataModel):
+        raise SymbolicValueError("A symbol has no value: write JSON, or a data model.")
+    if isinstance(x, type):
+        raise DataError(f"The class {x.__name__} has no value at run time: write an instance, or JSON.")
+
+
+def _absent(x: JsonDataModel[Any], key: str) -> Any:
+    """Return the declared default of a field that is not there, or raise FieldError with the fields that are."""
+    declared = properties_of(x._schema)
+    if key in declared:
+        field = declared[key]
+        if is_object(field) and "default" in field:
+            return field["default"]
+        raise FieldError(f"The field {key!r} is declared, but absent here: read it with `get({key!r}, default=None)`.")
+    known = [*x._json, *(field for field in declared if field not in x._json)]
+    raise FieldError(f"There is no field {key!r}; there are {field_list(known)}.{did_you_mean(key, known)}")
+
+
+class DataModelClass(OperandClass, ModelMetaclass):
+    """The class of data-model classes: pydantic's, with operators between classes."""
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> type:
+        """Defer only `DataModel` itself: a user's class is completed when it is defined, as pydantic's users expect."""
+        asked: Any = namespace.get("model_config") or {}
+        if "defer_build" not in asked and globals().get("DataModel") in bases:
+            config.setdefault("defer_build", False)
+        return super().__new__(mcs, name, bases, namespace, **config)
+
+
+class DataModel(BaseModel, Operand, metaclass=DataModelClass):
+    """A typed JSON object: fields as in pydantic; unknown ones are an error, assignments are validated.
+
+    Operators on classes and instances: `+ & ^ ~` and `in`; on classes `|` is Python's union.
+
+    Raises:
+        pydantic.ValidationError: A field is missing, unknown or wrong, at construction or assignment.
+
+    Example:
+        >>> class Query(DataModel):
+        ...     question: str
+        >>> Query(question="why?").get_json()
+        {'question': 'why?'}
+
+    Source: Synalinks' `DataModel`, pydantic.
+    """
+
+    __module__ = "synmod.data"
+
+    model_config = ConfigDict(
+        extra="forbid",
+        validate_assignment=True,
+        defer_build=True,
+        ser_json_inf_nan="constants",  # in a field of Any they would be written as null
+    )
+
+    @classmethod
+    def get_schema(cls) -> dict[str, Any]:
+        """Return a fresh plain copy of the JSON Schema (2020-12, by alias).
+
+        Raises:
+            SchemaError: The class breaks a rule of data models; names the field.
+        """
+        return thaw(schema_of_class(cls))
+
+    @classmethod
+    def prettify_schema(cls) -> str:
+        """Return the JSON Schema as text with an indent of two."""
+        return dump_json(schema_of_class(cls), indent=2)
+
+    def get_json(self) -> dict[str, Any]:
+        """Return the JSON by alias, None and defaults kept.
+
+        Raises:
+            DataError: It does not satisfy the schema of the class, such as a field edited in place.
+        """
+        return thaw(dump(self))
+
+    def prettify_json(self) -> str:
+        """Return the JSON as text with an indent of two."""
+        return dump_json(dump(self), indent=2)
+
+    def to_json_data_model(self, name: str | None = None) -> JsonDataModel[Self]:
+        """Return the frozen value of this instance."""
+        return to_value(self, name)
+
+    @classmethod
+    def to_symbolic_data_model(cls, name: str | None = None) -> SymbolicDataModel:
+        """Return a symbol of this class's schema."""
+        return symbol(schema_of_class(cls), cls, name)
+
+    def __getitem__(self, key: str) -> Any:
+        return to_value(self)[key]
+
+    def __contains__(self, key: Any) -> bool:
+        return OPERATORS["holds"](self, key)
+
+    def __synmod_json__(self) -> FrozenDict:
+        return dump(self)
+
+
+register(DataModel)
+
+
+# -- declarations ------------------------------------------------------------------------------------------------------
+
+_NOT_IN_A_NAME: Final = re.compile(r"\W+")
+
+
+def declare(x: Any, *, root: Root = "object") -> Schema:
+    """Return the schema that a declaration stands for.
+
+    Args:
+        x: A data-model or pydantic class, an instance of one, a JsonDataModel, a SymbolicDataModel, a schema dict, or
+            True (any JSON, where `root` is "any").
+        root: "object" for data models; "any" for Variables, whose schema may be of any kind.
+
+    Returns:
+        The interned schema.
+
+    Raises:
+        SchemaError: The schema is bad, or its root is not an object.
+        SchemaTooComplex: The schema is over the limits of complexity.
+        ArgumentError: `x` declares nothing.
+
+    Example:
+        >>> declare({"type": "object", "properties": {"a": {"type": "integer"}}})["type"]
+        'object'
+
+    Source: Synalinks' `data_model or schema` arguments; differs: one function, and the schema is checked.
+    """
+    if isinstance(x, Described):
+        return x._schema
+    if (model := model_of(x)) is not None:
+        schema = schema_of_class(model)
+        return schema if root == "any" else schema_from(schema, root=root)
+    if isinstance(x, dict):
+        return schema_from(x, root=root)
+    if x is True and root == "any":
+        return trusted_schema(True)
+    if isinstance(x, bool):
+        raise SchemaError(f"The schema {x} cannot stand here: write a schema with an object at its root.")
+    raise ArgumentError(
+        f"{x!r:.200} does not declare data: write a DataModel class, a data model, a symbol or a JSON Schema as a dict."
+    )
+
+
+def declaration(schema: Any, data_model: Any, what: str) -> tuple[Schema, type[BaseModel] | None]:
+    """Resolve the pair of arguments `schema`, `data_model` to one schema and, where known, its class.
+
+    Raises:
+        ArgumentError: Neither is given, or two that differ.
+        SchemaError: The schema is bad, or its root is not an object.
+    """
+    if data_model is None:
+        if schema is None:
+            raise ArgumentError(f"{what} needs a schema: write `schema=` (a JSON Schema) or `data_model=` (a class).")
+        return declare(schema), model_of(schema)
+    declared = declare(data_model)
+    if schema is not None and not json_equal(declare(schema), declared):
+        raise ArgumentError(f"{what}: `schema` and `data_model` differ; write one of them.")
+    return declared, model_of(data_model)
+
+
+def schema_of(x: Any) -> Schema:
+    """Return the schema of a value, symbol, class or instance: frozen and interned, not a copy.
+
+    Raises:
+        ArgumentError: `x` is none of them.
+
+    Example:
+        >>> schema_of(SymbolicDataModel(schema={"type": "object", "properties": {"a": {}}}))["properties"]
+        {'a': {}}
+
+    Source: Keras' `KerasTensor.shape`.
+    """
+    if isinstance(x, Described):
+        return x._schema
+    if (model := model_of(x)) is not None:
+        return schema_of_class(model)
+    raise ArgumentError(f"{x!r:.200} has no schema: it is not a data model.")
+
+
+def model_of(x: Any) -> type[BaseModel] | None:
+    """Return the class behind a declaration, a value or a symbol; None where only a schema is known."""
+    if isinstance(x, Described):
+        return x._model
+    cls = x if isinstance(x, type) else type(x)
+    return cls if issubclass(cls, BaseModel) else None
+
+
+def label(x: Described[Any]) -> str:
+    """Return the label of a value or a symbol, also where a declared field `name` hides it."""
+    return x._label or label_of(x._schema)
+
+
+def label_of(schema: Schema) -> str:
+    """Return the label of what nobody named: the snake case of the schema's title."""
+    title = schema.get("title")
+    words = _NOT_IN_A_NAME.sub("_", title).strip("_") if isinstance(title, str) else ""
+    return snake_case(words) if words else "data_model"
+
+
+def field_list(names: Iterable[str]) -> str:
+    """Return the fields there are, as an error shows them."""
+    return ", ".join(map(repr, names)) or "none"
+
+
+def importable(model: type[BaseModel] | None) -> type[BaseModel] | None:
+    """Return a class if a pickle can name it; a class made in a function is left out, its schema is enough."""
+    if model is None:
+        return None
+    found: Any = sys.modules.get(model.__module__)
+    for step in model.__qualname__.split("."):
+        found = getattr(found, step, None)
+    return model if found is model else None
+
+
+def traced_path() -> str:
+    """Return the path of the module that runs or is traced, "" where there is none."""
+    return RECORDERS["path"]() if "path" in RECORDERS else ""
+
+
+def is_symbolic(x: Any) -> bool:
+    """Whether `x` is a symbol, or a nest that holds one.
+
+    Args:
+        x: Anything.
+
+    Returns:
+        True if a symbol is found.
+
+    Raises:
+        CallError: Containers stand more than 100 deep, or one holds itself.
+
+    Example:
+        >>> is_symbolic([1, {"a": SymbolicDataModel(schema={"type": "object", "properties": {}})}])
+        True
+
+    Source: Keras' `any_symbolic_tensors`.
+    """
+    return any(isinstance(leaf, SymbolicDataModel) for leaf in leaves(x))
