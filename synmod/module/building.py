@@ -1,22 +1,257 @@
-"""Building one module: once for all concurrent callers, on symbols; the first caller builds, others look again."""
+"""Modules on symbols: symbolic calls and traces, the build of one module, and `sm.build` of a whole program.
+
+A module is built once for all concurrent callers: the first one builds, the others look again when the build has ended.
+"""
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import Token
 from time import perf_counter
+from types import TracebackType
 from typing import Any
 
-from synmod.errors import BuildError
-from synmod.scope import BuildBegin, BuildEnd, ambient, current_call, hooks_for, notify, place_of
-from synmod.tree import class_of, keeping_writes
+from synmod.errors import BuildError, SkipError, SkipVerifyError, SymbolicValueError, add_note, notes_of
+from synmod.flow import record_call
+from synmod.leaves.aio import is_cancellation
+from synmod.leaves.names import KeyPath, path_str
+from synmod.leaves.nests import LEAF, kind_of
+from synmod.scope import (
+    FRAME,
+    BuildBegin,
+    BuildEnd,
+    CallFrame,
+    RootFrame,
+    ambient,
+    current_call,
+    hooks_for,
+    nearest_live,
+    note_waiting,
+    notify,
+    phase_in,
+    place_of,
+    reset,
+)
+from synmod.tree import class_of, discarding_writes, keeping_writes, walk
 
-from .builds import Build, gave_way_to, is_ready_here, remember, take_turn, wait_for
-from .contract import data_among, fresh, inputs_by_parameter, wrong_leaf
-from .frames import SymbolicFrame, extend_paths
-from .record import ABSENT, Module, attributes_of, where
-from .structure import seal
-from .wiring import verify_first_call
+from .contract import (
+    check_inputs,
+    check_signature,
+    convert_arguments,
+    data_among,
+    declared_outputs,
+    fresh,
+    inputs_by_parameter,
+    is_datum,
+    is_declaration,
+    leaves_of_any,
+    no_call,
+    symbolic_outputs,
+    symbols_of,
+    wrong_leaf,
+)
+from .declaring import own_inputs_of, verify_first_call, verify_wiring
+from .record import ABSENT, Module, ModuleRecord, attributes_of, extend_paths, paths_below, where
+from .structure import (
+    Build,
+    gave_way_to,
+    is_building_tree,
+    is_ready_here,
+    remember,
+    running_own_build,
+    seal,
+    take_turn,
+    wait_for,
+    waits_for_itself,
+)
+
+# -- frames and failures -----------------------------------------------------------------------------------------------
+
+
+class SymbolicFrame:
+    """The block in which a module runs on symbols: its frame is the current one.
+
+    A class, because what `contextlib` makes of a generator writes to exceptions that pass, which frozen ones refuse.
+
+    Args:
+        module: The module.
+        training: As the caller gave it.
+        inputs: Its positional arguments, for the note of a failure; None inside a call of the same module, which notes
+            its own failure, and to which nothing goes on that was stashed in the block.
+    """
+
+    __slots__ = ("_frame", "_inputs", "_module", "_token", "left")
+
+    def __init__(self, module: Module, training: bool | None = None, inputs: tuple[Any, ...] | None = None) -> None:
+        self._module = module
+        self._inputs = inputs
+        self.left: Mapping[Any, Any] | None = None
+        """What the call has left beside its outputs, once it has ended."""
+        parent = nearest_live(FRAME.get())
+        phase = phase_in(ambient(), parent)
+        record = module._record
+        if training is None and parent is not None:
+            training = parent.decided_training
+        if training is None:
+            training = module.__dict__.get("training", record.declaration.call.training_on_class)
+        if parent is None:
+            self._frame: CallFrame = RootFrame(record, training, phase, True, paths_below(module))
+        else:
+            self._frame = CallFrame(parent, record, training, phase, True)
+        self._token: Token[CallFrame | None] | None = None
+
+    def __enter__(self) -> CallFrame:
+        self._token = FRAME.set(self._frame)
+        return self._frame
+
+    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
+        frame, layer = self._frame, self._frame.layer
+        try:
+            if layer is not None and error is None and self._inputs is not None:
+                self.left = layer.left()
+                layer.commit()
+            elif layer is not None:
+                layer.drop()
+            if error is not None and self._inputs is not None:
+                note_failure(error, frame, self._module, self._inputs)
+        finally:
+            frame.live = False
+            frame.layer = None
+            if self._token is not None:
+                reset(FRAME, self._token)
+
+
+_MARK = "_synmod_noted_in"
+
+
+def note_failure(error: BaseException, frame: CallFrame, module: Module, inputs: Any) -> None:
+    """Note where a call failed, or where a cancellation found it waiting; an interrupt is none of the call's.
+
+    Args:
+        error: What was raised; a note is added unless a call below has done so already. An object that is raised again
+            in another run (a shared build error, a scripted reply) keeps its first note.
+        frame: The frame of the call.
+        module: The module that was called.
+        inputs: Its positional arguments.
+    """
+    if is_cancellation(error):
+        note_waiting(frame)
+    elif isinstance(error, Exception) and _MARK not in error.__dict__:
+        note = f"in {frame.path or frame.name!r} ({type(module).__name__}), call {frame.id}"
+        if not module._record.ready:
+            titles = [str(leaf._schema.get("title") or leaf.name) for leaf in leaves_of_any(inputs) if is_datum(leaf)]
+            if titles or not inputs:  # what is not data is told of by the error itself
+                note += f", while building on {', '.join(titles) or 'no inputs'}"
+        add_note(error, note)
+        error.__dict__[_MARK] = True
+
+
+# -- symbolic calls ----------------------------------------------------------------------------------------------------
+
+
+_REMEDIES = (
+    "A schema was to be found by running `call` on symbols, which have no values. Say what comes out: "
+    "annotate `-> Answer` on call, set `output_spec = Answer`, or override `compute_output_spec`."
+)
+
+
+async def call_symbolic(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
+    """Call `module` on symbols.
+
+    Args:
+        module: The module.
+        args: Positional arguments, at least one leaf of them (or of `kwargs`) a symbol.
+        kwargs: Keyword arguments.
+        training: As the caller gave it.
+
+    Returns:
+        A nest of fresh symbols, each of which remembers this call.
+
+    Raises:
+        ArgumentError, CallError, SchemaError: As a call with values raises them.
+        BuildError: The module cannot be built.
+        SymbolicValueError: Nothing declares the output, and `call` reads a value.
+    """
+    with (block := SymbolicFrame(module, training, args)) as frame:
+        args, kwargs = convert_arguments(module, args, kwargs)
+        check_inputs(module, args, kwargs)
+        await ensure_built(module, args, kwargs)
+        check_inputs(module, args, kwargs)
+        if is_building_tree():
+            await _follow(module, args, kwargs)
+        outputs = await output_symbols(module, args, kwargs)
+        if module._record.runner is not None:
+            module._record.runner.assume(module, frame)
+    decided = {} if training is None else {"training": training}  # what was said of this call holds when it runs
+    record_call(module, args, {**kwargs, **decided}, outputs, block.left)
+    return outputs
+
+
+async def _follow(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Trace a `call` whose output is declared, as far as it can be traced: what is inside builds, and is checked."""
+    record = module._record
+    if record.flow is not None or record.declaration.declares_spec or declared_outputs(module).nothing:
+        return
+    try:
+        with SymbolicFrame(module):
+            await trace(module, args, kwargs)
+    except SymbolicValueError:
+        return
+
+
+async def output_symbols(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Find the outputs of a call as fresh symbols: overridden spec, declaration, or a trace."""
+    with discarding_writes():
+        outputs = module.compute_output_spec(*args, **kwargs)
+        if inspect.isawaitable(outputs):
+            outputs = await outputs
+    if module._record.declaration.declares_spec:  # what a user's method returned may hold classes and schemas
+        outputs = symbols_of(outputs, f"{module.name}: compute_output_spec")
+    return symbolic_outputs(module, outputs)
+
+
+async def default_output_spec(module: Module, /, *args: Any, **kwargs: Any) -> Any:
+    """What `Module.compute_output_spec` answers: the declared outputs, else those of a trace."""
+    declared = declared_outputs(module)
+    if not declared.nothing:
+        return declared.fresh()
+    return await trace(module, args, kwargs)
+
+
+async def trace(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Run `call` on symbols; what it writes into Variables is thrown away.
+
+    Raises:
+        NoCallError: The class defines no `call`.
+        SymbolicValueError: `call` reads a value; a note lists the remedies.
+    """
+    call = module._record.declaration.call
+    function = getattr(module, "call", None)
+    if function is None:
+        raise no_call(module)
+    frame = current_call()
+    run = module._record.runner
+    if run is not None and (frame is None or frame.owner is not module._record):
+        with SymbolicFrame(module):
+            return await trace(module, args, kwargs)
+    named = dict(kwargs)
+    if call.has_training:
+        named["training"] = frame.training if frame is not None else call.training_default
+    try:
+        with discarding_writes():
+            outputs = function(*args, **named) if run is None or frame is None else run.run(module, frame, args, named)
+            if inspect.isawaitable(outputs):
+                outputs = await outputs
+    except SymbolicValueError as error:
+        if _REMEDIES not in notes_of(error):
+            add_note(error, _REMEDIES)
+        raise
+    return symbolic_outputs(module, outputs)
+
+
+# -- the build of one module -------------------------------------------------------------------------------------------
 
 
 async def ensure_built(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -76,7 +311,7 @@ def mark_built(module: Module, arguments: dict[str, Any], assigned: frozenset[st
 async def _announced(mine: Build, module: Module, inputs: inspect.BoundArguments) -> None:
     """Run the body under a frame of its own, between the build events, which show the place of the call that builds."""
     caller = current_call()
-    with SymbolicFrame(module, hands_on=False) as frame:
+    with SymbolicFrame(module) as frame:
         listeners = hooks_for(ambient(), module._record.hooks)
         if not listeners or module._record.restored is not None:  # a load is not an event
             await _body(mine, module, inputs)
@@ -131,3 +366,196 @@ def _symbols_for(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any
             "symbol for each positional input of call, and the keyword data that it names."
         )
     return inspect.BoundArguments(signature, {name: fresh(value) for name, (_, value) in matched.items()})  # pyright: ignore[reportArgumentType]
+
+
+# -- `sm.build` --------------------------------------------------------------------------------------------------------
+
+
+async def build(module: Module, *schemas: Any, training: bool | None = None, **named: Any) -> Any:
+    """Build a module and everything below it, on symbols: no model is called and no value changes.
+
+    Args:
+        module: The module; a program that has its Inputs needs no schemas.
+        *schemas: What the positional inputs of `call` will be: data models, schemas, symbols, values (their schema is
+            taken), or nests of them.
+        training: The mode in which `call` is followed.
+        **named: The same for keyword inputs; what declares no data goes to `call` as it is.
+
+    Returns:
+        The symbolic outputs; None if `call` must read a value, nothing is left unbuilt, and no output is declared.
+
+    Raises:
+        BuildError: A module below defines `build` and was not reached; or a build waits for itself, calls a model, or
+            cannot be given its inputs.
+        SchemaError: A schema does not meet a contract.
+        ArgumentError: The schemas do not fit the signature of `call`.
+        SkipVerifyError: The skip connections below do not match.
+        NoCallError: The class defines neither `call` nor `build`, and schemas were given.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Query(sm.DataModel):
+        ...     question: str
+        >>> sm.run(sm.build, sm.Identity(), Query).keys()
+        ('question',)
+
+    Source: Keras `Model.build`; differs: schemas for shapes, everything or nothing.
+    """
+    place = f"{where(module)}: sm.build"
+    args = tuple(symbols_of(schema, place) for schema in schemas) or own_inputs_of(module)
+    kwargs = {name: _by_keyword(value, place) for name, value in named.items()}
+    while True:
+        try:
+            with SymbolicFrame(module, training, args) as frame, Build() as whole:
+                if module._record.building is None:  # another caller's build restores what it began with
+                    whole.remember(module)
+                return await _verified(module, args, kwargs, is_root=frame.parent is None)
+        except BaseException as error:
+            other = gave_way_to(error)
+            if other is None:
+                raise
+        await other.over.wait()
+
+
+def _by_keyword(value: Any, place: str) -> Any:
+    """A symbol for what declares data; anything else is for `call` itself."""
+    return symbols_of(value, place) if kind_of(value) != LEAF or is_declaration(value) else value
+
+
+async def _verified(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, is_root: bool) -> Any:
+    """Build, and check the wiring of a whole program; a fault there explains more than the call that met it."""
+    if is_root:
+        verify_wiring(module, is_whole=False)
+    try:
+        outputs = await _built(module, args, kwargs)
+    except SkipError as error:
+        if is_root:
+            try:
+                verify_wiring(module)
+            except SkipVerifyError as faults:
+                raise faults from error
+        raise
+    if is_root:
+        verify_wiring(module)
+    _seal_below(module)
+    return outputs
+
+
+def _seal_below(module: Module) -> None:
+    """Seal what the build did not come by: modules without `build` that no trace has called."""
+    for visit in walk(module):
+        record = getattr(visit.value, "_record", None) if visit.kind == "node" and visit.first else None
+        if isinstance(record, ModuleRecord) and record.built and not record.sealed:
+            remember(visit.value)
+            seal(visit.value)
+
+
+async def _built(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Build the module, then all below it that following `call` reaches."""
+    has_call = hasattr(module, "call")
+    if not has_call and (args or kwargs) and not module._record.declaration.defines_build:
+        raise no_call(module)  # nobody would look at the schemas
+    needs_no_inputs = not args and not kwargs and module._record.declaration.defines_build
+    followed = has_call and not (needs_no_inputs and not _takes_nothing(module))
+    if followed:
+        check_signature(module, module._record.declaration.call, args, kwargs)
+        check_inputs(module, args, kwargs)
+    await ensure_built(module, args, kwargs)
+    if followed:
+        check_inputs(module, args, kwargs)
+        return await _outputs(module, args, kwargs)
+    _refuse_unbuilt(module, None)
+    return declared_outputs(module).fresh() if has_call and not declared_outputs(module).nothing else None
+
+
+def _takes_nothing(module: Module) -> bool:
+    """Whether `call` may be called without inputs."""
+    call = module._record.declaration.call
+    return 0 in call.counts or call.rest is not None
+
+
+async def _outputs(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Trace `call`, also where the output is declared, so that the whole tree builds and wrong wiring is found.
+
+    Where a functional program, or an overridden `compute_output_spec`, follows what is inside by itself, `call` is
+    traced only if something below is unbuilt.
+    """
+    record = module._record
+    is_declared = not declared_outputs(module).nothing or record.declaration.declares_spec
+    blocked: SymbolicValueError | None = None
+    outputs: Any = None
+    if (record.flow is None and not record.declaration.declares_spec) or unbuilt_below(module):
+        try:
+            outputs = await trace(module, args, kwargs)
+        except SymbolicValueError as error:
+            blocked = error
+    if is_declared:
+        outputs = await output_symbols(module, args, kwargs)
+    _refuse_unbuilt(module, blocked)
+    return outputs
+
+
+def unbuilt_below(module: Module) -> list[KeyPath]:
+    """The paths of all modules, `module` included, that define `build` and are unbuilt."""
+    return [
+        visit.path
+        for visit in walk(module)
+        if visit.kind == "node" and visit.first and hasattr(visit.value, "_record") and not visit.value.built
+    ]
+
+
+def _refuse_unbuilt(module: Module, cause: SymbolicValueError | None) -> None:
+    left = unbuilt_below(module)
+    if not left:
+        return
+    reason = f" call could not be followed to them: {cause}" if cause is not None else ""
+    raise BuildError(
+        f"{where(module)}: still unbuilt: {', '.join(path_str(path) or '(root)' for path in left)}.{reason} "
+        f"Build them in the parent's build: `await {_expression(left[0])}.build(Schema)`."
+    )
+
+
+def _expression(path: KeyPath) -> str:
+    """How code of the root writes a path."""
+    steps = (f".{step}" if isinstance(step, str) and step.isidentifier() else f"[{step!r}]" for step in path)
+    return f"self{''.join(steps)}"
+
+
+# -- `module.build` ---------------------------------------------------------------------------------------------------
+
+
+class BuildMethod:
+    """A class's own `build` as a method: called from outside it is once, checked, and all or nothing."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        functools.update_wrapper(self, function)  # signature, text, and whether it is abstract
+
+    def __get__(self, module: Any, owner: type | None = None) -> Any:
+        return self if module is None else functools.partial(self, module)
+
+    def __call__(self, module: Any, *inputs: Any, **named: Any) -> Any:
+        """Run the body where the module's own build runs (`super().build(...)`), else build the module."""
+        running = running_own_build(module._record)
+        if running is None:
+            return build(module, *inputs, **named)
+        if self is inspect.getattr_static(class_of(module), "build"):
+            raise waits_for_itself(module)
+        return self.run(module, *inputs, **named)
+
+    def run(self, module: Any, *inputs: Any, **named: Any) -> Any:
+        """Run the body, whatever it is: plain or async."""
+        body: Any = self.function.__get__(module)
+        return body(*inputs, **named)
+
+
+def empty_build(_module: Any, *_inputs: Any, **_named: Any) -> Nothing:
+    """Make nothing: the `build` of `Module`."""
+    return Nothing()
+
+
+class Nothing:
+    """What the empty build returns: it may be awaited, and may be left alone."""
+
+    def __await__(self) -> Iterator[Any]:
+        return iter(())

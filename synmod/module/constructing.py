@@ -1,4 +1,4 @@
-"""Making modules, and how they were made: the recorded arguments, config, repr, copies."""
+"""Making modules, and how they were made: the recorded arguments, config, repr, build configs, copies."""
 
 from __future__ import annotations
 
@@ -6,35 +6,26 @@ import functools
 import inspect
 import reprlib
 from abc import ABCMeta
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from inspect import getattr_static
 from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from synmod.errors import ArgumentError, CallError, ConfigError
+from synmod.data import SymbolicDataModel, declare, schema_of, symbol
+from synmod.errors import ArgumentError, BuildError, CallError, ConfigError
+from synmod.leaves.aio import Suspended, drive
+from synmod.leaves.frozen import thaw
 from synmod.leaves.names import check_name, did_you_mean, path_str
-from synmod.leaves.nests import copied
+from synmod.leaves.nests import MAPPING, copied, kind_of
 from synmod.lm import LanguageModel
 from synmod.scope import Hook, NameScope
-from synmod.tree import (
-    GraphDef,
-    State,
-    Static,
-    Variable,
-    clone as clone_node,
-    deepcopy_node,
-    get_node_impl,
-    merge,
-    split,
-    walk,
-)
+from synmod.tree import GraphDef, State, Static, Variable, clone as clone_node, get_node_impl, merge, split, walk
 
-from .build import BuildMethod
-from .builds import remember
-from .declaring import SPECS, ClassDeclaration, check_class, is_base
-from .record import ABSENT, LABELS, Module, ModuleRecord, attribute_of
-from .wiring import shown_skips
+from .building import BuildMethod, SymbolicFrame, ensure_built, mark_built
+from .declaring import POSITIONAL, SPECS, ClassDeclaration, DeclaredSkips, check_class, is_base
+from .record import ABSENT, LABELS, Module, ModuleRecord, attribute_of, where
+from .structure import remember
 
 _NEVER_RECORDED = "hooks"
 
@@ -70,30 +61,23 @@ def capture(declaration: ClassDeclaration, args: tuple[Any, ...], kwargs: dict[s
     recorded: dict[str, Any] = {}
     for name, value in bound.items():
         kind = signature.parameters[name].kind
-        if kind is inspect.Parameter.VAR_KEYWORD:
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            recorded[name] = [_kept(item) for item in value]
+        elif kind is inspect.Parameter.VAR_KEYWORD:
             if not recorded.keys().isdisjoint(value):
                 return None
-            recorded.update((key, kept(item)) for key, item in value.items() if key != _NEVER_RECORDED)
+            recorded.update((key, _kept(item)) for key, item in value.items() if key != _NEVER_RECORDED)
         elif name != _NEVER_RECORDED:
-            recorded[name] = [kept(item) for item in value] if kind is inspect.Parameter.VAR_POSITIONAL else kept(value)
+            recorded[name] = _kept(value)
     return recorded
 
 
-def _takes_any(signature: inspect.Signature) -> bool:
-    """Whether a constructor takes any keyword."""
-    return any(p.kind is inspect.Parameter.VAR_KEYWORD for p in signature.parameters.values())
-
-
-def kept(value: Any) -> Any:
+def _kept(value: Any) -> Any:
     """Copy plain containers, so that later changes by the caller do not reach the record; keep all else."""
     try:
-        return copied(value, _kept_leaf)
+        return copied(value, lambda leaf: set(cast("set[Any]", leaf)) if type(leaf) is set else leaf)
     except CallError:  # a container that holds itself
         return value
-
-
-def _kept_leaf(leaf: Any) -> Any:
-    return set(cast("set[Any]", leaf)) if type(leaf) is set else leaf
 
 
 def unknown_keyword(name: str, keyword: str, known: list[str]) -> ConfigError:
@@ -128,6 +112,8 @@ def construct(
     if description is not None:
         module.description = description
     module.trainable = trainable
+    if hooks is not None and not isinstance(hooks, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArgumentError(f"{module.name!r}: hooks is {hooks!r}; give a list of hooks, `hooks=[...]`.")
     for hook in hooks or ():
         module.add_hook(hook)
 
@@ -204,38 +190,19 @@ def from_config(cls: type[M], config: Mapping[str, Any]) -> M:
     signature = declaration_of(cls).init
     if signature is None:
         return cls(**config)
-    parameters = signature.parameters.values()
-    unknown = [key for key in config if key not in signature.parameters]
-    if unknown and not _takes_any(signature):
-        raise unknown_keyword(cls.__name__, unknown[0], [p.name for p in parameters])
-    named = dict(config)
-    args: list[Any] = []
-    not_given: list[str] = []
-    for parameter in _by_position(signature, config):
-        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            args.extend(named.pop(parameter.name))
-        elif parameter.name in named:
-            args.append(named.pop(parameter.name))
-        elif parameter.default is not parameter.empty:
-            args.append(parameter.default)
-            not_given.append(parameter.name)
-    module = cls(*args, **named)
+    parameters = signature.parameters
+    unknown = {key: value for key, value in config.items() if key not in parameters}
+    rest = next((p.name for p in parameters.values() if p.kind is inspect.Parameter.VAR_KEYWORD), None)
+    if unknown and rest is None:
+        raise unknown_keyword(cls.__name__, next(iter(unknown)), list(parameters))
+    known = {name: config[name] for name in parameters if name in config}
+    bound = inspect.BoundArguments(signature, {**known, **({rest: unknown} if rest else {})})  # pyright: ignore[reportArgumentType]
+    bound.apply_defaults()
+    module = cls(*bound.args, **bound.kwargs)
     given = module._record.arguments
-    if not_given and given is not None:
-        module._record.arguments = {name: value for name, value in given.items() if name not in not_given}
+    if given is not None:
+        module._record.arguments = {name: value for name, value in given.items() if name in config}
     return module
-
-
-def _by_position(signature: inspect.Signature, config: Mapping[str, Any]) -> list[inspect.Parameter]:
-    """The parameters that a config gives by position: positional-only ones, and all in front of filled `*args`."""
-    parameters = list(signature.parameters.values())
-    star = next((p for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL), None)
-    if star is not None and config.get(star.name):
-        return parameters[: parameters.index(star) + 1]
-    only = [p for p in parameters if p.kind is inspect.Parameter.POSITIONAL_ONLY]
-    while only and only[-1].name not in config:
-        only.pop()
-    return only if star is None or star.name not in config else [*only, star]
 
 
 def constructor_call(module: Module) -> str:
@@ -244,33 +211,39 @@ def constructor_call(module: Module) -> str:
     What stands too deep in others is cut short: Python writes containers by recursion.
     """
     record = module._record
-    name = type(module).__name__
     depth = _DEPTH.get()
-    if record.arguments is None or depth >= _DEEPEST:
-        return f"{name}(...){shown_skips(module)}"
-    token = _DEPTH.set(depth + 1)
-    try:
-        shown = _shown_arguments(record, record.arguments)
-    finally:
-        _DEPTH.reset(token)
-    return f"{name}({', '.join(shown)}){shown_skips(module)}"
+    shown = ["..."]
+    if record.arguments is not None and depth < _DEEPEST:
+        token = _DEPTH.set(depth + 1)
+        try:
+            shown = _shown_arguments(record.declaration.init or inspect.Signature(), record.arguments)
+        finally:
+            _DEPTH.reset(token)
+    return f"{type(module).__name__}({', '.join(shown)}){_shown_skips(record.declaration.skips)}"
 
 
-def _shown_arguments(record: ModuleRecord, arguments: Mapping[str, Any]) -> list[str]:
-    """The arguments as code writes them."""
-    signature = record.declaration.init or inspect.Signature()
-    given = {
-        name: value for name, value in arguments.items()
-        if name not in signature.parameters or not _is_default(value, signature.parameters[name].default)
-    }  # fmt: skip
+def _shown_arguments(signature: inspect.Signature, arguments: Mapping[str, Any]) -> list[str]:
+    """The arguments as code writes them: by position where they must, by keyword else."""
     shown: list[str] = []
-    by_position = _by_position(signature, given)
-    for parameter in by_position:
-        value = arguments.get(parameter.name, parameter.default)
-        shown += map(_shown, value) if parameter.kind is inspect.Parameter.VAR_POSITIONAL else [_shown(value)]
-    taken = {parameter.name for parameter in by_position}
-    order = dict.fromkeys((*signature.parameters, *arguments))
-    return shown + [f"{name}={_shown(given[name])}" for name in order if name in given and name not in taken]
+    star = any(arguments.get(p.name) for p in signature.parameters.values() if p.kind is p.VAR_POSITIONAL)
+    for name, p in signature.parameters.items():
+        value = arguments.get(name, p.default)
+        if p.kind is p.VAR_POSITIONAL:
+            shown += map(_shown, arguments.get(name, ()))
+        elif (p.kind is p.POSITIONAL_ONLY and name in arguments) or (star and p.kind in POSITIONAL):
+            shown.append(_shown(value))
+        elif name in arguments and p.kind is not p.VAR_KEYWORD and not _is_default(value, p.default):
+            shown.append(f"{name}={_shown(value)}")
+    others = (name for name in arguments if name not in signature.parameters)
+    return shown + [f"{name}={_shown(arguments[name])}" for name in others]
+
+
+def _shown_skips(skips: DeclaredSkips | None) -> str:
+    """The declared names of skips; nothing where there are none."""
+    if skips is None:
+        return ""
+    peeked = f" peek={sorted(skips.peek)!r}" if skips.peek else ""
+    return f" stash={sorted(skips.stash)!r} pop={sorted(skips.pop)!r}{peeked}"
 
 
 @reprlib.recursive_repr("...")
@@ -294,7 +267,95 @@ def _is_default(value: Any, default: Any) -> bool:
     return repr(value) == repr(default)
 
 
-_ABSENT = object()
+# -- build configs -----------------------------------------------------------------------------------------------------
+
+
+def build_config_json(module: Module) -> dict[str, Any] | None:
+    """Return the schemas a module was built on, by parameter of `build`; None for one that was not."""
+    built_on = module._record.build_config
+    return None if built_on is None else {"schemas": {name: _to_json(nest) for name, nest in built_on.items()}}
+
+
+def _to_json(nest: Any) -> Any:
+    if nest is None:
+        return None
+    if isinstance(nest, SymbolicDataModel):
+        return thaw(schema_of(nest))
+    if kind_of(nest) == MAPPING:
+        return {"dict": {key: _to_json(item) for key, item in nest.items()}}
+    return [_to_json(item) for item in nest]
+
+
+def _from_json(json: Any) -> Any:
+    if json is None:
+        return None
+    if isinstance(json, list | tuple):
+        return [_from_json(item) for item in cast("list[Any]", json)]
+    if isinstance(json, dict) and list(cast("dict[str, Any]", json)) == ["dict"]:
+        return {key: _from_json(item) for key, item in cast("dict[str, dict[str, Any]]", json)["dict"].items()}
+    if not isinstance(json, dict):
+        raise ConfigError(
+            f"a build config has a schema, null, a list or {{'dict': ...}} for an input, not {json!r:.100}."
+        )
+    return symbol(declare(json))
+
+
+def read_build_config(module: Module, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the symbols by parameter of `build` that a config describes.
+
+    Raises:
+        ConfigError: It is not a build config of this class.
+        SchemaError: A schema in it cannot be used.
+    """
+    schemas = config.get("schemas")
+    if len(config) != 1 or not isinstance(schemas, Mapping):
+        raise ConfigError(
+            f"{where(module)}: a build config is {{'schemas': {{parameter: schema}}}}, not {config!r:.100}."
+        )
+    signature = module._record.declaration.build
+    for name in cast("Mapping[str, Any]", schemas):
+        if name not in signature.parameters:
+            raise ConfigError(
+                f"{where(module)}: build{signature} takes no {name!r}, which its build config names."
+                f"{did_you_mean(name, signature.parameters)}"
+            )
+    return {name: _from_json(json) for name, json in cast("Mapping[str, Any]", schemas).items()}
+
+
+def build_from_config(module: Module, config: Mapping[str, Any] | None) -> None:
+    """Bring an unbuilt module to the state that a build config describes.
+
+    `build` runs on symbols, to its end. Where a load has restored what an earlier `build` made, `add_variable` returns
+    the Variables that are there.
+
+    Raises:
+        BuildError: The `build` waits for something; everything is undone.
+        ConfigError: It is not a build config of this class.
+    """
+    record = module._record
+    if config is None or record.built:
+        return
+    built_on = read_build_config(module, config)
+    if record.flow is not None:  # its `build` made the graph, which a load restores by itself
+        mark_built(module, built_on)
+        return
+    bound = inspect.BoundArguments(record.declaration.build, built_on)  # pyright: ignore[reportArgumentType]
+    try:
+        drive(_build_alone(module, bound.args, bound.kwargs))
+    except Suspended:
+        raise BuildError(
+            f"{where(module)}: its build waits for something, which plain code cannot: "
+            "use `await sm.build(module, Schema)`."
+        ) from None
+
+
+async def _build_alone(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Run the module's own build only: what is below it has a config of its own."""
+    with SymbolicFrame(module, inputs=args):
+        await ensure_built(module, args, kwargs)
+
+
+# -- copies and modes --------------------------------------------------------------------------------------------------
 
 
 def clone(module: M, name: str | None) -> M:
@@ -309,11 +370,6 @@ def clone(module: M, name: str | None) -> M:
     if name is not None:
         copy._record.name = name
     return copy
-
-
-def deepcopy(module: M, memo: dict[int, Any]) -> M:
-    """What `copy.deepcopy` does: a clone that refers to what was copied beside it."""
-    return deepcopy_node(module, memo)
 
 
 def reduce(module: Module) -> tuple[Any, ...]:
@@ -349,8 +405,8 @@ def set_mode(module: M, *, training: bool) -> M:
 
 def _can_set(node: object, name: str) -> bool:
     """Whether a node has an attribute that can be set, of its own or by its class, without running a property."""
-    found = inspect.getattr_static(node, name, _ABSENT)
-    return found is not _ABSENT and not (isinstance(found, property) and found.fset is None)
+    found = inspect.getattr_static(node, name, ABSENT)
+    return found is not ABSENT and not (isinstance(found, property) and found.fset is None)
 
 
 def set_hooks(module: Module, hooks: tuple[Hook, ...]) -> None:
@@ -417,6 +473,7 @@ class ModuleMeta(ABCMeta):
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], /, **kwargs: Any) -> ModuleMeta:
         if not namespace.get("_is_module_base"):
+            namespace.pop("__slots__", None)  # every module has a `__dict__`, where the graph looks
             for public, kept in SPECS.items():
                 if public in namespace:  # also as a property, which is asked under the other name
                     namespace[kept] = namespace.pop(public)  # the name itself is a property of every instance

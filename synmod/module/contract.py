@@ -1,4 +1,4 @@
-"""What goes into a call: arguments told apart and converted, and checked against what the module demands.
+"""What goes into a call and what comes out: told apart, converted to data, and checked against what is declared.
 
 A nest is data, None, or lists, tuples, dicts and other containers of data. Speed: the common check, one value of a
 schema that was seen before, is one lookup, which the hot call makes by itself.
@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple, TypeGuard
+from typing import Any, Final, NamedTuple, TypeAlias, TypeGuard
 
 from synmod.data import (
     DataModel,
     JsonDataModel,
     Schema,
     SymbolicDataModel,
+    admit,
     contains,
     declare,
     is_subschema,
@@ -23,14 +24,27 @@ from synmod.data import (
     symbol,
     to_value,
     validate,
+    validator_faults,
 )
-from synmod.errors import ArgumentError, CallError, NoCallError, SchemaError
+from synmod.errors import ArgumentError, CallError, DataError, NoCallError, SchemaError
 from synmod.leaves.names import did_you_mean
-from synmod.leaves.nests import LEAF, MAPPING, NestPath, kind_of, leaves, leaves_with_path, map_leaves, pack, take_apart
+from synmod.leaves.nests import (
+    LEAF,
+    MAPPING,
+    NestPath,
+    aligned,
+    kind_of,
+    leaves,
+    leaves_with_path,
+    map_leaves,
+    pack,
+    take_apart,
+)
+from synmod.tree import class_of
 
-from .builds import is_ready_here
-from .declaring import POSITIONAL, CallSignature, Parameter
+from .declaring import POSITIONAL, UNDECLARED, CallSignature, Parameter
 from .record import Module, kind_text, where
+from .structure import is_ready_here
 
 DATA: Final = (JsonDataModel, SymbolicDataModel)
 _BUILT_ON: Final = "the schema it was built on"
@@ -48,18 +62,16 @@ def _fields(schema: Mapping[str, Any]) -> str:
     return f"{schema.get('title', 'a value')}({', '.join(schema.get('properties', {}))})"
 
 
-def _shape(nest: Any) -> str:
-    """Show a nest by the titles of its leaves."""
-    return repr(
-        map_leaves(lambda leaf: _Shown(title_of(leaf._schema) if is_datum(leaf) else type(leaf).__name__), nest)
-    )
-
-
-class _Shown(str):
+class Shown(str):
     """A text that is shown without quotes."""
 
     __slots__ = ()
     __repr__ = str.__str__
+
+
+def shape(nest: Any) -> str:
+    """Show a nest by the titles of its leaves."""
+    return str(map_leaves(lambda leaf: Shown(title_of(leaf._schema) if is_datum(leaf) else type(leaf).__name__), nest))
 
 
 def _place(argument: int | str, path: NestPath = ()) -> str:
@@ -285,12 +297,6 @@ def check_signature(module: Module, call: CallSignature, args: tuple[Any, ...], 
     """Raise ArgumentError unless `call` takes these arguments."""
     if not kwargs and len(args) in call.counts:
         return
-    room = len(call.positional)
-    if call.has_training and len(args) > room and call.rest is None:
-        raise ArgumentError(
-            f"{where(module)}: got {len(args)} positional arguments, call takes {room} of them (what stands behind "
-            f"`training` goes by keyword). The signature is call{call.signature}."
-        )
     try:
         call.signature.bind(*args, **kwargs, **({"training": False} if call.has_training else {}))
     except TypeError as error:
@@ -329,32 +335,15 @@ def inputs_by_parameter(
 
 ANY_CLASS: Final[Any] = object()
 """Stands for: whatever class the value was made from."""
-MISS: Final[Any] = object()
-"""What no value was made from: the answer for a schema not seen before."""
-_MOST = 256
+Known: TypeAlias = dict[int, tuple[Schema, Any]]
+"""By the id of a schema: the schema, so that it lives, and the class that a value must be made from, or ANY_CLASS."""
 
 
-class KnownSchemas(dict[int, Any]):
-    """Id of a schema to the class that a value of it must be made from, or ANY_CLASS. Replaced, never changed.
-
-    Keeps its schemas alive, since an id is a schema's own only as long as the schema lives.
-    """
-
-    __slots__ = ("_alive",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._alive: tuple[Schema, ...] = ()
-
-    def plus(self, value: JsonDataModel[Any], made_from: Any) -> KnownSchemas:
-        """Return the same with the schema of one more value; beyond some hundreds it begins anew."""
-        more = KnownSchemas()
-        if len(self) < _MOST:
-            more.update(self)
-            more._alive = self._alive
-        more[id(value._schema)] = made_from
-        more._alive = (*more._alive, value._schema)
-        return more
+def note_known(known: Known, value: JsonDataModel[Any], made_from: Any) -> None:
+    """Note that values of this schema fit; beyond some hundreds this begins anew."""
+    if len(known) >= 256:
+        known.clear()
+    known[id(value._schema)] = value._schema, made_from
 
 
 class Demand(NamedTuple):
@@ -387,7 +376,7 @@ class Contract:
         self.built_on: Mapping[str, Any] | None = None
         if held is _UNSET and record.declaration.defines_build and record.flow is None and is_ready_here(record):
             self.built_on = record.build_config
-        self.known = KnownSchemas()
+        self.known: Known = {}
         self.is_empty = not (self.annotated or self.spec is not None or self.built_on)
 
     def check(self, module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -398,7 +387,7 @@ class Contract:
                 raise _other_structure(module, demand.place, demand.leaf, title_of(demand.schema), demand.origin)
             by_schema &= _meet(module, demand)
         if by_schema and len(args) == 1 and not kwargs and type(args[0]) is JsonDataModel:
-            self.known = self.known.plus(args[0], args[0]._model if self.annotated else ANY_CLASS)
+            note_known(self.known, args[0], args[0]._model if self.annotated else ANY_CLASS)
 
     def _demands(self, module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[Demand]:
         call = module._record.declaration.call
@@ -410,7 +399,7 @@ class Contract:
         if self.spec is not None:
             given: list[tuple[int | str, Any]] = list(enumerate(args))
             given += [(p.name, kwargs[p.name]) for p in call.positional[len(args) :] if p.name in kwargs]
-            specs: tuple[Any, ...] = self.spec if _is_tuple(self.spec) else (self.spec,)
+            specs: tuple[Any, ...] = self.spec if class_of(self.spec) is tuple else (self.spec,)
             for spec, (argument, nest) in zip(specs, given, strict=False):
                 yield from _specified(module, spec, "input_spec", argument, nest)
         if self.built_on:
@@ -418,11 +407,6 @@ class Contract:
             for name, spec in self.built_on.items():
                 if name in given_to:
                     yield from _specified(module, spec, _BUILT_ON, *given_to[name])
-
-
-def _is_tuple(spec: Any) -> bool:
-    """Whether an `input_spec` has one spec per argument."""
-    return type(spec) is tuple
 
 
 def check_inputs(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -475,7 +459,7 @@ def _specified(module: Module, spec: Any, origin: str, argument: int | str, nest
     try:
         pairs = list(_paired(spec, nest))
     except LookupError:
-        raise _other_structure(module, _place(argument), nest, _shape(spec), origin) from None
+        raise _other_structure(module, _place(argument), nest, shape(spec), origin) from None
     for path, wanted, leaf in pairs:
         yield Demand(wanted._schema, None, origin, _place(argument, path), leaf)
 
@@ -518,5 +502,153 @@ def _other_structure(module: Module, place: str, got: Any, wanted: str, origin: 
     """Return the error of an argument that is not a nest of the kind demanded."""
     kind = "" if kind_of(got) == LEAF else f"{kind_text(got)} "
     return SchemaError(
-        f"{where(module)}: {place}: got {kind}{_shape(got)}, wanted {wanted}, by {origin}: another structure."
+        f"{where(module)}: {place}: got {kind}{shape(got)}, wanted {wanted}, by {origin}: another structure."
     )
+
+
+# -- what comes out ----------------------------------------------------------------------------------------------------
+
+
+_OUTPUTS: Final = (JsonDataModel, DataModel, type(None))
+
+
+class DeclaredOutputs:
+    """The outputs that a module declares: a nest of symbols, or nothing.
+
+    `known` answers the common output, one value, by one lookup.
+    """
+
+    __slots__ = ("known", "nest", "nothing")
+
+    def __init__(self, module: Module) -> None:
+        declaration = module._record.declaration
+        spec = module.__dict__.get("output_spec", getattr(module, "_class_output_spec", _UNSET))
+        if spec is _UNSET or spec is None:
+            flow = module._record.flow
+            spec = declaration.call.outputs if flow is None else flow.output_symbols()
+        self.nothing = spec is UNDECLARED
+        self.nest: Any = None if self.nothing else symbols_of(spec, f"{where(module)}: output_spec")
+        self.known: Known = {}
+
+    def fresh(self) -> Any:
+        """Return new symbols, one nest for each symbolic call."""
+        return fresh(self.nest)
+
+    def nones(self) -> Any:
+        """Return the declared structure with None at every leaf: what a call that is not taken returns."""
+        return None if self.nothing else map_leaves(lambda _: None, self.nest)
+
+
+def declared_outputs(module: Module) -> DeclaredOutputs:
+    """Return the outputs that `module` declares; made once."""
+    record = module._record
+    if record.declared is None:
+        record.declared = DeclaredOutputs(module)
+    return record.declared
+
+
+def check_output(module: Module, output: Any) -> Any:
+    """Turn what `call` returned into data, and check it where it was declared.
+
+    Args:
+        module: The module that was called.
+        output: What its `call` returned.
+
+    Returns:
+        The output, with instances and (where one schema is declared) a plain JSON object turned into values.
+
+    Raises:
+        CallError: It is not data, has another structure than declared, or is None where `call` is annotated without it.
+        SchemaError: A leaf is not valid for its declared schema.
+    """
+    if module._record.flow is not None:  # a graph checks each of its steps against what was recorded
+        return output
+    if output is None:
+        call = module._record.declaration.call
+        if call.outputs is UNDECLARED or call.may_return_none:
+            return None
+        raise CallError(
+            f"{where(module)}: call returned None, which its annotation does not allow: is a `return` missing? Where "
+            "None may come, write `| None` behind the return annotation."
+        )
+    declared = declared_outputs(module)
+    if declared.nothing:
+        if kind_of(output) == MAPPING and not any(isinstance(leaf, _OUTPUTS) for leaf in leaves(output)):
+            raise _not_data(module, output, "")  # plain JSON
+        return map_leaves(lambda leaf: leaf if leaf is None else _as_value(module, leaf, ""), output)
+    if isinstance(declared.nest, SymbolicDataModel):
+        value, by_schema = _fits(module, declared.nest, output, "")
+        if by_schema:
+            note_known(declared.known, value, ANY_CLASS if declared.nest._model is None else value._model)
+        return value
+    pairs = aligned(declared.nest, output)
+    if pairs is None:
+        raise CallError(
+            f"{where(module)}: call returned {kind_text(output)} of another structure than it declares: "
+            f"{kind_text(declared.nest)} with {len(leaves(declared.nest))} leaves."
+        )
+    values = (
+        leaf if leaf is None else _fits(module, wanted, leaf, f", leaf {'/'.join(map(str, path))}")[0]
+        for path, wanted, leaf in pairs
+    )
+    return pack(declared.nest, values)
+
+
+def _fits(module: Module, wanted: SymbolicDataModel | None, x: Any, at: str) -> tuple[JsonDataModel[Any], bool]:
+    """Check one leaf against what is declared; whether its schema alone shows that it fits."""
+    if wanted is None:
+        return _as_value(module, x, at), False
+    schema, model = wanted._schema, wanted._model
+    place = f"{where(module)}: the output of call{at}"
+    if isinstance(x, dict):
+        try:
+            return admit(x, schema, model, f"{place}, declared {title_of(schema)}", wanted._label), False
+        except DataError as error:
+            raise DataError(f"{place}: {error}") from None
+    value = _as_value(module, x, at)
+    fits = value._schema is schema or is_subschema(value._schema, schema)
+    if not fits:
+        try:
+            validate(schema, value._json, f"{place}, declared {title_of(schema)}")
+        except SchemaError as error:
+            raise SchemaError(f"{error}\n  got {title_of(value._schema)}", error.errors) from None
+    if model is not None and not (value._model is not None and issubclass(value._model, model)):
+        validator_faults(model, value._json, place)  # not made from an instance: the validators have not run
+        return value, False
+    return value, fits
+
+
+def _as_value(module: Module, x: Any, at: str) -> JsonDataModel[Any]:
+    """Return a value as it is, and a model instance as a value."""
+    if isinstance(x, DataModel):
+        return to_value(x)
+    if not isinstance(x, JsonDataModel):
+        raise _not_data(module, x, at)
+    return x  # pyright: ignore[reportUnknownVariableType]
+
+
+def _not_data(module: Module, x: Any, at: str) -> CallError:
+    start = f"{where(module)}: call returned {kind_text(x)}{at}, which is not data."
+    if isinstance(x, SymbolicDataModel):
+        return CallError(
+            f"{where(module)}: call returned a symbol{at} where values went in: return what is made of the inputs."
+        )
+    if inspect.isawaitable(x):
+        return CallError(f"{start} Write `return await ...`.")
+    return CallError(
+        f"{start} Wrap it, `return Answer(...)` or `sm.JsonDataModel(x, data_model=Answer)`, "
+        "or declare `-> Answer` on call and return a plain JSON object."
+    )
+
+
+def symbolic_outputs(module: Module, outputs: Any) -> Any:
+    """Return what a declaration or a trace gave as fresh symbols.
+
+    Raises:
+        CallError: A leaf is not data.
+    """
+
+    def as_datum(leaf: Any) -> Any:
+        return leaf if leaf is None or isinstance(leaf, SymbolicDataModel) else _as_value(module, leaf, "")
+
+    return fresh(map_leaves(as_datum, outputs))

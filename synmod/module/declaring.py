@@ -1,4 +1,7 @@
-"""What a class of modules declares: checked when the class is made, read once, kept with the class."""
+"""What a class of modules declares, checked when it is made; and how a kind of module differs from `Module`.
+
+What a room above contributes (skips, orders of steps, attempts, pictures) is in a table that it fills at import.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,21 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from functools import cached_property
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property, singledispatch
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Protocol, TypedDict, TypeVar, cast
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypedDict, TypeVar, cast
 
-from synmod.data import DataModel, JsonDataModel
+from synmod.data import DataModel, JsonDataModel, Schema
 from synmod.errors import ConfigError
-from synmod.leaves.names import snake_case
-from synmod.scope import Hook
-from synmod.tree import KNOWN, NODE, STATIC, VARIABLE, Kinds, class_of, holds_node
+from synmod.leaves.names import KeyPath, snake_case
+from synmod.scope import CallFrame, Hook
+from synmod.tree import KNOWN, NODE, STATIC, VARIABLE, Kinds, class_of, holds_node, walk
 
-from .wiring import DeclaredSkips, Runner, publish
+from .record import Module, ModuleRecord
+
+# -- annotations and signatures ----------------------------------------------------------------------------------------
 
 UNDECLARED: Final = object()
 """Stands for an annotation that does not declare data."""
@@ -198,6 +205,64 @@ def _read(
     )
 
 
+# -- skip connections --------------------------------------------------------------------------------------------------
+
+
+class Runner(Protocol):
+    """Runs `call` of a module that declares skips."""
+
+    def run(self, module: Module, frame: CallFrame, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run `call` in its frame, with what must happen before and after it; the result is to be awaited."""
+        ...
+
+    def assume(self, module: Module, frame: CallFrame) -> None:
+        """Do to the lane what the class declares, unless `call` was followed on symbols to its end."""
+        ...
+
+
+@dataclass(frozen=True)
+class DeclaredSkips:
+    """The names that a class stashes, pops, peeks at, and may find absent; the schemas and classes of typed ones."""
+
+    stash: frozenset[str]
+    pop: frozenset[str]
+    peek: frozenset[str]
+    optional: frozenset[str]
+    schemas: Mapping[str, Schema]
+    models: Mapping[str, Any]
+    runner: Runner
+
+    @cached_property
+    def required(self) -> tuple[str, ...]:
+        """What must be there before `call` runs, sorted: the pops that are not optional."""
+        return tuple(sorted(self.pop - self.optional))
+
+    @cached_property
+    def peeks(self) -> tuple[str, ...]:
+        """`peek`, sorted."""
+        return tuple(sorted(self.peek))
+
+    @property
+    def names(self) -> list[str]:
+        """Return all names, sorted."""
+        return sorted(self.stash | self.pop | self.peek)
+
+    def joined(self, more: DeclaredSkips) -> DeclaredSkips:
+        """Return these and more; of two schemas of one name the later counts."""
+        return DeclaredSkips(
+            self.stash | more.stash,
+            self.pop | more.pop,
+            self.peek | more.peek,
+            self.optional | more.optional,
+            {**self.schemas, **more.schemas},
+            {**self.models, **more.models},
+            self.runner,
+        )
+
+
+# -- classes -----------------------------------------------------------------------------------------------------------
+
+
 class ClassDeclaration:
     """One class of modules, as its code declares it."""
 
@@ -212,7 +277,6 @@ class ClassDeclaration:
         )
         self.hidden = self.ignored | _cached_names(cls)
         """Attributes that the walk passes over: ignored ones, and what `cached_property` made."""
-        self.slots = _declared_slots(cls)
         self.reserved = _reserved_names(cls)
         """Names of `Module` that an attribute of an instance would hide."""
         self.skips: DeclaredSkips | None = None
@@ -223,7 +287,8 @@ class ClassDeclaration:
         """Take part in skip connections, beside those that are declared already."""
         self.skips = skips if self.skips is None else self.skips.joined(skips)
         self.runner = self.skips.runner
-        publish(self.cls, self.skips)
+        cls = cast("Any", self.cls)
+        cls.stashable_names, cls.poppable_names, cls.skip_schemas = self.skips.stash, self.skips.pop, self.skips.schemas
 
     @cached_property
     def init(self) -> inspect.Signature | None:
@@ -293,17 +358,6 @@ def _reserved_names(cls: type) -> frozenset[str]:
         for base in filter(is_base, cls.__mro__)
         for name, value in vars(base).items()
         if not name.startswith("_") and (callable(value) or (isinstance(value, property) and value.fset is None))
-    )
-
-
-def _declared_slots(cls: type) -> tuple[tuple[str, Any], ...]:
-    """The slots that classes below `Module` declare, base classes first."""
-    return tuple(
-        (name, member)
-        for base in reversed(cls.__mro__)
-        if not is_base(base)
-        for name, member in vars(base).items()
-        if isinstance(member, types.MemberDescriptorType)
     )
 
 
@@ -393,3 +447,104 @@ def _check_variables(cls: type) -> None:
                     f"class {cls.__name__}: {name!r} is a Variable on the class, shared by all instances; "
                     f"make it in __init__: self.{name} = self.add_variable(...)."
                 )
+
+
+# -- kinds of modules --------------------------------------------------------------------------------------------------
+
+Order = Literal["in order", "one of", "together", "graph"]
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A child that is run, and the way to it from its container."""
+
+    steps: KeyPath
+    module: Module
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What a container runs.
+
+    Attributes:
+        order: `in order`: one after the other, each on the output of the one before. `one of`: alternatives, of which
+            some may not run. `together`: in any order. `graph`: each when what it needs is there.
+        parts: Children, and executions inside this one; None for what is not a module.
+        needs: Of a graph, for each part the indices of those whose outputs it needs, all of them before it.
+    """
+
+    order: Order
+    parts: tuple[Child | Execution | None, ...]
+    needs: tuple[Sequence[int], ...] = ()
+
+
+# How a kind of module differs from `Module`: functions with a default, for which a room above registers another one
+# for its own class. They are not methods, because the names on an instance are the user's.
+
+
+@singledispatch
+def execution_of(module: Any) -> Execution | None:  # noqa: ARG001  # of the classes registered
+    """Return how a module runs its children; None for a `call` written by hand, of which nothing is known."""
+    return None
+
+
+@singledispatch
+def own_inputs_of(module: Any) -> tuple[Any, ...]:  # noqa: ARG001
+    """Return the inputs that a module knows by itself: a functional program has its Inputs."""
+    return ()
+
+
+@singledispatch
+def passes_none(module: Any) -> bool:  # noqa: ARG001
+    """Whether a call with None where None is not taken is skipped; an entry call of a program raises instead."""
+    return True
+
+
+@singledispatch
+def verify_first_call(module: Any) -> None:
+    """Check the wiring of a row, as the root of a program, before its first call; another module has none to check."""
+
+
+ABOVE: Final[dict[str, Callable[..., Any]]] = {}
+"""What rooms above do for modules, put here when they are imported: `summary` and `plot` by view; by skip `verify` (the
+wiring of a root, and whether all of it is built), `steps_before` and `attempt`."""
+
+
+def verify_wiring(root: Module, *, is_whole: bool = True) -> None:
+    """Check a program as a whole; `is_whole`: no build to come will add to it.
+
+    Raises:
+        SkipVerifyError: Its skip connections do not match.
+    """
+    ABOVE["verify"](root, is_whole)
+
+
+def steps_before(program: Module) -> Mapping[int, Sequence[int]]:
+    """The steps that must end before a step of a graph begins, beside those whose outputs it needs."""
+    return ABOVE["steps_before"](program)
+
+
+class Attempt(Protocol):
+    """Calls that were made in one block."""
+
+    def keep(self) -> None:
+        """Keep what they left."""
+        ...
+
+
+def attempt() -> AbstractContextManager[Attempt]:
+    """Return a block, `one`, whose calls count only if it is kept: by `one.keep()`, also later."""
+    return ABOVE["attempt"]()
+
+
+def has_open_skips(module: Module) -> bool:
+    """Whether a value goes into a module, or comes out, by a skip that has one of its ends elsewhere."""
+    stashed: set[Any] = set()
+    taken: set[Any] = set()
+    for visit in walk(module):
+        record = getattr(visit.value, "_record", None) if visit.kind == "node" and visit.first else None
+        skips = record.declaration.skips if isinstance(record, ModuleRecord) else None
+        if skips is not None:
+            stashed.update(map(visit.value.namespaced, skips.stash))
+            taken.update(map(visit.value.namespaced, skips.pop | skips.peek))
+    return stashed != taken

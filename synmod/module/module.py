@@ -5,40 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
-from synmod.errors import ConfigError, GraphError
+from synmod.errors import ConfigError
 from synmod.leaves.names import check_name
 from synmod.scope import CallCounters, Hook, add_reward, check_hook, rewards_of
-from synmod.tree import Param, Variable, flattened, set_attributes, submodules_of, variables_of
+from synmod.tree import Param, Variable, deepcopy_node, flattened, set_attributes, submodules_of, variables_of
 
 from . import constructing, structure
-from .build import build_config_json, build_from_config, empty_build
-from .builds import is_built_here
-from .calling import call_module, default_output_spec
+from .building import default_output_spec, empty_build
+from .calling import call_module
 from .constructing import ModuleMeta, construct, declaration_of, with_name_scope
-from .contract import input_spec_of, symbols_of
-from .declaring import AsyncCallee, PlainCallee
-from .frames import current_path, sow
-from .outputs import declared_outputs
-from .record import ModuleRecord
-from .structure import delete_attribute, set_attribute
-
-SHOW: Final[dict[str, Callable[..., str]]] = {}
-"""`"summary"` and `"plot"`: a module and the arguments of the method give the text."""
-
-
-def shown(way: str) -> Callable[..., str]:
-    """Return what shows a module in one way.
-
-    Raises:
-        GraphError: Nobody has filled the table, since `synmod` was not imported as a whole.
-    """
-    try:
-        return SHOW[way]
-    except KeyError:
-        raise GraphError(f"A {way} is made by synmod.view: import synmod first.") from None
-
+from .contract import declared_outputs, input_spec_of, symbols_of
+from .declaring import ABOVE, AsyncCallee, PlainCallee
+from .record import ModuleRecord, current_path, sow
+from .structure import delete_attribute, is_built_here, set_attribute
 
 R = TypeVar("R")
 
@@ -308,7 +289,7 @@ class Module(metaclass=ModuleMeta):
 
     def get_build_config(self) -> dict[str, Any] | None:
         """The schemas this module was built on; None before, and for a class without `build`."""
-        return build_config_json(self)
+        return constructing.build_config_json(self)
 
     def build_from_config(self, config: Mapping[str, Any] | None) -> Any:
         """Bring an unbuilt module to the state that `get_build_config` described.
@@ -316,7 +297,7 @@ class Module(metaclass=ModuleMeta):
         Raises:
             BuildError: Its `build` must wait; use `await sm.build(...)`.
         """
-        return build_from_config(self, config)
+        return constructing.build_from_config(self, config)
 
     # -- skip connections ---------------------------------------------------------------------------------------------
 
@@ -374,7 +355,7 @@ class Module(metaclass=ModuleMeta):
         return constructing.clone(self, name)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return constructing.deepcopy(self, memo)
+        return deepcopy_node(self, memo)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return constructing.reduce(self)
@@ -409,7 +390,7 @@ class Module(metaclass=ModuleMeta):
 
         Source: Keras `summary`, Flax `tabulate`; differs: plain text from one walk, before the build as after it.
         """
-        return shown("summary")(self, depth, columns)
+        return ABOVE["summary"](self, depth, columns)
 
     def plot(self, path: str | os.PathLike[str] | None = None, format: str = "mermaid") -> str:  # noqa: A002
         """Draw this module: boxes are modules, solid edges data flow, dashed ones skips, dotted ones shared Variables.
@@ -437,7 +418,7 @@ class Module(metaclass=ModuleMeta):
 
         Source: Keras `plot_model`; differs: no program outside is needed, and the JSON is a contract.
         """
-        return shown("plot")(self, path, format)
+        return ABOVE["plot"](self, path, format)
 
     def _repr_html_(self) -> str:
         """Return the picture that a notebook shows."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any, NamedTuple, cast
 
 from synmod.errors import GraphError
@@ -24,15 +25,17 @@ from synmod.tree import (
     register_impl,
 )
 
-from .builds import remember
 from .constructing import declaration_of
 from .module import Module
-from .record import ABSENT, ModuleRecord, attribute_of, attributes_of, put_attribute, structural_attributes
-from .structure import check_layout, layout_of, note_edit
+from .record import ModuleRecord, attributes_of, structural_attributes
+from .structure import check_layout, layout_of, note_edit, remember
 
 
 class Blueprint(NamedTuple):
-    """A module without its children; a tuple, because a split makes one for each module, and tuples are cheap."""
+    """A module without its children; a tuple, because a split makes one for each module, and tuples are cheap.
+
+    The fields from `name` to `isolated` are those of the record, in its order.
+    """
 
     cls: type[Module]
     name: str
@@ -43,16 +46,18 @@ class Blueprint(NamedTuple):
     build_config: Mapping[str, Any] | None
     built: bool
     sealed: bool
-    reassigned: frozenset[str] = frozenset()
-    removed: tuple[str, ...] = ()
-    made_in_build: frozenset[str] = frozenset()
-    flow: Any = None
-    isolated: Mapping[str, Any] = {}
-    ignored: Mapping[str, Any] = {}
-    referring: tuple[str, ...] = ()
+    made_in_build: frozenset[str]
+    flow: Any
+    isolated: Mapping[str, Any]
+    reassigned: frozenset[str]
+    removed: tuple[str, ...]
+    ignored: Mapping[str, Any]
+    referring: tuple[str, ...]
     """The arguments in which nodes and Variables, or references to them, may stand."""
 
 
+_COPIED = Blueprint._fields[1:12]
+_copied: Callable[[ModuleRecord], tuple[Any, ...]] = attrgetter(*_COPIED)
 _REFERENCES = (NodeRef, VariableRef)
 
 
@@ -81,58 +86,33 @@ def children(module: Module) -> list[tuple[str, Any]]:
     return [(name, Static(value) if name in statics else value) for name, value in pairs if name not in hidden]
 
 
-def _flatten(module: Module) -> tuple[Iterable[tuple[str, Any]], Blueprint]:
-    return children(module), _metadata(module)
-
-
 def _metadata(module: Module) -> Blueprint:
-    """Everything but the children, which are looked at for changes behind the back of a sealed module."""
-    if module._record.sealed:
-        check_layout(module)
-    return blueprint(module)
+    """Everything but the children, which are looked at for changes behind the back of a sealed module.
 
-
-def blueprint(module: Module) -> Blueprint:
-    """Everything of a module but its children. Hot: one for each module of a split."""
+    Hot: one for each module of a split.
+    """
     record = module._record
+    if record.sealed:
+        check_layout(module)
     ignored = record.declaration.ignored
     return Blueprint(
         type(module),
-        record.name,
-        record.description,
-        record.trainable,
-        record.arguments,
-        record.given,
-        record.build_config,
-        record.built,
-        record.sealed,
-        frozenset(record.reassigned) if record.reassigned else _NONE,
-        tuple(record.removed),
-        record.made_in_build,
-        record.flow,
-        record.isolated,
-        {name: value for name, value in attributes_of(module) if name in ignored} if ignored else _NOTHING,
-        tuple([name for name, value in record.arguments.items() if may_refer(value)]) if record.arguments else (),
+        *_copied(record),
+        reassigned=frozenset(record.reassigned),
+        removed=tuple(record.removed),
+        ignored={name: value for name, value in attributes_of(module) if name in ignored} if ignored else _NOTHING,
+        referring=tuple([name for name, value in (record.arguments or _NOTHING).items() if may_refer(value)]),
     )
 
 
 _NOTHING: Mapping[str, Any] = {}
-_NONE: frozenset[str] = frozenset()
 
 
 def _create_empty(made: Blueprint) -> Module:
-    """Make a module of a blueprint. Hot, one for each module of a merge, so it is taken apart at once."""
-    (
-        cls, name, description, trainable, arguments, given, build_config, built, sealed, reassigned, removed,
-        made_in_build, flow, isolated, ignored, _,
-    ) = made  # fmt: skip
-    module = _new(cls)
-    record = ModuleRecord(
-        declaration_of(cls), name, description, trainable, arguments, given, build_config, built, sealed, made_in_build,
-        flow, isolated, True,
-    )  # fmt: skip
-    _put_record(module, record)
-    if reassigned or removed or ignored:
+    """Make a module of a blueprint. Hot: one for each module of a merge."""
+    module = _new(made.cls)
+    _put_record(module, ModuleRecord(declaration_of(made.cls), *made[1:12], constructed=True))
+    if made.reassigned or made.removed or made.ignored:
         _follow_names(module, made)
     return module
 
@@ -141,39 +121,22 @@ _new: Any = object.__new__
 _put_record: Any = vars(Module)["_record"].__set__
 
 
-def _follow(module: Module, made: Blueprint) -> None:
-    """Copy everything of a blueprint to a live module, in whose record no name is noted yet."""
-    record = module._record
-    record.arguments, record.given, record.flow = made.arguments, made.given, made.flow
-    record.name, record.description, record.trainable = made.name, made.description, made.trainable
-    record.build_config, record.made_in_build = made.build_config, made.made_in_build
-    record.built, record.sealed = made.built, made.sealed
-    record.isolated = made.isolated
-    record.constructed = True
-    _follow_names(module, made)
-
-
 def _follow_names(module: Module, made: Blueprint) -> None:
     """Copy what a blueprint notes of single attributes."""
     record = module._record
-    record.reassigned.update(dict.fromkeys(made.reassigned))
-    record.removed.update(dict.fromkeys(made.removed))
-    for attribute, value in made.ignored.items():
-        put_attribute(module, attribute, value)
+    record.reassigned = dict.fromkeys(made.reassigned)
+    record.removed = dict.fromkeys(made.removed)
+    vars(module).update(made.ignored)
 
 
 def _init(module: Module, pairs: list[tuple[Any, Any]]) -> None:
     record = module._record
-    if record.declaration.slots:
-        for name, value in pairs:
+    attributes: Any = module.__dict__
+    for name, value in pairs:
+        if type(value) is Static:
             _put(module, name, value)
-    else:
-        held: Any = module.__dict__
-        for name, value in pairs:
-            if type(value) is Static:
-                _put(module, name, value)
-            else:
-                held[name] = value
+        else:
+            attributes[name] = value
     if record.sealed:  # what is new holds nothing else
         record.layout = layout_of(pairs if record.layout is None else structural_attributes(module))
         record.ready = record.built
@@ -183,14 +146,13 @@ def _rewrite(module: Module, made: Blueprint, pairs: list[tuple[Any, Any]]) -> N
     """Become in place what a blueprint and children say; whoever calls the module meanwhile keeps what it holds."""
     record = module._record
     before, was_sealed = (layout_of(structural_attributes(module)), record.flow), record.sealed
-    for name, _ in attributes_of(module):  # with what `cached_property` left, which follows from the rest
-        if name not in made.ignored:
-            put_attribute(module, name, ABSENT)
-    for names in (record.statics, record.reassigned, record.removed):
-        names.clear()
+    vars(module).clear()  # with what `cached_property` left, which follows from the rest
+    for name, value in zip(_COPIED, made[1:12], strict=True):
+        setattr(record, name, value)
+    record.statics, record.constructed = {}, True
+    _follow_names(module, made)
     record.contract = record.declared = None
     record.layout, record.ready = None, False
-    _follow(module, made)
     record.sealed = made.sealed or (was_sealed and made.built)
     _init(module, pairs)
     if before != (layout_of(structural_attributes(module)), record.flow):
@@ -210,11 +172,11 @@ def _adopt(module: Module, made: Blueprint) -> None:
     record.arguments, record.flow, record.isolated = made.arguments, made.flow, made.isolated
 
 
-def _put(module: Module, name: str | int, value: Any) -> None:
+def _put(module: Module, name: Any, value: Any) -> None:
     if isinstance(value, Static):
         module._record.statics[str(name)] = None
         value = value.value  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    put_attribute(module, name, value)
+    vars(module)[name] = value
 
 
 def _set_key(module: Module, name: Any, value: Any) -> None:
@@ -228,18 +190,12 @@ def _set_key(module: Module, name: Any, value: Any) -> None:
 
 def _pop_key(module: Module, name: Any) -> Any:
     remember(module)
-    value = attribute_of(module, name)
-    put_attribute(module, name, ABSENT)
+    value = vars(module).pop(name)
     record = module._record
     record.removed[name] = None
     if record.sealed:
         note_edit(module)
     return value
-
-
-def _clear(module: Module) -> None:
-    for name, _ in children(module):
-        put_attribute(module, name, ABSENT)
 
 
 def _map_refs(made: Blueprint, fn: Callable[[Any], Any]) -> Blueprint:
@@ -312,11 +268,10 @@ def _has_no_children(lm: Any, *_: Any) -> None:
 register_impl(
     NodeImpl(
         Module,
-        flatten=_flatten,
+        flatten=lambda module: (children(module), _metadata(module)),
         set_key=_set_key,
         pop_key=_pop_key,
         create_empty=_create_empty,
-        clear=_clear,
         init=_init,
         children=children,
         metadata=_metadata,

@@ -1,17 +1,36 @@
-"""What one module keeps beside the user's attributes, and its attributes as they are.
+"""What one module keeps beside the user's attributes, what these hold, and where the module stands below a root.
 
 The record is also what a frame knows of its module (`name`, `training_default`), so that `scope` never sees a Module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 from weakref import WeakValueDictionary
 
-from synmod.leaves.names import KeyPath
-from synmod.scope import CallCounters, Hook, TraceNode
-from synmod.tree import DICT, KNOWN, NODE, STATIC, TREE, VARIABLE, Kinds, PathTable, numbered, take_apart
+from synmod.errors import DataError
+from synmod.leaves.frozen import frozen
+from synmod.leaves.names import KeyPath, check_name, parse_path
+from synmod.scope import CallCounters, CallFrame, Hook, TraceNode, current_call
+from synmod.tree import (
+    DICT,
+    KNOWN,
+    NODE,
+    STATIC,
+    TREE,
+    VARIABLE,
+    Kinds,
+    PathTable,
+    Sown,
+    Variable,
+    numbered,
+    open_captures,
+    path_table,
+    take_apart,
+    walk,
+)
 
 Module: TypeAlias = Any
 """What the files below `module` call a module in their annotations: the class itself stands above them."""
@@ -19,112 +38,64 @@ Module: TypeAlias = Any
 LABELS = frozenset({"name", "description", "trainable", "hooks", "isolated"})
 """Fields of the record that `Module` shows under the same names."""
 
-NO_NAMES: frozenset[str] = frozenset()
-_NONE_ISOLATED: Mapping[str, Any] = {}
 
-
+@dataclass(slots=True, eq=False, repr=False)
 class ModuleRecord:
     """Bookkeeping of one module: labels, constructor arguments, build, contract, counters. Never shown as a child.
 
     Its sets of names are dicts without values: they keep their order, and an empty one is small.
     """
 
-    __slots__ = (
-        "arguments",
-        "build_config",
-        "building",
-        "built",
-        "constructed",
-        "contract",
-        "counters",
-        "declaration",
-        "declared",
-        "description",
-        "flow",
-        "given",
-        "home",
-        "hooks",
-        "isolated",
-        "layout",
-        "listed_in",
-        "made_in_build",
-        "name",
-        "paths",
-        "ready",
-        "reassigned",
-        "recorded",
-        "removed",
-        "restored",
-        "runner",
-        "sealed",
-        "statics",
-        "trainable",
-        "version",
-    )
+    declaration: Any
+    """The ClassDeclaration of its class."""
+    name: str
+    description: str
+    trainable: bool = True
+    arguments: Mapping[str, Any] | None = None
+    """Constructor arguments by parameter; None for a module that was not made by calling its class."""
+    given: tuple[str, str, bool] | None = None
+    """Name, description and trainable as the constructor left them."""
+    build_config: Mapping[str, Any] | None = None
+    built: bool = False
+    sealed: bool = False
+    made_in_build: frozenset[str] = frozenset()
+    flow: Any = None
+    """The graph of a functional program: a record of the flow room."""
+    isolated: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The Namespace of each skip name that was put into one."""
+    constructed: bool = False
+    hooks: tuple[Hook, ...] = ()
+    runner: Any = None
+    """Runs `call` where skips are declared here or below; see `skips`."""
+    reassigned: dict[str, None] = field(default_factory=dict[str, None])
+    removed: dict[str, None] = field(default_factory=dict[str, None])
+    building: Any = None
+    """The Build under way, or that ended well inside one under way; None outside."""
+    ready: bool = False
+    """Built and sealed for everybody: the one test of a call."""
+    restored: set[str] | None = None
+    """A load has put back what `build` made, so that building again only marks the module as built."""
+    statics: dict[str, None] = field(default_factory=dict[str, None])
+    """Attributes that were set to `static(x)`; they read as x."""
+    layout: dict[str | int, Any] | None = None
+    """What the containers held when the structure was sealed."""
+    version: int = 0
+    counters: CallCounters = field(default_factory=CallCounters)
+    contract: Any = None
+    """The Contract of its inputs; None until it is needed."""
+    declared: Any = None
+    """The DeclaredOutputs; None until they are needed."""
+    listed_in: WeakValueDictionary[int, PathTable] | None = None
+    """The tables of paths that list the module."""
+    paths: PathTable | None = None
+    """As an entry module: where everything below stands."""
+    recorded: TraceNode | None = None
+    """As an entry module: its last call that a trace has recorded."""
+    home: str | None = None
+    """The path below the root that built this module last; None until there was one."""
 
-    def __init__(
-        self,
-        declaration: Any,
-        name: str,
-        description: str,
-        trainable: bool = True,
-        arguments: Mapping[str, Any] | None = None,
-        given: tuple[str, str, bool] | None = None,
-        build_config: Mapping[str, Any] | None = None,
-        built: bool = False,
-        sealed: bool = False,
-        made_in_build: frozenset[str] = NO_NAMES,
-        flow: Any = None,
-        isolated: Mapping[str, Any] = _NONE_ISOLATED,
-        constructed: bool = False,
-    ) -> None:
-        self.declaration = declaration
-        """The ClassDeclaration of its class."""
-        self.arguments = arguments
-        """Constructor arguments by parameter; None for a module that was not made by calling its class."""
-        self.name = name
-        self.description = description
-        self.trainable = trainable
-        self.hooks: tuple[Hook, ...] = ()
-        self.runner: Any = declaration.runner
-        """Runs `call` where skips are declared here or below; see `skips`."""
-        self.isolated = isolated
-        """The Namespace of each skip name that was put into one."""
-        self.given = given
-        """Name, description and trainable as the constructor left them."""
-        self.constructed = constructed
-        self.reassigned: dict[str, None] = {}
-        self.removed: dict[str, None] = {}
-        self.made_in_build = made_in_build
-        self.building: Any = None
-        """The Build under way, or that ended well inside one under way; None outside."""
-        self.built = built
-        self.ready = False
-        """Built and sealed for everybody: the one test of a call."""
-        self.restored: set[str] | None = None
-        """A load has put back what `build` made, so that building again only marks the module as built."""
-        self.statics: dict[str, None] = {}
-        """Attributes that were set to `static(x)`; they read as x."""
-        self.sealed = sealed
-        self.layout: dict[str | int, Any] | None = None
-        """What the containers held when the structure was sealed."""
-        self.version = 0
-        self.counters = CallCounters()
-        self.build_config = build_config
-        self.contract: Any = None
-        """The Contract of its inputs; None until it is needed."""
-        self.declared: Any = None
-        """The DeclaredOutputs; None until they are needed."""
-        self.flow = flow
-        """The graph of a functional program: a record of the flow room."""
-        self.listed_in: WeakValueDictionary[int, PathTable] | None = None
-        """The tables of paths that list the module."""
-        self.paths: PathTable | None = None
-        """As an entry module: where everything below stands."""
-        self.recorded: TraceNode | None = None
-        """As an entry module: its last call that a trace has recorded."""
-        self.home: str | None = None
-        """The path below the root that built this module last; None until there was one."""
+    def __post_init__(self) -> None:
+        self.runner = self.declaration.runner
 
     @property
     def training_default(self) -> bool:
@@ -140,26 +111,18 @@ def attributes_of_build(module: Module) -> frozenset[str]:
     return module._record.made_in_build
 
 
+# -- attributes, as they are -------------------------------------------------------------------------------------------
+
 ABSENT: Final[Any] = object()
 """Stands for: there is no such attribute."""
 
 
-def attributes_of(module: Module) -> list[tuple[str, Any]]:
+def attributes_of(module: Module) -> list[tuple[Any, Any]]:
     """All attributes with their values, ignored ones included; from any thread, as of one moment."""
-    slots = module._record.declaration.slots
-    held = list(module.__dict__.items())
-    return [*_filled(module, slots), *held] if slots else held
+    return list(module.__dict__.items())
 
 
-def _filled(module: Module, slots: tuple[tuple[str, Any], ...]) -> Iterator[tuple[str, Any]]:
-    for name, slot in slots:
-        try:
-            yield name, slot.__get__(module)
-        except AttributeError:
-            continue
-
-
-def structural_attributes(module: Module) -> list[tuple[str, Any]]:
+def structural_attributes(module: Module) -> list[tuple[Any, Any]]:
     """The attributes that can be part of the graph: neither ignored, nor static, nor made by `cached_property`."""
     record = module._record
     hidden, statics = record.declaration.hidden, record.statics
@@ -171,36 +134,8 @@ def structural_attributes(module: Module) -> list[tuple[str, Any]]:
 
 def attribute_of(module: Module, name: str | int) -> Any:
     """One attribute, read without running a property; ABSENT where there is none."""
-    for slot_name, slot in module._record.declaration.slots:
-        if slot_name == name:
-            try:
-                return slot.__get__(module)
-            except AttributeError:
-                return ABSENT
-    held: dict[Any, Any] = module.__dict__  # a Sequential has int names
-    return held.get(name, ABSENT)
-
-
-def put_attribute(module: Module, name: str | int, value: Any) -> None:
-    """Set one attribute as it is, or take it out (ABSENT); nothing is checked, no property runs."""
-    held: dict[Any, Any] = module.__dict__
-    slots = module._record.declaration.slots
-    if slots and any(slot_name == name for slot_name, _ in slots):
-        _put_in_slot(module, str(name), value)
-    elif value is ABSENT:
-        held.pop(name, None)
-    else:
-        held[name] = value
-
-
-def _put_in_slot(module: Module, name: str, value: Any) -> None:
-    if value is not ABSENT:
-        object.__setattr__(module, name, value)
-        return
-    try:
-        object.__delattr__(module, name)
-    except AttributeError:
-        pass
+    attributes: dict[Any, Any] = module.__dict__  # a Sequential has int names
+    return attributes.get(name, ABSENT)
 
 
 _LEAVES = frozenset({NODE, VARIABLE})
@@ -208,30 +143,20 @@ _LEAVES = frozenset({NODE, VARIABLE})
 
 def held(value: Any) -> Iterator[tuple[KeyPath, Any, int]]:
     """Yield the nodes and Variables that `value` is or holds, with their paths below it and kinds; nodes stay shut."""
-    kinds = Kinds(KNOWN)
-    kind = kinds[type(value)]
-    if kind in _LEAVES:
-        yield (), value, kind
-        return
-    todo: list[tuple[KeyPath, Any, int]] = [((), value, kind)]
-    seen: set[int] = set()
-    while todo:
-        at, container, kind = todo.pop()
-        if kind == STATIC or id(container) in seen:
-            continue
-        seen.add(id(container))
-        for key, part in _items(container, kind):
-            kind = kinds[type(part)]
-            if kind in _LEAVES:
-                yield (*at, key), part, kind
-            elif kind != STATIC:
-                todo.append(((*at, key), part, kind))
+    kinds, seen = Kinds(KNOWN), set[int]()
+    pending: list[tuple[KeyPath, Any]] = [((), value)]
+    while pending:
+        at, x = pending.pop()
+        kind = kinds[type(x)]
+        if kind in _LEAVES:
+            yield at, x, kind
+        elif kind != STATIC and id(x) not in seen:
+            seen.add(id(x))
+            parts = x.items() if kind == DICT else take_apart(x)[0] if kind == TREE else numbered(x)
+            pending += [((*at, key), part) for key, part in parts]
 
 
-def _items(container: Any, kind: int) -> list[tuple[Any, Any]]:
-    if kind == DICT:
-        return list(container.items())
-    return take_apart(container)[0] if kind == TREE else numbered(container)
+# -- names in messages -------------------------------------------------------------------------------------------------
 
 
 def where(module: Module) -> str:
@@ -245,3 +170,80 @@ def kind_text(x: Any) -> str:
         return f"the class {x.__name__}"
     name = type(x).__name__
     return f"an {name}" if name[:1].lower() in "aeiou" else f"a {name}"
+
+
+# -- paths -------------------------------------------------------------------------------------------------------------
+
+
+def paths_below(root: Module) -> PathTable:
+    """The paths below an entry module. Hot: one look at each entry call."""
+    table = root._record.paths
+    if table is not None and table.is_current:
+        return table
+    table = path_table(root)
+    _note_homes(table, (root._record, *table.located))
+    return table
+
+
+def extend_paths(module: Module) -> None:
+    """Note what a module that was just built or sealed holds since the table of the running entry call was made."""
+    frame = current_call()
+    table = None if frame is None else frame.root.paths
+    if frame is None or not isinstance(table, PathTable):
+        return
+    record = module._record
+    own = table.get(id(record))
+    record.home = prefix = frame.path if own is None else own
+    if own is None:  # made inside a call: it has no path below the entry module
+        table = PathTable()
+    for name, value in structural_attributes(module):
+        for below, part, _ in held(value):
+            if id(getattr(part, "_record", part)) not in table:
+                _note_homes(table, table.add(walk(part), prefix, (name, *below)))
+
+
+def _note_homes(table: PathTable, located: Iterable[Any]) -> None:
+    """Note the path of each module that has none yet."""
+    for each in located:
+        if isinstance(each, ModuleRecord) and each.home is None:
+            each.home = table[id(each)]
+
+
+def current_path(module: Module) -> str:
+    """The path below the entry module of the running call; outside a call, below the root that built it last."""
+    record = module._record
+    frame = current_call()
+    if frame is None:
+        return record.home or ""
+    known = frame.root.paths.get(id(record))
+    if known is not None:
+        return known
+    running = _frame_of(record, frame)
+    return f"{frame.path}/{record.name}".lstrip("/") if running is None else running.path
+
+
+def _frame_of(record: ModuleRecord, frame: CallFrame | None) -> CallFrame | None:
+    """The innermost running call of a module."""
+    while frame is not None and frame.owner is not record:
+        frame = frame.parent
+    return frame
+
+
+def sow(module: Module, kind: type[Variable], name: str, value: Any) -> bool:
+    """Add a value to the open captures of its type; whether there was one."""
+    frame = current_call()
+    wanted = () if frame is None or frame.symbolic else open_captures(kind)
+    if frame is None or not wanted:
+        return False
+    check_name(name, "variable")
+    try:
+        json = frozen(value)
+    except DataError as error:
+        raise DataError(f"{where(module)}: sow of {name!r}: {error}") from None
+    root, path = frame.root, current_path(module)
+    steps = root.paths.steps_of(path) if isinstance(root.paths, PathTable) else parse_path(path)
+    giver = _frame_of(module._record, frame) or frame
+    sown = Sown(root.started, root.id, giver.number, (*steps, name), kind, json)
+    for capture in wanted:
+        capture.add(sown)
+    return True

@@ -29,6 +29,7 @@ from synmod.module import (
     declaration_of,
     execution_of,
     from_config,
+    kind_text,
     no_call,
     own_inputs_of,
     passes_none,
@@ -379,6 +380,8 @@ class Sequential(Program[M]):
         hooks: Sequence[Hook] | None = None,
     ) -> None:
         super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
+        if isinstance(members, Module) or not isinstance(members, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"{self.name!r}: members is {kind_text(members)}; give a list: sm.Sequential([...]).")
         index = 0
         for member in members:
             index += self._append(member, index)

@@ -18,7 +18,7 @@ from synmod.data import DataModel, Described, JsonDataModel, schema_of
 from synmod.errors import ArgumentError, DataError, GraphError, SchemaError, SkipError
 from synmod.leaves.frozen import Json, frozen, is_object, thaw
 from synmod.leaves.names import check_name, parse_path, path_str
-from synmod.module import ATTEMPTS, DeclaredSkips
+from synmod.module import ABOVE, DeclaredSkips
 from synmod.registry import register_own
 from synmod.scope import CallFrame, current_call, nearest_live, notify_skip_dropped, reset
 from synmod.tree import NodeImpl, register_impl
@@ -319,7 +319,7 @@ def _attempt() -> AbstractContextManager[Lane]:
     return _calls_on(lane, lane)
 
 
-ATTEMPTS["skips"] = _attempt
+ABOVE["attempt"] = _attempt
 
 
 # -- the frame in hand: what is in the lane of one entry call, to look at, to write down and to go on with -------------

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, cast
 from synmod.data import Schema, includes, is_subschema
 from synmod.errors import ArgumentError, SkipProblem, SkipVerifyError
 from synmod.leaves.names import KeyPath, path_str
-from synmod.module import SCHEDULERS, VERIFIERS, Child, DeclaredSkips, Execution, Module, execution_of, where
+from synmod.module import ABOVE, Child, DeclaredSkips, Execution, Module, execution_of, where
 from synmod.tree import Visit, paths_of, walk
 
 from .commands import ADJECTIVES, lacking_fields, titled
@@ -355,8 +355,8 @@ def _raise_if_any(module: Module, problems: Sequence[SkipProblem]) -> None:
         )
 
 
-VERIFIERS["skips"] = _verify_root
-SCHEDULERS["skips"] = _steps_before
+ABOVE["verify"] = _verify_root
+ABOVE["steps_before"] = _steps_before
 
 
 # -- the layout: static routes from producers to consumers, and what must be sent where --------------------------------

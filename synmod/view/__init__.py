@@ -5,13 +5,13 @@ of the module room and of scope. Speed: linear in what is shown; nothing runs on
 Must never know: Program, training; how to draw with a program that is not here.
 """
 
-from synmod.module import SHOW
+from synmod.module import ABOVE
 from synmod.scope import PAGES
 
 from .plotting import FORMATS as FORMATS, plot as plot
 from .summary import COLUMNS as COLUMNS, format_variables as format_variables, summary as summary
 from .trace_page import trace_page as trace_page
 
-SHOW["summary"] = summary
-SHOW["plot"] = plot
+ABOVE["summary"] = summary
+ABOVE["plot"] = plot
 PAGES["html"] = trace_page

@@ -313,3 +313,25 @@ def test_a_misspelt_required_argument_is_named(make, guess):
     """Before what is missing, since the misspelt one is why it is missing."""
     with pytest.raises(ConfigError, match=re.escape(guess)):
         make()
+
+
+def test_hooks_that_are_not_a_list_are_refused():
+    """One hook, or something else in the place of a list, is an ArgumentError that shows the list."""
+    with pytest.raises(sm.errors.ArgumentError, match=r"hooks is 3; give a list of hooks, `hooks=\[\.\.\.\]`"):
+        Module(hooks=3)
+
+
+def test_declared_slots_are_attributes_like_others():
+    """`__slots__` of a class of one's own hides nothing from the graph."""
+
+    class Slotted(Module):
+        __slots__ = ("echo", "note")
+
+        def __init__(self):
+            super().__init__()
+            self.echo, self.note = Echo(), Param("x")
+
+    module = Slotted()
+    assert module.submodules == (module.echo,)
+    assert sm.variables(module)["note"].value == "x"
+    assert isinstance(module.clone().echo, Echo)

@@ -321,3 +321,9 @@ def test_five_thousand_members():
     sequence = Sequential([Echo() for _ in range(5_000)])
     assert asyncio.run(sequence(query())) == query()
     assert len(sequence.clone().members) == 5_000
+
+
+def test_members_that_are_not_in_a_list_are_refused():
+    """A module in the place of the list of members is a ConfigError that shows the list."""
+    with pytest.raises(ConfigError, match=r"members is an? Echo; give a list: sm\.Sequential\(\[\.\.\.\]\)"):
+        Sequential(Echo())
