@@ -18,7 +18,7 @@ from synmod.leaves.files import write_atomic
 from synmod.leaves.names import did_you_mean
 from synmod.module import Module
 
-from .picture import Edge, Node, Picture, picture_of
+from .picture import Edge, Node, Picture
 from .summary import printable, summary, width
 
 # -- SVG ---------------------------------------------------------------------------------------------------------------
@@ -338,10 +338,10 @@ def escaped(text: str) -> str:
 # -- formats -----------------------------------------------------------------------------------------------------------
 
 FORMATS: Final[dict[str, Callable[[Module], str]]] = {
-    "mermaid": lambda module: mermaid(picture_of(module)),
-    "svg": lambda module: svg(picture_of(module)),
-    "html": lambda module: html(picture_of(module), summary(module, None, None)),
-    "json": lambda module: dump_json(picture_of(module).to_json(), indent=2) + "\n",
+    "mermaid": lambda module: mermaid(Picture(module)),
+    "svg": lambda module: svg(Picture(module)),
+    "html": lambda module: html(Picture(module), summary(module, None, None)),
+    "json": lambda module: dump_json(Picture(module).to_json(), indent=2) + "\n",
 }
 """The formats of `plot` by name."""
 

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, cast
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any, Final, NamedTuple, cast
 from unicodedata import combining, east_asian_width
 
 from synmod.data import dump_json
 from synmod.errors import ArgumentError
-from synmod.leaves.names import KeyPath, did_you_mean, path_str
+from synmod.leaves.names import did_you_mean, path_str
 from synmod.lm import estimate_text
 from synmod.module import Module
-from synmod.tree import Variable, VariableState
+from synmod.scope import TraceNode, Usage
+from synmod.tree import Variable, VariableState, is_trainable
 
-from .outline import (
-    Contract,
-    Held,
-    Member,
-    Outline,
-    Spent,
-    contracts_in,
-    declared_skips,
-    recorded_call,
-    schema_text,
-    spent_by_path,
-    unbuilt_in,
-)
+from .outline import Member, Outline, calls_below, schema_text
 
 # -- plain tables ------------------------------------------------------------------------------------------------------
 
@@ -84,11 +74,6 @@ def size_text(size: int) -> str:
     return f"{size / _KILO:.1f} kB" if size < _KILO**2 else f"{size / _KILO**2:.1f} MB"
 
 
-def count_text(count: int) -> str:
-    """Return a count, thousands set apart."""
-    return f"{count:,}"
-
-
 def seconds_text(seconds: float) -> str:
     """Return a time, in the unit that needs no zeros."""
     if seconds < 1:
@@ -107,7 +92,66 @@ def dollars_text(cost_usd: float | None) -> str:
 
 def plural(count: int, word: str) -> str:
     """Return a count with its word."""
-    return f"{count_text(count)} {word}{'' if count == 1 else 's'}"
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+class Figures(NamedTuple):
+    """What Variables measure, and what calls used.
+
+    Attributes:
+        trainable: How many Variables are trainable.
+        frozen: How many are not.
+        size: Their JSON in bytes.
+        characters: Their JSON in characters.
+        invocations: How many calls were made.
+        usage: What their own model calls used.
+        elapsed_s: Their wall seconds, those of the calls below included.
+    """
+
+    trainable: int = 0
+    frozen: int = 0
+    size: int = 0
+    characters: int = 0
+    invocations: int = 0
+    usage: Usage = Usage()
+    elapsed_s: float = 0.0
+
+    def plus(self, other: Figures) -> Figures:
+        """Return the sum."""
+        return Figures(*(cast("Any", one) + more for one, more in zip(self, other, strict=True)))
+
+    @property
+    def variables(self) -> int:
+        """How many Variables there are."""
+        return self.trainable + self.frozen
+
+    @property
+    def tokens(self) -> str:
+        """About how many tokens they are."""
+        return f"{estimate_text(self.characters):,}"
+
+    @property
+    def used(self) -> str:
+        """The tokens that the model calls used."""
+        return f"{self.usage.prompt_tokens + self.usage.completion_tokens:,}"
+
+    @property
+    def total(self) -> str:
+        """What the last line of a table has on Variables."""
+        kinds = f"{self.trainable:,} trainable, {self.frozen:,} frozen"
+        return f"{plural(self.variables, 'Variable')} ({kinds}), {size_text(self.size)}, about {self.tokens} tokens"
+
+
+def _measured(text: str, *, trainable: bool) -> Figures:
+    """Return the figures of one Variable, given its JSON."""
+    return Figures(int(trainable), int(not trainable), len(text.encode(errors="replace")), len(text))
+
+
+_NOTHING: Final = Figures()
+
+
+def _sum(figures: Iterable[Figures]) -> Figures:
+    return reduce(Figures.plus, figures, _NOTHING)
 
 
 _HEADINGS = ("Variable", "type", "trainable", "size", "tokens", "schema", "value")
@@ -139,26 +183,23 @@ def format_variables(variables: Any) -> str:
     Source: Sonnet `format_variables`.
     """
     rows: list[list[str]] = []
-    trainable = size = characters = 0
+    total = _NOTHING
     for label, variable in _labelled(variables):
         text = dump_json(variable.value)
-        wide = len(text.encode(errors="replace"))
+        figures = _measured(text, trainable=variable.trainable)
+        total = total.plus(figures)
         rows.append(
             [
                 label,
                 (variable.type if isinstance(variable, VariableState) else type(variable)).__name__,
                 "yes" if variable.trainable else "no",
-                size_text(wide),
-                f"~{count_text(estimate_text(len(text)))}",
+                size_text(figures.size),
+                f"~{figures.tokens}",
                 schema_text(variable.schema),
                 text if len(text) <= _VALUE_SHOWN else f"{text[: _VALUE_SHOWN - 1]}…",
             ]
         )
-        trainable, size, characters = trainable + variable.trainable, size + wide, characters + len(text)
-    kinds = f"{count_text(trainable)} trainable, {count_text(len(rows) - trainable)} frozen"
-    tokens = count_text(estimate_text(characters))
-    total = f"{plural(len(rows), 'Variable')} ({kinds}), {size_text(size)}, about {tokens} tokens"
-    return "\n".join([*table(_HEADINGS, rows, _RIGHT), total])
+    return "\n".join([*table(_HEADINGS, rows, _RIGHT), total.total])
 
 
 def _labelled(variables: Any) -> list[tuple[str, Variable | VariableState]]:
@@ -177,125 +218,79 @@ def _labelled(variables: Any) -> list[tuple[str, Variable | VariableState]]:
         if not isinstance(variable, Variable | VariableState):
             at = f" at {path!r}" if path else ""
             raise ArgumentError(f"format_variables takes Variables, got a {type(variable).__name__}{at}.")
-    return [(path or _name(variable), variable) for path, variable in pairs]
-
-
-def _name(variable: Any) -> str:
-    """The label of a Variable without a path."""
-    name: str | None = variable.name if isinstance(variable, Variable) else None
-    return name or "-"
+    return [(path or getattr(variable, "name", None) or "-", variable) for path, variable in pairs]
 
 
 # -- summary -----------------------------------------------------------------------------------------------------------
 
-_LONGEST_PATH = 80
+_LONGEST_PATH: Final = 80
 
 
+@dataclass(slots=True)
 class Row:
-    """One line of a summary.
+    """One line of a summary; that of a further name of a module counts nothing again.
 
     Attributes:
         member: Whose line it is.
-        held: The Variables of the member, and of what is folded into it.
-        spent: What the recorded call spent in it, and in what is folded into it; None without one.
-        latency_s: Mean wall seconds of its own calls; None where it was not called.
-        built: Whether the module is built.
-        contract: Its schemas.
-        models: The language models that it asks, and those that what is folded into it asks.
+        figures: Of the member, and of what is folded into it.
+        models: The language models that it asks, and those that what is folded into it asks, as keys.
         stash, pop: The skips that it declares, likewise.
+        recorded: Whether there is a recorded call of the program.
+        latency_s: Mean wall seconds of its own calls; None where it was not called.
     """
 
-    __slots__ = ("built", "contract", "held", "latency_s", "member", "models", "pop", "spent", "stash")
-
-    def __init__(self, member: Member, contract: Contract, *, built: bool) -> None:
-        self.member = member
-        self.contract = contract
-        self.built = built
-        self.held = _held(member.variables)
-        self.spent: Spent | None = None
-        self.latency_s: float | None = None
-        self.models = tuple(member.model_names())
-        self.stash, self.pop = declared_skips(member.module)
-
-    @property
-    def path(self) -> str:
-        """The path, its end where it is very long."""
-        return self.member.tail(_LONGEST_PATH) or "(root)"
+    member: Member
+    figures: Figures = _NOTHING
+    models: dict[str, None] = field(default_factory=dict[str, None])
+    stash: dict[str, None] = field(default_factory=dict[str, None])
+    pop: dict[str, None] = field(default_factory=dict[str, None])
+    recorded: bool = False
+    latency_s: float | None = None
 
 
-class Rows:
-    """All rows of a program.
-
-    Attributes:
-        shown: The rows down to the depth.
-        modules: How many modules there are, each counted once.
-        unbuilt: How many of them are not built.
-        held: All Variables.
-        spent: All of the recorded call; None without one.
-        elapsed_s: Its wall seconds.
-    """
-
-    __slots__ = ("elapsed_s", "held", "modules", "shown", "spent", "unbuilt")
-
-    def __init__(self, root: Module, depth: int | None) -> None:
-        outline = Outline(root)
-        unbuilt = unbuilt_in(outline)
-        contracts = contracts_in(outline)
-        rows = {
-            id(member.module): Row(member, contracts[id(member.module)], built=id(member.module) not in unbuilt)
-            for member in outline.members
-            if member.stands_for is None
-        }
-        self.modules, self.unbuilt = len(rows), len(unbuilt)
-        call = recorded_call(root)
-        if call is not None:
-            paths = outline.paths()
-            by_path = spent_by_path(call, set(paths.values()))
-            for key, row in rows.items():
-                row.spent = by_path.get(paths[key], Spent())
-                if row.spent.invocations:
-                    row.latency_s = row.spent.elapsed_s / row.spent.invocations
-        self.held = sum((row.held for row in rows.values()), Held())
-        self.spent = None if call is None else sum((row.spent or Spent() for row in rows.values()), Spent())
-        self.elapsed_s = None if call is None else call.elapsed_s
-        if depth is not None:
-            _fold(outline.members, rows, depth)
-        shown = [member for member in outline.members if depth is None or member.level <= depth]
-        self.shown = [_alias(member) if member.stands_for else rows[id(member.module)] for member in shown]
-
-
-def _fold(members: list[Member], rows: dict[int, Row], depth: int) -> None:
-    """Add the figures of what is below the depth to the rows of its ancestors there, in order."""
-    shown = dict(rows)
-    for member in members:
-        if member.level > depth and member.above is not None and member.stands_for is None:
-            row = rows[id(member.module)]
-            above = shown[id(member.module)] = shown[id(member.above.module)]
-            above.held += row.held
-            above.models, above.stash, above.pop = (
-                tuple(dict.fromkeys((*ours, *theirs)))
-                for ours, theirs in ((above.models, row.models), (above.stash, row.stash), (above.pop, row.pop))
-            )
-            if above.spent is not None and row.spent is not None:
-                above.spent += row.spent
-
-
-def _alias(member: Member) -> Row:
-    """The row of one more name of a module, which counts nothing again."""
-    row = Row(member, Contract(), built=True)
-    row.stash = row.pop = ()
+def _row(member: Member) -> Row:
+    """Return the line of a module at its own place."""
+    held = [_measured(dump_json(visit.value.value), trainable=is_trainable(visit)) for visit in member.variables]
+    row = Row(member, _sum(held), dict.fromkeys(member.model_names()))
+    module, skips = member.module, member.module._record.declaration.skips
+    if skips is not None:
+        peeked = [f"{skip_name(module.namespaced(name))} (peek)" for name in skips.peeks]
+        row.stash = dict.fromkeys(map(skip_name, module.stashable()))
+        row.pop = dict.fromkeys([*map(skip_name, module.poppable()), *peeked])
     return row
 
 
-def _held(variables: list[tuple[KeyPath, Variable, bool]]) -> Held:
-    """Return the size of Variables."""
-    trainable = size = characters = 0
-    for _, variable, counts in variables:
-        text = dump_json(variable.value)
-        trainable += counts
-        characters += len(text)
-        size += len(text.encode(errors="replace"))
-    return Held(trainable, len(variables) - trainable, size, characters)
+def skip_name(key: tuple[Any, str]) -> str:
+    """Return the name of a skip, after that of its Namespace where it has one."""
+    namespace, name = key
+    return name if namespace is None or namespace.name is None else f"{namespace.name}/{name}"
+
+
+def _add_calls(rows: Mapping[str, Row], root: TraceNode) -> None:
+    """Add what each call of a trace used to the row of its module; of one made inside a call, to that of the caller."""
+    places: dict[int, Row] = {}
+    for call in calls_below(root):
+        known = rows.get(call.path)
+        row = places[id(call)] = known or places[id(call.parent)]
+        usage = sum((lm_call.usage for lm_call in call.lm_calls), Usage())
+        mine = Figures(usage=usage) if known is None else Figures(0, 0, 0, 0, 1, usage, call.elapsed_s or 0.0)
+        row.figures = row.figures.plus(mine)
+    for row in rows.values():
+        row.recorded = True
+        if row.figures.invocations:
+            row.latency_s = row.figures.elapsed_s / row.figures.invocations
+
+
+def _fold(members: Iterable[Member], rows: dict[str, Row], depth: int) -> None:
+    """Add each row below the depth to that of its ancestor there."""
+    for member in members:
+        if member.above is not None and member.level > depth and member.stands_for is None:
+            row, above = rows[member.path], rows[member.above.path]
+            rows[member.path] = above
+            above.figures = above.figures.plus(row.figures)
+            above.models |= row.models
+            above.stash |= row.stash
+            above.pop |= row.pop
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,67 +301,52 @@ class Column:
         heading: What stands above it.
         cell: The text for a row; empty where there is nothing.
         right: Whether it is set to the right.
-        always: Whether it is shown although every row is empty.
     """
 
     heading: str
     cell: Callable[[Row], str]
     right: bool = False
-    always: bool = False
+
+
+def _path(member: Member) -> str:
+    """Return the path, its end where it is very long."""
+    path = member.path or "(root)"
+    return path if len(path) <= _LONGEST_PATH else f"…{path[1 - _LONGEST_PATH :]}"
 
 
 def _class(row: Row) -> str:
-    """The class, with a mark where it is not built; of a further name the place where the module stands."""
+    """Return the class, with a mark where it is not built; of a further name the place where the module stands."""
     if row.member.stands_for is not None:
-        return f"= {row.member.stands_for.tail(_LONGEST) or '(root)'}"
-    return f"{type(row.member.module).__name__}{'' if row.built else ' (unbuilt)'}"
+        return f"= {_path(row.member.stands_for)}"
+    return f"{type(row.member.module).__name__}{'' if row.member.built else ' (unbuilt)'}"
 
 
 def _variables(row: Row) -> str:
-    """How many Variables, trainable and frozen."""
-    held = row.held
-    kinds = ((held.trainable, "trainable"), (held.frozen, "frozen"))
-    return ", ".join(f"{count_text(count)} {kind}" for count, kind in kinds if count)
+    """Return how many Variables there are, trainable and frozen."""
+    kinds = ((row.figures.trainable, "trainable"), (row.figures.frozen, "frozen"))
+    return ", ".join(f"{count:,} {kind}" for count, kind in kinds if count)
 
-
-def _used(row: Row) -> str:
-    """The tokens that a recorded call used."""
-    if row.spent is None or not row.spent.usage.calls:
-        return ""
-    return count_text(row.spent.usage.prompt_tokens + row.spent.usage.completion_tokens)
-
-
-_LONGEST: Final = 80
 
 COLUMNS: Final[dict[str, Column]] = {
-    "path": Column("path", lambda row: row.path, always=True),
-    "class": Column("class", _class, always=True),
+    "path": Column("path", lambda row: _path(row.member)),
+    "class": Column("class", _class),
     "variables": Column("Variables", _variables),
-    "size": Column("size", lambda row: size_text(row.held.size) if _has_any(row) else "", right=True),
-    "tokens": Column(
-        "tokens", lambda row: f"~{count_text(estimate_text(row.held.characters))}" if _has_any(row) else "", right=True
-    ),
+    "size": Column("size", lambda row: size_text(row.figures.size) if row.figures.variables else "", right=True),
+    "tokens": Column("tokens", lambda row: f"~{row.figures.tokens}" if row.figures.variables else "", right=True),
     "language_model": Column("language model", lambda row: ", ".join(row.models)),
     "stash": Column("stash", lambda row: ", ".join(row.stash)),
     "pop": Column("pop", lambda row: ", ".join(row.pop)),
     "invocations": Column(
-        "invocations", lambda row: count_text(row.spent.invocations) if row.spent is not None else "", right=True
+        "invocations", lambda row: f"{row.figures.invocations:,}" if row.recorded else "", right=True
     ),
-    "used": Column("tokens used", _used, right=True),
+    "used": Column("tokens used", lambda row: row.figures.used if row.figures.usage.calls else "", right=True),
     "cost": Column(
-        "cost",
-        lambda row: dollars_text(row.spent.usage.cost_usd) if row.spent is not None and row.spent.usage.calls else "",
-        right=True,
+        "cost", lambda row: dollars_text(row.figures.usage.cost_usd) if row.figures.usage.calls else "", right=True
     ),
     "latency": Column("latency", lambda row: "" if row.latency_s is None else seconds_text(row.latency_s), right=True),
-    "schemas": Column("schemas", lambda row: str(row.contract)),
+    "schemas": Column("schemas", lambda row: str(row.member.contract)),
 }
 """The columns of a summary by name, in their usual order: the widest at the end."""
-
-
-def _has_any(row: Row) -> bool:
-    """Whether a row counts any Variable."""
-    return bool(row.held.trainable or row.held.frozen)
 
 
 def summary(module: Module, depth: Any, columns: Any) -> str:
@@ -376,40 +356,44 @@ def summary(module: Module, depth: Any, columns: Any) -> str:
             f"summary: depth={depth!r:.100} is not a number of levels: write 0 for this module alone, 1 for its direct "
             "children too, None for all."
         )
-    wanted = None if columns is None else _columns(columns)
-    rows = Rows(module, depth)
-    shown = list(COLUMNS.values()) if wanted is None else wanted
-    cells = [[column.cell(row) for row in rows.shown] for column in shown]
-    if wanted is None:
-        kept = [i for i, column in enumerate(shown) if column.always or any(cells[i])]
-        shown, cells = [shown[i] for i in kept], [cells[i] for i in kept]
-    lines = table([column.heading for column in shown], list(zip(*cells, strict=True)), [c.right for c in shown])
-    return "\n".join([*lines, *_totals(rows)])
+    shown = list(COLUMNS.values()) if columns is None else _columns(columns)
+    outline = Outline(module)
+    rows = {member.path: _row(member) for member in outline.places.values()}
+    if outline.call is not None:
+        _add_calls(rows, outline.call)
+    totals = _totals(outline, _sum(row.figures for row in rows.values()))
+    if depth is not None:
+        _fold(outline.members, rows, depth)
+    levels = [member for member in outline.members if depth is None or member.level <= depth]
+    lines = [Row(member) if member.stands_for else rows[member.path] for member in levels]
+    cells = {column: [column.cell(row) for row in lines] for column in shown}
+    if columns is None:
+        shown = [column for column in shown if any(cells[column])]
+    texts = zip(*(cells[column] for column in shown), strict=True)
+    return "\n".join(
+        [*table([column.heading for column in shown], [*texts], [column.right for column in shown]), *totals]
+    )
 
 
-def _totals(rows: Rows) -> list[str]:
-    """The last lines: what there is, and what the last recorded call was."""
-    held = rows.held
-    modules = plural(rows.modules, "module") + (f", {count_text(rows.unbuilt)} unbuilt" if rows.unbuilt else "")
-    count = held.trainable + held.frozen
-    if count:
-        kinds = f"{count_text(held.trainable)} trainable, {count_text(held.frozen)} frozen"
-        tokens = count_text(estimate_text(held.characters))
-        lines = [f"{modules}; {plural(count, 'Variable')} ({kinds}), {size_text(held.size)}, about {tokens} tokens"]
-    else:
-        lines = [f"{modules}; no Variables"]
-    if rows.spent is not None:
-        usage = rows.spent.usage
-        parts = [plural(rows.spent.invocations, "invocation"), plural(usage.calls, "model call")]
-        parts.append(f"{count_text(usage.prompt_tokens + usage.completion_tokens)} tokens")
-        parts.append("cost unknown" if usage.cost_usd is None else dollars_text(usage.cost_usd))
-        parts.append("running" if rows.elapsed_s is None else seconds_text(rows.elapsed_s))
+def _totals(outline: Outline, figures: Figures) -> list[str]:
+    """Return the last lines: what there is, and what the last recorded call was."""
+    unbuilt = sum(not member.built for member in outline.members)
+    modules = plural(len(outline.places), "module") + (f", {unbuilt:,} unbuilt" if unbuilt else "")
+    lines = [f"{modules}; {figures.total if figures.variables else 'no Variables'}"]
+    if outline.call is not None:
+        parts = [
+            plural(figures.invocations, "invocation"),
+            plural(figures.usage.calls, "model call"),
+            f"{figures.used} tokens",
+            "cost unknown" if figures.usage.cost_usd is None else dollars_text(figures.usage.cost_usd),
+            "running" if outline.call.elapsed_s is None else seconds_text(outline.call.elapsed_s),
+        ]
         lines.append(f"last recorded call: {', '.join(parts)}")
     return lines
 
 
 def _columns(columns: Any) -> list[Column]:
-    """The columns of these names."""
+    """Return the columns of these names."""
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise ArgumentError(
             f"summary: columns={columns!r:.100} is not a list of names; write columns=[...] with some of "
