@@ -7,6 +7,5 @@ Speed: composing, making and running are linear in steps; the door costs a looku
 Must never know: providers, optimizers.
 """
 
-from .compose import compose as compose
-from .graph import Input as Input
-from .program import Program as Program, Sequential as Sequential
+from .compose import Sequential as Sequential, compose as compose
+from .program import Input as Input, Program as Program

@@ -1,30 +1,48 @@
-"""`compose`: a functional program of a function, whose parameters are the Inputs and whose body is the wiring."""
+"""Programs without a class of one's own: `compose` wires a function, `Sequential` runs members in a row."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
-from typing import Any, overload
+from keyword import iskeyword
+from typing import Any, ClassVar, Self, overload
 
-from synmod.data import JsonDataModel, SymbolicDataModel, contains
-from synmod.errors import ArgumentError, BuildError, SchemaError
+from synmod.blocks import Lambda
+from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, contains
+from synmod.errors import ArgumentError, BuildError, ConfigError, GraphError, SchemaError
 from synmod.flow import aligned
 from synmod.leaves.aio import Suspended, drive
 from synmod.leaves.names import check_name
 from synmod.module import (
     UNDECLARED,
     Build,
+    Child,
+    Execution,
+    Module,
+    build,
+    execution_of,
     first_paragraph,
+    from_config,
+    kind_text,
     model_of_annotation,
+    own_inputs_of,
+    passes_none,
     read_outputs,
+    refuse_if_sealed,
     resolved_annotations,
+    seal,
+    verify_first_call,
+    verify_wiring,
     without_none,
 )
+from synmod.registry import register_own
+from synmod.scope import Hook, current_call
 
-from .graph import Input
-from .program import M, Program
+from .program import Input, M, Program
+
+# -- compose -----------------------------------------------------------------------------------------------------------
 
 _NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -152,3 +170,209 @@ def _hold_to_annotation(fn: Callable[..., Any], label: str, outputs: Any) -> Non
                 f"compose: {label!r}{place} declares `-> {model.__name__}`, but returns {given._label!r} with the "
                 f"fields ({', '.join(given.keys())}), which does not contain it."
             )
+
+
+# -- Sequential: modules and functions in a row ------------------------------------------------------------------------
+
+Member = Module | Callable[..., Any] | SymbolicDataModel
+
+
+@register_own()
+class Sequential(Program[M]):
+    """Members in a row: each gets the output of the one before, whole.
+
+    Args:
+        members: Modules, or plain callables, sync or async, that take and return data. An `sm.Input` (or a data-model
+            class) may stand first: it is the contract, and the constructor builds at once.
+        name: Label.
+        description: Label.
+        trainable: Whether the members may be trained.
+        hooks: Listeners.
+
+    Raises:
+        GraphError: An Input elsewhere than first.
+        ConfigError: A member that is neither; an unknown keyword.
+        Exception: With an Input first, what a build raises.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Query(sm.DataModel):
+        ...     question: str
+        >>> both = sm.Sequential([sm.Input(Query), sm.Identity(), lambda x: x.prefix("my")])
+        >>> sm.run(both, Query(question="Who?")).get_json()
+        {'my_question': 'Who?'}
+
+    Source: Keras `Sequential`; differs: an Input builds at once, functions are members too.
+    """
+
+    _is_module_base: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        members: Iterable[Member] = (),
+        name: str | None = None,
+        *,
+        description: str | None = None,
+        trainable: bool = True,
+        hooks: Sequence[Hook] | None = None,
+    ) -> None:
+        super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
+        if isinstance(members, Module) or not isinstance(members, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"{self.name!r}: members is {kind_text(members)}; give a list: sm.Sequential([...]).")
+        for member in members:
+            self._append(member)
+        if self.input_spec is not None:
+            self._build_now()
+
+    @property
+    def members(self) -> tuple[Module, ...]:
+        """The members in order, a plain callable as a `Lambda`; an Input is not among them."""
+        attributes: dict[Any, Any] = vars(self)  # its members stand there under 0, 1, and so on, as paths have them
+        return tuple(attributes[key] for key in sorted(key for key in attributes if isinstance(key, int)))
+
+    def _is_built_itself(self) -> bool:
+        return self._record.sealed
+
+    def _run_modules(self) -> list[Module]:
+        return list(self.members)
+
+    def add(self, member: Member) -> None:
+        """Append a member; possible until it is built.
+
+        Raises:
+            SealedError: It is built.
+            GraphError: An Input elsewhere than first.
+            ConfigError: It is neither a module nor a callable.
+        """
+        refuse_if_sealed(self, str(len(self.members)), "a member was to be added")
+        self._append(member)
+        self._record_members([*self._recorded_members(), member])
+
+    def pop(self) -> Module:
+        """Take the last member out and return it; possible until it is built.
+
+        Raises:
+            SealedError: It is built.
+            GraphError: There is no member.
+        """
+        last = len(self.members) - 1
+        refuse_if_sealed(self, str(last), "the last member was to be taken out")
+        if last < 0:
+            raise GraphError(f"{self.name!r}: there is no member to take out.")
+        self._record_members(self._recorded_members()[:-1])
+        attributes: dict[Any, Any] = vars(self)
+        return attributes.pop(last)
+
+    async def call(self, *inputs: Any, **named: Any) -> Any:
+        """Run the members; further arguments go to the first one. Empty, it returns its input."""
+        members = self.members
+        if not members:
+            return inputs[0] if len(inputs) == 1 else inputs or None
+        value = await members[0](*inputs, **named)
+        for member in members[1:]:
+            value = await member(value)
+        return value
+
+    async def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what a trace of the members returns."""
+        return await Module.compute_output_spec(self, *args, **kwargs)
+
+    @classmethod
+    def from_config(cls, config_: Mapping[str, Any]) -> Self:
+        """Make one of what `get_config` returned; members are built when they are reached, not here."""
+        members = list(config_.get("members", ()))
+        if not members or not _is_input(members[0]):
+            return from_config(cls, config_)
+        made = from_config(cls, {**config_, "members": members[1:]})
+        made.input_spec = _as_input(members[0])
+        made._record_members(members)
+        return made
+
+    def get_build_config(self) -> dict[str, Any] | None:
+        """Return what tells a file that it was built; the members have their own schemas."""
+        return {"schemas": {}} if self._record.sealed else None
+
+    def build_from_config(self, config: Mapping[str, Any] | None) -> None:
+        """Seal a row that was built; its members have configs of their own."""
+        if config is not None:
+            seal(self)
+
+    def _append(self, member: Any) -> None:
+        """Take a member in behind the others, or the Input, which stands before all and is not a member."""
+        index = len(self.members)
+        if _is_input(member):
+            if index or self.input_spec is not None:
+                raise GraphError(f"{self.name!r}: member {index} is an Input; an Input may only stand first.")
+            self.input_spec = _as_input(member)
+            return
+        if not isinstance(member, Module) and (isinstance(member, type) or not callable(member)):
+            raise ConfigError(
+                f"{self.name!r}: member {index} is {kind_text(member)}; members are modules (instances) or plain "
+                "callables."
+            )
+        attributes: dict[Any, Any] = vars(self)
+        attributes[index] = member if isinstance(member, Module) else Lambda(member, name=_label(member))
+
+    def _recorded_members(self) -> list[Any]:
+        """The members in the constructor's record, an Input among them."""
+        return list((self._record.arguments or {}).get("members", ()))
+
+    def _record_members(self, members: list[Any]) -> None:
+        """Keep the constructor's record in step, where it has the members."""
+        if self._record.arguments is not None and type(self).__init__ is Sequential.__init__:
+            self._record.arguments = {**self._record.arguments, "members": members}
+
+    def _build_now(self) -> None:
+        """Build on the Input, if no build waits; otherwise the first call builds."""
+        try:
+            copy_context().run(drive, build(self))
+        except Suspended:
+            return
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if isinstance(name, str)]  # pyright: ignore[reportUnnecessaryIsInstance]
+
+
+@own_inputs_of.register(Sequential)
+def own_inputs_of_row(row: Sequential[Any]) -> tuple[Any, ...]:
+    """Return what `sm.build` builds a row on: its Input."""
+    spec = row.input_spec
+    return () if spec is None else (spec,)
+
+
+@passes_none.register(Sequential)
+def row_passes_none(_: Sequential[Any]) -> bool:
+    """Whether a None passes, as in any module."""
+    return True
+
+
+@verify_first_call.register(Sequential)
+def verify_first_call_of_row(row: Sequential[Any]) -> None:
+    """Check the whole row where this is the first entry call; a row inside another program is checked with it."""
+    frame = current_call()
+    if frame is not None and frame.parent is None and not frame.symbolic:
+        verify_wiring(row, is_whole=False)
+
+
+@execution_of.register(Sequential)
+def execution_of_row(row: Sequential[Any]) -> Execution | None:
+    """Return one member after the other; a `call` of one's own has no static order."""
+    if type(row).call is not Sequential.call:
+        return None
+    return Execution("in order", tuple(Child((index,), member) for index, member in enumerate(row.members)))
+
+
+def _label(function: Callable[..., Any]) -> str | None:
+    """Return the name of a function, None for one without a name that a module may have."""
+    name = getattr(function, "__name__", None)
+    return name if isinstance(name, str) and name.isidentifier() and not iskeyword(name) else None
+
+
+def _is_input(member: Any) -> bool:
+    """Whether something stands for data, not for work."""
+    return isinstance(member, SymbolicDataModel) or (inspect.isclass(member) and issubclass(member, DataModel))
+
+
+def _as_input(member: Any) -> SymbolicDataModel:
+    """Return an Input of a class; a symbol as it is."""
+    return member if isinstance(member, SymbolicDataModel) else Input(member)

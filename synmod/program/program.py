@@ -1,42 +1,57 @@
-"""`Program`: the face users hold, made of a graph or with a module of its own; and `Sequential`, a program in a row."""
+"""`Program`: the face users hold, made of a graph or with a module of its own.
+
+A graph has Inputs, a door that holds arguments to them, and steps that run as soon as what they need is there.
+"""
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from contextvars import copy_context
-from keyword import iskeyword
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, overload
 
 from pydantic import BaseModel
 from typing_extensions import TypeVar
 
 from synmod import saving, train
-from synmod.blocks import Lambda
-from synmod.data import DataModel, JsonDataModel, SymbolicDataModel
-from synmod.errors import ConfigError, GraphError, LoadError
-from synmod.flow import Step, copied, map_leaves, run_plan, symbol_of
-from synmod.leaves.aio import Suspended, drive
+from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, admit, declare, is_subschema, model_of, symbol
+from synmod.errors import ArgumentError, BuildError, CallError, ConfigError, GraphError, LoadError, SchemaError
+from synmod.flow import (
+    Declared,
+    FlowGraph,
+    Origin,
+    Plan,
+    Step,
+    aligned,
+    compile_flow,
+    copied,
+    kind_of,
+    leaves,
+    live_graph,
+    map_leaves,
+    record_graph,
+    run_plan,
+    steps_between,
+    symbol_of,
+)
 from synmod.leaves.names import did_you_mean, path_str
+from synmod.leaves.nests import SEQUENCE, pack
 from synmod.module import (
     AsyncCallee,
     Child,
     Execution,
     Module,
-    build,
+    Shown,
     declaration_of,
     execution_of,
-    from_config,
-    kind_text,
     no_call,
     own_inputs_of,
     passes_none,
-    refuse_if_sealed,
+    running_own_build,
     seal,
+    shape,
+    steps_before,
     unknown_keyword,
-    verify_first_call,
     verify_wiring,
     where,
 )
@@ -46,35 +61,293 @@ from synmod.scope import FRAME, Hook, current_call, nearest_live
 from synmod.train import Evaluation
 from synmod.tree import walk
 
-from .graph import Input, check_place, graph_execution, take_graph, wiring_of
+# -- inputs ------------------------------------------------------------------------------------------------------------
+
+
+class Names:
+    """Gives each thing a name of its own, in linear time.
+
+    Args:
+        is_taken: Whether a name is in use already for another reason.
+    """
+
+    __slots__ = ("_is_taken", "_numbers")
+
+    def __init__(self, is_taken: Callable[[str], bool] = lambda _: False) -> None:
+        self._is_taken = is_taken
+        self._numbers: dict[str, int] = {}
+
+    def give(self, name: str) -> str:
+        """Return `name`, or the first of `name_1`, `name_2`, ... that is free."""
+        number, key = self._numbers.get(name, 0), name
+        while key in self._numbers or self._is_taken(key):
+            number += 1
+            key = f"{name}_{number}"
+        self._numbers[name] = number
+        self._numbers.setdefault(key, 0)
+        return key
+
+
+def Input(  # noqa: N802  # read as a noun, as in Keras
+    data_model: Any = None, schema: Any = None, name: str | None = None, optional: bool = False
+) -> SymbolicDataModel:
+    """Make a symbol that starts a graph.
+
+    Args:
+        data_model: A data-model class, an instance, a value, a symbol, or a JSON Schema; exactly one of this and
+            `schema`.
+        schema: A JSON Schema.
+        name: Label, by which the program also takes this input as a keyword; default the snake case of the title.
+        optional: Whether an entry call may give None for it.
+
+    Returns:
+        A new symbol, also where a symbol is given.
+
+    Raises:
+        ArgumentError: Neither `data_model` nor `schema`, or both; or something that does not declare data.
+        SchemaError: The schema is bad, or its root is not an object.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Query(sm.DataModel):
+        ...     question: str
+        >>> sm.Input(Query).keys()
+        ('question',)
+
+    Source: Keras `Input`.
+    """
+    if (data_model is None) == (schema is None):
+        fault = "neither" if data_model is None else "both"
+        raise ArgumentError(
+            f"Input got {fault} of data_model and schema; pass exactly one: sm.Input(data_model=Query)."
+        )
+    source = schema if data_model is None else data_model
+    label = name or (source._label if isinstance(source, SymbolicDataModel) else None)
+    made = symbol(declare(source), model_of(source), label)
+    made._origin = Origin(None, optional=optional)
+    return made
+
+
+class Door:
+    """The inputs of one graph: their structure, their names, what each declares. Made once for a graph."""
+
+    __slots__ = ("declared", "names", "structure", "takes_none")
+
+    def __init__(self, flow: FlowGraph) -> None:
+        self.structure: Any = flow.inputs
+        self.declared: list[Declared] = [flow.symbols[ref.index] for ref in leaves(flow.inputs)]
+        names = Names()
+        self.names: list[str] = [names.give(str(declared.name)) for declared in self.declared]
+        self.takes_none = all(declared.optional for declared in self.declared)
+
+    def values(self, module: Module, args: Sequence[Any], named: Mapping[str, Any], *, entry: bool) -> list[Any]:
+        """Return the value or symbol for each Input, in order, each held to what its Input declares.
+
+        Args:
+            module: The program, for messages.
+            args: Positional arguments, converted.
+            named: Keyword arguments.
+            entry: Whether this is an entry call, which must give every Input that is not optional.
+
+        Raises:
+            CallError: Another structure; too many, too few, unknown names; None where an entry call must give data.
+            SchemaError: A value or symbol does not fit its Input.
+        """
+        given = self._by_name(module, named, args) if named else self._by_place(module, args)
+        return [
+            self._admitted(module, name, declared, value, entry=entry)
+            for name, declared, value in zip(self.names, self.declared, given, strict=True)
+        ]
+
+    def _by_place(self, module: Module, args: Sequence[Any]) -> list[Any]:
+        """Return the values of one argument of the structure of the inputs, or of one argument per input of a list."""
+        if len(args) == 1:
+            pairs = aligned(self.structure, args[0])
+            if pairs is not None:
+                return [value for _, _, value in pairs]
+            if args[0] is None:
+                return [None] * len(self.names)
+        if kind_of(self.structure) == SEQUENCE and args and len(args) <= len(self.structure):
+            left = len(self.structure) - len(args)
+            pairs = aligned(list(self.structure), [*args, *[None] * left])
+            if pairs is not None and all(declared.optional for declared in self.declared[len(args) :]):
+                return [value for _, _, value in pairs]
+        raise CallError(
+            f"{where(module)}: got {_given(args)}; it takes {pack(self.structure, map(Shown, self.names))}, as one "
+            f"argument{', one argument each' if len(self.names) > 1 else ''} or by keyword ({', '.join(self.names)})."
+        )
+
+    def _by_name(self, module: Module, named: Mapping[str, Any], args: Sequence[Any]) -> list[Any]:
+        """Return the values by keywords to the names of the Inputs."""
+        if args:
+            raise CallError(
+                f"{where(module)}: got {_given(args)} and the keywords {', '.join(named)}; pass all inputs by keyword "
+                f"({', '.join(self.names)}), or none."
+            )
+        unknown = [name for name in named if name not in self.names]
+        needed = [name for name, declared in zip(self.names, self.declared, strict=True) if not declared.optional]
+        missing = [name for name in needed if name not in named]
+        if unknown or missing:
+            faults = [f"unknown keyword {name!r}.{did_you_mean(name, self.names)}" for name in unknown]
+            faults += [f"missing keyword {name!r}." for name in missing]
+            raise CallError(
+                f"{where(module)}: {' '.join(faults)} Got {', '.join(named)}; its inputs are {', '.join(self.names)}."
+            )
+        return [named.get(name) for name in self.names]
+
+    def _admitted(self, module: Module, name: str, declared: Declared, value: Any, *, entry: bool) -> Any:
+        """Return one value or symbol that fits its Input."""
+        schema, model = declared.schema, declared.data_model
+        same = type(value) is JsonDataModel and value._schema is schema
+        if same and (model is None or issubclass(value._model or object, model)):
+            return value
+        wanted = f"{model.__name__}(...)" if model is not None else f"data with the fields ({_fields(schema)})"
+        place = f"{where(module)}: input {name!r}"
+        if value is None:
+            if entry and not declared.optional:
+                raise CallError(
+                    f"{where(module)}: got None for the input {name!r}, which is not optional; give {wanted}, or "
+                    "declare sm.Input(..., optional=True)."
+                )
+            return None
+        if isinstance(value, SymbolicDataModel):
+            if value._schema is schema or is_subschema(value._schema, schema):
+                return value
+            raise SchemaError(
+                f"{place}: the symbol {value._label!r} with the fields ({', '.join(value.keys())}) does not fit "
+                f"{wanted}: not every value of it would be valid."
+            )
+        if not isinstance(value, JsonDataModel | DataModel):
+            raise CallError(f"{place} is {type(value).__name__}, which is not data; pass {wanted}.")
+        return admit(value, schema, model, place)
+
+
+def _fields(schema: Mapping[str, Any]) -> str:
+    return ", ".join(schema.get("properties", {}))
+
+
+def _given(args: Sequence[Any]) -> str:
+    """Return what positional arguments there were."""
+    shown = ", ".join(shape(arg)[:200] for arg in args)
+    return f"{len(args)} argument{'s' if len(args) > 1 else ''}: {shown}" if args else "no argument"
+
+
+# -- wiring ------------------------------------------------------------------------------------------------------------
+
+
+class Wiring:
+    """What follows from a program's graph and modules: the door, the plan, the live symbols. Made when asked for.
+
+    Kept by the program beside its attributes, never copied: a copy makes its own from the same graph.
+    """
+
+    __slots__ = ("_live", "_plan", "door", "flow", "version")
+
+    def __init__(self, program: Program, live: tuple[Any, Any, tuple[Step, ...]] | None = None) -> None:
+        self.flow: FlowGraph = program._record.flow
+        self.version = program._record.version
+        self.door = Door(self.flow)
+        self._plan: Plan | None = None
+        self._live = live
+
+    def plan(self, program: Program) -> Plan:
+        """The graph, ready to run with the program's present modules."""
+        if self._plan is None:
+            self._plan = compile_flow(self.flow, program.__dict__, steps_before(program))
+        return self._plan
+
+    def live(self, program: Program) -> tuple[Any, Any, tuple[Step, ...]]:
+        """Inputs, outputs and steps as live objects: the user's own where the program was composed here."""
+        if self._live is None:
+            self._live = live_graph(self.flow, program.__dict__)
+        return self._live
+
+
+def wiring_of(program: Program) -> Wiring:
+    """The wiring of a functional program; made anew when its graph or its modules have changed."""
+    wiring: Wiring | None = getattr(program, "_wiring", None)
+    record = program._record
+    if wiring is None or wiring.flow is not record.flow or wiring.version != record.version:
+        wiring = Wiring(program)
+        object.__setattr__(program, "_wiring", wiring)
+    return wiring
+
+
+def take_graph(program: Program, inputs: Any, outputs: Any) -> None:
+    """Make `program` a functional one.
+
+    Args:
+        program: A program under construction, or in its own `build`.
+        inputs: A nest of symbols.
+        outputs: A nest of symbols.
+
+    Raises:
+        ConfigError: The class defines `call` as well.
+        BuildError: The program has a graph already, or a class of one's own takes it elsewhere than in its `build`.
+        GraphError: The wiring is faulty.
+        SkipVerifyError: The skip connections do not match.
+    """
+    record = program._record
+    cls = type(program)
+    if cls.call is not Program.call:
+        raise ConfigError(
+            f"class {cls.__name__} defines call, and {where(program)} was given a graph: a program runs one or the "
+            "other. Leave out call, or the inputs and outputs."
+        )
+    if cls.__init__ is not Program.__init__ and running_own_build(record) is None:
+        raise BuildError(
+            f"{where(program)}: super().__init__(inputs=..., outputs=...) of class {cls.__name__} goes at the end of "
+            "its build, once: `async def build(self, inputs): ...`."
+        )
+    if record.flow is not None:
+        raise BuildError(f"{where(program)} has a graph already; super().__init__(inputs=..., outputs=...) goes once.")
+    steps = steps_between(inputs, outputs)
+    if any(step.module is program for step in steps):
+        raise BuildError(f"{where(program)} waits for itself: its graph has a step that calls it.")
+    record.flow = record_graph(inputs, outputs, steps, _keys(program))
+    record.declared = None
+    object.__setattr__(program, "_wiring", Wiring(program, (copied(inputs), copied(outputs), steps)))
+    if _is_root(program):
+        verify_wiring(program)
+
+
+def graph_execution(program: Program) -> Execution:
+    """How the steps of a functional program depend on each other."""
+    flow: FlowGraph = program._record.flow
+    makers: dict[int, int] = {}
+    for index, step in enumerate(flow.steps):
+        for ref in leaves(step.gives):
+            if ref is not None:
+                makers[ref.index] = index
+    parts = [None if step.node is None else Child((step.node,), program.__dict__[step.node]) for step in flow.steps]
+    needs = [sorted({makers[number] for number in step.needs if number in makers}) for step in flow.steps]
+    return Execution("graph", tuple(parts), tuple(needs))
+
+
+def _is_root(program: Program) -> bool:
+    """Whether a program is made for itself, and not by the build of one that stands in another."""
+    frame = current_call()
+    while frame is not None and frame.owner is program._record:
+        frame = frame.parent
+    return frame is None or not program._record.constructed
+
+
+def _keys(program: Program) -> Callable[[Module], str]:
+    """Return what holds the module of a step as an attribute of the program, each once, and returns the name of it."""
+    attributes = vars(program)
+    known = {id(child): name for name, child in reversed(attributes.items()) if isinstance(child, Module)}
+    names = Names(lambda name: name in attributes or hasattr(type(program), name))
+
+    def key(module: Module) -> str:
+        if id(module) not in known:
+            known[id(module)] = names.give(module.name)
+            setattr(program, known[id(module)], module)
+        return known[id(module)]
+
+    return key
+
 
 # -- programs ----------------------------------------------------------------------------------------------------------
-
-
-@runtime_checkable
-class Composite(Protocol):
-    """A module whose being built includes that of the modules that it runs."""
-
-    def _is_built_itself(self) -> bool: ...
-
-    def _run_modules(self) -> Iterable[Module]: ...
-
-
-def all_built(root: Module) -> bool:
-    """Whether `root` is built, and with it every module that it, or a composite below it, runs."""
-    pending, seen = [root], {id(root)}
-    while pending:
-        module = pending.pop()
-        if not isinstance(module, Composite):
-            if not module.built:
-                return False
-            continue
-        if not module._is_built_itself():
-            return False
-        new = [each for each in module._run_modules() if id(each) not in seen]
-        seen.update(map(id, new))
-        pending.extend(new)
-    return True
 
 
 M = TypeVar("M", bound=BaseModel, default=Any)
@@ -157,39 +430,16 @@ class Program(Module, Generic[M]):
     ) -> None:
         if unknown:
             raise unknown_keyword(type(self).__name__, next(iter(unknown)), declaration_of(type(self)).keywords)
-        if self._record.constructed:  # the mixed form: labels that are not given stay what they were
-            check_place(self, Program)
-            self._set_labels(name, description, trainable, hooks)
-            take_graph(self, inputs, outputs)
+        is_mixed = self._record.constructed  # labels that are not given stay what they were
+        trainable = self.trainable if trainable is None else trainable
+        super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
+        if inputs is None and outputs is None and not is_mixed:
             return
-        super().__init__(
-            name=name, description=description, trainable=True if trainable is None else trainable, hooks=hooks
-        )
-        if inputs is None and outputs is None:
-            return
-        check_place(self, Program)
         take_graph(self, inputs, outputs)
-        self._forget_graph_arguments()
-        seal(self)
-
-    def _set_labels(
-        self, name: str | None, description: str | None, trainable: bool | None, hooks: Sequence[Hook] | None
-    ) -> None:
-        """Set those labels that are given."""
-        if name is not None:
-            self.name = name
-        if description is not None:
-            self.description = description
-        if trainable is not None:
-            self.trainable = trainable
-        for hook in hooks or ():
-            self.add_hook(hook)
-
-    def _forget_graph_arguments(self) -> None:
-        """Keep the graph once, as a flow, and not again as constructor arguments."""
-        arguments = self._record.arguments
-        if arguments is not None:
+        if not is_mixed:
+            arguments = self._record.arguments or {}  # the graph is kept once, as a flow
             self._record.arguments = {key: arguments[key] for key in arguments if key not in ("inputs", "outputs")}
+            seal(self)
 
     # -- the graph ----------------------------------------------------------------------------------------------------
 
@@ -211,7 +461,19 @@ class Program(Module, Generic[M]):
     @property
     def built(self) -> bool:
         """Whether this program, and where it has a graph all its modules, are built."""
-        return all_built(self)
+        pending: list[Module] = [self]
+        seen = {id(self)}
+        for module in pending:
+            if not isinstance(module, Program):
+                if not module.built:
+                    return False
+                continue
+            if not module._is_built_itself():
+                return False
+            new = [each for each in module._run_modules() if id(each) not in seen]
+            seen.update(map(id, new))
+            pending += new
+        return True
 
     def _is_built_itself(self) -> bool:
         """Whether its own build is done."""
@@ -333,225 +595,3 @@ def execution_of_program(program: Program[Any]) -> Execution | None:
 def own_inputs_of_program(program: Program[Any]) -> tuple[Any, ...]:
     """Return what `sm.build` builds a functional program on."""
     return () if program._record.flow is None else (program.inputs,)
-
-
-# -- Sequential: modules and functions in a row ------------------------------------------------------------------------
-
-Member = Module | Callable[..., Any] | SymbolicDataModel
-
-
-@register_own()
-class Sequential(Program[M]):
-    """Members in a row: each gets the output of the one before, whole.
-
-    Args:
-        members: Modules, or plain callables, sync or async, that take and return data. An `sm.Input` (or a data-model
-            class) may stand first: it is the contract, and the constructor builds at once.
-        name: Label.
-        description: Label.
-        trainable: Whether the members may be trained.
-        hooks: Listeners.
-
-    Raises:
-        GraphError: An Input elsewhere than first.
-        ConfigError: A member that is neither; an unknown keyword.
-        Exception: With an Input first, what a build raises.
-
-    Example:
-        >>> import synmod as sm
-        >>> class Query(sm.DataModel):
-        ...     question: str
-        >>> both = sm.Sequential([sm.Input(Query), sm.Identity(), lambda x: x.prefix("my")])
-        >>> sm.run(both, Query(question="Who?")).get_json()
-        {'my_question': 'Who?'}
-
-    Source: Keras `Sequential`; differs: an Input builds at once, functions are members too.
-    """
-
-    _is_module_base: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        members: Iterable[Member] = (),
-        name: str | None = None,
-        *,
-        description: str | None = None,
-        trainable: bool = True,
-        hooks: Sequence[Hook] | None = None,
-    ) -> None:
-        super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
-        if isinstance(members, Module) or not isinstance(members, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"{self.name!r}: members is {kind_text(members)}; give a list: sm.Sequential([...]).")
-        index = 0
-        for member in members:
-            index += self._append(member, index)
-        if self.input_spec is not None:
-            self._build_now()
-
-    @property
-    def members(self) -> tuple[Module, ...]:
-        """The members in order, a plain callable as a `Lambda`; an Input is not among them."""
-        attributes = self._attributes()
-        return tuple(attributes[index] for index in range(self._count()))
-
-    @property
-    def built(self) -> bool:
-        """Whether it was built: at its first call, by `sm.build`, or by its constructor where an Input stands first."""
-        return all_built(self)
-
-    def _is_built_itself(self) -> bool:
-        return self._record.sealed
-
-    def _run_modules(self) -> list[Module]:
-        return list(self.members)
-
-    def add(self, member: Member) -> None:
-        """Append a member; possible until it is built.
-
-        Raises:
-            SealedError: It is built.
-            GraphError: An Input elsewhere than first.
-            ConfigError: It is neither a module nor a callable.
-        """
-        index = self._count()
-        refuse_if_sealed(self, str(index), "a member was to be added")
-        self._append(member, index)
-        self._record_members([*self._recorded_members(), member])
-
-    def pop(self) -> Module:
-        """Take the last member out and return it; possible until it is built.
-
-        Raises:
-            SealedError: It is built.
-            GraphError: There is no member.
-        """
-        last = self._count() - 1
-        refuse_if_sealed(self, str(last), "the last member was to be taken out")
-        if last < 0:
-            raise GraphError(f"{self.name!r}: there is no member to take out.")
-        self._record_members(self._recorded_members()[:-1])
-        return self._attributes().pop(last)
-
-    async def call(self, *inputs: Any, **named: Any) -> Any:
-        """Run the members; further arguments go to the first one. Empty, it returns its input."""
-        if not self._count():
-            return inputs[0] if len(inputs) == 1 else inputs or None
-        value: Any = None
-        for index, member in enumerate(self.members):
-            value = await (member(value) if index else member(*inputs, **named))
-        return value
-
-    async def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
-        """Return what a trace of the members returns."""
-        return await Module.compute_output_spec(self, *args, **kwargs)
-
-    @classmethod
-    def from_config(cls, config_: Mapping[str, Any]) -> Self:
-        """Make one of what `get_config` returned; members are built when they are reached, not here."""
-        members = list(config_.get("members", ()))
-        if not members or not _is_input(members[0]):
-            return from_config(cls, config_)
-        made = from_config(cls, {**config_, "members": members[1:]})
-        made.input_spec = _as_input(members[0])
-        made._record_members(members)
-        return made
-
-    def get_build_config(self) -> dict[str, Any] | None:
-        """Return what tells a file that it was built; the members have their own schemas."""
-        return {"schemas": {}} if self._record.sealed else None
-
-    def build_from_config(self, config: Mapping[str, Any] | None) -> None:
-        """Seal a row that was built; its members have configs of their own."""
-        if config is not None:
-            seal(self)
-
-    def _attributes(self) -> dict[Any, Any]:
-        """The attributes of this module; its members stand there under 0, 1, and so on, as paths have them."""
-        return vars(self)
-
-    def _count(self) -> int:
-        """How many members there are."""
-        count = 0
-        attributes = self._attributes()
-        while count in attributes:
-            count += 1
-        return count
-
-    def _append(self, member: Any, index: int) -> bool:
-        """Take a member in behind `index` others; False for the Input, which stands before all and is not a member."""
-        if _is_input(member):
-            if index or self.input_spec is not None:
-                raise GraphError(f"{self.name!r}: member {index} is an Input; an Input may only stand first.")
-            self.input_spec = _as_input(member)
-            return False
-        if not isinstance(member, Module) and (isinstance(member, type) or not callable(member)):
-            shown = f"the class {member.__name__}" if isinstance(member, type) else f"a {type(member).__name__}"
-            raise ConfigError(
-                f"{self.name!r}: member {index} is {shown}; members are modules (instances) or plain callables."
-            )
-        self._attributes()[index] = member if isinstance(member, Module) else Lambda(member, name=_label(member))
-        return True
-
-    def _recorded_members(self) -> list[Any]:
-        """The members in the constructor's record, an Input among them."""
-        return list((self._record.arguments or {}).get("members", ()))
-
-    def _record_members(self, members: list[Any]) -> None:
-        """Keep the constructor's record in step, where it has the members."""
-        if self._record.arguments is not None and type(self).__init__ is Sequential.__init__:
-            self._record.arguments = {**self._record.arguments, "members": members}
-
-    def _build_now(self) -> None:
-        """Build on the Input, if no build waits; otherwise the first call builds."""
-        try:
-            copy_context().run(drive, build(self))
-        except Suspended:
-            return
-
-    def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if isinstance(name, str)]  # pyright: ignore[reportUnnecessaryIsInstance]
-
-
-@own_inputs_of.register(Sequential)
-def own_inputs_of_row(row: Sequential[Any]) -> tuple[Any, ...]:
-    """Return what `sm.build` builds a row on: its Input."""
-    spec = row.input_spec
-    return () if spec is None else (spec,)
-
-
-@passes_none.register(Sequential)
-def row_passes_none(_: Sequential[Any]) -> bool:
-    """Whether a None passes, as in any module."""
-    return True
-
-
-@verify_first_call.register(Sequential)
-def verify_first_call_of_row(row: Sequential[Any]) -> None:
-    """Check the whole row where this is the first entry call; a row inside another program is checked with it."""
-    frame = current_call()
-    if frame is not None and frame.parent is None and not frame.symbolic:
-        verify_wiring(row, is_whole=False)
-
-
-@execution_of.register(Sequential)
-def execution_of_row(row: Sequential[Any]) -> Execution | None:
-    """Return one member after the other; a `call` of one's own has no static order."""
-    if type(row).call is not Sequential.call:
-        return None
-    return Execution("in order", tuple(Child((index,), member) for index, member in enumerate(row.members)))
-
-
-def _label(function: Callable[..., Any]) -> str | None:
-    """Return the name of a function, None for one without a name that a module may have."""
-    name = getattr(function, "__name__", None)
-    return name if isinstance(name, str) and name.isidentifier() and not iskeyword(name) else None
-
-
-def _is_input(member: Any) -> bool:
-    """Whether something stands for data, not for work."""
-    return isinstance(member, SymbolicDataModel) or (inspect.isclass(member) and issubclass(member, DataModel))
-
-
-def _as_input(member: Any) -> SymbolicDataModel:
-    """Return an Input of a class; a symbol as it is."""
-    return member if isinstance(member, SymbolicDataModel) else Input(member)

@@ -49,7 +49,7 @@ async def test_equal_names_take_the_suffix_rule():
     ("args", "kwargs", "words"),
     [
         ((), {}, "got no argument; it takes \\[query, hint\\]"),
-        ((query(),), {}, "got 1 argument: query; it takes"),
+        ((query(),), {}, "got 1 argument: Query; it takes"),
         ((query(), query(), query()), {}, "got 3 arguments"),
         (([query()],), {}, "got 1 argument"),
         (({"query": query()},), {}, "got 1 argument"),
