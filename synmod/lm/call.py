@@ -106,11 +106,6 @@ def drawing(sample: int) -> Generator[None]:
 class ModelCall:
     """One call under way: what the functions of this file share and fill in."""
 
-    __slots__ = (
-        "ambient", "attempts", "clock", "frame", "limited_from", "model", "note", "over", "phase", "requests",
-        "started", "timeout_s", "used", "waited_s",
-    )  # fmt: skip
-
     def __init__(self, model: LanguageModel, timeout_s: float | None) -> None:
         self.model = model
         self.timeout_s = timeout_s
@@ -138,7 +133,9 @@ class ModelCall:
 
     def usage(self, calls: int = 1) -> Usage:
         """Return the tokens and cost of the requests that were answered, as those of so many calls."""
-        return replace(self.used, calls=calls, requests=self.requests)
+        used = self.used
+        same = used.calls == calls and used.requests == self.requests
+        return used if same else replace(used, calls=calls, requests=self.requests)
 
     def seconds_left(self) -> float | None:
         """Return how long the call may still take; None where nothing limits it."""
@@ -186,6 +183,9 @@ def request_for(
             "`call`, and declare the output of `call` (`-> Answer`), so that its schema is known without a model."
         )
     wanted = schema if schema is None or type(schema) is Schema else declare(schema, root="any")
+    if reasoning_field is not None and (not isinstance(reasoning_field, str) or wanted is None):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+        got = f"got {reasoning_field!r:.100}, wanted the name of a field of the schema"
+        raise ConfigError(f"{settings.model}: reasoning_field: {got}.")
     merged = settings.defaults
     if params:
         checked = sampling_params(params, f"await LanguageModel({model.model!r})(...)", _CALL_KEYWORDS)
@@ -197,7 +197,7 @@ def request_for(
         params=merged,
         sample=current_sample() if sample is None else check_sample(sample),
         structured=settings.structured if structured is None else check_structured(structured, settings.model),
-        reasoning_field=check_reasoning_field(reasoning_field, wanted, settings.model),
+        reasoning_field=reasoning_field,
     )
 
 
@@ -254,8 +254,8 @@ async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
     asked = sent = without_asking(request, adapter)
     while True:
         reply = await _answered(call, asked)
-        json, fault = _read(reply, request, sent)
-        if fault is None:
+        json, reason, errors = _read(reply, request, sent)
+        if not reason:
             return replace(
                 reply,
                 json=json,
@@ -265,15 +265,10 @@ async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
                 attempts=tuple(call.attempts),
                 elapsed_s=call.elapsed_s,
             )
-        faults = [f"- {pointer or '(root)'}: {problem}" for pointer, problem in fault.errors]
-        if fault.reason in ("length", "refused") or not repairs or call.requests >= call.model.attempts:
-            raise BadReplyError(
-                "\n  ".join([_FAULTS[fault.reason], *faults]),
-                text=reply.text,
-                errors=fault.errors,
-                reason=fault.reason,
-                request_id=reply.request_id,
-            )
+        faults = [f"- {pointer or '(root)'}: {problem}" for pointer, problem in errors]
+        if reason in ("length", "refused") or not repairs or call.requests >= call.model.attempts:
+            text = "\n  ".join([_FAULTS[reason], *faults])
+            raise BadReplyError(text, text=reply.text, errors=errors, reason=reason, request_id=reply.request_id)
         repairs -= 1
         asked = replace(asked, messages=(*asked.messages, *_repair_turns(reply.text, faults, request)))
 
@@ -281,14 +276,17 @@ async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
 def _read(reply: LMReply, request: LMRequest, sent: LMRequest) -> Read:
     """Read what the request asked for: a value of its schema, or text."""
     if reply.finish_reason in ("content_filter", "refusal", "refused"):
-        return Read.failed("refused")
+        return Read(None, "refused")
     if reply.tool_calls:
-        return Read.failed("tool", "the model called a tool, and the call offered none")
+        return Read(None, "tool", (("", "the model called a tool, and the call offered none"),))
     if request.schema is None:
-        return Read(None, None)
-    read = read_reply(reply.text, request.schema, reasoning_for(reply, request, sent))
-    if reply.finish_reason == "length" and (read.fault is not None or not isinstance(read.json, dict | list)):
-        return Read.failed("length")
+        return Read(None)
+    reasoning = None
+    if (field := request.reasoning_field) is not None and (reply.reasoning or sent.schema is not request.schema):
+        reasoning = {field: reply.reasoning or ""}  # "" where it was left out, so that an output never lacks it
+    read = read_reply(reply.text, request.schema, reasoning)
+    if reply.finish_reason == "length" and (read.reason or not isinstance(read.json, dict | list)):
+        return Read(None, "length")
     return read
 
 
@@ -320,12 +318,10 @@ async def _answered(call: ModelCall, request: LMRequest) -> LMReply:
             left = call.seconds_left()
             if seconds > _LONGEST_WAIT_S:
                 call.note = f"not retried: the wait would be {seconds:g} s, longer than {_LONGEST_WAIT_S:g} s"
-                raise
-            if left is not None and seconds >= left:
-                call.note = (
-                    f"not retried: a wait of {seconds:.3g} s would pass the deadline of the call,"
-                    f" {max(left, 0):.3g} s away"
-                )
+            elif left is not None and seconds >= left:
+                away = f"{max(left, 0):.3g} s away"
+                call.note = f"not retried: a wait of {seconds:.3g} s would pass the deadline of the call, {away}"
+            if call.note:
                 raise
         began = call.clock.now()
         await (call.clock.sleep(seconds) if call.model.backoff else aio.checkpoint())
@@ -361,11 +357,11 @@ async def _sent(call: ModelCall, request: LMRequest) -> LMReply:
             if getattr(error, "sent", True):
                 reservation.settle(Usage())  # a call was made, though nothing came of it
             raise
-        used = reply.usage
-        if not used.cost_usd:  # else the adapter knows it
+        used, spent = reply.usage, reply.usage.cost_usd
+        if not spent:  # else the adapter knows it
             tokens = used.prompt_tokens, used.completion_tokens, used.cached_tokens
-            used = replace(used, cost_usd=None if price is None else price.cost_usd(*tokens))
-        used = replace(used, calls=1, requests=1)
+            spent = None if price is None else price.cost_usd(*tokens)
+        used = replace(used, calls=1, requests=1, cost_usd=spent)
         reservation.settle(used)
         call.used = used if not call.used.calls else call.used + used
         return reply
@@ -430,43 +426,31 @@ _CONTAINER: Final = re.compile(r"[\[{]")
 _DECODER: Final = text_json.JSONDecoder()
 
 
-class Fault(NamedTuple):
-    """Why a text is not a valid reply: a reason of `BadReplyError`, and (pointer, message) of each fault."""
-
-    reason: str
-    errors: tuple[tuple[str, str], ...] = ()
-
-
 class Read(NamedTuple):
-    """The result of reading a reply: a valid value, or the fault."""
+    """The result of reading a reply: a valid value; else a reason of `BadReplyError` and (pointer, text) pairs."""
 
     json: Json
-    fault: Fault | None
-
-    @classmethod
-    def failed(cls, reason: str, problem: str = "") -> Read:
-        """Return the result for a reply that is invalid as a whole."""
-        return cls(None, Fault(reason, (("", problem),) if problem else ()))
+    reason: str = ""
+    errors: tuple[tuple[str, str], ...] = ()
 
 
 def read_reply(text: str, schema: Schema, reasoning: Mapping[str, str] | None = None) -> Read:
     """Read the value of `schema` out of `text`; `reasoning` is put in front of an object that lacks its field."""
-    bare = ""
-    error = ""
+    bare = error = ""
     for bare in dict.fromkeys((text, _bare(text))):
         try:
             return _judged(parse_frozen(bare), schema, reasoning)
         except DataError as fault:
             error = str(fault)
     if not bare:
-        return Read.failed("empty", "the reply is empty")
+        return Read(None, "empty", (("", "the reply is empty"),))
     first: Read | None = None
     for json in _containers_in(bare):
         read = _judged(json, schema, reasoning)
-        if read.fault is None:
+        if not read.reason:
             return read
         first = first or read
-    return first or Read.failed("not_json", error)
+    return first or Read(None, "not_json", (("", error),))
 
 
 def _judged(json: Json, schema: Schema, reasoning: Mapping[str, str] | None) -> Read:
@@ -476,10 +460,9 @@ def _judged(json: Json, schema: Schema, reasoning: Mapping[str, str] | None) -> 
     try:
         found = problems(schema, json, limit=_MOST_ERRORS)
     except SchemaTooComplex as error:  # the reply, not the schema, is what costs too much
-        return Read.failed("schema", str(error))
-    if not found:
-        return Read(json, None)
-    return Read(None, Fault("schema", tuple((p.pointer, f"wanted {p.wanted}, got {p.got}") for p in found)))
+        return Read(None, "schema", (("", str(error)),))
+    faults = tuple((p.pointer, f"wanted {p.wanted}, got {p.got}") for p in found)
+    return Read(None, "schema", faults) if faults else Read(json)
 
 
 def _bare(text: str) -> str:
@@ -510,17 +493,6 @@ def _containers_in(text: str) -> Iterator[Json]:
         at = end
 
 
-def check_reasoning_field(field: str | None, schema: Schema | None, where: str) -> str | None:
-    """Return the name of the field that reasoning may fill.
-
-    Raises:
-        ConfigError: It is not a text, or there is no schema whose field it could be.
-    """
-    if field is None or (isinstance(field, str) and schema is not None):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-        return field
-    raise ConfigError(f"{where}: reasoning_field: got {field!r:.100}, wanted the name of a field of the schema.")
-
-
 def without_asking(request: LMRequest, adapter: Adapter) -> LMRequest:
     """Return the request without its reasoning field, in schema and prompt, where the provider reasons by itself.
 
@@ -541,14 +513,3 @@ def _rewritten(turn: Message, old: str, new: str) -> Message:
     """Return a turn with one text in place of another."""
     content = turn["content"]
     return message(turn["role"], content.replace(old, new)) if isinstance(content, str) and old in content else turn
-
-
-def reasoning_for(reply: LMReply, request: LMRequest, sent: LMRequest) -> Mapping[str, str] | None:
-    """Return what may fill the reasoning field of a request.
-
-    None where it was asked for and no reasoning came; "" where it was left out, so that an output never lacks it.
-    """
-    if request.reasoning_field is None:
-        return None
-    text = reply.reasoning or ("" if sent.schema is not request.schema else None)
-    return None if text is None else {request.reasoning_field: text}

@@ -9,9 +9,8 @@ import asyncio
 import atexit
 import re
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
-from datetime import UTC, datetime
 from math import isfinite
-from typing import Any, Final, Generic, TypeAlias, TypeVar, cast
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from synmod.data import parse_json
 from synmod.errors import (
@@ -25,6 +24,7 @@ from synmod.errors import (
     UnavailableError,
 )
 from synmod.leaves import aio
+from synmod.leaves.clock import wall_time
 from synmod.leaves.frozen import Json, is_array, is_object
 from synmod.scope import Usage
 
@@ -268,20 +268,25 @@ def litellm_error(error: Exception, text: str) -> ModelError:
         text: Its message, scrubbed of secrets.
     """
     low = f"{text} {getattr(error, 'code', '')} {getattr(error, 'type', '')}".casefold()
-    names = {kind.__name__ for kind in type(error).__mro__}
     quoted = _PREFIX.sub("", text).strip() or type(error).__name__
     if any(words in low for words in _NO_CREDENTIALS) or ("missing" in low and "api key" in low):
         return _made(AuthError, None, {}, quoted)
-    if names & _NOT_SENT or "llm provider not provided" in low:
+    own = {kind.__name__ for kind in type(error).__mro__}
+    if own & _NOT_SENT or "llm provider not provided" in low:
         return _made(RequestError, None, {}, quoted)
-    broken = _broken_connection(error)
-    if broken is not None:
-        return _made(broken, None, {}, quoted)
-    status = _status(error)
-    kind = next((kind for name, kind in _BY_CLASS.items() if name in names), None)
-    if kind is None:
-        kind = RequestError if status is None else _kind(status, low)
-    return _made(kind, status, _headers(error), quoted)
+    causes: list[BaseException] = [error]
+    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None and cause not in causes:
+        causes.append(cause)
+    others = [type(one).__mro__ for one in causes if "litellm" not in type(one).__module__]
+    broken = {kind.__name__ for kinds in others for kind in kinds}
+    if broken & _NO_ANSWER or broken & _BROKEN:  # litellm makes up a status for these
+        return _made(ModelTimeout if broken & _NO_ANSWER else UnavailableError, None, {}, quoted)
+    status = getattr(error, "status_code", None)
+    status = status if isinstance(status, int) and not isinstance(error, TimeoutError) else None
+    usual = RequestError if status is None else _kind(status, low)
+    kind = next((kind for name, kind in _BY_CLASS.items() if name in own), usual)
+    held = getattr(error, "litellm_response_headers", None) or getattr(getattr(error, "response", None), "headers", {})
+    return _made(kind, status, {str(name).casefold(): str(value) for name, value in dict(held).items()}, quoted)
 
 
 def with_hints(error: ModelError, base: str | None, *, asked_for_schema: bool) -> ModelError:
@@ -308,7 +313,7 @@ def _made(kind: Kind, status: int | None, headers: Mapping[str, str], quoted: st
         what = "the provider refused to answer" if kind == _REFUSED else "the reply cannot be read"
         return BadReplyError(f"{what}: {message}", text=details["provider_message"], reason=kind, **details)
     sent = status is not None or kind not in (AuthError, RequestError)
-    return kind(message, retry_after_s=_retry_after(headers.get("retry-after")), sent=sent, **details)
+    return kind(message, retry_after_s=_retry_after(headers.get("retry-after", "")), sent=sent, **details)
 
 
 def _kind(status: int, low: str) -> Kind:
@@ -334,52 +339,13 @@ def message_in(json: Json) -> str:
     return str(found or "").strip()
 
 
-def _broken_connection(error: BaseException | None) -> type[ModelError] | None:
-    """Look among the causes for a connection that failed, or that brought no answer in time."""
-    found: type[ModelError] | None = None
-    for _ in range(20):  # an exception may be its own cause
-        if error is None:
-            break
-        names = {kind.__name__ for kind in type(error).__mro__}
-        if names & _NO_ANSWER:
-            return ModelTimeout
-        if names & _BROKEN and "litellm" not in type(error).__module__:
-            found = UnavailableError
-        error = error.__cause__ or error.__context__
-    return found
-
-
-def _status(error: Exception) -> int | None:
-    """Return the status that litellm reports; it makes one up where a connection failed, which is found before."""
-    try:
-        return None if isinstance(error, TimeoutError) else int(getattr(error, "status_code", None) or "")
-    except (TypeError, ValueError):
-        return None
-
-
-def _headers(error: Exception) -> Mapping[str, str]:
-    """Return the headers of the provider's answer, by lower-case name, where litellm kept them."""
-    for holder in (error, getattr(error, "response", None)):
-        headers = getattr(holder, "litellm_response_headers", None) or getattr(holder, "headers", None)
-        if isinstance(headers, Mapping) and headers:
-            found = cast("Mapping[Any, Any]", headers)
-            return {str(name).casefold(): str(value) for name, value in found.items()}
-    return {}
-
-
-def _retry_after(value: str | None) -> float | None:
+def _retry_after(value: str) -> float | None:
     """Read a Retry-After header: seconds, or a date."""
-    from email.utils import parsedate_to_datetime
+    from email.utils import mktime_tz, parsedate_tz
 
-    if value is None:
-        return None
+    date = parsedate_tz(value)
     try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            at = parsedate_to_datetime(value)
-        except ValueError:
-            return None
-        now = datetime.now(UTC)
-        seconds = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() - now.timestamp()
+        seconds = float(value) if date is None else mktime_tz(date) - wall_time()
+    except (ValueError, OverflowError):
+        return None
     return max(0.0, seconds) if isfinite(seconds) else None

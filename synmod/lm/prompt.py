@@ -25,7 +25,7 @@ SLOTS: Final = ("instructions", "input_fields", "output_schema", "examples", "in
 REPAIR_OPENING: Final = "<repair>"
 """How a repair turn begins; the turn before it is the reply that failed."""
 
-_ROLES: Final = ("system", "user")
+_DEFAULT: Final = {"system": SLOTS[:3], "user": SLOTS[3:]}
 _SLOT: Final = re.compile(r"\{(" + "|".join(SLOTS) + r")\}")
 _BRACES: Final = re.compile(r"\{\s*([A-Za-z_][A-Za-z_ ]{0,38})\s*\}")
 _REPLY_IN_JSON: Final = "Reply with one JSON value that satisfies the schema, and nothing else."
@@ -36,7 +36,7 @@ _DEEPEST: Final = 6  # nested fields below this do not help to read the inputs
 _KEPT_AT_MOST: Final = 256  # candidates that an optimizer runs at once, with room to spare
 
 
-class Slots(Mapping[str, str]):
+class Slots(dict[str, str]):
     """The five slots of one prompt as texts, tags included; an empty slot is `""`.
 
     A prompt function gets one: `slots["inputs"]` or `slots.inputs` is the text, `slots.json["inputs"]` the JSON
@@ -58,25 +58,16 @@ class Slots(Mapping[str, str]):
     """
 
     def __init__(self, texts: Mapping[str, str], json: Mapping[str, Json]) -> None:
-        self._texts = {name: texts.get(name, "") for name in SLOTS}
+        super().__init__({name: texts.get(name, "") for name in SLOTS})
         self.json: Mapping[str, Json] = {name: json.get(name) for name in SLOTS}
-
-    def __getitem__(self, name: str) -> str:
-        return self._texts[name]
 
     def __getattr__(self, name: str) -> str:
         if name in SLOTS:
-            return self._texts[name]
+            return self[name]
         raise AttributeError(f"A prompt has the slots {', '.join(SLOTS)}, not {name!r}.")
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(SLOTS)
-
-    def __len__(self) -> int:
-        return len(SLOTS)
-
     def __repr__(self) -> str:
-        return f"Slots({', '.join(name for name in SLOTS if self._texts[name])})"
+        return f"Slots({', '.join(name for name in SLOTS if self[name])})"
 
 
 PromptFunction: TypeAlias = Callable[[Slots], object]
@@ -86,11 +77,9 @@ class _Fixed(NamedTuple):
     """What is the same for all inputs of one schema, under one pair of instructions and examples."""
 
     system: str
-    user: tuple[str, ...]  # the pieces between which the inputs stand
     slots: Mapping[str, str]
-    fields: str
+    json: Mapping[str, Json]
     conversation: bool
-    alone: bool  # the inputs are a conversation and nothing besides
     kept_alive: tuple[object, ...]  # the key holds their ids
 
 
@@ -130,7 +119,7 @@ class Layout:
         if prompt is not None and not callable(prompt):
             raise ConfigError(f"prompt is a {type(prompt).__name__}; it must be a function of the slots.")
         self._schema = output_schema
-        self._template = None if template is None else _pieces_of(template)
+        self._template = None if template is None else _checked_template(template)
         self._prompt = prompt
         self._system_from_inputs = system_from_inputs
         self.kept: dict[tuple[str, int, int], _Fixed] = {}
@@ -165,57 +154,58 @@ class Layout:
             if len(self.kept) >= _KEPT_AT_MOST:
                 self.kept = {}
             fixed = self.kept[key] = self._fixed(instructions, examples, input_schema)
-        conversation = self._turns_of(inputs[_MESSAGES]) if fixed.conversation else ()
-        if self._prompt is not None:
-            text = value_text(in_order(inputs, input_schema, input_schema))
-            json = {"instructions": instructions, "input_fields": fixed.fields, "output_schema": self._schema}
-            slots = Slots(
-                {**fixed.slots, "inputs": _block("inputs", text)}, {**json, "examples": examples, "inputs": inputs}
-            )
-            return _messages_from(self._prompt(slots))
+        conversation, values = (), inputs
+        if fixed.conversation:
+            conversation = self._turns_of(inputs[_MESSAGES])
+            if self._prompt is None:
+                values = {name: value for name, value in inputs.items() if name != _MESSAGES}
         text = ""
-        if not fixed.alone:
-            values = {name: value for name, value in inputs.items() if not fixed.conversation or name != _MESSAGES}
+        if values or not fixed.conversation:
             text = _block("inputs", value_text(in_order(values, input_schema, input_schema)))
-            if '"media_type":' in text:
-                _refuse_media(values, "inputs")
-        user = text.join(fixed.user)
-        rendered = [message("system", fixed.system)] if fixed.system else []
-        if user and not user.isspace():
-            rendered.append(message("user", user))
-        return [*rendered, *conversation]
+        slots = {**fixed.slots, "inputs": text}
+        if self._prompt is not None:
+            try:
+                return list(turns(self._prompt(Slots(slots, {**fixed.json, "inputs": inputs}))))
+            except DataError as error:
+                what = "The prompt function, a plain function of the slots, must return messages"
+                raise DataError(f"{what}: {error}") from None
+        if '"media_type":' in text:
+            _refuse_media(values, "inputs")
+        rendered = (("system", fixed.system), ("user", self._turn("user", slots)))
+        return [*(message(role, text) for role, text in rendered if text and not text.isspace()), *conversation]
 
     def _fixed(self, instructions: str, examples: Sequence[Json], input_schema: Mapping[str, Json]) -> _Fixed:
         """Render what no input decides."""
-        conversation = _holds_conversation(input_schema)
-        alone = conversation and len(fields_of(resolved(input_schema, input_schema))) == 1
+        conversation = _MESSAGES in resolved(input_schema, input_schema).get("required", ()) and contains(
+            SymbolicDataModel(input_schema), ChatMessages
+        )
         if self._prompt is None:
             _refuse_media(examples, "examples")
-        shown = [
-            {
-                "inputs": in_order(example["inputs"], input_schema, input_schema),
-                "outputs": _content(example["outputs"])
-                if self._schema is None
-                else in_order(example["outputs"], self._schema, self._schema),
-            }
-            for example in examples
-        ]
         fields = input_fields(input_schema, without=(_MESSAGES,) if conversation else ())
-        schema = self._schema
+        schema, shown = self._schema, [""]
+        for example in examples:
+            inputs, outputs = in_order(example["inputs"], input_schema, input_schema), example["outputs"]
+            if schema is not None:
+                outputs = in_order(outputs, schema, schema)
+            elif is_object(outputs):  # a message, where replies are plain text
+                outputs = outputs.get("content", outputs)
+            shown.append(value_text({"inputs": inputs, "outputs": outputs}))
         slots = {
             "instructions": _prose_block("instructions", instructions),
             "input_fields": _prose_block("input_fields", fields),
             "output_schema": "" if schema is None else schema_text(schema),
-            "examples": _block("examples", "\n".join(["", *map(value_text, shown), ""]) if shown else ""),
+            "examples": _block("examples", "\n".join([*shown, ""]) if examples else ""),
         }
-        if self._template is not None:
-            system, user = "".join(_filled(self._template["system"], slots)), _filled(self._template["user"], slots)
-        else:
-            system = "\n".join(filter(None, (slots["instructions"], slots["input_fields"], slots["output_schema"])))
-            before = slots["examples"]
-            user = (before,) if alone else (f"{before}\n" if before else "", "")
-        system = "" if system.isspace() else system
-        return _Fixed(system, user, slots, fields, conversation, alone, (examples, input_schema))
+        json = {
+            "instructions": instructions, "input_fields": fields, "output_schema": schema, "examples": examples,
+        }  # fmt: skip
+        return _Fixed(self._turn("system", slots), slots, json, conversation, (examples, input_schema))
+
+    def _turn(self, role: str, slots: Mapping[str, str]) -> str:
+        """Return one turn with every slot filled, by the template or the default layout."""
+        if self._template is None:
+            return "\n".join(filter(None, [slots[name] for name in _DEFAULT[role]]))
+        return _SLOT.sub(lambda found: slots[found[1]], self._template.get(role, ""))
 
     def _turns_of(self, messages: Sequence[Mapping[str, Json]]) -> tuple[Message, ...]:
         """Return the turns of a conversation among the inputs: data must not become instructions."""
@@ -228,16 +218,16 @@ class Layout:
         return turns(messages) if messages else ()
 
 
-def _pieces_of(template: Mapping[str, str]) -> Mapping[str, list[str]]:
-    """Check a template and split its turns: plain text, slot name, plain text, ..."""
+def _checked_template(template: Mapping[str, str]) -> Mapping[str, str]:
+    """Check a template and return a copy of it."""
     if not isinstance(template, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (a file may hold anything)
         raise ConfigError(
             f"template is a {type(template).__name__}; it must be a mapping "
             "such as {'system': '{instructions}', 'user': '{inputs}'}."
         )
     for role, text in template.items():
-        if role not in _ROLES:
-            hint = did_you_mean(role, _ROLES)
+        if role not in _DEFAULT:
+            hint = did_you_mean(role, _DEFAULT)
             raise ConfigError(f"template: {role!r} is not a turn of a prompt; those are 'system' and 'user'.{hint}")
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (a file may hold anything)
             raise ConfigError(f"template: the {role} turn is a {type(text).__name__}; it must be a str.")
@@ -248,26 +238,14 @@ def _pieces_of(template: Mapping[str, str]) -> Mapping[str, list[str]]:
                 raise ConfigError(
                     f"template: {found[0]} in the {role} turn is not a slot; the slots are {slots}.{near}"
                 )
-    pieces = {role: _SLOT.split(template.get(role, "")) for role in _ROLES}
-    if "inputs" in pieces["system"][1::2]:
+    if "{inputs}" in template.get("system", ""):
         raise ConfigError(
             "template: {inputs} stands in the system turn, where data would become instructions; "
             "put it into the user turn."
         )
-    if "inputs" not in pieces["user"][1::2]:
+    if "{inputs}" not in template.get("user", ""):
         raise ConfigError("template: the user turn lacks {inputs}, so the model would never see what it is asked.")
-    return pieces
-
-
-def _filled(pieces: list[str], slots: Mapping[str, str]) -> tuple[str, ...]:
-    """Return one turn with every slot filled, as the pieces between which the inputs stand."""
-    filled = [pieces[0]]
-    for slot, plain in zip(pieces[1::2], pieces[2::2], strict=True):
-        if slot == "inputs":
-            filled.append(plain)
-        else:
-            filled[-1] += slots[slot] + plain
-    return tuple(filled)
+    return dict(template)
 
 
 def _block(tag: str, content: str) -> str:
@@ -283,26 +261,6 @@ def schema_text(schema: Json) -> str:
 def _prose_block(tag: str, prose: str) -> str:
     """Return free text between its tags: only the closing tag itself is escaped in it."""
     return _block(tag, prose.replace(f"</{tag}>", f"\\u003c/{tag}>"))
-
-
-def _content(reply: Json) -> Json:
-    """Return the text of an example's message, where replies are plain text."""
-    return reply.get("content", reply) if is_object(reply) else reply
-
-
-def _messages_from(made: object) -> list[Message]:
-    """Check what a prompt function returned."""
-    try:
-        return list(turns(made))
-    except DataError as error:
-        raise DataError(f"The prompt function, a plain function of the slots, must return messages: {error}") from None
-
-
-def _holds_conversation(schema: Mapping[str, Json]) -> bool:
-    """Whether values of a schema hold a conversation: whether `ChatMessages` is contained in it."""
-    if _MESSAGES not in resolved(schema, schema).get("required", ()):
-        return False
-    return contains(SymbolicDataModel(schema), ChatMessages)
 
 
 def _refuse_media(json: Json, where: str) -> None:
