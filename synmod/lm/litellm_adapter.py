@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 
 from synmod.errors import AuthError, ModelError, RequestError, UnavailableError
 from synmod.leaves import aio
-from synmod.leaves.frozen import is_object, thaw
+from synmod.leaves.frozen import thaw
 
 from .chat_completions import PerLoop, chat_body, litellm_error, refuse_trio, reply_of, reply_or_raise, with_hints
 from .records import LMReply, LMRequest, Message
@@ -265,9 +265,6 @@ class Price(NamedTuple):
         return (prompt_tokens - cached) * price.prompt + cached * price.cached + completion_tokens * price.completion
 
 
-FREE: Final = Price(0.0, 0.0, 0.0)
-
-
 class LiteLLMPrice(NamedTuple):
     """What the tokens of one model cost, as litellm computes it."""
 
@@ -276,39 +273,29 @@ class LiteLLMPrice(NamedTuple):
 
     def cost_usd(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0) -> float:
         """Return the cost of one request; raises where litellm does not know the model."""
-        return sum(
-            self.litellm.cost_per_token(
-                model=self.model,
-                prompt_tokens=prompt_tokens,
-                completion_tokens=completion_tokens,
-                cache_read_input_tokens=cached_tokens,
-            )
-        )
+        cost = self.litellm.cost_per_token
+        return sum(cost(self.model, prompt_tokens, completion_tokens, cache_read_input_tokens=cached_tokens))
 
 
 def list_price(model: str) -> Price | None:
     """Return the price of a model string in litellm's list, by its whole text, else by its name and provider."""
     known = _price_list()
     provider, _, name = model.partition("/")
-    entry = known.get(model)
-    if not is_object(entry):
-        entry = known.get(name)
-        if not is_object(entry) or entry.get("litellm_provider") != provider:
-            return None
+    entry = known.get(model) or known.get(name) or {}
+    if model not in known and entry.get("litellm_provider") != provider:
+        return None
     lengths = sorted({int(found[1]) for key in entry if (found := _ABOVE.fullmatch(key))}, reverse=True)
     above = [(length * 1000, _rates(entry, f"_above_{length}k_tokens")) for length in lengths]
     usual = _rates(entry)
-    return usual and usual._replace(above=tuple((length, price) for length, price in above if price is not None))
+    return usual and usual._replace(above=tuple((length, price) for length, price in above if price))
 
 
 @cache
 def _price_list() -> Mapping[str, Any]:
     """Read the list in litellm's folder; without litellm there is none."""
     spec = find_spec("litellm")
-    if spec is None or spec.origin is None:
-        return {}
     try:
-        return json.loads(Path(spec.origin).with_name(_PRICES).read_text(encoding="utf-8"))
+        return json.loads(Path(str(spec and spec.origin)).with_name(_PRICES).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
 

@@ -19,13 +19,11 @@ from synmod.leaves.names import did_you_mean
 from synmod.scope import reset
 
 from .call import answer, request_for
-from .litellm_adapter import FREE, LiteLLMAdapter, LiteLLMPrice, Price, list_price
+from .litellm_adapter import LiteLLMAdapter, LiteLLMPrice, Price, list_price
 from .nearest import embedded_adapter
 from .openai_compatible import DirectAdapter, serves
 from .records import ATTRIBUTES, Adapter, LMReply, LMRequest, ModelCounters, estimate_tokens, turns
 from .settings import ApiKey, Secret, Secrets, Settings, checked_settings
-
-_MILLION: Final = 1_000_000
 
 
 class LanguageModel:
@@ -62,7 +60,7 @@ class LanguageModel:
     dropped in silence.
     """
 
-    __slots__ = ("__weakref__", "_price", "_price_known", "adapter", "backoff", "counters", "secrets", "settings")
+    __slots__ = ("__weakref__", "_price", "adapter", "backoff", "counters", "secrets", "settings")
 
     def __init__(
         self,
@@ -88,18 +86,16 @@ class LanguageModel:
         self.adapter: Adapter = self._adapter(adapter)
         self.counters = ModelCounters()
         self.backoff = True  # whether waits between attempts are waited; a double need not
-        self._price: Price | LiteLLMPrice | None = None
-        self._price_known = False
+        self._price: tuple[Price | LiteLLMPrice | None] | None = None  # None until it was looked up
 
     def _adapter(self, chosen: Adapter | str | None) -> Adapter:
         """Return the adapter that serves the model: the one chosen by hand, else by provider and `api_base`."""
         settings = self.settings
-        if chosen is None:
-            if settings.provider == "embedded":
-                return embedded_adapter(settings.model.partition("/")[2])
-            return (DirectAdapter if serves(settings) else LiteLLMAdapter)(settings, self.secrets)
-        if chosen in ("direct", "litellm"):
-            return (DirectAdapter if chosen == "direct" else LiteLLMAdapter)(settings, self.secrets)
+        if chosen is None and settings.provider == "embedded":
+            return embedded_adapter(settings.model.partition("/")[2])
+        if chosen in (None, "direct", "litellm"):
+            direct = chosen == "direct" or (chosen is None and serves(settings))
+            return (DirectAdapter if direct else LiteLLMAdapter)(settings, self.secrets)
         missing = [name for name in ("name", "version", "send") if not hasattr(chosen, name)]
         if isinstance(chosen, str) or missing:
             got = repr(chosen) if isinstance(chosen, str) else f"{type(chosen).__name__} without {', '.join(missing)}"
@@ -186,19 +182,18 @@ class LanguageModel:
 
     async def price(self) -> Price | LiteLLMPrice | None:
         """Return what tokens cost: the price given, else the adapter's, else the list price; None where unknown."""
-        if not self._price_known:
-            settings = self.settings
-            if settings.price is not None:
-                prompt, completion = (rate / _MILLION for rate in settings.price)
-                self._price = Price(prompt, completion, prompt)
-            elif settings.provider == "embedded":
-                self._price = FREE
+        if self._price is None:
+            settings, found = self.settings, None
+            free = (0.0, 0.0) if settings.provider == "embedded" else None
+            if (rates := settings.price or free) is not None:
+                prompt, completion = (rate / 1_000_000 for rate in rates)
+                found = Price(prompt, completion, prompt)
             elif (find := getattr(self.adapter, "price", None)) is not None:
-                self._price = await find()
+                found = await find()
             elif settings.api_base is None and settings.provider != "testing":
-                self._price = await aio.to_thread(list_price, settings.model)
-            self._price_known = True
-        return self._price
+                found = await aio.to_thread(list_price, settings.model)
+            self._price = (found,)
+        return self._price[0]
 
     async def aclose(self) -> None:
         """Close the connections that this model holds in the running loop; the next call opens new ones.
@@ -208,8 +203,7 @@ class LanguageModel:
 
         Source: httpx clients.
         """
-        close = getattr(self.adapter, "aclose", None)
-        if close is not None:
+        if (close := getattr(self.adapter, "aclose", None)) is not None:
             await close()
 
     def estimate_tokens(self, messages: Any) -> int:
@@ -301,9 +295,7 @@ class _NoConnection:
         """
         raise UnboundModelError(self._message)
 
-    async def send(self, request: LMRequest) -> NoReturn:
-        """Raise, for a caller who does not check first."""
-        self.check(request)
+    send = check
 
 
 class UnboundLanguageModel(LanguageModel):
@@ -348,16 +340,11 @@ class UnboundLanguageModel(LanguageModel):
 # -- which model answers ---------------------------------------------------------------------------------------------
 
 
-class _Process:
-    """What all tasks, threads and loops share: the default model, and the models made from strings."""
+_OF_PROCESS: Final[list[LanguageModel | None]] = [None]
+"""The default model of the process, in its only place: all tasks, threads and loops see it."""
 
-    def __init__(self) -> None:
-        self.default: LanguageModel | None = None
-        self.by_string: dict[str, LanguageModel] = {}
-        self.making = threading.Lock()
-
-
-_PROCESS: Final = _Process()
+_BY_STRING: Final[dict[str, LanguageModel]] = {}
+_MAKING: Final = threading.Lock()
 
 _DEFAULT: Final[ContextVar[tuple[LanguageModel | None] | None]] = ContextVar("synmod_default_model", default=None)
 """The default of the innermost block; None where there is no block."""
@@ -380,11 +367,10 @@ def model_from(model: LanguageModel | str, where: str = "language_model") -> Lan
         raise ConfigError(
             f"{where}: got {type(model).__name__}, wanted a LanguageModel or a string such as 'openai/gpt-4o-mini'."
         )
-    with _PROCESS.making:
-        known = _PROCESS.by_string.get(model)
-        if known is None:
-            known = _PROCESS.by_string[model] = LanguageModel(model)
-    return known
+    with _MAKING:
+        if model not in _BY_STRING:
+            _BY_STRING[model] = LanguageModel(model)
+        return _BY_STRING[model]
 
 
 def set_default_language_model(model: LanguageModel | str | None) -> None:
@@ -406,7 +392,7 @@ def set_default_language_model(model: LanguageModel | str | None) -> None:
 
     Source: DSPy's `configure`; differs: it reaches every task and thread.
     """
-    _PROCESS.default = None if model is None else model_from(model, "set_default_language_model")
+    _OF_PROCESS[0] = None if model is None else model_from(model, "set_default_language_model")
 
 
 @contextmanager
@@ -437,7 +423,7 @@ def default_language_model(model: LanguageModel | str | None) -> Generator[Langu
 def current_language_model() -> LanguageModel | None:
     """Return the default model in force here: that of the innermost block, else that of the process, else None."""
     block = _DEFAULT.get()
-    return _PROCESS.default if block is None else block[0]
+    return _OF_PROCESS[0] if block is None else block[0]
 
 
 def resolve_model(model: LanguageModel | str | None, where: str) -> LanguageModel:

@@ -115,10 +115,7 @@ class _Index:
 
     def _norm(self, counts: Mapping[str, int]) -> float:
         """Return the square of the length of weighted counts."""
-        total = 0.0
-        for feature, count in counts.items():  # not `sum`, which Python 3.12 rounds differently
-            total += count * count * self._weights.get(feature, self._unseen)
-        return total
+        return math.fsum(count * count * self._weights.get(each, self._unseen) for each, count in counts.items())
 
 
 class _Prompt:
@@ -160,7 +157,12 @@ class _Prompt:
 
     def value(self, schema: Json, path: str, seen: list[Any], depth: int = 0) -> Json:
         """Return the answer for the field at `path`; `seen` is what each example has there."""
-        part = self._arm(resolved(schema, self._root), seen)
+        part = resolved(schema, self._root)
+        if depth <= _DEEPEST and (arms := self._arms(part)):
+            nearest = next(self._by_nearness(seen), _MISSING)
+            fitting = [arm for arm in arms if nearest is not _MISSING and self._fits(nearest, arm)]
+            useful = fitting or [arm for arm in arms if arm.get("type") != "null"] or arms
+            return self.value(useful[0], path, seen, depth + 1)
         if values := self._closed(part, seen):
             return self._ranked(values, path, seen)[0]
         kind = part.get("type", "object" if "properties" in part else None)
@@ -216,18 +218,11 @@ class _Prompt:
             value = 0
         return _within(value, part)
 
-    def _arm(self, part: Mapping[str, Json], seen: list[Any]) -> Mapping[str, Json]:
-        """Return the alternative to answer in: that of the nearest value, else the first that is not null."""
-        for _ in range(_DEEPEST):
-            arms, kinds = [resolved(arm, self._root) for arm in alternatives(part)], part.get("type")
-            if not arms and is_array(kinds):
-                arms = [{**part, "type": kind} for kind in kinds]
-            if not arms:
-                break
-            nearest = next(self._by_nearness(seen), _MISSING)
-            fitting = [arm for arm in arms if nearest is not _MISSING and self._fits(nearest, arm)]
-            part = (fitting or [arm for arm in arms if arm.get("type") != "null"] or arms)[0]
-        return part
+    def _arms(self, part: Mapping[str, Json]) -> list[Mapping[str, Json]]:
+        """Return the alternatives that a value is answered in: the arms of a union, the types of a list of types."""
+        kinds = part.get("type")
+        of_types = [{**part, "type": kind} for kind in kinds] if is_array(kinds) else []
+        return [resolved(arm, self._root) for arm in alternatives(part)] or of_types
 
     def _closed(self, part: Mapping[str, Json], seen: list[Any]) -> list[Json] | None:
         """Return the values that a field is chosen from; None where it is open."""
@@ -255,10 +250,8 @@ class _Prompt:
         """Return what favours a value: near examples that have it, hits of its rule; where nothing does, a draw."""
         head = value if isinstance(value, str) else json_text(value)
         _, phrases = self._rules.get(head.casefold(), (head, ()))
-        score = 0.0
-        for place in self._order[:_NEAREST]:  # not `sum`, which Python 3.12 rounds differently
-            if seen[place] is not _MISSING and json_equal(seen[place], value):
-                score += self._near[place]
+        nearest = [place for place in self._order[:_NEAREST] if seen[place] is not _MISSING]
+        score = math.fsum(self._near[place] for place in nearest if json_equal(seen[place], value))
         score += _HIT * sum(phrase in self._words for phrase in phrases)
         return score + self._noise(f"{path} {head}"), 0 if score else self._draw(f"{path} {self._question} {head}")
 

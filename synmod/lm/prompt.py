@@ -354,18 +354,10 @@ def in_order(value: Json, schema: Json, root: Mapping[str, Json], steps: int = _
     if is_array(value) and is_object(items):
         return [in_order(item, items, root) for item in value]
     for arm in alternatives(target) if steps else ():
-        if _has_keys_of(value, resolved(arm, root)):
-            return in_order(value, arm, root, steps - 1)
+        inner = resolved(arm, root)
+        if value.keys() <= fields_of(inner).keys() if is_object(value) else "items" in inner:
+            return in_order(value, inner, root, steps - 1)
     return value
-
-
-def _has_keys_of(value: Json, arm: Mapping[str, Json]) -> bool:
-    """Whether a value has the shape of an alternative: an array, or an object with its keys."""
-    if not is_object(value):
-        return is_array(value) and "items" in arm
-    if arm.get("type", "object") != "object" or not value.keys() >= set(arm.get("required", ())):
-        return False
-    return value.keys() <= fields_of(arm).keys() or arm.get("additionalProperties", True) is not False
 
 
 def input_fields(schema: Mapping[str, Json], without: Iterable[str] = ()) -> str:
@@ -419,10 +411,10 @@ def _lines(
     for name, field in fields_of(part).items():
         if name in hidden:
             continue
-        meaning = _meaning(field, root)
-        yield f"{'  ' * len(above)}- {name} ({_type_words(field, root)})" + (f": {meaning}" if meaning else "")
-        for inner in _objects(field, root):
-            if len(above) < _DEEPEST and not any(inner is one for one in (*above, part)):
+        meaning, (words, objects) = _meaning(field, root), _described(field, root)
+        yield f"{'  ' * len(above)}- {name} ({words})" + (f": {meaning}" if meaning else "")
+        for inner in objects if len(above) < _DEEPEST else ():
+            if not any(inner is one for one in (*above, part)):
                 yield from _lines(inner, root, (*above, part))
 
 
@@ -433,30 +425,21 @@ def _meaning(field: Json, root: Mapping[str, Json]) -> str:
     return str(field.get("description") or resolved(field, root).get("description") or "")
 
 
-def _type_words(field: Json, root: Mapping[str, Json], above: tuple[int, ...] = ()) -> str:
-    """Return the type of a field in words: `string`, `list of integer`, `"a" or "b"`, `string or null`."""
+def _described(
+    field: Json, root: Mapping[str, Json], above: tuple[int, ...] = ()
+) -> tuple[str, list[Mapping[str, Json]]]:
+    """Return the type of a field in words (`list of integer`, `"a" or "b"`), and the objects with fields in it."""
     target = resolved(field, root)
+    objects = [target] if "properties" in target else []
     if "enum" in target or "const" in target:
-        return " or ".join(map(value_text, target.get("enum") or [target.get("const")]))
-    if id(target) not in above:
-        above = (*above, id(target))
-        if arms := alternatives(target):
-            return " or ".join(dict.fromkeys(_type_words(arm, root, above) for arm in arms))
-        if is_object(target.get("items")):
-            return f"list of {_type_words(target['items'], root, above)}"
-    kind = target.get("type", "object" if "properties" in target else "any value")
+        return " or ".join(map(value_text, target.get("enum") or [target.get("const")])), objects
+    arms = alternatives(target)
+    inside = arms or ([target["items"]] if is_object(target.get("items")) else [])
+    if inside and id(target) not in above:
+        described = [_described(part, root, (*above, id(target))) for part in inside]
+        words = " or ".join(dict.fromkeys(words for words, _ in described))
+        within = [one for _, found in described for one in found]
+        return words if arms else f"list of {words}", objects or within
+    kind = target.get("type", "object" if objects else "any value")
     names = kind if is_array(kind) else [str(kind)]
-    return " or ".join("list" if name == "array" else name for name in names)
-
-
-def _objects(field: Json, root: Mapping[str, Json], above: tuple[int, ...] = ()) -> Iterator[Mapping[str, Json]]:
-    """Yield the objects with fields that stand in a field: itself, its items, its alternatives."""
-    target = resolved(field, root)
-    if id(target) in above:
-        return
-    if "properties" in target:
-        yield target
-        return
-    items = target.get("items")
-    for part in [items] if is_object(items) else alternatives(target):
-        yield from _objects(part, root, (*above, id(target)))
+    return " or ".join("list" if name == "array" else name for name in names), objects

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final, NoReturn, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 from synmod.data import Schema
 from synmod.errors import ConfigError, DataError, FieldError
@@ -12,10 +12,8 @@ from synmod.leaves.frozen import FrozenDict, Json, fill, frozen, frozen_dict, is
 from synmod.leaves.names import did_you_mean
 from synmod.scope import PHASES, PerPhase, Usage
 
-ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
-
-_MEDIA: Final = frozenset({"image_url", "input_audio", "file"})
-
+_ROLES: Final = ("assistant", "developer", "system", "tool", "user")
+_MEDIA: Final = ("image_url", "input_audio", "file")
 _CHARACTERS_PER_TOKEN: Final = 3
 _FORM: Final = '{"role": "user", "content": "..."}'
 
@@ -66,72 +64,53 @@ def turns(messages: Any) -> tuple[Message, ...]:
     """
     if isinstance(messages, str):
         plain = messages.isascii()  # what is not may hold half a character, which the check of a turn finds
-        return (message("user", messages) if plain else _turn({"role": "user", "content": messages}, 0),)
-    items: Iterable[Any] = messages
-    if type(messages) is list or type(messages) is tuple:
-        pass  # the usual case
-    elif is_object(messages) or hasattr(messages, "__synmod_json__"):
-        items = _unwrapped(messages)
+        messages = [message("user", messages) if plain else {"role": "user", "content": messages}]
+    elif (is_object(messages) and "role" not in messages) or hasattr(messages, "__synmod_json__"):
+        json = frozen(messages)
+        inner = json.get("messages") if is_object(json) else None
+        messages = inner if is_array(inner) else [json]
+    elif is_object(messages):
+        messages = [messages]
     elif isinstance(messages, bytes) or not isinstance(messages, Iterable):
-        raise DataError(
-            f"messages: got {type(messages).__name__}, wanted a str, ChatMessages, or a list of turns such as {_FORM}."
-        )
+        got = type(messages).__name__
+        raise DataError(f"messages: got {got}, wanted a str, ChatMessages, or a list of turns such as {_FORM}.")
+    items: Iterable[Any] = messages
     checked = tuple([item if type(item) is Message else _turn(item, index) for index, item in enumerate(items)])
     if not checked:
         raise DataError(f"messages: the list is empty, wanted at least one turn such as {_FORM}.")
     return checked
 
 
-def _unwrapped(messages: Any) -> list[Any]:
-    """Return the turns of a data model or its JSON: `ChatMessages` holds them, a `ChatMessage` is one."""
-    if is_object(messages) and "role" in messages:
-        return [messages]
-    json = frozen(messages)
-    inner = json.get("messages") if is_object(json) and "role" not in json else None
-    return inner if is_array(inner) else [json]
-
-
 def _turn(item: Any, index: int) -> Message:
-    """Check one turn; keys that are null are left out, except `content`."""
+    """Check one turn: text, parts of text, or the tool calls of an assistant; keys that are null are left out."""
+    where = f"messages[{index}]"
     try:
         json = frozen(item)
     except DataError as error:
-        raise DataError(f"messages[{index}]: {error}") from None
+        raise DataError(f"{where}: {error}") from None
     if not is_object(json):
-        _refuse(index, f"got {type(item).__name__}", f"a turn such as {_FORM}")
-    role = json.get("role")
-    if not isinstance(role, str) or role not in ROLES:
-        _refuse(index, f"got role {role!r:.100}", f"one of {', '.join(sorted(ROLES))}", did_you_mean(role, ROLES))
+        raise DataError(f"{where}: got {type(item).__name__}, wanted a turn such as {_FORM}.")
+    role, content = json.get("role"), json.get("content")
+    if role not in _ROLES:
+        hint = did_you_mean(role, _ROLES)
+        raise DataError(f"{where}: got role {role!r:.100}, wanted one of {', '.join(_ROLES)}.{hint}")
+    calls_tools = content is None and role == "assistant" and json.get("tool_calls")
+    if not (isinstance(content, str) or is_array(content) or calls_tools):
+        got = "no content" if content is None else f"content of type {type(content).__name__}"
+        raise DataError(f"{where}: got {got}, wanted a text.")
+    for place, part in enumerate(content if is_array(content) else ()):
+        kind = part.get("type") if is_object(part) else type(part).__name__
+        if kind in _MEDIA:
+            raise ConfigError(
+                f"{where}: content[{place}] is of kind {kind!r}: images, sound and files cannot be sent to a model yet;"
+                " describe them in text."
+            )
+        if kind != "text" or not isinstance(part.get("text"), str):
+            got = f"got content[{place}] of kind {kind!r:.100}"
+            raise DataError(f'{where}: {got}, wanted parts {{"type": "text", "text": ...}} only.')
     turn = Message.__new__(Message)
     fill(turn, {"role": role, "content": None} | {key: value for key, value in json.items() if value is not None})
-    _check_content(turn, index)
     return turn
-
-
-def _check_content(turn: Message, index: int) -> None:
-    """Raise unless a turn holds text, parts of text, or the tool calls of an assistant."""
-    content = turn["content"]
-    if isinstance(content, str):
-        return
-    if content is None:
-        if turn["role"] == "assistant" and turn.get("tool_calls"):
-            return
-        _refuse(index, "got no content", "a text")
-    if not is_array(content):
-        _refuse(index, f"got content of type {type(content).__name__}", "a text")
-    for place, part in enumerate(content):
-        if not is_object(part) or part.get("type") != "text" or not isinstance(part.get("text"), str):
-            kind = part.get("type") if is_object(part) else type(part).__name__
-            if kind in _MEDIA:
-                raise ConfigError(
-                    f"messages[{index}]: content[{place}] is of kind {kind!r}: images, sound and files cannot be sent"
-                    " to a model yet; describe them in text."
-                )
-            _refuse(index, f"got content[{place}] of kind {kind!r:.100}", 'parts {"type": "text", "text": ...} only')
-
-
-def _refuse(index: int, got: str, wanted: str, hint: str = "") -> NoReturn:
-    raise DataError(f"messages[{index}]: {got}, wanted {wanted}.{hint}")
 
 
 def estimate_tokens(messages: Iterable[Message]) -> int:
@@ -269,14 +248,10 @@ class LMReply:
         """Return the JSON object or array of the reply."""
         if is_object(self.json) or is_array(self.json):
             return self.json
+        found, remedy = f"the {type(self.json).__name__} {self.json!r:.80}", "read reply.json"
         if self.json is None:
-            raise DataError(
-                f"reply[{key!r}]: the reply is text, since the call had no schema:"
-                " read reply.text, or write await lm(messages, schema=...)."
-            )
-        raise DataError(
-            f"reply[{key!r}]: the reply is the {type(self.json).__name__} {self.json!r:.80}: read reply.json."
-        )
+            found, remedy = "text, since the call had no schema", "read reply.text, or write await lm(..., schema=...)"
+        raise DataError(f"reply[{key!r}]: the reply is {found}: {remedy}.")
 
 
 @runtime_checkable
