@@ -32,7 +32,6 @@ _LONGEST_S: Final = 3_600.0  # the call ends a request earlier
 # Outside the chat-completions shape, so no list of litellm's names it; these providers are known to refuse it.
 _UNLISTED: Final = "top_k"
 _WITHOUT_TOP_K: Final = frozenset({"azure", "azure_ai", "groq", "mistral", "openai", "xai"})
-_TOKENIZED: Final = frozenset({"azure", "openai"})
 _ALWAYS_REASON: Final = ("deepseek-reasoner", "deepseek-r1", "kimi-k2-thinking", "magistral", "qwq", "sonar-reasoning")
 _RETURNS_REASONING: Final = frozenset({"anthropic", "bedrock", "deepseek", "gemini", "openrouter", "vertex_ai"})
 
@@ -102,11 +101,6 @@ class LiteLLMAdapter:
         except Exception:  # noqa: BLE001  # litellm raises many classes for a model that it does not know
             return None
         return price
-
-    async def count_tokens(self, messages: Sequence[Message]) -> int | None:
-        """Count with the tokenizer of the model, where litellm carries it; None where it is not known."""
-        known = self._settings.provider in _TOKENIZED and self._settings.api_base is None
-        return await counted_tokens(self._settings.model, messages) if known else None
 
     async def aclose(self) -> None:
         """Close what litellm holds in the running loop."""

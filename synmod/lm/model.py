@@ -19,11 +19,14 @@ from synmod.leaves.names import did_you_mean
 from synmod.scope import reset
 
 from .call import answer, request_for
-from .litellm_adapter import LiteLLMAdapter, LiteLLMPrice, Price, list_price
+from .chat_completions import LOCAL, DirectAdapter, serves
+from .litellm_adapter import LiteLLMAdapter, LiteLLMPrice, Price, counted_tokens, list_price
 from .nearest import embedded_adapter
-from .openai_compatible import DirectAdapter, serves
 from .records import ATTRIBUTES, Adapter, LMReply, LMRequest, ModelCounters, estimate_tokens, turns
 from .settings import ApiKey, Secret, Secrets, Settings, checked_settings
+
+_TOKENIZED: Final = ("azure", "openai")
+"""Providers whose tokenizer litellm carries."""
 
 
 class LanguageModel:
@@ -190,7 +193,7 @@ class LanguageModel:
                 found = Price(prompt, completion, prompt)
             elif (find := getattr(self.adapter, "price", None)) is not None:
                 found = await find()
-            elif settings.api_base is None and settings.provider != "testing":
+            elif settings.api_base is None and settings.provider not in ("testing", *LOCAL):
                 found = await aio.to_thread(list_price, settings.model)
             self._price = (found,)
         return self._price[0]
@@ -242,9 +245,10 @@ class LanguageModel:
             3
         """
         checked = turns(messages)
-        count = getattr(self.adapter, "count_tokens", None)
-        counted = None if count is None else await count(checked)
-        return estimate_tokens(checked) if counted is None else counted
+        known = self.settings.provider in _TOKENIZED and self.settings.api_base is None
+        if known and isinstance(self.adapter, DirectAdapter | LiteLLMAdapter):
+            return await counted_tokens(self.model, checked)
+        return estimate_tokens(checked)
 
     def __getattr__(self, name: str) -> Any:
         """Read a counter: `cumulated_calls`, `reward_cumulated_cost_usd`, ... ; a phase in front for one phase.
