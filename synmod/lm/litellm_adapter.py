@@ -275,7 +275,7 @@ def list_price(model: str) -> Price | None:
     """Return the price of a model string in litellm's list, by its whole text, else by its name and provider."""
     known = _price_list()
     provider, _, name = model.partition("/")
-    entry = known.get(model) or known.get(name) or {}
+    entry: dict[str, Any] = known.get(model) or known.get(name) or {}
     if model not in known and entry.get("litellm_provider") != provider:
         return None
     lengths = sorted({int(found[1]) for key in entry if (found := _ABOVE.fullmatch(key))}, reverse=True)

@@ -221,7 +221,7 @@ class _Prompt:
     def _arms(self, part: Mapping[str, Json]) -> list[Mapping[str, Json]]:
         """Return the alternatives that a value is answered in: the arms of a union, the types of a list of types."""
         kinds = part.get("type")
-        of_types = [{**part, "type": kind} for kind in kinds] if is_array(kinds) else []
+        of_types: list[Mapping[str, Json]] = [{**part, "type": kind} for kind in kinds] if is_array(kinds) else []
         return [resolved(arm, self._root) for arm in alternatives(part)] or of_types
 
     def _closed(self, part: Mapping[str, Json], seen: list[Any]) -> list[Json] | None:

@@ -62,19 +62,19 @@ def turns(messages: Any) -> tuple[Message, ...]:
 
     Source: OpenAI's chat completions.
     """
+    items: Any = messages
     if isinstance(messages, str):
         plain = messages.isascii()  # what is not may hold half a character, which the check of a turn finds
-        messages = [message("user", messages) if plain else {"role": "user", "content": messages}]
+        items = [message("user", messages) if plain else {"role": "user", "content": messages}]
     elif (is_object(messages) and "role" not in messages) or hasattr(messages, "__synmod_json__"):
         json = frozen(messages)
         inner = json.get("messages") if is_object(json) else None
-        messages = inner if is_array(inner) else [json]
+        items = inner if is_array(inner) else [json]
     elif is_object(messages):
-        messages = [messages]
+        items = [messages]
     elif isinstance(messages, bytes) or not isinstance(messages, Iterable):
         got = type(messages).__name__
         raise DataError(f"messages: got {got}, wanted a str, ChatMessages, or a list of turns such as {_FORM}.")
-    items: Iterable[Any] = messages
     checked = tuple([item if type(item) is Message else _turn(item, index) for index, item in enumerate(items)])
     if not checked:
         raise DataError(f"messages: the list is empty, wanted at least one turn such as {_FORM}.")

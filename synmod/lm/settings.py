@@ -12,7 +12,6 @@ import re
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, TypedDict, get_args
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -113,7 +112,10 @@ STRUCTURED: Final[tuple[str, ...]] = get_args(Structured)
 """How a schema may be asked for: native schema, JSON mode, text only."""
 
 _MODEL: Final = re.compile(r"[^\s/]+(/[^\s/]+)+")
-_ADDRESS: Final = re.compile(r"[^\s?#\x00-\x20\x7f]+")
+_ADDRESS: Final = re.compile(
+    r"https?://(\[[0-9a-z:.%]+\]|[^\s/?#@:\[\]\x00-\x20\x7f]+)(:0*[1-9]\d{0,4})?(/[^\s?#\x00-\x20\x7f]*)?",
+    re.IGNORECASE,
+)
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token of RFC 9110
 _HIDDEN: Final = frozenset({"api_key", "api_base", "headers"})  # never shown, also not in an error
 
@@ -140,14 +142,8 @@ def _key(key: Any) -> Any:
 
 def _base(base: str) -> str:
     """Check an endpoint: http or https, without user, query or fragment."""
-    try:
-        parts = urlsplit(base)
-        bare = parts.username is None and parts.password is None and not parts.query and not parts.fragment
-        whole = _ADDRESS.fullmatch(base)  # an empty query is one, and white space would be cut or escaped
-        if parts.scheme in ("http", "https") and parts.hostname and bare and whole and parts.port != 0:
-            return base
-    except ValueError:
-        pass
+    if _ADDRESS.fullmatch(base):
+        return base
     raise ValueError(
         "must be an http or https address without user, query or fragment, such as 'http://localhost:8000/v1'"
     )
