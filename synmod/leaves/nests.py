@@ -15,6 +15,8 @@ import sys
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
+from inspect import getattr_static
+from types import MemberDescriptorType
 from typing import Any, Final, NamedTuple, cast
 
 from synmod.errors import CallError
@@ -24,13 +26,18 @@ NAMESPACE: Final = "synmod"
 """Where optree keeps the container classes of users."""
 MAX_DEPTH: Final = 100
 """How deep containers may stand inside one another."""
+DICTS: Final = (dict, OrderedDict, defaultdict)
 
 LEAF, SEQUENCE, MAPPING, OBJECT = 0, 1, 2, 3
 _KINDS: Final[dict[type[Any], int]] = {
     **dict.fromkeys((type(None), str, int, float, bool, FrozenDict, FrozenList), LEAF),
     **dict.fromkeys((list, tuple, deque), SEQUENCE),
-    **dict.fromkeys((dict, OrderedDict, defaultdict), MAPPING),
+    **dict.fromkeys(DICTS, MAPPING),
 }
+_UNSET: Final = object()
+
+Pairs = list[tuple[Any, Any]]
+"""The `(step, child)` pairs of a container."""
 
 NestPath = tuple[str | int, ...]
 """Where a leaf stands: the keys, indices and field names that lead to it."""
@@ -52,11 +59,7 @@ def kind_of(x: Any) -> int:
         return kind
     if isinstance(x, tuple) and hasattr(cls, "_fields"):
         return SEQUENCE
-    if dataclasses.is_dataclass(cls):
-        return OBJECT
-    if "optree" not in sys.modules:  # so no class is registered
-        return LEAF
-    return LEAF if _optree().tree_is_leaf(x, none_is_leaf=True, namespace=NAMESPACE) else OBJECT
+    return OBJECT if dataclasses.is_dataclass(cls) or is_registered_container(cls) else LEAF
 
 
 def is_leaf(x: Any) -> bool:
@@ -82,24 +85,13 @@ def take_apart(container: Any) -> Parts:
     Source: optree `tree_flatten_one_level`.
     """
     cls = cast("type[Any]", type(container))
-    if cls is list or cls is tuple:
-        return Parts(range(len(container)), container, cls)
-    if cls is dict:
-        return Parts(list(container), list(container.values()), partial(_rebuilt_dict, dict, list(container)))
-    if cls is defaultdict:  # optree would sort the keys
-        make = partial(defaultdict[Any, Any], container.default_factory)
-        return Parts(list(container), list(container.values()), partial(_rebuilt_dict, make, list(container)))
-    if dataclasses.is_dataclass(cls) and not _is_registered(cls):
-        return _parts_of_dataclass(container, cls)
-    children, metadata, steps, unflatten = _optree().tree_flatten_one_level(
-        container, none_is_leaf=True, namespace=NAMESPACE
-    )
-    return Parts(steps, children, partial(unflatten, metadata))
-
-
-def _rebuilt_dict(make: Callable[..., Any], keys: list[Any], children: list[Any]) -> Any:
-    """Make a dict of its keys and other children."""
-    return make(zip(keys, children, strict=True))
+    if cls is list:
+        return Parts(range(len(container)), container, list)
+    if issubclass(cls, tuple):
+        return Parts(range(len(container)), container, partial(cast("Any", tuple).__new__, cls))
+    pairs, rest = parts_of(container)
+    steps = [step for step, _ in pairs]
+    return Parts(steps, [child for _, child in pairs], partial(put_together, cls, steps, rest))
 
 
 def leaves(nest: Any) -> list[Any]:
@@ -246,39 +238,74 @@ def _check_depth(depth: int) -> None:
         )
 
 
-# -- optree ----------------------------------------------------------------------------------------------------------
-
-_UNSET: Final = object()
+# -- one level ---------------------------------------------------------------------------------------------------------
 
 
-def _optree() -> Any:
-    """Import optree, whose stubs leave the registry half unknown."""
-    import optree
-
-    return optree
+def is_registered_container(cls: type[Any]) -> bool:
+    """Whether a class is a container because a user registered it with optree."""
+    return _registered(cls) is not None
 
 
-def _is_registered(cls: type[Any]) -> bool:
-    """Whether a user has registered the class; a class can only be registered by who has imported optree."""
-    return "optree" in sys.modules and _optree().register_pytree_node.get(cls, namespace=NAMESPACE) is not None
+def _registered(cls: type[Any]) -> Any:
+    """The entry of a class in the registry of optree, which only who has imported optree can have made."""
+    optree: Any = sys.modules.get("optree")
+    entry = None if optree is None else optree.register_pytree_node.get(cls, namespace=NAMESPACE)
+    return entry if entry is not None and entry.namespace == NAMESPACE else None
 
 
-def _parts_of_dataclass(x: Any, cls: type[Any]) -> Parts:
-    """Take a dataclass apart: the fields that are set; its other attributes go along."""
-    names = [field.name for field in dataclasses.fields(cls)]
-    found = {name: value for name in names if (value := getattr(x, name, _UNSET)) is not _UNSET}
-    attributes = {key: value for key, value in getattr(x, "__dict__", {}).items() if key not in names}
-    others = [(key, value) for key, value in attributes.items() if not _is_cached(cls, key)]
+def is_namedtuple(cls: type[Any]) -> bool:
+    """Whether a class is a tuple with named fields."""
+    return isinstance(getattr(cls, "_fields", None), tuple) and issubclass(cls, tuple)
 
-    def rebuilt(children: list[Any]) -> Any:
-        new: Any = object.__new__(cls)
-        for name, value in (*others, *zip(found, children, strict=True)):
-            object.__setattr__(new, name, value)
-        return new
 
-    return Parts(list(found), list(found.values()), rebuilt)
+def parts_of(x: Any) -> tuple[Pairs, Any]:
+    """The `(step, child)` pairs of a container, and what else it is made of; no property of a dataclass runs."""
+    cls = cast("type[Any]", type(x))
+    if cls in DICTS:
+        return list(x.items()), getattr(x, "default_factory", None)
+    if cls in (list, tuple, deque):
+        return [*enumerate(x)], getattr(x, "maxlen", None)
+    if is_registered_container(cls):
+        import optree
+
+        children, rest, steps, _ = cast("Any", optree).tree_flatten_one_level(x, none_is_leaf=True, namespace=NAMESPACE)
+        return list(zip(steps, children, strict=True)), rest
+    if is_namedtuple(cls):
+        items = tuple[Any, ...].__iter__(x)  # also where its class iterates in another way
+        return list(zip(x._fields, items, strict=True)), None
+    held: dict[str, Any] = getattr(x, "__dict__", {})
+    names = [field.name for field in dataclasses.fields(x)]
+    found = ((name, held[name] if name in held else _slot(x, name)) for name in names)
+    others = {name: value for name, value in held.items() if name not in names and not _is_cached(cls, name)}
+    return [(name, value) for name, value in found if value is not _UNSET], others or None
+
+
+def put_together(cls: Any, steps: Iterable[Any], rest: Any, children: Sequence[Any]) -> Any:
+    """Make a container of what `parts_of` returned; no constructor of a dataclass or named tuple runs."""
+    if cls is list:
+        return list(children)
+    if cls is deque:
+        return deque(children, rest)
+    if cls in DICTS:
+        make: Any = partial(defaultdict[Any, Any], rest) if cls is defaultdict else cls
+        return make(zip(steps, children, strict=True))
+    entry = _registered(cls)
+    if entry is not None:
+        return entry.unflatten_func(rest, children)
+    if issubclass(cls, tuple):
+        return cast("Any", tuple).__new__(cls, children)
+    new: Any = object.__new__(cls)
+    for name, value in (*cast("dict[str, Any]", rest or {}).items(), *zip(steps, children, strict=True)):
+        object.__setattr__(new, name, value)
+    return new
+
+
+def _slot(x: Any, name: str) -> Any:
+    """The value in a declared slot."""
+    is_slot = isinstance(getattr_static(cast("Any", type(x)), name, None), MemberDescriptorType)
+    return getattr(x, name, _UNSET) if is_slot else _UNSET
 
 
 def _is_cached(cls: type[Any], name: str) -> bool:
     """Whether an attribute is only what `functools.cached_property` left there."""
-    return any(isinstance(vars(base).get(name), cached_property) for base in cls.__mro__)
+    return isinstance(getattr_static(cls, name, None), cached_property)

@@ -13,22 +13,20 @@ from weakref import WeakValueDictionary
 from synmod.errors import DataError
 from synmod.leaves.frozen import frozen
 from synmod.leaves.names import KeyPath, check_name, parse_path
+from synmod.leaves.nests import parts_of
 from synmod.scope import CallCounters, CallFrame, Hook, TraceNode, current_call
 from synmod.tree import (
-    DICT,
     KNOWN,
     NODE,
+    SET,
     STATIC,
-    TREE,
     VARIABLE,
     Kinds,
     PathTable,
     Sown,
     Variable,
-    numbered,
     open_captures,
     path_table,
-    take_apart,
     walk,
 )
 
@@ -152,7 +150,7 @@ def held(value: Any) -> Iterator[tuple[KeyPath, Any, int]]:
             yield at, x, kind
         elif kind != STATIC and id(x) not in seen:
             seen.add(id(x))
-            parts = x.items() if kind == DICT else take_apart(x)[0] if kind == TREE else numbered(x)
+            parts = enumerate(x) if kind == SET else parts_of(x)[0]
             pending += [((*at, key), part) for key, part in parts]
 
 

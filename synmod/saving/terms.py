@@ -23,18 +23,10 @@ from synmod.data import JsonDataModel, SymbolicDataModel, typed_instance, wrap
 from synmod.errors import DataError, SchemaError, SynmodError
 from synmod.flow import SymbolRef
 from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen, is_array, is_object
+from synmod.leaves.nests import is_namedtuple, is_registered_container, parts_of, put_together
 from synmod.lm import LanguageModel
 from synmod.registry import id_of
-from synmod.tree import (
-    Static,
-    Variable,
-    class_of,
-    is_namedtuple,
-    is_registered_container,
-    own_impl,
-    put_together,
-    take_apart,
-)
+from synmod.tree import Static, Variable, class_of, own_impl
 
 from .names import AttributeNames, Resolver
 from .problems import (
@@ -236,7 +228,7 @@ class TermWriter:
                 return self._bad_key(value, steps)
             parts, rest = [*value.items()], [*value]
         else:
-            parts, rest = take_apart(value)
+            parts, rest = parts_of(value)
         parts = [*parts, ("config", rest)]
         written = self._parts(value, parts, steps)
         if written is None:
@@ -568,7 +560,7 @@ class TermReader:
             return None
         steps = rest if cls is OrderedDict else [field.name for field in _fields(cls)]
         with user_code(where, cls):
-            return put_together(cls, steps, children, rest)
+            return put_together(cls, steps, rest, children)
 
     def _fits(self, cls: type[Any], children: list[Any], rest: Any) -> bool:
         """Whether a container can be put together of these parts."""

@@ -9,13 +9,10 @@ calls, flows, language models, files.
 from synmod.leaves.names import KeyPath as KeyPath, path_str as path_str
 
 from . import filters as filters, initializers as initializers
-from .capture import Sown as Sown, capture as capture, open_captures as open_captures
-from .content import class_text as class_text, static_text as static_text
-from .contexts import (
-    current_update_context as current_update_context, flatten as flatten, merge_context as merge_context,
-    split_context as split_context, unflatten as unflatten, update_context as update_context,
+from .editing import (
+    Sown as Sown, capture as capture, open_captures as open_captures, pop as pop, set_attributes as set_attributes,
+    set_metadata as set_metadata, update as update, using as using,
 )
-from .editing import pop as pop, set_attributes as set_attributes, set_metadata as set_metadata, update as update
 from .filters import (
     All as All, Any as Any, Everything as Everything, Not as Not, Nothing as Nothing, OfType as OfType,
     Path as Path, PathContains as PathContains, PathIn as PathIn, Schema as Schema, Trainable as Trainable,
@@ -23,7 +20,7 @@ from .filters import (
 )
 from .graphdef import (
     CODEC as CODEC, GraphDef as GraphDef, NodeDef as NodeDef, NodeRef as NodeRef, VariableDef as VariableDef,
-    VariableRef as VariableRef, record as record,
+    VariableRef as VariableRef, class_text as class_text, record as record, static_text as static_text,
 )
 from .looking import (
     PathTable as PathTable, find_duplicates as find_duplicates, flattened as flattened,
@@ -31,19 +28,18 @@ from .looking import (
     paths_of as paths_of, submodules_of as submodules_of, variables_of as variables_of,
 )
 from .merging import (
-    build_graph as build_graph, call as call, clone as clone, deepcopy_node as deepcopy_node, graphdef as graphdef,
-    merge as merge, split as split, state as state, variables as variables,
+    build_graph as build_graph, call as call, clone as clone, current_update_context as current_update_context,
+    deepcopy_node as deepcopy_node, flatten as flatten, graphdef as graphdef, merge as merge,
+    merge_context as merge_context, split as split, split_context as split_context, state as state,
+    unflatten as unflatten, update_context as update_context, variables as variables,
 )
 from .nodes import (
-    DICT as DICT, KNOWN as KNOWN, NODE as NODE, SEQUENCE as SEQUENCE, STATIC as STATIC, TREE as TREE,
+    DICT as DICT, KNOWN as KNOWN, NODE as NODE, SEQUENCE as SEQUENCE, STATIC as STATIC, SET as SET,
     VARIABLE as VARIABLE, Kinds as Kinds, NodeImpl as NodeImpl, Static as Static, class_of as class_of,
-    get_node_impl as get_node_impl, holds_node as holds_node, is_namedtuple as is_namedtuple,
-    is_registered_container as is_registered_container, is_token as is_token, kind_of as kind_of,
-    numbered as numbered, own_impl as own_impl, put_together as put_together,
-    register_graph_node_type as register_graph_node_type, register_impl as register_impl, static as static,
-    take_apart as take_apart,
+    get_node_impl as get_node_impl, holds_node as holds_node, is_token as is_token, kind_of as kind_of,
+    own_impl as own_impl, register_graph_node_type as register_graph_node_type, register_impl as register_impl,
+    static as static,
 )
-from .overlay import using as using
 from .states import State as State
 from .variable import (
     Intermediate as Intermediate, Memory as Memory, OptState as OptState, Param as Param, Stat as Stat,

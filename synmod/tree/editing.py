@@ -1,22 +1,30 @@
-"""Writing into a live program: values, structure, attributes and metadata. Every check comes before the first write."""
+"""Changing a live program: for good (`update`, `set_metadata`, `set_attributes`, `pop`), or for a block (`using`).
+
+Every check comes before the first write. `capture` is the block that collects what modules sow.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from inspect import getattr_static
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, Self, cast
 
-from synmod.errors import GraphError, Problem, SchemaError
-from synmod.leaves.frozen import Json
+from synmod.data import trusted_schema
+from synmod.errors import ArgumentError, GraphError, Problem, SchemaError
+from synmod.leaves.frozen import Json, frozen
 from synmod.leaves.names import KeyPath, did_you_mean, path_str
+from synmod.leaves.nests import DICTS
+from synmod.scope import Block, ambient
 
 from .filters import Decisions, FilterLike, to_filter
-from .fitting import Fault, Finder, StateLike, fit, raise_faults
 from .graphdef import record
-from .nodes import DICTS, KNOWN, NODE, STATIC, VARIABLE, Kinds, class_of, get_node_impl, holds_node, own_impl
-from .states import State
-from .variable import MISSING, Variable, Write, checked_metadata
+from .looking import PathTable, path_table
+from .nodes import KNOWN, NODE, STATIC, VARIABLE, Kinds, class_of, get_node_impl, holds_node, own_impl
+from .states import Fault, State, StateLike, checked_leaf, fit, leaves_of, raise_faults
+from .variable import MISSING, Layer, Variable, VariableState, Write, checked_metadata, layered, snapshot
 from .walk import Visit, check_root, walk
 
 
@@ -49,12 +57,19 @@ def update(node: Any, *states: StateLike, allow_extra: bool = False, metadata: b
     Source: Flax NNX `update`; differs: atomic, validated.
     """
     live = record(node)
-    fitted = fit(Finder(live.graphdef), states, lambda index: live.objects[index].schema, "update")
-    raise_faults("update", fitted.all_faults("Trying to update a non-Variable:", allow_unknown=allow_extra))
+    fitted, unfit = fit(
+        live.graphdef,
+        states,
+        lambda index: live.objects[index].schema,
+        "update",
+        static="Trying to update a non-Variable:",
+        allow_unknown=allow_extra,
+    )
+    raise_faults("update", unfit)
     writes: list[tuple[KeyPath, Write]] = []
     faults: list[Fault] = []
     for path, index in live.graphdef.leaf_paths.items():
-        leaf = fitted.leaves.get(index)
+        leaf = fitted.get(index)
         if leaf is None:
             continue
         try:
@@ -298,3 +313,230 @@ def become(node: Any, metadata: Any, pairs: list[tuple[Any, Any]]) -> None:
         held.clear()
         held.update(fresh.__dict__)
     impl.fill(node, pairs)
+
+
+# -- overlays ----------------------------------------------------------------------------------------------------------
+
+
+class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
+    """Let every read of a program's Variables come from a State, in this task and the tasks started inside.
+
+    Nothing is copied or rebuilt, and live values do not change: writes in the block go to the overlay, where sibling
+    tasks of the same block see them. Blocks nest: reads fall through to the outer overlay, then to the live value.
+    Variables outside the program, and those made inside the block, are live.
+
+    Args:
+        node: A program.
+        state: A State or values by path text, of all or some Variables; alias paths are accepted. None overlays no
+            values: writes stay in the block all the same.
+
+    Returns:
+        (on entry) The overlay: `overlay.state` holds the given values with the writes applied, `overlay.changes` what
+        was written; both also after the block.
+
+    Raises:
+        StateError: (on entry) A path is unknown, or leads to no Variable.
+        StateSchemaError: (on entry) Values do not satisfy their schemas.
+        ArgumentError: (on entry) `node` holds no graph, or `state` is not a State.
+        GraphError: (on entry) It is entered already: each block needs one of its own.
+
+    Example:
+        >>> from synmod.tree import Param
+        >>> program = {"a": Param("x")}
+        >>> with using(program, {"a": "candidate"}) as overlay:
+        ...     program["a"].value
+        'candidate'
+        >>> program["a"].value
+        'x'
+
+    Source: Keras' stateless scope; differs: concurrent, validated.
+    """
+
+    __slots__ = ("_block", "_layer", "_node", "_state", "_variables")
+
+    def __init__(self, node: Any, state: StateLike = None) -> None:
+        self._node = node
+        self._state = state
+        self._layer: Layer | None = None
+        self._variables: Mapping[KeyPath, Variable] = {}
+        self._block: layered | None = None
+
+    def __enter__(self) -> Self:
+        if self._block is not None:
+            raise GraphError("This overlay is entered already: make a using(...) for each block.")
+        table = path_table(self._node, sealed=True)
+        self._variables = variables = dict(table.variables)
+        values = {} if self._state is None else _values(self._node, table, self._state)
+        self._layer = Layer(frozenset(map(id, variables.values())), values)
+        self._block = layered(self._layer)
+        self._block.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        block, self._block = self._block, None
+        if block is not None:
+            block.__exit__(*error)
+
+    @property
+    def state(self) -> State:
+        """The values given, with the writes applied, in definition order."""
+        return self._snapshot(dict(self._entered().values))
+
+    @property
+    def changes(self) -> State:
+        """Only what was written in the block, in definition order."""
+        layer = self._entered()
+        return self._snapshot({key: layer.values[key] for key in list(layer.written)})
+
+    def _entered(self) -> Layer:
+        if self._layer is None:
+            raise GraphError("This overlay was never entered: with sm.using(program, state) as overlay: ...")
+        return self._layer
+
+    def _snapshot(self, values: dict[int, Json]) -> State:
+        """The values by the paths of their Variables."""
+        leaves: dict[KeyPath, VariableState] = {}
+        for path, variable in self._variables.items():
+            value = values.get(id(variable), MISSING)
+            if value is not MISSING:
+                leaves[path] = snapshot(type(variable), value, variable.schema, variable.full_metadata)
+        return State.of_leaves(leaves)
+
+    def __repr__(self) -> str:
+        return f"using({type(self._node).__name__}, {self._state!r:.80})"
+
+
+def _values(node: Any, table: PathTable, state: StateLike) -> dict[int, Json]:
+    """The value of each Variable that a State names, by identity; the graph is looked at for aliases and faults."""
+    values: dict[int, Json] = {}
+    for path, given in leaves_of(state, "using"):
+        variable = table.texts.get(path) if isinstance(path, str) else table.variables.get(path)
+        if variable is None:
+            break
+        if isinstance(given, VariableState) and given.schema is variable.schema:  # hot: what is known to fit
+            values[id(variable)] = given.value
+            continue
+        leaf = checked_leaf((), given, variable.schema, 0, [])
+        if leaf is None:
+            break
+        values[id(variable)] = leaf.value
+    else:
+        return values
+    live, static = record(node), "Trying to overlay a non-Variable:"
+    fitted, faults = fit(live.graphdef, [state], lambda index: live.objects[index].schema, "using", static=static)
+    raise_faults("using", faults)
+    return {id(live.objects[index]): leaf.value for index, leaf in fitted.items()}
+
+
+# -- what is sown -----------------------------------------------------------------------------------------------------
+
+_LISTS: Final = trusted_schema({"type": "array"})
+
+
+class Sown(NamedTuple):
+    """One value that a module has sown.
+
+    Attributes:
+        started: When its entry call began.
+        run: The id of that call.
+        call: The number of the module call in that run.
+        path: The path of the module and the name.
+        type: The Variable type.
+        value: Frozen JSON.
+    """
+
+    started: float
+    run: str
+    call: int
+    path: KeyPath
+    type: type[Variable]
+    value: Json
+
+
+class capture(Block):  # noqa: N801  # read as a word: `with sm.capture(Intermediate) as cap:`
+    """Collect what modules sow in a block, in this task and the tasks started inside.
+
+    Args:
+        *types: Variable types to collect, subclasses included; without one, all.
+
+    Attributes:
+        state: A State of lists by module path and name, in the order in which the module calls began. A leaf has the
+            type of its first value.
+        by_call: The same for each entry call alone, by its id, in the order in which they began.
+
+    Raises:
+        ArgumentError: Something is not a Variable type.
+
+    Example:
+        >>> with capture(Variable) as cap:
+        ...     pass
+        >>> cap.state.to_json(), dict(cap.by_call)
+        ({}, {})
+
+    Source: Flax NNX `sow` and `pop`; differs: by call, never in a module, in the order of the calls.
+    """
+
+    field = "captures"
+
+    def __init__(self, *types: type[Variable]) -> None:
+        for each in types:
+            if not isinstance(each, type) or not issubclass(each, Variable):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise ArgumentError(f"capture takes Variable types, such as sm.Intermediate, not {each!r:.200}.")
+        self._types = types or (Variable,)
+        super().__init__()
+        self._lock = threading.Lock()
+        self._sown: list[Sown] = []
+
+    def __enter__(self) -> Self:
+        self.enter(self)
+        return self
+
+    def takes(self, kind: Any) -> bool:
+        """Whether values sown as this type are collected."""
+        return isinstance(kind, type) and issubclass(kind, self._types)
+
+    def add(self, sown: Sown) -> None:
+        """Collect a value."""
+        with self._lock:
+            self._sown.append(sown)
+
+    @property
+    def state(self) -> State:
+        """All values, in one State."""
+        return _folded(self._in_order())
+
+    @property
+    def by_call(self) -> Mapping[str, State]:
+        """A State for each entry call in which something was sown, by its id."""
+        runs: dict[str, list[Sown]] = {}
+        for sown in self._in_order():
+            runs.setdefault(sown.run, []).append(sown)
+        return MappingProxyType({run: _folded(sown) for run, sown in runs.items()})
+
+    def _in_order(self) -> list[Sown]:
+        with self._lock:
+            return sorted(self._sown, key=lambda sown: sown[:3])
+
+    def __repr__(self) -> str:
+        return f"capture({', '.join(each.__name__ for each in self._types)})"
+
+
+def open_captures(kind: Any) -> list[capture]:
+    """Return the open captures of the running code that take a type."""
+    around = ambient()
+    opened = () if around is None else cast("tuple[capture, ...]", around.captures)
+    return [each for each in opened if each.takes(kind)]
+
+
+def _folded(values: Iterable[Sown]) -> State:
+    """A State of the values by path, in order."""
+    by_path: dict[KeyPath, list[Sown]] = {}
+    for sown in values:
+        by_path.setdefault(sown.path, []).append(sown)
+    return State.of_leaves({path: _leaf(sown) for path, sown in by_path.items()})
+
+
+def _leaf(sown: list[Sown]) -> VariableState:
+    kind = sown[0].type
+    value = frozen([each.value for each in sown])
+    return snapshot(kind, value, _LISTS, checked_metadata({"trainable": kind.trainable_default}))

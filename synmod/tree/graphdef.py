@@ -6,22 +6,30 @@ of its holder, its step and what counts of it; an alias counts as the place that
 
 from __future__ import annotations
 
+import base64
+import datetime as dt
+import decimal
+import enum
 import hashlib
-from collections.abc import Callable, Mapping
+import json
+import types
+import uuid
+from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
-from typing import Any, Final, Generic, NamedTuple, NoReturn, TypeAlias, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel
 
-from synmod.data import Schema
-from synmod.errors import DataError, GraphError
+from synmod.data import Described, Schema, SymbolicDataModel, schema_of
+from synmod.errors import DataError, GraphError, SynmodError
 from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen
 from synmod.leaves.names import KeyPath, path_str
+from synmod.leaves.nests import DICTS, LEAF, Pairs, kind_of, parts_of
+from synmod.registry import id_of
 
-from .content import REMEDY, Opaque, Token, by_key, canonical_json, class_text, nest_tokens, token_of
-from .nodes import DICTS, KNOWN, NODE, SEQUENCE, STATIC, VARIABLE, Impls, Kinds, Pairs, Static, class_of, own_impl
-from .variable import Variable
-from .walk import RefMap, Visit, check_root, walk
+from .nodes import KNOWN, NODE, SEQUENCE, STATIC, VARIABLE, Impls, Kinds, Static, class_of, own_impl
+from .variable import Immutable, Variable
+from .walk import Reader, RefMap, Visit, check_root, walk
 
 M = TypeVar("M")
 
@@ -101,37 +109,10 @@ Term: TypeAlias = NodeRef | VariableRef | ContainerDef | StaticDef
 Definition: TypeAlias = NodeDef | VariableDef
 
 
-class DefReader:
-    """How the walk reads a graph definition: the same order and paths as over the live objects."""
-
-    __slots__ = ("definitions", "kinds")
-
-    def __init__(self, definitions: Mapping[int, Definition]) -> None:
-        self.definitions = definitions
-        self.kinds = Kinds({NodeRef: NODE, VariableRef: VARIABLE, ContainerDef: SEQUENCE, StaticDef: STATIC})
-
-    @property
-    def entity(self) -> Callable[[Any], Any]:
-        """Follows a reference to its definition."""
-        return self.definition_of
-
-    def definition_of(self, value: Any) -> Any:
-        """The definition that a reference leads to; the reference itself where another split has it."""
-        return self.definitions.get(value.index, value)
-
-    def enter(self, node: NodeDef | NodeRef, visit: Visit) -> tuple[Pairs, bool]:  # noqa: ARG002
-        """The children of a definition; a reference into another split has none."""
-        return [] if isinstance(node, NodeRef) else list(node.attributes), False
-
-    def open(self, value: ContainerDef, kind: int, visit: Visit) -> tuple[Pairs, Any]:  # noqa: ARG002
-        """The children of a container."""
-        return list(zip(value.steps, value.children, strict=True)), None
-
-
 # -- GraphDef ----------------------------------------------------------------------------------------------------------
 
 
-class GraphDef(Generic[M]):
+class GraphDef(Immutable, Generic[M]):
     """Nodes, statics, references by index, and types, schemas and metadata of Variables. No values.
 
     Attributes:
@@ -171,14 +152,8 @@ class GraphDef(Generic[M]):
         foreign: Mapping[int, KeyPath] | None = None,
         index_mapping: Mapping[int, int] | None = None,
     ) -> None:
-        put = object.__setattr__
-        put(self, "root", root)
-        put(self, "definitions", definitions)
-        put(self, "leaf_paths", leaf_paths)
-        put(self, "kept", kept or {})
-        put(self, "foreign", foreign or {})
-        put(self, "index_mapping", index_mapping)
-        put(self, "_places", None)
+        self._put(root=root, definitions=definitions, leaf_paths=leaf_paths, kept=kept or {}, foreign=foreign or {})
+        self._put(index_mapping=index_mapping, _places=None)
 
     @property
     def nodes(self) -> tuple[NodeDef, ...]:
@@ -190,10 +165,6 @@ class GraphDef(Generic[M]):
         """The Variables, in definition order."""
         return tuple(each for each in self.definitions.values() if isinstance(each, VariableDef))
 
-    def with_index_mapping(self, index_mapping: Mapping[int, int]) -> GraphDef[M]:
-        """The same structure with an index mapping, at which equality does not look."""
-        return GraphDef(self.root, self.definitions, self.leaf_paths, self.kept, self.foreign, index_mapping)
-
     @property
     def fingerprint(self) -> str:
         """SHA-256 (hex) of the structure: equal for equal graphs, in every process.
@@ -203,10 +174,10 @@ class GraphDef(Generic[M]):
         """
         places = self._compared()
         opaque = [
-            f"{_where(places, at)}: an object of type {type(token.value).__name__} cannot be encoded."
+            f"At {path_str(_path(places, at))!r}: an object of type {type(token.value).__name__} cannot be encoded."
             for at, place in enumerate(places)
             for token in place.tokens
-            if isinstance(token, Opaque)
+            if isinstance(token, Static)
         ]
         if opaque:
             raise GraphError("\n".join([*opaque, REMEDY]))
@@ -220,7 +191,7 @@ class GraphDef(Generic[M]):
         """
         digest = hashlib.sha256()
         for above, step, tokens in self._compared():
-            texts = [f"opaque {describe(each.value)}" if isinstance(each, Opaque) else each for each in tokens]
+            texts = [f"opaque {describe(each.value)}" if isinstance(each, Static) else each for each in tokens]
             digest.update(repr((above, step, texts)).encode())
         return digest.hexdigest()
 
@@ -262,7 +233,7 @@ class GraphDef(Generic[M]):
         places = self._places
         if places is None:
             places = _places(self, in_order=False)
-            object.__setattr__(self, "_places", places)
+            self._put(_places=places)
         return places
 
     def __eq__(self, other: object) -> bool:
@@ -271,21 +242,7 @@ class GraphDef(Generic[M]):
         return self is other or self._compared() == other._compared()  # pyright: ignore[reportUnknownMemberType]
 
     def __hash__(self) -> int:
-        places = self._compared()
-        try:
-            return hash(tuple(places))
-        except TypeError as error:  # of a static that cannot be encoded
-            faulty = next((at for at, place in enumerate(places) if _is_unhashable(place)), 0)
-            raise GraphError(f"{_where(places, faulty)}: {error}, and it cannot be encoded. {REMEDY}") from None
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"A GraphDef is frozen: {name!r} cannot be set. Change the program and split it again.")
-
-    def __copy__(self) -> GraphDef[M]:
-        return self
-
-    def __deepcopy__(self, memo: object) -> GraphDef[M]:
-        return self
+        return hash(tuple(self._compared()))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return GraphDef, (
@@ -300,6 +257,115 @@ class GraphDef(Generic[M]):
 
 # -- what counts -------------------------------------------------------------------------------------------------------
 
+_SCALARS: Final[dict[type[Any], Callable[[Any], str]]] = {
+    dt.date: lambda x: x.isoformat(),
+    dt.time: lambda x: x.isoformat(),
+    dt.datetime: lambda x: x.isoformat(),
+    dt.timedelta: repr,
+    decimal.Decimal: str,
+    uuid.UUID: str,
+    bytes: lambda x: base64.b64encode(x).decode(),
+}
+_JSON: Final = frozenset({type(None), bool, int, float, str, dict, list, FrozenDict, FrozenList})
+
+REMEDY: Final = (
+    "Wrap it in static(x), list its attribute in _graph_ignored, or make it from JSON by a get_config of your own."
+)
+
+canonical_json: Final[Callable[[Json], str]] = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), allow_nan=False
+).encode
+"""JSON with sorted keys: equal texts for values that `json_equal` takes for equal."""
+
+
+Token: TypeAlias = "str | int | Static[Any]"  # noqa: S105  (not a secret)
+"""What something counts as; a static that cannot be encoded counts as a `Static` of the very same object."""
+
+
+def class_text(cls: type[Any]) -> str:
+    """The name of a class: its public id, else module and qualified name."""
+    return id_of(cls) or f"{cls.__module__}:{cls.__qualname__}"
+
+
+def static_text(value: Any) -> str | None:
+    """Encode a static.
+
+    Returns:
+        A text, the same for equal statics in every process; None where the object has none: functions that are not
+        registered, handles, blobs.
+    """
+    kind = class_of(value)
+    if kind in _JSON or isinstance(value, FrozenDict):
+        try:
+            return canonical_json(frozen(value))
+        except ValueError:  # NaN, an int of too many digits, what is not JSON
+            return None
+    if kind is Static:
+        return "static"
+    if isinstance(value, type) and not issubclass(cast("type[Any]", value), BaseModel):
+        return f"class {class_text(cast('type[Any]', value))}"
+    if isinstance(value, type | SymbolicDataModel):
+        try:
+            return f"data_model {canonical_json(schema_of(value))}"
+        except SynmodError:  # a model whose schema cannot be used is known by its name only
+            return f"class {class_text(cast('type[Any]', value))}"
+    if isinstance(value, Described | BaseModel):
+        return _data_text(value, value)
+    if isinstance(value, types.FunctionType):
+        public_id = id_of(value)
+        return None if public_id is None else f"function {public_id}"
+    if isinstance(value, enum.Enum):
+        return f"enum {class_text(kind)} {value.name}"
+    if kind in _SCALARS:
+        return f"{kind.__name__} {_SCALARS[kind](value)}"
+    if kind is set or kind is frozenset:
+        texts = [static_text(item) for item in value]
+        return None if None in texts else f"{kind.__name__} {sorted(map(str, texts))}"
+    return None
+
+
+def _data_text(model: Any, json: Json) -> str | None:
+    """Encode a data model of this content; None where its schema cannot be used."""
+    try:
+        return f"data {canonical_json(schema_of(model))} {canonical_json(frozen(json))}"
+    except SynmodError:
+        return None
+
+
+def _token(value: Any, json: Json = None) -> Token:
+    """What a static counts as; `json` is what a data model was when it was recorded."""
+    text = static_text(value) if json is None else _data_text(value, json)
+    return Static(value) if text is None else text
+
+
+def _nest_tokens(nest: Any, reference: Callable[[Any], Token | None]) -> Iterable[Token]:
+    """Encode a nest of containers and statics; `reference` encodes a reference, and returns None for anything else."""
+    token = reference(nest)
+    cls = class_of(nest)
+    if token is not None:
+        yield token
+        return
+    if cls in DICTS or isinstance(nest, FrozenDict):
+        pairs, name = by_key(nest.items()), "dict"
+    elif cls in (list, tuple) or isinstance(nest, FrozenList):
+        pairs, name = list(enumerate(nest)), "tuple" if cls is tuple else "list"
+    elif kind_of(nest) != LEAF:
+        (pairs, rest), name = parts_of(nest), class_text(cls)
+        pairs = [*pairs, (None, rest)]
+    else:
+        yield _token(nest)
+        return
+    yield name
+    yield len(pairs)
+    for key, part in pairs:
+        yield repr(key)
+        yield from _nest_tokens(part, reference)
+
+
+def by_key(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Sort pairs by key; int and str keys may be mixed."""
+    return sorted(pairs, key=lambda pair: (type(pair[0]).__name__, str(pair[0])))
+
 
 _NOTHING: Final = (None,)
 
@@ -312,26 +378,26 @@ class Place(NamedTuple):
     tokens: tuple[Token, ...]
 
 
-class _Comparing(DefReader):
-    """Reads definitions for a comparison: `static(x)` attributes are left out, and frozen JSON is as plain JSON is."""
+class _Definitions(Reader):
+    """Reads the definitions of a graph: the same paths as over the live objects, and what counts in a comparison.
 
-    __slots__ = ("_in_order",)
+    `static(x)` attributes are left out, and frozen JSON is as plain JSON is.
+    """
 
     def __init__(self, definitions: Mapping[int, Definition], in_order: bool) -> None:
-        super().__init__(definitions)
+        self.kinds = Kinds({NodeRef: NODE, VariableRef: VARIABLE, ContainerDef: SEQUENCE, StaticDef: STATIC})
+        self.entity = lambda reference: definitions.get(reference.index, reference)  # itself: another split has it
         self._in_order = in_order
 
-    def enter(self, node: NodeDef | NodeRef, visit: Visit) -> tuple[Pairs, bool]:
-        """The attributes that count, by key."""
-        pairs, masks = super().enter(node, visit)
-        pairs = [
-            (k, _thawed(term)) for k, term in pairs if not (type(term) is StaticDef and type(term.value) is Static)
-        ]
-        return (pairs if self._in_order else by_key(pairs)), masks
+    def enter(self, node: NodeDef | NodeRef, visit: Visit) -> tuple[Pairs, bool]:  # noqa: ARG002
+        """The attributes that count, by key; a reference into another split has none."""
+        pairs = [] if isinstance(node, NodeRef) else [(key, _thawed(term)) for key, term in node.attributes]
+        pairs = [(key, term) for key, term in pairs if not isinstance(getattr(term, "value", None), Static)]
+        return (pairs if self._in_order else by_key(pairs)), False
 
     def open(self, value: ContainerDef, kind: int, visit: Visit) -> tuple[Pairs, Any]:  # noqa: ARG002
         """The children of a container, those of a dict by key."""
-        pairs: Pairs = [(step, _thawed(child)) for step, child in zip(value.steps, value.children, strict=True)]
+        pairs = [(step, _thawed(child)) for step, child in zip(value.steps, value.children, strict=True)]
         return (by_key(pairs) if value.type in DICTS and not self._in_order else pairs), None
 
 
@@ -348,7 +414,7 @@ def _thawed(term: Any) -> Any:
 def _places(graphdef: GraphDef[Any], *, in_order: bool) -> list[Place]:
     """The places of a graph; in definition order, or in one that does not depend on the order of assignment."""
     root = _thawed(graphdef.root)
-    visits = list(walk(root, statics=True, reader=_Comparing(graphdef.definitions, in_order)))
+    visits = list(walk(root, statics=True, reader=_Definitions(graphdef.definitions, in_order)))
     numbers = {id(visit): at for at, visit in enumerate(visits)}
     first = {visit.value.index: at for at, visit in enumerate(visits) if visit.index is not None and visit.first}
     nowhere: dict[int, int] = {}  # what metadata alone mentions, by order of mention
@@ -364,9 +430,9 @@ def _places(graphdef: GraphDef[Any], *, in_order: bool) -> list[Place]:
     def tokens(visit: Visit) -> tuple[Token, ...]:
         value = visit.value
         if visit.kind == "static":
-            return "static", token_of(value.value, value.json)
+            return "static", _token(value.value, value.json)
         if visit.kind == "container":
-            return "container", class_text(value.type), *nest_tokens(value.aux, reference)
+            return "container", class_text(value.type), *_nest_tokens(value.aux, reference)
         if not visit.first or isinstance(value, NodeRef | VariableRef):
             return "alias", first.get(value.index, value.index)
         if isinstance(value, VariableDef):
@@ -374,19 +440,11 @@ def _places(graphdef: GraphDef[Any], *, in_order: bool) -> list[Place]:
             return "variable", class_text(value.type), schema, canonical_json(value.metadata)
         impl = own_impl(value.type)
         counts = value.metadata if impl is None or impl.compared is None else impl.compared(value)
-        return "node", class_text(value.type), *nest_tokens(counts, reference)
+        return "node", class_text(value.type), *_nest_tokens(counts, reference)
 
     return [
         Place(-1 if visit.above is None else numbers[id(visit.above)], visit.step, tokens(visit)) for visit in visits
     ]
-
-
-def _is_unhashable(place: Place) -> bool:
-    try:
-        hash(place)
-    except TypeError:
-        return True
-    return False
 
 
 def _path(places: list[Place], at: int) -> KeyPath:
@@ -395,10 +453,6 @@ def _path(places: list[Place], at: int) -> KeyPath:
         steps.append(places[at].step)
         at = places[at].above
     return tuple(reversed(steps))
-
-
-def _where(places: list[Place], at: int) -> str:
-    return f"At {path_str(_path(places, at))!r}"
 
 
 def _by_path(places: list[Place]) -> dict[KeyPath, tuple[Any, ...]]:
@@ -503,10 +557,7 @@ def _written(
                     kept[index] = value
         above = visit.above
         if above is not None:
-            if above.parts:
-                above.parts[visit.step] = term
-            else:
-                above.parts = {visit.step: term}
+            above.parts[visit.step] = term
     written.sort(key=itemgetter(0))
     return term, dict(written), kept
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate
 from typing import Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from synmod.errors import ArgumentError, NotBuiltError
 from synmod.leaves.names import KeyPath, escape_step, parse_path, path_str
 
-from .filters import Decisions, Everything, Filter, FilterLike, to_filter
+from .filters import Decisions, Filter, FilterLike, Where, to_filter
 from .nodes import NODE, VARIABLE, class_of, kind_of, own_impl
 from .variable import Variable
 from .walk import Order, Visit, check_root, walk
@@ -26,8 +27,19 @@ def variables_of(root: Any, *, trainable: bool | None = None) -> tuple[Variable,
     Raises:
         NotBuiltError: A node has yet to make its Variables; names every such node.
     """
-    visits = _variable_visits(root)
-    return tuple(visit.value for visit in visits if trainable is None or is_trainable(visit) == trainable)
+    found: list[Visit] = []
+    unbuilt: list[str] = []
+    for visit in walk(root):
+        if visit.first and visit.kind == "variable":
+            found.append(visit)
+        elif visit.impl is not None and visit.impl.unbuilt is not None and visit.impl.unbuilt(visit.value):
+            unbuilt.append(f"{path_str(visit.path)!r} ({type(visit.value).__name__})")
+    if unbuilt:
+        raise NotBuiltError(
+            f"Variables cannot be listed before the program is built; not built: {', '.join(unbuilt)}. "
+            "Build it first: await sm.build(module, Schema)."
+        )
+    return tuple(visit.value for visit in found if trainable is None or is_trainable(visit) == trainable)
 
 
 def submodules_of(root: Any, cls: type[T]) -> tuple[T, ...]:
@@ -42,25 +54,6 @@ def submodules_of(root: Any, cls: type[T]) -> tuple[T, ...]:
 def is_trainable(visit: Visit) -> bool:
     """Whether a visited Variable counts as trainable, as seen from the root of the walk."""
     return visit.value.trainable and not visit.masked
-
-
-def _variable_visits(root: Any) -> list[Visit]:
-    """The first visit of each Variable; raises where some are still to be made."""
-    found: list[Visit] = []
-    unbuilt: list[Visit] = []
-    for visit in walk(root):
-        if visit.first:
-            if visit.kind == "variable":
-                found.append(visit)
-            elif visit.impl is not None and visit.impl.unbuilt is not None and visit.impl.unbuilt(visit.value):
-                unbuilt.append(visit)
-    if unbuilt:
-        names = ", ".join(f"{path_str(visit.path)!r} ({type(visit.value).__name__})" for visit in unbuilt)
-        raise NotBuiltError(
-            f"Variables cannot be listed before the program is built; not built: {names}. "
-            "Build it first: await sm.build(module, Schema)."
-        )
-    return found
 
 
 # -- iteration ---------------------------------------------------------------------------------------------------------
@@ -100,14 +93,9 @@ def iter_graph(
     check_root(node)
     if order not in ("pre", "post"):
         raise ArgumentError(f"order must be 'pre' or 'post', not {order!r}.")
-    return _pairs(node, to_filter(filter), order, repeats, statics)
-
-
-def _pairs(node: Any, wanted: Filter, order: Order, repeats: bool, statics: bool) -> Iterator[tuple[KeyPath, Any]]:
-    decisions = Decisions(wanted, node if order == "post" else None)
-    for visit in walk(node, order=order, statics=statics):
-        if (visit.first or repeats) and decisions.takes(visit):
-            yield visit.path, visit.value
+    decisions = Decisions(to_filter(filter), node if order == "post" else None)
+    visits = walk(node, order=order, statics=statics)
+    return ((visit.path, visit.value) for visit in visits if (visit.first or repeats) and decisions.takes(visit))
 
 
 def flattened(
@@ -134,35 +122,16 @@ def flattened(
         GraphError: (while it runs) The walk cannot go on.
     """
     check_root(root)
-    if predicate is None:
-        wanted: Filter = Everything()
-    elif callable(predicate) and not isinstance(predicate, type | Filter):
-        wanted = _OfValue(predicate)
-    else:
-        wanted = to_filter(predicate)
-    return _flattened(root, wanted, recursive, with_path, key, statics)
-
-
-def _flattened(
-    root: Any, wanted: Filter, recursive: bool, with_path: bool, key: Callable[[Any], Any] | None, statics: bool
-) -> Iterator[Any]:
-    decisions = Decisions(wanted, root if key is not None else None)
-    for visit in walk(root, statics=statics, every_path=with_path, key=key, recursive=recursive):
-        if visit.value is root or visit.kind == "container" or not (visit.first or with_path):
-            continue
-        if decisions.takes(visit):
-            yield (visit.path, visit.value) if with_path else visit.value
-
-
-class _OfValue(Filter):
-    """Take what a function of the value alone returns True for."""
-
-    __slots__ = ()
-    looks_at_path = False
-
-    def matches(self, path: KeyPath, value: Any, masked: bool) -> bool:  # noqa: ARG002
-        """Call the function."""
-        return bool(self._content[0](value))
+    wanted: Filter = Where(lambda _, value: predicate(value))
+    if isinstance(predicate, type | Filter) or not callable(predicate):
+        wanted = to_filter(... if predicate is None else predicate)
+    decisions = Decisions(wanted, None if key is None else root)
+    return (
+        (visit.path, visit.value) if with_path else visit.value
+        for visit in walk(root, statics=statics, every_path=with_path, key=key, recursive=recursive)
+        if visit.value is not root and visit.kind != "container"
+        if (visit.first or with_path) and decisions.takes(visit)
+    )
 
 
 # -- sharing -----------------------------------------------------------------------------------------------------------
@@ -246,15 +215,17 @@ class PathTable(dict[int, str]):
 
     Attributes:
         variables: The Variables by canonical path, in definition order.
+        texts: The same by path text.
         is_current: Whether no structural edit was announced since it was made.
         is_sealed: Whether all changes of the structure that it shows are announced.
     """
 
-    __slots__ = ("__weakref__", "_below", "_ints", "is_current", "is_sealed", "variables")
+    __slots__ = ("__weakref__", "_below", "_ints", "is_current", "is_sealed", "texts", "variables")
 
     def __init__(self) -> None:
         super().__init__()
         self.variables: dict[KeyPath, Variable] = {}
+        self.texts: dict[str, Variable] = {}
         self.is_current = True
         self.is_sealed = True
         self._below: list[Any] = []
@@ -290,7 +261,7 @@ class PathTable(dict[int, str]):
                 if text:  # not the root, which holds this table
                     self._below.append(located)
                 if visit.kind == "variable":
-                    self.variables[(*above, *visit.path)] = located
+                    self.variables[(*above, *visit.path)] = self.texts[text] = located
         return found
 
     @property
@@ -325,18 +296,9 @@ class PathTable(dict[int, str]):
         """The steps of a path text; the table shows which of them are ints."""
         if not path:
             return ()
-        steps: list[str | int] = []
-        end = -1
-        while end < len(path):
-            start = end + 1
-            end = path.find("/", start)
-            end = len(path) if end < 0 else end
-            text = path[start:end]
-            if path[:end] in self._ints:
-                steps.append(int(text))
-            else:
-                steps.extend(parse_path(text) or ("",))  # no step is empty: nothing stands there
-        return tuple(steps)
+        leads = accumulate(path.split("/"), "{}/{}".format)
+        steps = zip(leads, parse_path(path), strict=True)
+        return tuple(int(step) if lead in self._ints else step for lead, step in steps)
 
 
 def path_table(root: Any, *, sealed: bool = False) -> PathTable:

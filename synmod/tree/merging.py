@@ -1,17 +1,24 @@
-"""A program as a pair: split into structure and State, merged again, cloned, called."""
+"""A program as a pair: split into structure and State, merged again, cloned, called, restructured in a copy.
+
+`update_context` is the one place that sets the ContextVar of open contexts.
+"""
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast, overload
+from collections.abc import Callable, Coroutine, Mapping, MutableMapping, Sequence
+from contextlib import ExitStack, suppress
+from contextvars import ContextVar, Token
+from typing import Any, Final, Generic, Literal, Self, TypeAlias, TypeVar, cast, overload
 
 from synmod.errors import ArgumentError, GraphError, StateError
 from synmod.leaves.frozen import FrozenDict, Json
 from synmod.leaves.names import KeyPath, path_str
+from synmod.leaves.nests import put_together
 
+from .editing import become, write_all
 from .filters import Everything, Filter, FilterLike, to_filter
-from .fitting import Fault, Finder, StateLike, fit, raise_faults
 from .graphdef import (
     ContainerDef,
     Definition,
@@ -24,14 +31,15 @@ from .graphdef import (
     VariableRef,
     paths_to,
     record,
-)
+)  # fmt: skip
 from .looking import find_duplicates
-from .nodes import Impls, own_impl, put_together
-from .states import State, partition
-from .variable import Variable, VariableState
-from .walk import check_root, walk
+from .nodes import Impls, get_node_impl
+from .states import Fault, State, StateLike, fit, partition, raise_faults
+from .variable import Variable, VariableState, Write
+from .walk import RefMap, check_root, walk
 
 M = TypeVar("M")
+F = TypeVar("F", bound=Callable[..., Any])
 
 Shared: TypeAlias = Literal["allow", "error"]
 Values: TypeAlias = "Mapping[int, tuple[Json, FrozenDict]]"
@@ -142,7 +150,7 @@ def variables(node: Any, filter: FilterLike = ...) -> dict[str, Variable]:  # no
 
 def _taken(node: Any, filter: FilterLike) -> list[tuple[KeyPath, Variable]]:  # noqa: A002  (likewise)
     check_root(node)
-    wanted = to_filter(None if filter is None else filter)
+    wanted = to_filter(filter)
     visits = [visit for visit in walk(node) if visit.kind == "variable" and visit.first]
     return [
         (path, visit.value)
@@ -204,14 +212,18 @@ def merge(
 
     Source: Flax NNX `merge`; differs: values are validated, conflicts refused.
     """
-    if not isinstance(graphdef, GraphDef):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
-        raise ArgumentError(f"merge takes the GraphDef that split returned, and States; got {graphdef!r:.200}.")
-    check_references(graphdef, {})
-    values = checked_values(graphdef, (state, *states), "merge", overwrite=overwrite, metadata=metadata)
+    _check_graphdef(graphdef)
+    _check_references(graphdef, {})
+    values = _checked_values(graphdef, (state, *states), "merge", overwrite=overwrite, metadata=metadata)
     return build_graph(graphdef, values, dict(graphdef.kept))
 
 
-def check_references(graphdef: GraphDef[Any], objects: Mapping[int, Any]) -> None:
+def _check_graphdef(graphdef: object) -> None:
+    if not isinstance(graphdef, GraphDef):
+        raise ArgumentError(f"merge takes the GraphDef that split returned, and States; got {graphdef!r:.200}.")
+
+
+def _check_references(graphdef: GraphDef[Any], objects: Mapping[int, Any]) -> None:
     """Raise StateError where a graph refers to another split whose objects are not here."""
     lost = [f"{path_str(path)!r} (index {index})" for index, path in graphdef.foreign.items() if index not in objects]
     if lost:
@@ -221,7 +233,7 @@ def check_references(graphdef: GraphDef[Any], objects: Mapping[int, Any]) -> Non
         )
 
 
-def checked_values(
+def _checked_values(
     graphdef: GraphDef[Any], states: Sequence[StateLike], what: str, *, overwrite: bool = False, metadata: bool = False
 ) -> Values:
     """Find the value and metadata of every Variable of a graph.
@@ -235,13 +247,12 @@ def checked_values(
         own = _values_of_own_state(graphdef, states[0].flat())
         if own is not None:
             return own
-    fitted = fit(Finder(graphdef), states, lambda index: definitions[index].schema, what, overwrite=overwrite)
-    faults = fitted.all_faults("Got state for static field")
+    fitted, faults = fit(graphdef, states, lambda index: definitions[index].schema, what, overwrite=overwrite)
     faulty = {fault.order for fault in faults}
     values: dict[int, tuple[Json, FrozenDict]] = {}
     for path, index in graphdef.leaf_paths.items():
         definition: VariableDef = definitions[index]
-        leaf = fitted.leaves.get(index)
+        leaf = fitted.get(index)
         if leaf is None:
             if index not in faulty:
                 text = f"Expected key {path_str(path)!r} ({definition.type.__name__}): no value given"
@@ -290,9 +301,6 @@ def build_graph(graphdef: GraphDef[M], values: Values, objects: dict[int, Any], 
         GraphError: A node type is not registered here.
     """
     new: list[Definition] = [each for each in graphdef.definitions.values() if each.index not in objects]
-    for cls in {each.type for each in new if type(each) is NodeDef}:
-        if own_impl(cls) is None:
-            raise GraphError(f"Unknown node type {cls.__module__}.{cls.__qualname__}: register it first.")
     impls = Impls()
     nodes: list[NodeDef] = []
     for each in new:
@@ -305,21 +313,21 @@ def build_graph(graphdef: GraphDef[M], values: Values, objects: dict[int, Any], 
     for node in reversed(nodes):  # what is below comes later: a node is filled with nodes that are full
         impl, made = impls[node.type], objects[node.index]
         if impl.map_refs is not None and impl.adopt is not None:
-            metadata = resolved(node.metadata, impl.map_refs, objects)
+            metadata = _resolved(node.metadata, impl.map_refs, objects)
             if metadata is not node.metadata:
                 impl.adopt(made, metadata)
-        impl.fill(made, pairs_of(node, objects))
+        impl.fill(made, _pairs_of(node, objects))
         if unsealed and impl.unseal is not None:
             impl.unseal(made)
-    return realised(graphdef.root, objects)
+    return _realised(graphdef.root, objects)
 
 
-def resolved(metadata: Any, map_refs: Callable[[Any, Callable[[Any], Any]], Any], objects: Mapping[int, Any]) -> Any:
+def _resolved(metadata: Any, map_refs: Callable[[Any, Callable[[Any], Any]], Any], objects: Mapping[int, Any]) -> Any:
     """Metadata with objects in the place of its references."""
     return map_refs(metadata, lambda x: objects[x.index] if type(x) in _REFERENCES else x)
 
 
-def pairs_of(node: NodeDef, objects: Mapping[int, Any]) -> list[tuple[Any, Any]]:
+def _pairs_of(node: NodeDef, objects: Mapping[int, Any]) -> list[tuple[Any, Any]]:
     """The children of a node with their keys. Hot, so what is most common is written out."""
     pairs: list[tuple[Any, Any]] = []
     step: Any
@@ -331,18 +339,18 @@ def pairs_of(node: NodeDef, objects: Mapping[int, Any]) -> list[tuple[Any, Any]]
         elif kind is StaticDef:
             pairs.append((step, term.value))
         else:
-            pairs.append((step, realised(term, objects)))
+            pairs.append((step, _realised(term, objects)))
     return pairs
 
 
-def realised(term: Any, objects: Mapping[int, Any]) -> Any:
+def _realised(term: Any, objects: Mapping[int, Any]) -> Any:
     """The object that a term stands for; containers are put together anew."""
     if type(term) in _REFERENCES:
         return objects[term.index]
     if isinstance(term, ContainerDef):
         terms: tuple[Any, ...] = term.children
-        children = [objects[each.index] if type(each) in _REFERENCES else realised(each, objects) for each in terms]
-        return put_together(term.type, term.steps, children, term.aux)
+        children = [objects[each.index] if type(each) in _REFERENCES else _realised(each, objects) for each in terms]
+        return put_together(term.type, term.steps, term.aux, children)
     return term.value
 
 
@@ -480,3 +488,412 @@ class PureCall(Generic[M]):
             return await cast("Coroutine[Any, Any, Any]", out), parts()
 
         return waited() if inspect.iscoroutine(out) else (out, parts())
+
+
+# -- split and merge with the index space in hand ----------------------------------------------------------------------
+
+
+def flatten(node: M, ref_index: RefMap[int] | None = None) -> tuple[GraphDef[M], State]:
+    """Split with an index space in hand.
+
+    Args:
+        node: A program.
+        ref_index: Numbers given before; what is in it becomes a reference, what is new is added.
+
+    Returns:
+        `(graphdef, state)`; the State has what is new.
+
+    Raises:
+        ArgumentError: `node` holds no graph.
+
+    Example:
+        >>> from synmod.tree import Param
+        >>> numbers = RefMap()
+        >>> graphdef, state = flatten([Param("x")], numbers)
+        >>> list(numbers.values())
+        [0]
+
+    Source: Flax NNX `flatten`.
+    """
+    taken = record(node, ref_index)
+    return taken.graphdef, states_of(taken)[0]
+
+
+def unflatten(
+    graphdef: GraphDef[M],
+    state: StateLike,
+    *states: StateLike,
+    index_ref: MutableMapping[int, Any] | None = None,
+    index_ref_cache: Mapping[int, Any] | None = None,
+) -> M:
+    """Merge with an index space in hand.
+
+    Atomic: every check comes before the first write, and where a node refuses what it is given, all are as before.
+
+    Args:
+        graphdef: Shape.
+        state: A State or values by path text.
+        *states: More parts, in any order.
+        index_ref: Objects by index, made by earlier calls; this call's are added.
+        index_ref_cache: Objects by index that are rewritten in place and keep their identity.
+
+    Returns:
+        What stands at the root.
+
+    Raises:
+        GraphError: An index of the graph is in `index_ref` ('already used'), or the cache holds another type for it.
+        StateError: As `merge`.
+
+    Example:
+        >>> from synmod.tree import Param, flatten, split
+        >>> live = {"a": Param("x")}
+        >>> graphdef, state = split({"a": Param("y")})
+        >>> unflatten(graphdef, state, index_ref_cache={0: live["a"]})["a"] is live["a"], live["a"].value
+        (True, 'y')
+
+    Source: Flax NNX `unflatten`.
+    """
+    objects: dict[int, Any] = dict(index_ref or {})
+    cache = dict(index_ref_cache or {})
+    for index, definition in graphdef.definitions.items():
+        if index in objects:
+            raise GraphError(f"Index {index} ({definition.type.__name__}) is already used: each is defined once.")
+        if index in cache and type(cache[index]) is not definition.type:
+            kind = type(cache[index]).__name__
+            raise GraphError(f"Index {index} is a {definition.type.__name__} in the graph, but {kind} in the cache.")
+    root = _merged_into(graphdef, (state, *states), objects, cache, "unflatten")
+    if index_ref is not None:
+        index_ref.update(objects)
+    return root
+
+
+def _merged_into(
+    graphdef: GraphDef[M],
+    states: tuple[StateLike, ...],
+    objects: dict[int, Any],
+    existing: Mapping[int, Any],
+    what: str,
+) -> M:
+    """Merge, where some objects are there already and change in place: all of them or none.
+
+    Args:
+        graphdef: Shape.
+        states: The values.
+        objects: Objects by index that are used as they are; all others of the graph are added.
+        existing: Objects by index that become in place what the graph has of them.
+        what: The name of the function, for errors.
+    """
+    _check_references(graphdef, objects)
+    values = _checked_values(graphdef, states, what)
+    objects.update({index: existing.get(index, kept) for index, kept in graphdef.kept.items()})
+    changing = [each for each in graphdef.definitions.values() if each.index in existing and each.index not in objects]
+    objects.update({each.index: existing[each.index] for each in changing})
+    root = build_graph(graphdef, values, objects)
+    writes = [
+        Write(objects[each.index], *values[each.index], each.schema)
+        for each in changing
+        if isinstance(each, VariableDef)
+    ]
+    nodes = [each for each in reversed(changing) if isinstance(each, NodeDef)]
+    nodes.sort(key=lambda each: get_node_impl(objects[each.index]).rewrite is not None)  # a user's may raise: first
+    with ExitStack() as taking_back:
+        for each in nodes:
+            node, impl = objects[each.index], get_node_impl(objects[each.index])
+            taking_back.callback(become, node, impl.metadata_of(node), impl.pairs(node))
+            metadata = each.metadata if impl.map_refs is None else _resolved(each.metadata, impl.map_refs, objects)
+            become(node, metadata, _pairs_of(each, objects))
+        taking_back.pop_all()
+    write_all(writes)
+    return root
+
+
+# -- update contexts ---------------------------------------------------------------------------------------------------
+
+_INNERMOST: ContextVar[update_context | None] = ContextVar("synmod_update_context", default=None)
+
+
+class update_context:  # noqa: N801  # read as a word: `with sm.update_context("editor") as ctx:`
+    """Let code restructure a copy of a program, and bring the changes back into the same live objects.
+
+    Four steps: `ctx.split(program)` outside, `ctx.merge(graphdef, state)` inside, any change, `ctx.split(inner)`
+    inside, `ctx.merge(graphdef, state)` outside. As a decorator of a plain or `async def` function the context is open
+    while the body runs. It works in one process.
+
+    Args:
+        tag: The name under which `current_update_context` finds it.
+
+    Attributes:
+        tag: The name.
+        is_open: Whether its block was entered and not left.
+
+    Raises:
+        ArgumentError: The tag is not a str, or what is decorated not a plain or async function.
+        GraphError: (on entry) The block is entered already.
+
+    Example:
+        >>> from synmod.tree import Param
+        >>> program = {"a": Param("x"), "b": Param("y")}
+        >>> a, b = program.values()
+        >>> with update_context("editor") as ctx:
+        ...     inner = ctx.merge(*ctx.split(program))
+        ...     inner["a"], inner["b"] = inner["b"], inner["a"]
+        ...     changed = ctx.merge(*ctx.split(inner))
+        >>> changed["a"] is b, changed["b"] is a
+        (True, True)
+
+    Source: Flax NNX `update_context`; differs: atomic, by ContextVar.
+    """
+
+    def __init__(self, tag: str) -> None:
+        if not isinstance(tag, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
+            raise ArgumentError(f"The tag of an update context is a str, not {tag!r:.200}.")
+        self.tag = tag
+        self.is_open = False
+        self._forget()
+
+    def _forget(self) -> None:
+        self._outside: Recording[Any] | None = None
+        self._copies: RefMap[int] | None = None  # the index outside of each copy inside
+        self._mapping: dict[int, int] | None = None  # the index outside of each index inside
+
+    def __enter__(self) -> Self:
+        if self.is_open:
+            raise GraphError(f"This block of update context {self.tag!r} is entered already: make one for each.")
+        self.is_open = True
+        self.around = _INNERMOST.get()
+        self._token: Token[update_context | None] = _INNERMOST.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.is_open = False
+        self._forget()
+        with suppress(ValueError):  # left in another context than it was entered in: nothing to restore there
+            _INNERMOST.reset(self._token)
+
+    def __call__(self, function: F) -> F:
+        """Decorate a function: each call of it has a context of its own."""
+        tag = self.tag
+        is_generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+        if is_generator or not callable(function):  # pyright: ignore[reportUnnecessaryIsInstance]  (likewise)
+            what = "a generator" if is_generator else f"{function!r:.100}"
+            raise ArgumentError(f"update_context({tag!r}) decorates a plain or async function, not {what}.")
+
+        async def waiting(*args: Any, **kwargs: Any) -> Any:
+            with update_context(tag):
+                return await function(*args, **kwargs)
+
+        def plain(*args: Any, **kwargs: Any) -> Any:
+            with update_context(tag):
+                return function(*args, **kwargs)
+
+        return cast("F", functools.wraps(function)(waiting if inspect.iscoroutinefunction(function) else plain))
+
+    def split(self, node: M, *filters: FilterLike) -> tuple[GraphDef[M], *tuple[State, ...]]:
+        """Take a program apart: step 1 outside, step 3 inside.
+
+        Outside, the live objects are remembered. After a merge inside, the graph has an index mapping.
+
+        Args:
+            node: A program.
+            *filters: As for `sm.split`.
+
+        Returns:
+            `(graphdef, state)`, or `(graphdef, state1, state2, ...)` for several filters.
+
+        Raises:
+            GraphError: The context has ended, or the walk cannot be made.
+            ArgumentError, StateError: As `sm.split`.
+        """
+        self._check_open()
+        parts_for = [to_filter(each) for each in filters]
+        taken = record(node)
+        states = states_of(taken, parts_for)
+        copies, self._copies = self._copies, None
+        if copies is None:
+            self._outside, self._mapping = taken, None
+            return taken.graphdef, *states
+        self._mapping = {index: copies[x] for index, x in taken.objects.items() if x in copies}
+        bare = taken.graphdef
+        mapped = GraphDef[M](bare.root, bare.definitions, bare.leaf_paths, bare.kept, bare.foreign, self._mapping)
+        return mapped, *states
+
+    def merge(self, graphdef: GraphDef[M], state: StateLike, *states: StateLike) -> M:
+        """Put a program together: step 2 inside, step 4 outside.
+
+        Inside, new objects are made, whose structure is open for editing. Outside, the live objects become what the
+        graph has of them, all of them or none, and keep their identity.
+
+        Args:
+            graphdef: What `split` of this context returned.
+            state: A State or values by path text.
+            *states: More parts, in any order.
+
+        Returns:
+            New objects inside, the live ones outside.
+
+        Raises:
+            GraphError: 'Cannot merge without ref_index': nothing was split. 'Expected a NodeDef': a reference came. The
+                graph was made in another context, or the context has ended.
+            StateError, StateSchemaError: As `sm.merge`.
+        """
+        self._check_open()
+        if isinstance(graphdef, NodeRef | VariableRef) or not getattr(graphdef, "definitions", True):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise GraphError("Expected a NodeDef, got a reference to one: merge the graph that defines it.")
+        _check_graphdef(graphdef)
+        outside = self._outside
+        if outside is None:
+            raise GraphError(
+                f"Cannot merge without ref_index: nothing was split in update context {self.tag!r} (or it was merged "
+                "already). Split the live program in it first; inside, merge the graph that this returned."
+            )
+        if graphdef is outside.graphdef:
+            objects = dict(graphdef.kept)
+            values = _checked_values(graphdef, (state, *states), "merge")
+            copy = build_graph(graphdef, values, objects, unsealed=True)
+            self._copies = RefMap((x, index) for index, x in objects.items())
+            return copy
+        mapping = self._mapping
+        if mapping is None or graphdef.index_mapping is not mapping:
+            raise GraphError(f"The graph was not made by the last split in update context {self.tag!r}.")
+        existing = {index: outside.objects[number] for index, number in mapping.items()}
+        live = _merged_into(graphdef, (state, *states), {}, existing, "merge")
+        self._outside = None
+        return live
+
+    def _check_open(self) -> None:
+        if not self.is_open:
+            raise GraphError(f"Update context {self.tag!r} has ended: use it inside its block.")
+
+    def __repr__(self) -> str:
+        return f"update_context({self.tag!r})"
+
+
+def current_update_context(tag: str) -> update_context:
+    """Return the innermost open update context of a tag in this task.
+
+    Raises:
+        GraphError: There is none.
+
+    Example:
+        >>> with update_context("editor") as ctx:
+        ...     current_update_context("editor") is ctx
+        True
+
+    Source: Flax NNX `current_update_context`.
+    """
+    context = _INNERMOST.get()
+    while context is not None:
+        if context.tag == tag and context.is_open:
+            return context
+        context = context.around
+    raise GraphError(
+        f"No update context found for tag {tag!r}: open one with `with sm.update_context({tag!r}) as ctx:`."
+    )
+
+
+# -- shared index spaces -----------------------------------------------------------------------------------------------
+
+
+class split_context:  # noqa: N801  # likewise
+    """Share one index space over several splits, so that what programs share stays shared.
+
+    Example:
+        >>> from synmod.tree import Param
+        >>> tied = Param("x")
+        >>> with split_context() as ctx:
+        ...     first, second = ctx.split({"a": tied}), ctx.split({"b": tied})
+        >>> with merge_context() as ctx:
+        ...     ctx.merge(*first)["a"] is ctx.merge(*second)["b"]
+        True
+
+    Source: Flax NNX `split_context`.
+    """
+
+    __slots__ = ("_numbers",)
+
+    def __init__(self) -> None:
+        self._numbers: RefMap[int] | None = None
+
+    def __enter__(self) -> Self:
+        self._numbers = RefMap()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._numbers = None
+
+    def split(self, node: Any, *filters: FilterLike) -> tuple[Any, *tuple[State, ...]]:
+        """Take a program apart; what was split before in this context becomes references.
+
+        Args:
+            node: A program.
+            *filters: As for `sm.split`.
+
+        Returns:
+            `(graphdef, state)`, or a State for each filter. For an object that was split before, `graphdef` is a
+            `NodeRef` and the States are empty.
+
+        Raises:
+            GraphError: The context is not open, or the walk cannot be made.
+            ArgumentError, StateError: As `sm.split`.
+        """
+        if self._numbers is None:
+            raise GraphError("This split_context has ended and is empty: split inside its block.")
+        parts_for = [to_filter(each) for each in filters]
+        tried = RefMap[int](self._numbers)  # a split that fails leaves no numbers behind
+        taken = record(node, tried)
+        states = states_of(taken, parts_for)
+        self._numbers = tried
+        root = taken.graphdef.root
+        known = not taken.graphdef.definitions and isinstance(root, NodeRef | VariableRef)
+        return (root if known else taken.graphdef), *states
+
+
+class merge_context:  # noqa: N801  # likewise
+    """Share one index space over several merges.
+
+    Example:
+        >>> from synmod.tree import Param
+        >>> with split_context() as ctx:
+        ...     parts = ctx.split({"a": Param("x")})
+        >>> with merge_context() as ctx:
+        ...     ctx.merge(*parts)["a"].value
+        'x'
+
+    Source: Flax NNX `merge_context`.
+    """
+
+    __slots__ = ("_objects",)
+
+    def __init__(self) -> None:
+        self._objects: dict[int, Any] | None = None
+
+    def __enter__(self) -> Self:
+        self._objects = {}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._objects = None
+
+    def merge(self, graphdef: Any, state: StateLike, *states: StateLike) -> Any:
+        """Put a program together; references lead to what was merged before in this context.
+
+        Args:
+            graphdef: What `split` of a `split_context` returned, in the same order.
+            state: A State or values by path text.
+            *states: More parts, in any order.
+
+        Returns:
+            The program; for a `NodeRef` the object that was merged before.
+
+        Raises:
+            GraphError: The context is not open, or an index is already used.
+            StateError: A reference leads to what was not merged yet; names the path and the index. Or as `sm.merge`.
+            ArgumentError: It is not a GraphDef.
+        """
+        if self._objects is None:
+            raise GraphError("This merge_context has ended and is empty: merge inside its block.")
+        shape: Any = graphdef
+        if isinstance(shape, NodeRef | VariableRef):
+            shape = GraphDef[Any](shape, {}, {}, foreign={shape.index: ()})
+        _check_graphdef(shape)
+        return unflatten(shape, state, *states, index_ref=self._objects)

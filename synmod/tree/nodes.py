@@ -7,40 +7,28 @@ registration with it.
 from __future__ import annotations
 
 import dataclasses
-import sys
-from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
-from types import MemberDescriptorType
-from typing import Any, Final, Generic, NamedTuple, NoReturn, TypeVar, cast, final
+from typing import Any, Final, Generic, TypeVar, final
 
 from synmod import registry
 from synmod.errors import DataError, GraphError
 from synmod.leaves.frozen import INT_END, FrozenDict, FrozenList, frozen, thaw
 from synmod.leaves.names import KeyPath, path_str
+from synmod.leaves.nests import DICTS, Pairs, is_namedtuple, is_registered_container, parts_of
 
-from .variable import MISSING, Variable
+from .variable import Immutable, Variable
 
 T = TypeVar("T")
 Key = str | int
-Pairs = list[tuple[Any, Any]]
-
-MAX_DEPTH: Final = 100
-"""How deep plain containers may nest between two nodes."""
-
-NAMESPACE: Final = "synmod"
-"""The namespace of optree in which users register containers."""
-
-DICTS: Final = (dict, OrderedDict, defaultdict)
-SEQUENCES: Final = (list, tuple)
 
 STATIC, VARIABLE, NODE, SEQUENCE, DICT, TREE, SET = range(7)
 """Kinds of objects; TREE is every container that is not a list, tuple, dict or set."""
 
 KNOWN: Final[dict[type[Any], int]] = {
     **dict.fromkeys((str, int, float, bool, type(None)), STATIC),
-    **dict.fromkeys(SEQUENCES, SEQUENCE),
+    **dict.fromkeys((list, tuple), SEQUENCE),
     **dict.fromkeys(DICTS, DICT),
 }
 """Kinds that no registration can change."""
@@ -60,7 +48,7 @@ def where(path: KeyPath) -> str:
 
 
 @final
-class Static(Generic[T]):
+class Static(Immutable, Generic[T]):
     """Carries `value` by reference; equal only to a Static of the very same object."""
 
     __slots__ = ("value",)
@@ -68,10 +56,7 @@ class Static(Generic[T]):
     value: T
 
     def __init__(self, value: T) -> None:
-        object.__setattr__(self, "value", value)
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"A Static cannot be changed: make a new one instead of setting {name!r}.")
+        self._put(value=value)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Static) and other.value is self.value  # pyright: ignore[reportUnknownMemberType]
@@ -289,134 +274,30 @@ def get_node_impl(x: object) -> NodeImpl:
     """
     if isinstance(x, Variable):
         raise GraphError(f"A Variable is not a node: {x!r}. It is a leaf; look at what holds it.")
-    impl = own_impl(type(x))
+    return impl_of(type(x))
+
+
+def impl_of(cls: type[Any]) -> NodeImpl:
+    """The rules of a node type.
+
+    Raises:
+        GraphError: Its instances are not nodes (contains 'Unknown node type').
+    """
+    impl = own_impl(cls)
     if impl is None:
-        raise unknown_node_type(type(x))
+        raise GraphError(
+            f"Unknown node type {cls.__module__}.{cls.__qualname__}: register it with register_graph_node_type, or "
+            "keep the object out of the graph with static(x)."
+        )
     return impl
-
-
-def unknown_node_type(cls: type[Any]) -> GraphError:
-    """The error for a class whose instances are not nodes."""
-    return GraphError(
-        f"Unknown node type {cls.__module__}.{cls.__qualname__}: register it with register_graph_node_type, or keep "
-        "the object out of the graph with static(x)."
-    )
 
 
 class Impls(dict[type[Any], NodeImpl]):
     """Rules by type, looked up once for each node type that one walk meets."""
 
-    __slots__ = ()
-
     def __missing__(self, cls: type[Any]) -> NodeImpl:
-        impl = own_impl(cls)
-        if impl is None:
-            raise unknown_node_type(cls)
-        self[cls] = impl
+        self[cls] = impl = impl_of(cls)
         return impl
-
-
-# -- containers --------------------------------------------------------------------------------------------------------
-
-
-def registered_container(cls: type[Any]) -> Any:
-    """The entry of a user's container class in the registry of optree; None for other classes."""
-    optree: Any = sys.modules.get("optree")  # a class can only be registered by who has imported optree
-    entry = None if optree is None else optree.register_pytree_node.get(cls, namespace=NAMESPACE)
-    return entry if entry is not None and entry.namespace == NAMESPACE else None
-
-
-def is_registered_container(cls: type[Any]) -> bool:
-    """Whether a class is a container because a user registered it with optree."""
-    return registered_container(cls) is not None
-
-
-def is_namedtuple(cls: type[Any]) -> bool:
-    """Whether a class is a tuple with named fields."""
-    fields: Any = getattr(cls, "_fields", None)
-    return isinstance(fields, tuple) and issubclass(cls, tuple)
-
-
-def numbered(items: Iterable[Any]) -> Pairs:
-    """The items of a sequence with their indices."""
-    return list(enumerate(items))
-
-
-def take_apart(x: Any) -> tuple[Pairs, Any]:
-    """The `(step, child)` pairs of a container, and what else it is made of."""
-    cls = class_of(x)
-    if cls in SEQUENCES:
-        return numbered(x), None
-    if cls in DICTS:
-        return list(x.items()), getattr(x, "default_factory", None)
-    if cls is deque:
-        return numbered(x), x.maxlen
-    if is_registered_container(cls):
-        import optree
-
-        children, aux, steps, _ = cast("Any", optree).tree_flatten_one_level(x, none_is_leaf=True, namespace=NAMESPACE)
-        return list(zip(steps, children, strict=True)), aux
-    if is_namedtuple(cls):
-        items: Any = tuple[Any, ...].__iter__(x)  # also where its class iterates in another way
-        return list(zip(x._fields, items, strict=True)), None
-    return _fields_of(x)
-
-
-def put_together(cls: type[Any], steps: Iterable[Any], children: list[Any], aux: Any) -> Any:
-    """Make a container of its parts; no constructor of a dataclass or namedtuple runs."""
-    if cls is list:
-        return children
-    if cls is tuple:
-        return tuple(children)
-    if cls is defaultdict:
-        return defaultdict(aux, zip(steps, children, strict=True))
-    if cls in DICTS:
-        return cast("Any", cls)(zip(steps, children, strict=True))
-    if cls is deque:
-        return deque(children, aux)
-    entry = registered_container(cls)
-    if entry is not None:
-        return entry.unflatten_func(aux, children)
-    if is_namedtuple(cls):
-        return cast("Any", tuple).__new__(cls, children)
-    new: Any = object.__new__(cls)
-    others: dict[str, Any] = aux or {}
-    for step, child in (*zip(steps, children, strict=True), *others.items()):
-        object.__setattr__(new, step, child)
-    return new
-
-
-def _fields_of(x: Any) -> tuple[Pairs, dict[str, Any] | None]:
-    """The fields of a dataclass, in their order, without running any property; its other attributes go along."""
-    cls = class_of(x)
-    held: dict[str, Any] = getattr(x, "__dict__", {})
-    names = [field.name for field in dataclasses.fields(x)]
-    pairs: Pairs = []
-    for name in names:
-        value = held.get(name, MISSING)
-        if value is MISSING:
-            value = _slot(x, cls, name)
-        if value is not MISSING:
-            pairs.append((name, value))
-    others = {name: value for name, value in held.items() if name not in names and not _is_cached(cls, name)}
-    return pairs, others or None
-
-
-def _slot(x: Any, cls: type[Any], name: str) -> Any:
-    """The value in a declared slot; MISSING where there is none."""
-    for base in cls.__mro__:
-        member = vars(base).get(name)
-        if isinstance(member, MemberDescriptorType):
-            try:
-                return member.__get__(x)
-            except AttributeError:
-                return MISSING
-    return MISSING
-
-
-def _is_cached(cls: type[Any], name: str) -> bool:
-    """Whether `functools.cached_property` left an attribute there."""
-    return any(isinstance(vars(base).get(name), cached_property) for base in cls.__mro__)
 
 
 # -- kinds -------------------------------------------------------------------------------------------------------------
@@ -424,8 +305,6 @@ def _is_cached(cls: type[Any], name: str) -> bool:
 
 class Kinds(dict[type[Any], int]):
     """Kinds by type, looked up once for each type that one walk meets."""
-
-    __slots__ = ()
 
     def __missing__(self, cls: type[Any]) -> int:
         kind = self[cls] = kind_of_type(cls)
@@ -457,9 +336,9 @@ def holds_node(x: Any, kinds: Kinds, wanted: tuple[int, ...] = (NODE, VARIABLE))
     """Whether a Node or Variable, or another wanted kind, is in a container, at any depth of containers."""
     pending, seen = [x], {id(x): x}  # held: a container of a user's may make its parts when it is taken apart
     while pending:
-        container = pending.pop()
+        container: Any = pending.pop()
         kind = kinds[type(container)]
-        pairs = [] if kind == STATIC else numbered(container) if kind == SET else take_apart(container)[0]
+        pairs = [] if kind == STATIC else [*enumerate(container)] if kind == SET else parts_of(container)[0]
         for part in (item for pair in pairs for item in pair):
             kind = kinds[type(part)]
             if kind in wanted:
@@ -470,93 +349,28 @@ def holds_node(x: Any, kinds: Kinds, wanted: tuple[int, ...] = (NODE, VARIABLE))
     return False
 
 
-def open_container(x: Any, kind: int, kinds: Kinds, path: Callable[[], KeyPath]) -> tuple[Pairs, Any] | None:
-    """Take a container apart, one level.
-
-    Args:
-        x: The container.
-        kind: Its kind.
-        kinds: The kinds of the walk.
-        path: Returns its path, for an error.
-
-    Returns:
-        Its pairs and what else it is made of; None where it is a static after all: a set, or a dict with keys that
-        cannot be steps, of plain values.
-
-    Raises:
-        GraphError: A Node or Variable is in a set, or below a key that cannot be a step. Names the path.
-    """
-    if kind == SEQUENCE:
-        return numbered(x), None
-    if kind == SET:
-        if holds_node(x, kinds):
-            raise GraphError(
-                f"{where(path())}: a {type(x).__name__} holds a node or Variable, and a set has no order and no keys: "
-                "use a list or a dict."
-            )
-        return None
-    pairs, aux = take_apart(x)
-    bad = bad_key(pairs, may_repeat=kind == TREE)
-    if bad is not None:
-        if holds_node(x, kinds):
-            refuse_key(bad, path())
-        if not bad.is_step:
-            return None
-    return pairs, aux
-
-
 # -- keys that can stand in a path -------------------------------------------------------------------------------------
 
 
-class BadKey(NamedTuple):
-    """A key that cannot be a step.
-
-    Attributes:
-        key: The key, as text.
-        why: What is wrong with it.
-        is_step: Whether it is allowed where only plain values are below.
-    """
-
-    key: str
-    why: str
-    is_step: bool
-
-
-def bad_key(pairs: Sequence[tuple[Any, Any]], *, may_repeat: bool) -> BadKey | None:
-    """The first key of another type than str and int, else the first that is empty or not unique as text.
+def bad_key(pairs: Pairs) -> str | None:
+    """What is wrong with the first key that cannot be a step of a path; None where all can.
 
     Args:
         pairs: `(key, child)` pairs.
-        may_repeat: Whether one key may come twice, as it cannot in a dict.
     """
-    compare = may_repeat
-    empty: BadKey | None = None
-    for key, _ in pairs:
-        if type(key) is str:
-            if not key:
-                empty = BadKey("''", "is empty", is_step=True)
-        elif type(key) is not int:
-            return BadKey(f"{key!r:.200}", f"is of type {type(key).__name__}", is_step=False)
-        elif not -INT_END < key < INT_END:
-            return BadKey(f"of {key.bit_length()} bits", "is an int of too many digits", is_step=False)
-        else:
-            compare = True
-    if empty is not None or not compare:
-        return empty
     texts: set[str] = set()
     for key, _ in pairs:
-        if str(key) in texts:
-            return BadKey(repr(key), "looks like another key when written as text", is_step=True)
-        texts.add(str(key))
+        if type(key) is not str and type(key) is not int:
+            return f"{key!r:.200} is of type {type(key).__name__}"
+        if key == "":
+            return "'' is empty"
+        if type(key) is int and not -INT_END < key < INT_END:
+            return f"of {key.bit_length()} bits is an int of too many digits"
+        text = str(key)
+        if text in texts:
+            return f"{key!r} looks like another key when written as text"
+        texts.add(text)
     return None
-
-
-def refuse_key(bad: BadKey, path: KeyPath) -> NoReturn:
-    """Raise for a bad key on the way to a node or Variable."""
-    raise GraphError(
-        f"{where(path)}: the key {bad.key} {bad.why}, and a node or Variable is below: keys on the way to one must be "
-        "str (not empty) or int, and differ as text."
-    )
 
 
 registry.admit_when(is_node_type)

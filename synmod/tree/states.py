@@ -1,27 +1,34 @@
-"""State: the values of a program by path. Frozen, ordered, plain data to filter, mix, compare and fingerprint."""
+"""State: the values of a program by path, and how values that are handed in by path are fitted to a graph.
+
+A State is frozen, ordered, plain data to filter, mix, compare and fingerprint. Fitting finds the Variable at each path
+and checks the value against its schema; every fault is collected, and all are raised at once.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
-from typing import Any, NoReturn, TypeVar, overload
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
-from synmod.errors import FieldError, StateError
-from synmod.leaves.frozen import Json
+from synmod.data import Schema, problems
+from synmod.errors import ArgumentError, DataError, FieldError, Problem, StateError, StateSchemaError
+from synmod.leaves.frozen import FrozenDict, Json, frozen, json_equal
 from synmod.leaves.names import KeyPath, did_you_mean, parse_path, path_str
 
-from .content import canonical_json, class_text
 from .filters import Everything, Filter, FilterLike, to_filter
-from .fitting import Fault, Finder, Leaf, StateLike, checked_leaf, fit, leaves_of, raise_faults
-from .graphdef import GraphDef
-from .variable import VariableState, snapshot
+from .graphdef import ContainerDef, GraphDef, NodeDef, StaticDef, Term, VariableRef, canonical_json, class_text
+from .variable import Immutable, Variable, VariableState, snapshot
 
 T = TypeVar("T")
+
+StateLike: TypeAlias = Any
+"""A State, or a dict `{path text: value}`; its paths may be tuples, and its leaves VariableStates too."""
 
 Change = tuple[VariableState | None, VariableState | None]
 
 
-class State(Mapping[KeyPath, VariableState]):
+class State(Immutable, Mapping[KeyPath, VariableState]):
     """A frozen, ordered mapping from path to `VariableState`.
 
     Iterates over leaf paths in definition order. `state[path]` takes a tuple of steps, a path text or one key, and
@@ -47,15 +54,13 @@ class State(Mapping[KeyPath, VariableState]):
     _fingerprint: str | None
 
     def __init__(self, leaves: Mapping[KeyPath | str, VariableState] | None = None) -> None:
-        object.__setattr__(self, "_leaves", _checked(leaves or {}))
-        object.__setattr__(self, "_fingerprint", None)
+        self._put(_leaves=_checked(leaves or {}), _fingerprint=None)
 
     @classmethod
     def of_leaves(cls, leaves: Mapping[KeyPath, VariableState]) -> State:
         """Make a State of leaves that are known to fit together."""
         new = cls.__new__(cls)
-        object.__setattr__(new, "_leaves", leaves)
-        object.__setattr__(new, "_fingerprint", None)
+        cls._put(new, _leaves=leaves, _fingerprint=None)
         return new
 
     @classmethod
@@ -76,15 +81,13 @@ class State(Mapping[KeyPath, VariableState]):
             StateSchemaError: A value does not satisfy its schema.
         """
         definitions: Any = graphdef.definitions
-        fitted = fit(Finder(graphdef), [json], lambda index: definitions[index].schema, "State.from_json")
-        raise_faults("State.from_json", fitted.all_faults("Got state for static field"))
+        fitted, faults = fit(graphdef, [json], lambda index: definitions[index].schema, "State.from_json")
+        raise_faults("State.from_json", faults)
         leaves: dict[KeyPath, VariableState] = {}
         for path, index in graphdef.leaf_paths.items():
-            if index in fitted.leaves:
-                definition = definitions[index]
-                leaves[path] = snapshot(
-                    definition.type, fitted.leaves[index].value, definition.schema, definition.metadata
-                )
+            if index in fitted:
+                known = definitions[index]
+                leaves[path] = snapshot(known.type, fitted[index].value, known.schema, known.metadata)
         return cls.of_leaves(leaves)
 
     def flat(self) -> dict[KeyPath, VariableState]:
@@ -138,26 +141,19 @@ class State(Mapping[KeyPath, VariableState]):
             StateSchemaError: A value does not satisfy its schema.
         """
         texts = {path_str(path): path for path in self._leaves}
-        given: dict[KeyPath, Any] = {}
-        unknown: list[str] = []
-        for path, value in leaves_of(json, "replace"):
-            known = texts.get(path) if isinstance(path, str) else path if path in self._leaves else None
-            if known is None:
-                text = path if isinstance(path, str) else path_str(path)
-                unknown.append(f"{text!r}{did_you_mean(text, texts)}")
-            else:
-                given[known] = value
-        return self._with(given, "replace", unknown)
+        given = {path if isinstance(path, str) else path_str(path): value for path, value in leaves_of(json, "replace")}
+        unknown = [f"{text!r}{did_you_mean(text, texts)}" for text in given if text not in texts]
+        return self._with({path: given[text] for text, path in texts.items() if text in given}, "replace", unknown)
 
     def _with(self, values: Mapping[KeyPath, Any], what: str, unknown: Sequence[str] = ()) -> State:
         """This State with some values changed, all checked."""
         faults = [Fault(len(self), f"Unknown keys: {', '.join(unknown)}")] if unknown else []
         new = dict(self._leaves)
-        for order, (path, leaf) in enumerate(self._leaves.items()):
-            if path in values:
-                checked: Leaf | None = checked_leaf(path, values[path], leaf.schema, order, faults)
-                if checked is not None:
-                    new[path] = snapshot(leaf.type, checked.value, leaf.schema, leaf.metadata)
+        for order, (path, value) in enumerate(values.items()):
+            old = new[path]
+            checked = checked_leaf(path, value, old.schema, order, faults)
+            if checked is not None:
+                new[path] = snapshot(old.type, checked.value, old.schema, old.metadata)
         raise_faults(what, faults)
         return State.of_leaves(new)
 
@@ -183,7 +179,7 @@ class State(Mapping[KeyPath, VariableState]):
             ]
             texts = sorted(map(canonical_json, rows))
             known = hashlib.sha256("\n".join(texts).encode()).hexdigest()
-            object.__setattr__(self, "_fingerprint", known)
+            self._put(_fingerprint=known)
         return known
 
     def __getitem__(self, path: KeyPath | str | int) -> Any:
@@ -198,31 +194,22 @@ class State(Mapping[KeyPath, VariableState]):
         return isinstance(path, tuple | str | int) and self._find(path) is not None  # pyright: ignore[reportUnknownArgumentType]
 
     def _find(self, path: KeyPath | str | int) -> Any:
-        """The leaf or the State below a path; None where there is neither."""
+        """The leaf or the State below a path, or a path text, or one raw key; None where there is neither."""
         if isinstance(path, str):
-            steps = parse_path(path)
-            found = self._at(tuple(map(str, steps)), by_text=True)
-            return self._at((path,), by_text=True) if found is None else found  # one raw key
-        return self._at(path if isinstance(path, tuple) else (path,), by_text=False)
+            found = self._at(parse_path(path))
+            return self._at((path,)) if found is None else found
+        return self._at(path if isinstance(path, tuple) else (path,))
 
-    def _at(self, steps: tuple[Any, ...], *, by_text: bool) -> Any:
-        if not by_text and any(type(step) not in (str, int) for step in steps):
-            return None
+    def _at(self, steps: KeyPath) -> Any:
         leaf = self._leaves.get(steps)
         if leaf is not None:
             return leaf
-        depth = len(steps)
-        below: dict[KeyPath, VariableState] = {}
-        for path, leaf in self._leaves.items():
-            head = path[:depth]
-            if head == steps or (by_text and tuple(map(str, head)) == steps):
-                if len(path) == depth:
-                    return leaf
-                below[path[depth:]] = leaf
-        return State.of_leaves(below) if below or not depth else None
+        depth, texts = len(steps), _texts(steps)
+        below = {path[depth:]: leaf for path, leaf in self._leaves.items() if _texts(path[:depth]) == texts}
+        return below.get(()) or (State.of_leaves(below) if below or not depth else None)
 
     def __getattr__(self, name: str) -> Any:
-        found = None if name.startswith("_") else self._at((name,), by_text=False)
+        found = None if name.startswith("_") else self._at((name,))
         if found is None:
             raise FieldError(f"State has no leaf and no method {name!r}.")
         return found
@@ -232,14 +219,6 @@ class State(Mapping[KeyPath, VariableState]):
 
     def __len__(self) -> int:
         return len(self._leaves)
-
-    def keys(self) -> KeysView[KeyPath]:
-        """The paths, in definition order."""
-        return self._leaves.keys()
-
-    def values(self) -> ValuesView[VariableState]:
-        """The leaves, in definition order."""
-        return self._leaves.values()
 
     def items(self) -> ItemsView[KeyPath, VariableState]:
         """`(path, leaf)` pairs, in definition order."""
@@ -265,18 +244,6 @@ class State(Mapping[KeyPath, VariableState]):
 
     def __hash__(self) -> int:
         return hash(self.fingerprint)
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"State is frozen: {name!r} cannot be set. Make a new one with replace().")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"State is frozen: {name!r} cannot be deleted.")
-
-    def __copy__(self) -> State:
-        return self
-
-    def __deepcopy__(self, memo: object) -> State:
-        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return State, (dict(self._leaves),)
@@ -358,3 +325,189 @@ def _check_apart(paths: Iterable[KeyPath]) -> None:
 
 def _texts(path: KeyPath) -> tuple[str, ...]:
     return tuple(map(str, path))
+
+
+# -- fitting -----------------------------------------------------------------------------------------------------------
+
+_LAST = float("inf")
+_MOST_HINTS, _MOST_NAMES = 3, 1_000  # unknown paths for which, and paths among which, a near one is looked for
+
+
+class Fault(NamedTuple):
+    """One thing that does not fit: its place in definition order, what to write of it, and schema problems."""
+
+    order: float
+    text: str
+    problems: tuple[Problem, ...] = ()
+
+
+def raise_faults(what: str, faults: Sequence[Fault]) -> None:
+    """Raise one error for all faults, in definition order; nothing if there are none.
+
+    Raises:
+        StateSchemaError: A value does not satisfy its schema.
+        StateError: Anything else.
+    """
+    if not faults:
+        return
+    ordered = sorted(faults, key=lambda fault: fault.order)
+    text = "\n".join([f"{what}: the State does not fit.", *(f"  {fault.text}" for fault in ordered)])
+    problems = [problem for fault in ordered for problem in fault.problems]
+    raise StateSchemaError(text, problems) if problems else StateError(text)
+
+
+class Leaf(NamedTuple):
+    """A checked leaf: the path it was given at, its frozen value, and metadata and type where it came with them."""
+
+    path: KeyPath
+    value: Json
+    metadata: FrozenDict | None = None
+    type: type[Any] | None = None
+
+
+def fit(
+    graphdef: GraphDef[Any],
+    states: Iterable[StateLike],
+    schema_of: Callable[[int], Schema],
+    what: str,
+    *,
+    static: str = "Got state for static field",
+    overwrite: bool = False,
+    allow_unknown: bool = False,
+) -> tuple[dict[int, Leaf], list[Fault]]:
+    """Find the Variable of each leaf that was handed in, and check the leaf against its schema.
+
+    Args:
+        graphdef: Where leaves go; alias paths are followed step by step.
+        states: What was handed in.
+        schema_of: The schema of a Variable by index.
+        what: The name of the function, for errors.
+        static: The phrase for a value where a static stands.
+        overwrite: Whether a later State wins; else two values for one Variable are a fault.
+        allow_unknown: Whether paths at which nothing stands are skipped.
+
+    Returns:
+        Leaves by the index of their Variable, and what does not fit.
+
+    Raises:
+        ArgumentError: Something is neither a State nor a dict of one.
+    """
+    finder = _Finder(graphdef, static)
+    leaves: dict[int, Leaf] = {}
+    faults: list[Fault] = []
+    for path, given in (pair for state in states for pair in leaves_of(state, what)):
+        index = finder.find(path)
+        if isinstance(index, Fault):
+            faults.append(index)
+        if not isinstance(index, int):
+            continue
+        steps = parse_path(path) if isinstance(path, str) else path
+        leaf = checked_leaf(steps, given, schema_of(index), index, faults)
+        if leaf is None:
+            continue
+        before = leaves.get(index)
+        if before is not None and not overwrite and not json_equal(before.value, leaf.value):
+            at = " and ".join(dict.fromkeys((repr(path_str(before.path)), repr(path_str(steps)))))
+            values = f"{before.value!r:.80}, {leaf.value!r:.80}"
+            faults.append(Fault(index, f"{at}: two different values for one Variable: {values}"))
+        leaves[index] = leaf
+    if finder.unknown and not allow_unknown:
+        faults.append(Fault(_LAST, f"Unknown keys: {', '.join(finder.unknown)}"))
+    return leaves, faults
+
+
+class _Finder:
+    """Finds the Variable at a path of a graph: a canonical path at once, an alias step by step.
+
+    Attributes:
+        unknown: What to write of the paths at which nothing stands.
+    """
+
+    def __init__(self, graphdef: GraphDef[Any], static: str) -> None:
+        self._graphdef = graphdef
+        self._static = static
+        self._opened: dict[int, dict[str, Term]] = {}
+        self.unknown: list[str] = []
+
+    @cached_property
+    def texts(self) -> Mapping[str, int]:
+        """The index of each Variable by canonical path text."""
+        return {path_str(path): index for path, index in self._graphdef.leaf_paths.items()}
+
+    def find(self, path: KeyPath | str) -> int | Fault | None:
+        """The index of the Variable at a path or path text; a Fault at another kind, None at nothing."""
+        known = self.texts.get(path) if isinstance(path, str) else self._graphdef.leaf_paths.get(path)
+        if known is not None:
+            return known
+        steps = parse_path(path) if isinstance(path, str) else _texts(path)
+        text = path_str(steps)
+        term: Any = self._graphdef.root
+        for depth, step in enumerate(steps):
+            if isinstance(term, VariableRef):
+                return Fault(_LAST, f"Expected a leaf at {path_str(steps[:depth])!r}, got {text!r}")
+            below = {} if isinstance(term, StaticDef) else self._below(term)
+            if step not in below:
+                hint = ""
+                if isinstance(term, ContainerDef) and term.type in (list, tuple) and step.isdecimal():
+                    hint = f" (the index is out of range: {len(below)} there)"
+                elif len(self.unknown) < _MOST_HINTS and len(self.texts) <= _MOST_NAMES:
+                    hint = did_you_mean(text, self.texts)
+                self.unknown.append(f"{text!r}{hint}")
+                return None
+            term = below[step]
+        if isinstance(term, VariableRef):
+            return term.index
+        if isinstance(term, StaticDef):
+            return Fault(_LAST, f"{self._static} {text!r} ({type(term.value).__name__})")
+        return Fault(_LAST, f"Expected a subgraph at {text!r} ({term.type.__name__}), got a leaf")
+
+    def _below(self, term: Any) -> dict[str, Term]:
+        """What stands below a place, by the text of the step."""
+        holder: Any = term if isinstance(term, ContainerDef) else self._graphdef.definitions.get(term.index)
+        if id(holder) not in self._opened:
+            pairs: Iterable[tuple[Any, Term]] = ()
+            if isinstance(holder, ContainerDef):
+                pairs = zip(holder.steps, holder.children, strict=True)
+            elif isinstance(holder, NodeDef):
+                pairs = holder.attributes
+            self._opened[id(holder)] = {str(step): child for step, child in pairs}
+        return self._opened[id(holder)]
+
+
+def leaves_of(state: StateLike, what: str) -> Iterator[tuple[KeyPath | str, Any]]:
+    """The leaves of a State, or of a dict by path.
+
+    Raises:
+        ArgumentError: It is neither.
+    """
+    if not isinstance(state, Mapping):
+        raise ArgumentError(f"{what} takes a State, or a dict {{path text: value}}; got {state!r:.200}.")
+    for path, leaf in state.items():  # pyright: ignore[reportUnknownVariableType]
+        if not isinstance(path, str | tuple):
+            raise ArgumentError(f"{what}: {path!r:.200} is not a path: write a str or a tuple of steps.")
+        yield path, leaf  # pyright: ignore[reportUnknownArgumentType]
+
+
+def checked_leaf(path: KeyPath, given: Any, schema: Schema, order: float, faults: list[Fault]) -> Leaf | None:
+    """Freeze and validate one leaf; a fault is noted."""
+    metadata = kind = None
+    if isinstance(given, VariableState):
+        if given.schema is schema:
+            return Leaf(path, given.value, given.metadata, given.type)
+        value, metadata, kind = given.value, given.metadata, given.type
+    else:
+        try:
+            if isinstance(given, Variable):
+                raise DataError("a Variable is not a value: give its `.value` or `.to_state()`")
+            value = frozen(given)
+        except DataError as error:
+            at = f"{path_str(path)}#"
+            faults.append(Fault(order, f"{at}: {error}", (Problem(at, "JSON", type(given).__name__),)))
+            return None
+    missed = tuple(problems(schema, value))
+    if missed:
+        text = path_str(path)
+        lines = "; ".join(f"{text}#{p.pointer}: wanted {p.wanted}, got {p.got}" for p in missed)
+        faults.append(Fault(order, lines, tuple(Problem(f"{text}#{p.pointer}", p.wanted, p.got) for p in missed)))
+        return None
+    return Leaf(path, value, metadata, kind)

@@ -26,6 +26,28 @@ LABELS: Final = frozenset({"trainable", "name", "description"})
 """The metadata keys with a meaning of their own; every other one is free."""
 
 
+class Immutable:
+    """Whose attributes are put once, when it is made; a copy of it is itself."""
+
+    __slots__ = ()
+
+    def _put(self, **attributes: Any) -> None:
+        """Put the attributes of a new one."""
+        for name, value in attributes.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"A {type(self).__name__} is frozen: {name!r} cannot be set. Make a new one.")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"A {type(self).__name__} is frozen: {name!r} cannot be deleted. Make a new one.")
+
+    def __copy__(self, memo: object = None) -> Self:
+        return self
+
+    __deepcopy__ = __copy__
+
+
 # -- layers over values ------------------------------------------------------------------------------------------------
 
 
@@ -543,7 +565,7 @@ VariableClass: TypeAlias = type[Variable]
 
 
 @final
-class VariableState:
+class VariableState(Immutable):
     """Type, value, schema and metadata of a Variable; frozen, and always valid.
 
     Args:
@@ -584,8 +606,7 @@ class VariableState:
         kept = frozen(value)
         validate(declared, kept, type.__name__)
         labels = checked_metadata({"trainable": type.trainable_default, **(metadata or {})})
-        for put, part in zip(_PUT, (type, kept, declared, labels), strict=True):
-            put(self, part)
+        self._put(type=type, value=kept, schema=declared, metadata=labels)
 
     @property
     def trainable(self) -> bool:
@@ -617,12 +638,6 @@ class VariableState:
         validate(self.schema, kept, self.type.__name__)
         return snapshot(self.type, kept, self.schema, self.metadata)
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"A VariableState is frozen: {name!r} cannot be set. Use State.replace or State.map.")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"A VariableState is frozen: {name!r} cannot be deleted.")
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, VariableState):
             return NotImplemented
@@ -636,12 +651,6 @@ class VariableState:
     def __hash__(self) -> int:
         return hash((self.type, self.value))
 
-    def __copy__(self) -> VariableState:
-        return self
-
-    def __deepcopy__(self, memo: object) -> VariableState:
-        return self
-
     def __reduce__(self) -> tuple[Any, ...]:
         return VariableState, (self.type, self.value, dict(self.schema), self.metadata)
 
@@ -650,18 +659,15 @@ class VariableState:
 
 
 _CLASS = type
-_PUT: Final[tuple[Any, ...]] = tuple(
-    vars(VariableState)[name].__set__ for name in ("type", "value", "schema", "metadata")
-)
-_put_type, _put_value, _put_schema, _put_metadata = _PUT
+_set_slot = object.__setattr__
 _new_leaf: Any = object.__new__
 
 
 def snapshot(cls: VariableClass, value: Json, schema: Schema, metadata: FrozenDict) -> VariableState:
     """Make a leaf of parts that are known to fit. Hot: one for each leaf of a split."""
     leaf = _new_leaf(VariableState)
-    _put_type(leaf, cls)
-    _put_value(leaf, value)
-    _put_schema(leaf, schema)
-    _put_metadata(leaf, metadata)
+    _set_slot(leaf, "type", cls)
+    _set_slot(leaf, "value", value)
+    _set_slot(leaf, "schema", schema)
+    _set_slot(leaf, "metadata", metadata)
     return leaf

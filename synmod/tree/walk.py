@@ -7,27 +7,27 @@ nodes, each one completely, depth first. Iterative, linear in edges; an alias vi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
 
 from synmod.errors import ArgumentError, GraphError
 from synmod.leaves.names import KeyPath, path_str
+from synmod.leaves.nests import MAX_DEPTH, Pairs, parts_of
 
 from .nodes import (
     KNOWN,
-    MAX_DEPTH,
     NODE,
+    SEQUENCE,
     SET,
     STATIC,
+    TREE,
     VARIABLE,
     Impls,
     Kinds,
     NodeImpl,
-    Pairs,
     bad_key,
     class_of,
     holds_node,
-    open_container,
-    refuse_key,
     where,
 )
 
@@ -88,8 +88,8 @@ class RefMap(MutableMapping[Any, V], Generic[V]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RefMap):
             return NotImplemented
-        theirs: dict[int, tuple[Any, Any]] = cast("RefMap[Any]", other).entries
-        return self.entries.keys() == theirs.keys() and all(e[1] == theirs[key][1] for key, e in self.entries.items())
+        theirs = cast("RefMap[Any]", other)
+        return len(self) == len(theirs) and all(key in theirs and theirs[key] == value for key, value in self.items())
 
     __hash__ = None  # pyright: ignore[reportAssignmentType]  (mutable)
 
@@ -98,20 +98,20 @@ class RefMap(MutableMapping[Any, V], Generic[V]):
         return f"RefMap({{{inside}}})"
 
 
-NO_CHILDREN: Pairs = []
-_NO_PARTS: dict[Any, Any] = {}
+NO_CHILDREN: Final = cast("Pairs", ())
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Visit:
     """One edge of a program, followed.
 
     Attributes:
+        above: The visit of what holds it, None for the root.
+        step: The last step of the path.
         value: What the edge leads to.
         kind: `"node"`, `"container"`, `"variable"` or `"static"`.
         index: Identity number of a node or Variable, given at its first visit; None for the rest.
         first: Whether this is the first visit; False for an alias.
-        step: The last step of the path.
-        above: The visit of what holds it, None for the root.
         masked: Whether a frozen module is above it, or it is one.
         children: The `(step, child)` pairs of a container, or of a node that is descended.
         aux: What makes up a container besides its children.
@@ -119,22 +119,17 @@ class Visit:
         parts: Room for what a fold makes of the children.
     """
 
-    __slots__ = ("above", "aux", "children", "first", "impl", "index", "kind", "masked", "parts", "step", "value")
-
-    def __init__(
-        self, above: Visit | None, step: Step, value: Any, kind: Kind, index: int | None, first: bool, masked: bool
-    ) -> None:
-        self.above = above
-        self.step = step
-        self.value = value
-        self.kind: Kind = kind
-        self.index = index
-        self.first = first
-        self.masked = masked
-        self.children: Pairs = NO_CHILDREN
-        self.aux: Any = None
-        self.impl: NodeImpl | None = None
-        self.parts: dict[Any, Any] = _NO_PARTS
+    above: Visit | None
+    step: Step
+    value: Any
+    kind: Kind
+    index: int | None
+    first: bool
+    masked: bool
+    children: Pairs = NO_CHILDREN
+    aux: Any = None
+    impl: NodeImpl | None = None
+    parts: dict[Any, Any] = field(default_factory=dict[Any, Any])
 
     @property
     def path(self) -> KeyPath:
@@ -152,48 +147,59 @@ class Visit:
         return f"Visit({path_str(self.path)!r}, {self.kind} {type(self.value).__name__}, index={self.index}{alias})"
 
 
-class Reader(Protocol):
-    """How the walk reads what it meets: live objects, or the definitions of a graph."""
+class Reader:
+    """How the walk reads live objects; a subclass reads the definitions of a graph.
 
-    kinds: Kinds
+    Attributes:
+        kinds: Kinds by type.
+        entity: Returns the object whose identity counts; None where that is what is met.
+    """
 
-    @property
-    def entity(self) -> Callable[[Any], Any] | None:
-        """Returns the object whose identity counts; None where that is what is met."""
-        ...
-
-    def enter(self, node: Any, visit: Visit) -> tuple[Pairs, bool]:
-        """Return the children of a node, and whether it masks the Variables below."""
-        ...
-
-    def open(self, value: Any, kind: int, visit: Visit) -> tuple[Pairs, Any] | None:
-        """Take a container apart, one level; None where it is a static."""
-        ...
-
-
-class LiveReader:
-    """How the walk reads live objects."""
-
-    __slots__ = ("entity", "impls", "kinds")
+    entity: Callable[[Any], Any] | None = None
 
     def __init__(self) -> None:
         self.kinds = Kinds(KNOWN)
         self.impls = Impls()
-        self.entity: Callable[[Any], Any] | None = None
 
     def enter(self, node: Any, visit: Visit) -> tuple[Pairs, bool]:
         """Return the children of a node, and whether it masks the Variables below."""
         impl = visit.impl = self.impls[class_of(node)]
         pairs = [] if impl.by_reference else impl.pairs(node)
         if not impl.is_module:  # whose keys are attribute names
-            bad = bad_key(pairs, may_repeat=True)
-            if bad is not None and holds_node([child for _, child in pairs], self.kinds):
-                refuse_key(bad, visit.path)
+            self._check_keys(pairs, [child for _, child in pairs], visit)
         return pairs, impl.own_trainable is not None and not impl.own_trainable(node)
 
     def open(self, value: Any, kind: int, visit: Visit) -> tuple[Pairs, Any] | None:
-        """Take a container apart; None where it is a static."""
-        return open_container(value, kind, self.kinds, lambda: visit.path)
+        """Take a container apart, one level.
+
+        Returns:
+            Its pairs and what else it is made of; None where it is a static after all: a set, or a dict with keys that
+            cannot be steps, of plain values.
+
+        Raises:
+            GraphError: A Node or Variable is in a set, or below a key that cannot be a step. Names the path.
+        """
+        if kind == SEQUENCE:
+            return [*enumerate(value)], None
+        if kind == SET:
+            if holds_node(value, self.kinds):
+                raise GraphError(
+                    f"{where(visit.path)}: a {type(value).__name__} holds a node or Variable, and a set has no order "
+                    "and no keys: use a list or a dict."
+                )
+            return None
+        pairs, rest = parts_of(value)
+        return (pairs, rest) if self._check_keys(pairs, value, visit) or kind == TREE else None
+
+    def _check_keys(self, pairs: Pairs, holder: Any, visit: Visit) -> bool:
+        """Whether all keys can be steps; raises where one that cannot leads to a node or Variable."""
+        fault = bad_key(pairs)
+        if fault is not None and holds_node(holder, self.kinds):
+            raise GraphError(
+                f"{where(visit.path)}: the key {fault}, and a node or Variable is below: keys on the way to one must "
+                "be str (not empty) or int, and differ as text."
+            )
+        return fault is None
 
 
 def check_root(root: object) -> None:
@@ -242,35 +248,26 @@ def walk(
 
     Source: NNX `iter_graph`; differs: iterative, one for all folds.
     """
-    return _Walk(reader or LiveReader(), order == "post", statics, every_path, key, recursive, seen).visits(root)
+    numbers = RefMap[int]() if seen is None else seen
+    options = _Walk(reader or Reader(), order == "post", statics, every_path, key, recursive, numbers.entries)
+    return options.visits(root)
 
 
 _Later: TypeAlias = "tuple[Visit | None, Step, Any]"
 
 
+@dataclass(slots=True)
 class _Walk:
     """One walk: its options, and the numbers it has given."""
 
-    __slots__ = ("every_path", "key", "numbers", "on_path", "post", "reader", "recursive", "statics")
-
-    def __init__(
-        self,
-        reader: Reader,
-        post: bool,
-        statics: bool,
-        every_path: bool,
-        key: Callable[[Any], Any] | None,
-        recursive: bool,
-        seen: RefMap[int] | None,
-    ) -> None:
-        self.recursive = recursive
-        self.reader = reader
-        self.post = post
-        self.statics = statics
-        self.every_path = every_path
-        self.key = key
-        self.numbers = RefMap[int]().entries if seen is None else seen.entries
-        self.on_path: set[int] = set()
+    reader: Reader
+    post: bool
+    statics: bool
+    every_path: bool
+    key: Callable[[Any], Any] | None
+    recursive: bool
+    numbers: dict[int, tuple[Any, int]]
+    on_path: set[int] = field(default_factory=set[int])
 
     def visits(self, root: Any) -> Iterator[Visit]:
         """Visit node after node: each with its own values, its child nodes kept on a stack for later."""
@@ -327,20 +324,11 @@ class _Walk:
             self.on_path.add(id(node))
         return visit
 
-    def _own_values(
+    def _own_values(  # the hottest loop of the room, so it is written flat
         self, above: Visit | None, pairs: Pairs, deferred: list[Visit | _Later]
-    ) -> list[Visit] | Iterator[Visit]:
+    ) -> list[Visit]:
         """Visit what one node holds itself, and note its child nodes (and the containers to close after them)."""
         found: list[Visit] = []
-        try:
-            self._gather_own_values(above, pairs, deferred, found)
-        except GraphError as error:
-            return _then_raise(found, error)
-        return found
-
-    def _gather_own_values(  # the hottest loop of the room, so it is written flat
-        self, above: Visit | None, pairs: Pairs, deferred: list[Visit | _Later], found: list[Visit]
-    ) -> None:
         kinds, entity, numbers = self.reader.kinds, self.reader.entity, self.numbers
         statics, post = self.statics, self.post
         masked = above is not None and above.masked
@@ -378,7 +366,7 @@ class _Walk:
                     break
             else:
                 if not levels:
-                    return
+                    return found
                 assert parent is not None
                 open_now.discard(id(parent.value))
                 if post:
@@ -403,9 +391,3 @@ class _Walk:
         visit.children, visit.aux = opened
         open_now.add(id(value))
         return visit
-
-
-def _then_raise(found: list[Visit], error: GraphError) -> Iterator[Visit]:
-    """Yield what was visited before an error, then raise where the walk stands."""
-    yield from found
-    raise error

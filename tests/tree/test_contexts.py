@@ -218,19 +218,19 @@ def test_filters_part_the_state_on_both_sides():
 
 
 def test_graphs_of_other_contexts_are_refused():
-    """Both tags are named; so are two splits of one tag."""
+    """A context takes back what it gave out last, and names its tag."""
     whole = Whole()
     with sm.update_context("one") as one, sm.update_context("two") as two:
         inner = one.merge(*one.split(whole))
         back = one.split(inner)
         two.split(whole)
-        with pytest.raises(sm.GraphError, match=r"'one'.*'two'"):
+        with pytest.raises(sm.GraphError, match="not made by the last split in update context 'two'"):
             two.merge(*back)
         with sm.update_context("one") as again:
             with pytest.raises(sm.GraphError, match="Cannot merge without ref_index"):
                 again.merge(*back)
             again.split(whole)
-            with pytest.raises(sm.GraphError, match=r"'one' \(another split of that tag\).*'one'"):
+            with pytest.raises(sm.GraphError, match="not made by the last split in update context 'one'"):
                 again.merge(*back)
         assert one.merge(*back) is whole
 
@@ -338,8 +338,8 @@ async def test_a_context_holds_while_a_decorated_body_runs():
     first, second = plain(1), await waiting(2)
     assert (first[1], second[1]) == (1, 2)
     assert first[0] is not second[0]
-    assert first[0].ended
-    assert second[0].ended
+    assert not first[0].is_open
+    assert not second[0].is_open
     assert inspect.iscoroutinefunction(waiting)
     assert list(inspect.signature(plain).parameters) == ["x"]
     with pytest.raises(sm.ArgumentError):
@@ -378,7 +378,7 @@ def test_a_block_left_elsewhere_restores_nothing_and_raises_nothing():
     inside = contextvars.copy_context()
     ctx = inside.run(block.__enter__)
     block.__exit__(None, None, None)
-    assert ctx.ended
+    assert not ctx.is_open
     inside.run(_is_outside)
 
 

@@ -19,12 +19,6 @@ def program():
     )
 
 
-def test_a_step_of_another_type_is_shown_as_it_was_given():
-    """So that a path is not told to mean itself."""
-    with pytest.raises(StateError, match=r"\('d', '1'\) Did you mean 'd/1'"):
-        update({"d": {1: Param("x")}}, {("d", "1"): "y"})
-
-
 def test_changed_paths_come_back_in_definition_order(program):
     """Equal values are not assigned; missing ones are left alone; an alias gives its canonical path."""
     assert update(program, {"m": [1], "b": "new", "l/0": 0}) == (("a",), ("m",))
@@ -138,8 +132,7 @@ def test_steps_may_need_escapes():
     program = {"x/y": Param(0), "~": {"#": Param(0)}, 7: Param(0)}
     assert update(program, {"x~1y": 1, "~0/~2": 1, "7": 1}) == (("x/y",), ("~", "#"), (7,))
     assert update(program, {("x/y",): 3, ("~", "#"): 3, (7,): 3}) == (("x/y",), ("~", "#"), (7,))
-    with pytest.raises(StateError, match="'7'"):
-        update(program, {("7",): 4})
+    assert update(program, {("7",): 4}) == ((7,),)
 
 
 @pytest.fixture
