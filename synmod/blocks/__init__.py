@@ -5,15 +5,17 @@ State: Variables of its modules only. Speed: a Generator call on a model without
 Must never know: the insides of other rooms, Program, files, training.
 """
 
-from .again import Cached as Cached, Fallback as Fallback, Repeat as Repeat, Retry as Retry
+from .again import Cached as Cached, Repeat as Repeat, Retry as Retry
 from .functions import (
     And as And, Concat as Concat, Constant as Constant, Factorize as Factorize, Identity as Identity, InMask as InMask,
     Lambda as Lambda, Not as Not, Or as Or, OutMask as OutMask, Prefix as Prefix, Suffix as Suffix, Xor as Xor,
 )
-from .generator import Generator as Generator
-from .many import Map as Map, Parallel as Parallel
-from .routing import Branch as Branch, Decision as Decision, Guard as Guard, Route as Route
-from .sampling import BestOf as BestOf, Majority as Majority, Refine as Refine
-from .thinking import (
-    ChainOfThought as ChainOfThought, Critique as Critique, SelfCritique as SelfCritique, Thinking as Thinking,
+from .generator import (
+    ChainOfThought as ChainOfThought, Critique as Critique, Generator as Generator, SelfCritique as SelfCritique,
+    Thinking as Thinking,
 )
+from .routing import (
+    Branch as Branch, Decision as Decision, Fallback as Fallback, Guard as Guard, Map as Map, Parallel as Parallel,
+    Route as Route,
+)
+from .sampling import BestOf as BestOf, Majority as Majority, Refine as Refine

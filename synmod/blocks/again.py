@@ -1,4 +1,4 @@
-"""Repeat, Fallback, Retry and Cached: a module called again, another one in its place, or an answer that is kept."""
+"""Repeat, Retry and Cached: a module called again, or not again, since what it returned is kept."""
 
 from __future__ import annotations
 
@@ -6,27 +6,25 @@ import inspect
 import os
 import weakref
 from collections.abc import Callable, Mapping
-from itertools import count
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, ClassVar, Final, Literal, Unpack, cast
 
 from synmod.cache import Cache, checked_ttl, key_of
-from synmod.data import JsonDataModel, is_subschema, model_of, ops, schema_of, trusted_schema, wrap
-from synmod.errors import CallError, ConfigError, ModelError, SchemaError, add_note
+from synmod.data import JsonDataModel, is_subschema, model_of, schema_of, trusted_schema, wrap
+from synmod.errors import CallError, ConfigError, SchemaError, add_note
 from synmod.flow import SingleFlight, aligned, copied, leaves
 from synmod.leaves import aio
 from synmod.leaves.frozen import Json, frozen
 from synmod.leaves.names import new_run_id
 from synmod.lm import current_sample, drawing, models_in_force
-from synmod.module import Child, Execution, Module, ModuleOptions, execution_of, has_open_skips
+from synmod.module import Module, ModuleOptions, has_open_skips
 from synmod.registry import lookup, register_own
 from synmod.scope import current_call
 from synmod.tree import class_text, graphdef, state, static_text
 
-from .arguments import exceptions, function, member, members, one_of, whole
-from .routing import side_by_side
+from . import checks
 
-# -- Fallback, Repeat and Retry ----------------------------------------------------------------------------------------
+# -- Repeat and Retry --------------------------------------------------------------------------------------------------
 
 
 @register_own()
@@ -76,18 +74,21 @@ class Repeat(Module):
         super().__init__(**options)
         if (times is None) == (until is None):
             raise ConfigError("Repeat: write either `times` or `until`: a number of rounds, or when it is enough.")
-        self.module = member("Repeat", "module", module)
-        self.times = None if times is None else whole("Repeat", "times", times)
-        self.until = None if until is None else function("Repeat", "until", until)
-        self.max_times = whole("Repeat", "max_times", max_times)
-        self.on_limit = one_of("Repeat", "on_limit", on_limit, ("raise", "return"))
+        self.module = checks.member("Repeat", "module", module)
+        self.times = None if times is None else checks.whole("Repeat", "times", times)
+        self.until = None if until is None else checks.function("Repeat", "until", until)
+        self.max_times = checks.whole("Repeat", "max_times", max_times)
+        self.on_limit = checks.one_of("Repeat", "on_limit", on_limit, ("raise", "return"))
 
     async def call(self, inputs: Any) -> Any:
         """Call the module on its output until it is enough."""
         value = inputs
         for _ in range(self.times or self.max_times):
             value = await self.module(value)
-            if value is None or await self._is_enough(value):
+            if value is None:
+                return None
+            enough = self.until is not None and self.until(value)
+            if await enough if inspect.isawaitable(enough) else enough:
                 return value
         if self.until is not None and self.on_limit == "raise":
             raise CallError(
@@ -109,13 +110,6 @@ class Repeat(Module):
             )
         return outputs
 
-    async def _is_enough(self, value: Any) -> bool:
-        """Whether `until` holds."""
-        if self.until is None:
-            return False
-        enough = self.until(value)
-        return bool(await enough if inspect.isawaitable(enough) else enough)
-
 
 def _fits(again: Any, outputs: Any) -> bool:
     """Whether symbols, or nests of them, have the schemas of others."""
@@ -123,79 +117,6 @@ def _fits(again: Any, outputs: Any) -> bool:
     return pairs is not None and all(
         new is None or (old is not None and is_subschema(schema_of(new), schema_of(old))) for _, old, new in pairs
     )
-
-
-@register_own()
-class Fallback(Module):
-    """Calls its members in turn until one does not fail.
-
-    Args:
-        *modules: The members, the one to prefer first.
-        on: Classes of exceptions after which the next member is called; every other one is raised at once.
-        **options: Those of `Module`.
-
-    Schemas:
-        inputs: what every member takes
-        outputs: one data model or None; schema `U` of the members' outputs where they differ
-
-    Raises:
-        ConfigError: No members, one that is not a module, `on` that has no exception classes.
-        SchemaError: When composed: a member returns several data models.
-        Exception: When called: all members failed: the first failure, the others as notes on it.
-
-    Example:
-        >>> import synmod as sm
-        >>> class Query(sm.DataModel):
-        ...     question: str
-        >>> def fail(query):
-        ...     raise ConnectionError("down")
-        >>> spare = sm.Fallback(sm.Lambda(fail, output=Query), sm.Identity(), on=(ConnectionError,))
-        >>> sm.run(spare, Query(question="Who?"))["question"]
-        'Who?'
-
-    Source: LangChain's `with_fallbacks`; differs: only on what is named.
-    """
-
-    def __init__(
-        self,
-        *modules: Module,
-        on: type[Exception] | tuple[type[Exception], ...] = (ModelError,),
-        **options: Unpack[ModuleOptions],
-    ) -> None:
-        super().__init__(**options)
-        self.modules = members("Fallback", modules)
-        self.on = exceptions("Fallback", on)
-
-    async def call(self, inputs: Any) -> Any:
-        """Call the members until one does not fail."""
-        preferred, *others = self.modules
-        try:
-            return await preferred(inputs)
-        except self.on as error:
-            failure = error
-        try:
-            for module in others:
-                try:
-                    return await module(inputs)
-                except self.on as error:
-                    add_note(failure, f"then {module.name!r} failed too: {type(error).__name__}: {error}")
-            raise failure
-        finally:
-            del failure  # no circle of an exception and the frame that holds it
-
-    async def compute_output_spec(self, inputs: Any) -> Any:
-        """Return what stands for the output of any member."""
-        outputs = await side_by_side(self.modules, inputs)
-        for module, output in zip(self.modules, outputs, strict=True):
-            if isinstance(output, (list, tuple, dict)):
-                raise SchemaError(f"Fallback: {module.name!r} returns {output!r:.200}; it must return one data model.")
-        return outputs[0] if len(outputs) == 1 else ops.logical_xor(*outputs)
-
-
-@execution_of.register(Fallback)
-def execution_of_fallback(fallback: Fallback) -> Execution:
-    """Return alternatives: what a failed member did is taken back."""
-    return Execution("one of", tuple(Child(("modules", index), each) for index, each in enumerate(fallback.modules)))
 
 
 @register_own()
@@ -239,29 +160,23 @@ class Retry(Module):
         **options: Unpack[ModuleOptions],
     ) -> None:
         super().__init__(**options)
-        self.module = member("Retry", "module", module)
-        self.attempts = whole("Retry", "attempts", attempts)
-        self.on = exceptions("Retry", on)
+        self.module = checks.member("Retry", "module", module)
+        self.attempts = checks.whole("Retry", "attempts", attempts)
+        self.on = checks.exceptions("Retry", on)
 
     async def call(self, inputs: Any) -> Any:
         """Call the module until it does not fail."""
-        failures: list[str] = []
-        for number in range(self.attempts - 1):
+        first, failures = current_sample() * self.attempts, list[str]()
+        while True:
             try:
-                return await self._attempt(number, inputs)
+                with drawing(first + len(failures)):
+                    return await self.module(inputs)
             except self.on as error:
-                failures.append(f"attempt {number + 1} failed: {type(error).__name__}: {error}")
-        try:
-            return await self._attempt(self.attempts - 1, inputs)
-        except self.on as error:
-            for failure in failures:
-                add_note(error, failure)
-            raise
-
-    async def _attempt(self, number: int, inputs: Any) -> Any:
-        """One call, as a sample of its own."""
-        with drawing(current_sample() * self.attempts + number):
-            return await self.module(inputs)
+                if len(failures) == self.attempts - 1:
+                    for failure in failures:
+                        add_note(error, failure)
+                    raise
+                failures.append(f"attempt {len(failures) + 1} failed: {type(error).__name__}: {error}")
 
     async def compute_output_spec(self, inputs: Any) -> Any:
         """Return what the module returns."""
@@ -270,10 +185,8 @@ class Retry(Module):
 
 # -- Cached ------------------------------------------------------------------------------------------------------------
 
-_PROCESS: Final = new_run_id()
-_COUNT: Final = count()
-_NUMBERS: Final[dict[int, tuple[int, Any]]] = {}
-"""The numbers of objects without a name of their own, by id."""
+_NAMES: Final[dict[tuple[int, int], tuple[str, Any]]] = {}
+"""The names of objects without one of their own, by process and id."""
 
 
 class _Flights(SingleFlight):
@@ -344,12 +257,12 @@ class Cached(Module):
         **options: Unpack[ModuleOptions],
     ) -> None:
         super().__init__(**options)
-        self.module = member("Cached", "module", module)
+        self.module = checks.member("Cached", "module", module)
         if cache is not None and not isinstance(cache, Cache):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             raise ConfigError(f"Cached: cache is {cache!r:.100}; write a Cache, sm.Cache('path'), or None for memory.")
         self.cache = Cache() if cache is None else cache
         self.ttl_s = checked_ttl("Cached", ttl_s)
-        self.key = None if key is None else function("Cached", "key", key)
+        self.key = None if key is None else checks.function("Cached", "key", key)
         self._flights = _Flights()
 
     async def call(self, *inputs: Any) -> Any:
@@ -446,11 +359,11 @@ def _name(x: Any) -> str:
         return text
     if isinstance(x, FunctionType | BuiltinFunctionType) and "<" not in x.__qualname__:
         return f"{x.__module__}:{x.__qualname__}"
-    key = id(x)
-    if key not in _NUMBERS:
+    key = os.getpid(), id(x)
+    if key not in _NAMES:
         try:  # an id is used again once its object is gone
-            kept = weakref.ref(x, lambda _: _NUMBERS.pop(key, None))
+            kept = weakref.ref(x, lambda _: _NAMES.pop(key, None))
         except TypeError:
             kept = x
-        _NUMBERS[key] = next(_COUNT), kept
-    return f"object {_PROCESS} {os.getpid()} {_NUMBERS[key][0]}"
+        _NAMES[key] = f"object {new_run_id()}", kept
+    return _NAMES[key][0]

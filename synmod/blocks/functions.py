@@ -12,7 +12,7 @@ from synmod.errors import ConfigError
 from synmod.module import UNDECLARED, Module, ModuleOptions, read_outputs, resolved_annotations
 from synmod.registry import register_own
 
-from .arguments import function
+from . import checks
 
 # -- functions of one's own --------------------------------------------------------------------------------------------
 
@@ -125,7 +125,7 @@ class Lambda(Module):
         super().__init__(**options)
         if isinstance(fn, Module):
             raise ConfigError("Lambda: fn is a module, which is a step by itself; use it without Lambda.")
-        self.fn = function("Lambda", "fn", fn)
+        self.fn = checks.function("Lambda", "fn", fn)
         declared = _returned(fn) if output is None else output
         if declared is not None:
             self.output_spec = declared

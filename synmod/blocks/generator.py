@@ -1,4 +1,4 @@
-"""Generator: one typed model call; and the keywords that every block with a model call takes."""
+"""Generator, one typed model call; ChainOfThought, which reasons before it answers; SelfCritique, which judges."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NamedTuple, Unpack, cast, overload
 
-from pydantic import BaseModel, PydanticUserError, create_model
+from pydantic import BaseModel, Field, PydanticUserError, create_model
 from typing_extensions import TypeVar
 
 from synmod.data import (
+    TOLD_BRIEFLY,
     ChatMessage,
     DataModel,
     JsonDataModel,
     Schema,
+    Score,
     SymbolicDataModel,
     declaration,
     model_of,
@@ -25,7 +27,7 @@ from synmod.data import (
     validator_faults,
     wrap,
 )
-from synmod.errors import ArgumentError, CallError, SchemaError
+from synmod.errors import ArgumentError, CallError
 from synmod.leaves.frozen import Json, frozen
 from synmod.lm import (
     SAMPLING,
@@ -48,7 +50,6 @@ from synmod.scope import Hook
 M = TypeVar("M", bound=BaseModel, default=Any)
 
 _SAMPLING: Final = frozenset(SAMPLING)
-_NO_KEYWORD: Final = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
 _JSON: Final = (str, int, float, list, dict, type(None))
 """What the values of a JSON schema are, and types of fields are not."""
 
@@ -67,10 +68,18 @@ class GeneratorOptions(ModuleOptions, Sampling, total=False):
     sample: int | None
 
 
-def keywords_of(block: type[Module]) -> list[str]:
-    """Return the keywords of a block with a model call, without the sampling parameters."""
-    own = [name for name, each in inspect.signature(block.__init__).parameters.items() if each.kind not in _NO_KEYWORD]
-    return [*own[1:], *(name for name in GeneratorOptions.__annotations__ if name not in {*own, *_SAMPLING})]
+def check_params(block: type[Module], given: Mapping[str, Json]) -> Json:
+    """Return those of the keywords given to a block with a model call that are sampling parameters.
+
+    Raises:
+        ConfigError: One is neither a keyword of the block nor a sampling parameter ('Did you mean').
+        DataError: One is not JSON.
+    """
+    spec = inspect.getfullargspec(block.__init__)
+    own = [*spec.args[1:], *spec.kwonlyargs]
+    known = [*own, *(name for name in GeneratorOptions.__annotations__ if name not in {*own, *_SAMPLING})]
+    params = {name: value for name, value in given.items() if name not in known}
+    return sampling_params(params, block.__name__, known)
 
 
 class Form(NamedTuple):
@@ -180,12 +189,8 @@ class Generator(Module, Generic[M]):
         ) -> None: ...
         @overload
         def __init__(
-            self, data_model: type[M], *, schema: Json = None, **options: Unpack[GeneratorOptions]
-        ) -> None: ...
-        @overload
-        def __init__(
-            self: Generator[Any],
-            data_model: SymbolicDataModel | JsonDataModel[Any] | Mapping[str, Any] | None = None,
+            self,
+            data_model: type[M] | SymbolicDataModel | JsonDataModel[Any] | Mapping[str, Any] | None = None,
             *,
             schema: Json = None,
             **options: Unpack[GeneratorOptions],
@@ -227,7 +232,7 @@ class Generator(Module, Generic[M]):
     ) -> None:
         super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
         kind = type(self).__name__
-        vars(self).update(sampling_params(params, kind, keywords_of(type(self))))
+        vars(self).update(check_params(type(self), params))
         given = self._record.arguments or {}
         if isinstance(given.get("data_model"), Mapping):  # types are not saved, the model that they make is
             self._record.arguments = {**given, "data_model": _made_model(given["data_model"])}
@@ -235,13 +240,11 @@ class Generator(Module, Generic[M]):
         asked = None if form.asked is None else schema_of(form.asked)
         self._form, self._return_inputs = form, return_inputs
         self._layout = Layout(asked, template, prompt, system_from_inputs=system_from_inputs)
-        self._settings: dict[str, Json] = {}
-        if sample is not None:
-            self._settings["sample"] = check_sample(sample)
-        if structured is not None:
-            self._settings["structured"] = check_structured(structured, kind)
-        if form.reasoning is not None:
-            self._settings["reasoning_field"] = form.reasoning
+        self._settings: dict[str, Any] = {
+            "sample": None if sample is None else check_sample(sample),
+            "structured": check_structured(structured, kind),
+            "reasoning_field": form.reasoning,
+        }
         if language_model is not None:
             self.language_model = model_from(language_model, f"{kind}: language_model")
         if isinstance(instructions, str):  # another kind is left to the schema of the Variable
@@ -340,10 +343,7 @@ class Generator(Module, Generic[M]):
             json = frozen({name: value for name, value in json.items() if name != form.hidden})
         model = model_of(form.output)
         if model is not None:
-            try:
-                validator_faults(model, json, "the reply")
-            except SchemaError as error:
-                raise SchemaError(f"{self._where}: {error}", error.errors) from None
+            validator_faults(model, json, "the reply")
         return wrap(json, schema_of(form.output), model)
 
     def _refuse_nest(self, inputs: Any) -> None:
@@ -401,17 +401,155 @@ def _made_model(data_model: Any) -> Any:
         raise ArgumentError(f"The mapping {types!r:.200} is not from field to type: {error.message}") from None
 
 
+def object_schema(**fields: Any) -> dict[str, Any]:
+    """Return the schema of an object with these fields, all of them required, and no others."""
+    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+
+
+def apart(schema: Schema) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a schema as a part of another one, and the `$defs` that this other one must have for it."""
+    part = dict(portable(schema))
+    return part, {"$defs": part.pop("$defs")} if "$defs" in part else {}
+
+
 def _examples_schema(output: Schema) -> Schema:
     """Return the schema of `[{"inputs": object, "outputs": ...}, ...]` for an output schema."""
-    outputs = dict(portable(output))
-    definitions = outputs.pop("$defs", None)
-    schema = {
-        "type": "array",
-        "items": {
-            "type": "object",
-            "properties": {"inputs": {"type": "object"}, "outputs": outputs},
-            "required": ["inputs", "outputs"],
-            "additionalProperties": False,
-        },
-    }
-    return trusted_schema(schema if definitions is None else {**schema, "$defs": definitions})
+    outputs, definitions = apart(output)
+    return trusted_schema(
+        {"type": "array", "items": object_schema(inputs={"type": "object"}, outputs=outputs), **definitions}
+    )
+
+
+# -- generators that reason and judge ----------------------------------------------------------------------------------
+
+
+@register_own()
+class Thinking(DataModel):
+    """Think step by step, then answer.
+
+    Example:
+        >>> Thinking(thinking="It is the capital, so Paris.").thinking
+        'It is the capital, so Paris.'
+
+    Source: chain-of-thought prompting (Wei et al. 2022), Synalinks' `Thinking`.
+    """
+
+    model_config = TOLD_BRIEFLY
+
+    thinking: str = Field(description="the reasoning, step by step")
+
+
+@register_own()
+class Critique(DataModel):
+    """Say what is wrong with the inputs and what would make them better, then score them.
+
+    Example:
+        >>> Critique(critique="No source is given.", score=0.4).score
+        <Score.P40: 0.4>
+
+    Source: Synalinks' `CritiqueWithReward`.
+    """
+
+    model_config = TOLD_BRIEFLY
+
+    critique: str = Field(description="what is wrong, and what would make it better")
+    score: Score = Field(description="how good it is, from 0.0 to 1.0")
+
+
+@register_own()
+class ChainOfThought(Generator[M]):
+    """A `Generator` whose model writes `thinking` before the fields of the output model.
+
+    Where the provider returns its reasoning natively, that is the thinking, and it is not requested again.
+
+    Args:
+        data_model: Output model: a class, symbol, value or schema.
+        schema: JSON schema of the output; must agree with `data_model`.
+        return_thinking: Whether the output has the field `thinking`.
+        **options: Those of `Generator`.
+
+    Schemas:
+        inputs: any data model
+        outputs: `Thinking + data_model`; without thinking, `data_model`
+
+    Raises:
+        ArgumentError: Neither `data_model` nor `schema`, or two that differ.
+        ConfigError: As `Generator`.
+        SchemaError: As `Generator`.
+
+    Example:
+        >>> import synmod as sm
+        >>> from synmod.testing import ScriptedLM
+        >>> class Query(sm.DataModel):
+        ...     question: str
+        >>> class Answer(sm.DataModel):
+        ...     answer: str
+        >>> lm = ScriptedLM([{"thinking": "A capital.", "answer": "Paris"}])
+        >>> sm.run(sm.ChainOfThought(Answer, language_model=lm), Query(question="Capital of France?")).get_json()
+        {'thinking': 'A capital.', 'answer': 'Paris'}
+
+    Source: chain-of-thought prompting (Wei et al. 2022), DSPy's and Synalinks' `ChainOfThought`.
+    """
+
+    def __init__(
+        self,
+        data_model: type[M] | SymbolicDataModel | JsonDataModel[Any] | Mapping[str, Any] | None = None,
+        *,
+        schema: Json = None,
+        return_thinking: bool = True,
+        **options: Unpack[GeneratorOptions],
+    ) -> None:
+        check_params(type(self), options)  # before the output model is missed: a misspelt keyword is why it is missing
+        answer = declared_symbol(data_model, schema, type(self).__name__)
+        thought = ops.concat(Thinking.to_symbolic_data_model(), answer)
+        form: Any = Form(thought, thought, reasoning="thinking")
+        if not return_thinking:
+            # An answer with a field `thinking` of its own has it renamed by the merge, and keeps that name.
+            output = ops.out_mask(thought, "thinking") if "thinking" in answer else answer
+            form = Form(thought, output, hidden="thinking", reasoning="thinking")
+        super().__init__(form, **options)
+
+
+@register_own()
+class SelfCritique(Generator[Any]):
+    """A `Generator` that criticises its inputs and scores them.
+
+    Args:
+        data_model: What the critic writes before critique and score: a class, symbol, value or schema; None for
+            nothing.
+        schema: JSON schema of it; must agree with `data_model`.
+        **options: Those of `Generator`; the default of `return_inputs` is True.
+
+    Schemas:
+        inputs: any data model
+        outputs: the inputs, the fields of `data_model`, `critique` (a string) and `score` (on the scale `sm.Score`)
+
+    Raises:
+        ArgumentError: `data_model` and `schema` differ.
+        ConfigError: As `Generator`.
+        SchemaError: As `Generator`.
+
+    Example:
+        >>> import synmod as sm
+        >>> from synmod.testing import ScriptedLM
+        >>> class Answer(sm.DataModel):
+        ...     answer: str
+        >>> lm = ScriptedLM([{"critique": "No source is given.", "score": 0.4}])
+        >>> sm.run(sm.SelfCritique(language_model=lm), Answer(answer="Paris")).get_json()
+        {'answer': 'Paris', 'critique': 'No source is given.', 'score': 0.4}
+
+    Source: Synalinks' `SelfCritique`; differs: the score is always there, on a scale.
+    """
+
+    def __init__(
+        self,
+        data_model: type[DataModel] | SymbolicDataModel | JsonDataModel[Any] | Mapping[str, Any] | None = None,
+        *,
+        schema: Json = None,
+        **options: Unpack[GeneratorOptions],
+    ) -> None:
+        judged = Critique.to_symbolic_data_model()
+        if data_model is not None or schema is not None:
+            judged = ops.concat(declared_symbol(data_model, schema, type(self).__name__), judged)
+        options.setdefault("return_inputs", True)
+        super().__init__(judged, **options)

@@ -1,21 +1,23 @@
-"""Decision, Branch, Route and Guard: labels chosen by a model, which module gets the inputs, and whether any does."""
+"""Which modules get the inputs: one that a model or a value selects, the first that works, all of them, none.
+
+Decision, Branch, Route, Guard, Fallback; Parallel, and Map for the items of a list.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Literal, Unpack, cast
+from typing import Any, Final, Literal, TypeAlias, Unpack, cast
 
-from synmod.data import ops, symbol, trusted_schema
-from synmod.errors import CallError, ConfigError, GuardError
-from synmod.flow import together
-from synmod.leaves.frozen import Json
-from synmod.lm import sampling_params
+from synmod.data import Schema, is_symbolic, items_of, ops, schema_of, symbol, trusted_schema, with_items, wrap
+from synmod.errors import ArgumentError, CallError, ConfigError, GuardError, ModelError, SchemaError, add_note
+from synmod.flow import Failed, map_concurrently, together
+from synmod.leaves.frozen import Json, frozen
 from synmod.module import Attempt, Child, Execution, Module, ModuleOptions, attempt, execution_of
 from synmod.registry import register_own
 
-from .arguments import field_name, member, must_have, must_return, one_of, one_value, returned
-from .generator import Form, Generator, GeneratorOptions, keywords_of
+from . import checks
+from .generator import Form, Generator, GeneratorOptions, apart, check_params, object_schema
 
 # -- Decision ----------------------------------------------------------------------------------------------------------
 
@@ -61,9 +63,7 @@ class Decision(Generator[Any]):
         with_thinking: bool = False,
         **options: Unpack[GeneratorOptions],
     ) -> None:
-        for name in ("data_model", "schema"):
-            if name in options:
-                raise ConfigError(f"{type(self).__name__}: unknown keyword {name!r}: the labels make the output.")
+        check_params(type(self), options)
         if question is not None and not isinstance(question, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             raise ConfigError(f"{type(self).__name__}: question is a {type(question).__name__}; it must be a string.")
         meanings = _meanings(labels, type(self).__name__)
@@ -76,22 +76,18 @@ class Decision(Generator[Any]):
 
 def _meanings(labels: Any, kind: str) -> dict[str, str]:
     """Return each label with its meaning, `""` where none is given."""
-    if isinstance(labels, Mapping):
-        given: list[tuple[Any, Any]] = list(labels.items())  # pyright: ignore[reportUnknownArgumentType]
-    elif isinstance(labels, (list, tuple)):
-        given = [(label, "") for label in labels]  # pyright: ignore[reportUnknownVariableType]
-    else:
-        raise ConfigError(
-            f"{kind}: labels is a {type(labels).__name__}; write a list of strings, or a mapping from label to meaning."
-        )
+    given: list[tuple[Any, Any]] = []
+    if isinstance(labels, (list, tuple)):
+        given = [(label, "") for label in labels]  # pyright: ignore[reportUnknownVariableType]  (users)
+    elif isinstance(labels, Mapping):
+        given = list(labels.items())  # pyright: ignore[reportUnknownArgumentType]  (likewise)
     if not given:
-        raise ConfigError(f"{kind}: labels is empty; there must be something to choose.")
+        wanted = "a list of strings, or a mapping from label to meaning, not empty"
+        raise ConfigError(f"{kind}: labels is {labels!r:.100}; write {wanted}.")
     meanings: dict[str, str] = {}
     for label, meaning in given:
-        if not isinstance(label, str):
-            raise ConfigError(f"{kind}: the label {label!r} is a {type(label).__name__}; labels are strings.")
-        if not isinstance(meaning, str):
-            raise ConfigError(f"{kind}: the meaning of {label!r} is a {type(meaning).__name__}; it must be a string.")
+        if not isinstance(label, str) or not isinstance(meaning, str):
+            raise ConfigError(f"{kind}: the label {label!r}, or its meaning {meaning!r}, is not a string.")
         if label in meanings:
             raise ConfigError(f"{kind}: the label {label!r} is there twice; labels are distinct.")
         meanings[label] = meaning
@@ -117,18 +113,10 @@ def _schema(meanings: Mapping[str, str], question: str | None, multiple: bool, w
         name, chosen = "choice", label
     fields: dict[str, Json] = {"thinking": _THINKING} if with_thinking else {}
     fields[name] = {"title": name.capitalize(), "description": description, **chosen}
-    return {
-        "title": "Decision",
-        "type": "object",
-        "properties": fields,
-        "required": list(fields),
-        "additionalProperties": False,
-    }
+    return {"title": "Decision", **object_schema(**fields)}
 
 
 # -- Branch, Route and Guard -------------------------------------------------------------------------------------------
-
-_OF_MODULES: Final = ("name", "description", "trainable", "hooks")
 
 
 @register_own()
@@ -182,10 +170,9 @@ class Branch(Module):
         with_thinking: bool = False,
         **options: Unpack[GeneratorOptions],
     ) -> None:
-        own: Any = {key: options.pop(key) for key in _OF_MODULES if key in options}
+        own: Any = {key: options.pop(key) for key in ModuleOptions.__annotations__ if key in options}
         super().__init__(**own)
-        known = keywords_of(Branch)
-        sampling_params({key: options[key] for key in options if key not in known}, "Branch", known)
+        check_params(Branch, options)
         modules, meanings = _apart(branches)
         self.inject, self.return_decision, self.multiple, self.merge = inject, return_decision, multiple, merge
         self.decision: Module = Decision(
@@ -198,7 +185,7 @@ class Branch(Module):
         decision: Any = await self.decision(inputs)
         taken: Any = ()
         if decision is not None:
-            taken = returned(decision, "choices") if self.multiple else (returned(decision, "choice"),)
+            taken = checks.returned(decision, "choices") if self.multiple else (checks.returned(decision, "choice"),)
         given = ops.concat(inputs, decision) if self.inject and taken else inputs
         return self._result(decision, await _take(self.branches, taken, given))
 
@@ -272,10 +259,10 @@ class Route(Module):
         **options: Unpack[ModuleOptions],
     ) -> None:
         super().__init__(**options)
-        self.module = member("Route", "module", module)
+        self.module = checks.member("Route", "module", module)
         self.routes = _checked_routes("Route", "routes", routes)
-        self.key = field_name("Route", "key", key)
-        self.default = None if default is None else one_of("Route", "default", default, tuple(self.routes))
+        self.key = checks.field_name("Route", "key", key)
+        self.default = None if default is None else checks.one_of("Route", "default", default, tuple(self.routes))
         self.inject, self.merge = inject, merge
 
     async def call(self, inputs: Any) -> Any:
@@ -288,7 +275,7 @@ class Route(Module):
     async def compute_output_spec(self, inputs: Any) -> Any:
         """Return what stands for the output of any route, or one symbol per route."""
         value = await self.module(inputs)
-        must_have("Route", "the value of its module", value, self.key)
+        checks.must_have("Route", "the value of its module", value, self.key)
         outputs = await side_by_side(self.routes.values(), ops.concat(inputs, value) if self.inject else inputs)
         return _merged(outputs) if self.merge else tuple(outputs)
 
@@ -298,7 +285,7 @@ class Route(Module):
         Raises:
             CallError: It selects none, and there is no default.
         """
-        label = one_value(value, self.key).get(self.key)
+        label = checks.one_value(value, self.key).get(self.key)
         route = label if isinstance(label, str) and label in self.routes else self.default
         if route is None:
             raise CallError(
@@ -350,29 +337,99 @@ class Guard(Module):
         self, check: Module, *, on_block: Literal["none", "error"] = "none", **options: Unpack[ModuleOptions]
     ) -> None:
         super().__init__(**options)
-        self.check = member("Guard", "check", check)
-        self.on_block = one_of("Guard", "on_block", on_block, ("none", "error"))
+        self.check = checks.member("Guard", "check", check)
+        self.on_block = checks.one_of("Guard", "on_block", on_block, ("none", "error"))
 
     async def call(self, inputs: Any) -> Any:
         """Check the inputs, and let them pass."""
         verdict = await self.check(inputs)
         if verdict is None:
             raise CallError("Guard: the check returned None; it must return whether the inputs are `allowed`.")
-        allowed = returned(verdict, "allowed")
+        allowed = checks.returned(verdict, "allowed")
         if not isinstance(allowed, bool):
             raise CallError(f"Guard: the check's `allowed` is {allowed!r:.100}; it must be true or false.")
-        if allowed:
-            return inputs
-        if self.on_block == "error":
-            raise GuardError(
-                f"Guard: the inputs are blocked: {returned(verdict, 'reason') or 'the check returned no reason'}"
-            )
-        return None
+        if allowed or self.on_block == "none":
+            return inputs if allowed else None
+        reason = checks.returned(verdict, "reason") or "the check returned no reason"
+        raise GuardError(f"Guard: the inputs are blocked: {reason}")
 
     async def compute_output_spec(self, inputs: Any) -> Any:
         """Return the inputs, once the check has declared whether they are allowed."""
-        must_return("Guard", "check", await self.check(inputs), "allowed")
+        checks.must_return("Guard", "check", await self.check(inputs), "allowed")
         return inputs
+
+
+@register_own()
+class Fallback(Module):
+    """Calls its members in turn until one does not fail.
+
+    Args:
+        *modules: The members, the one to prefer first.
+        on: Classes of exceptions after which the next member is called; every other one is raised at once.
+        **options: Those of `Module`.
+
+    Schemas:
+        inputs: what every member takes
+        outputs: one data model or None; schema `U` of the members' outputs where they differ
+
+    Raises:
+        ConfigError: No members, one that is not a module, `on` that has no exception classes.
+        SchemaError: When composed: a member returns several data models.
+        Exception: When called: all members failed: the first failure, the others as notes on it.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Query(sm.DataModel):
+        ...     question: str
+        >>> def fail(query):
+        ...     raise ConnectionError("down")
+        >>> spare = sm.Fallback(sm.Lambda(fail, output=Query), sm.Identity(), on=(ConnectionError,))
+        >>> sm.run(spare, Query(question="Who?"))["question"]
+        'Who?'
+
+    Source: LangChain's `with_fallbacks`; differs: only on what is named.
+    """
+
+    def __init__(
+        self,
+        *modules: Module,
+        on: type[Exception] | tuple[type[Exception], ...] = (ModelError,),
+        **options: Unpack[ModuleOptions],
+    ) -> None:
+        super().__init__(**options)
+        self.modules = checks.members("Fallback", modules)
+        self.on = checks.exceptions("Fallback", on)
+
+    async def call(self, inputs: Any) -> Any:
+        """Call the members until one does not fail."""
+        preferred, *others = self.modules
+        try:
+            return await preferred(inputs)
+        except self.on as error:
+            failure = error
+        try:
+            for module in others:
+                try:
+                    return await module(inputs)
+                except self.on as error:
+                    add_note(failure, f"then {module.name!r} failed too: {type(error).__name__}: {error}")
+            raise failure
+        finally:
+            del failure  # no circle of an exception and the frame that holds it
+
+    async def compute_output_spec(self, inputs: Any) -> Any:
+        """Return what stands for the output of any member."""
+        outputs = await side_by_side(self.modules, inputs)
+        for module, output in zip(self.modules, outputs, strict=True):
+            if isinstance(output, (list, tuple, dict)):
+                raise SchemaError(f"Fallback: {module.name!r} returns {output!r:.200}; it must return one data model.")
+        return _merged(outputs)
+
+
+@execution_of.register(Fallback)
+def execution_of_fallback(fallback: Fallback) -> Execution:
+    """Return alternatives: what a failed member did is taken back."""
+    return Execution("one of", tuple(Child(("modules", index), each) for index, each in enumerate(fallback.modules)))
 
 
 def _checked_routes(kind: str, name: str, routes: Any) -> dict[str, Module]:
@@ -387,7 +444,7 @@ def _checked_routes(kind: str, name: str, routes: Any) -> dict[str, Module]:
     for label, module in routes.items():  # pyright: ignore[reportUnknownVariableType]
         if not isinstance(label, str) or not label:
             raise ConfigError(f"{kind}: the label {label!r:.100} is not a text; labels are strings that are not empty.")
-        checked[label] = member(kind, f"{name}[{label!r}]", module)
+        checked[label] = checks.member(kind, f"{name}[{label!r}]", module)
     return checked
 
 
@@ -435,3 +492,201 @@ def _merged(outputs: Sequence[Any], *, several: bool = False) -> Any:
     if len(outputs) == 1:
         return outputs[0]
     return ops.logical_or(*outputs) if several else ops.logical_xor(*outputs)
+
+
+# -- Parallel and Map --------------------------------------------------------------------------------------------------
+
+Merge: TypeAlias = Literal["concat", "and", "or"]
+
+_MERGES: Final = {"concat": ops.concat, "and": ops.logical_and, "or": ops.logical_or}
+
+_NULL: Final = {"type": "null"}
+_TEXT: Final = {"type": "string"}
+_ERROR: Final = {"anyOf": [object_schema(type=_TEXT, message=_TEXT), _NULL]}
+
+
+@register_own()
+class Parallel(Module):
+    """Calls all its members on the same inputs at once.
+
+    The first failure cancels the other members, waits until they have ended, and is raised as itself.
+
+    Args:
+        *modules: The members.
+        merge: None for a tuple of their outputs, in order; "concat", "and" or "or" for one output.
+        **options: Those of `Module`.
+
+    Schemas:
+        inputs: what every member takes
+        outputs: a tuple of the members' outputs, or their merge by `sm.ops.concat`, `logical_and`, `logical_or`
+
+    Raises:
+        ConfigError: No members, one that is not a module, or an unknown `merge` ('Did you mean').
+
+    Example:
+        >>> import synmod as sm
+        >>> class Query(sm.DataModel):
+        ...     question: str
+        >>> both = sm.Parallel(sm.Identity(), sm.Prefix("other"), merge="concat")
+        >>> sm.run(both, Query(question="Who?")).get_json()
+        {'question': 'Who?', 'other_question': 'Who?'}
+
+    Source: LangChain's `RunnableParallel`; differs: structured concurrency, merges by schema.
+    """
+
+    merge: Merge | None = None
+    """How the outputs are merged; None for a tuple."""
+
+    def __init__(self, *modules: Module, merge: Merge | None = None, **options: Unpack[ModuleOptions]) -> None:
+        super().__init__(**options)
+        self.modules = checks.members("Parallel", modules)
+        checks.one_of("Parallel", "merge", merge, (None, *_MERGES))
+        if merge is not None:
+            self.merge = merge
+
+    async def call(self, inputs: Any) -> Any:
+        """Call all members at once.
+
+        Raises:
+            DataError: `merge="concat"`, and a member gave None.
+            Exception: The first failure of a member, as itself.
+        """
+        if is_symbolic(inputs):
+            return await self.compute_output_spec(inputs)
+        return self._merged(await together(*(partial(module, inputs) for module in self.modules)))
+
+    async def compute_output_spec(self, inputs: Any) -> Any:
+        """Return what the members return, merged."""
+        return self._merged([await module(inputs) for module in self.modules])
+
+    def _merged(self, outputs: list[Any]) -> Any:
+        """Return a tuple, or the merge; of one output, that output."""
+        if self.merge is None:
+            return tuple(outputs)
+        return outputs[0] if len(outputs) == 1 else _MERGES[self.merge](*outputs)
+
+
+@register_own()
+class Map(Module):
+    """Calls a module on every item of a list, a bounded number at once; results in the order of the items.
+
+    Args:
+        module: What is called on each item.
+        field: The list field whose items are mapped; the list of results takes its place. None maps a list of data
+            models.
+        concurrency: How many items are at work at once.
+        on_error: `"raise"`: the first failure ends the others and is raised, its index as a note. `"collect"`: every
+            result is `{"value": item or null, "error": null or {"type", "message"}}`.
+        **options: Those of `Module`.
+
+    Schemas:
+        inputs: a data model with the list field, or a list of data models
+        outputs: the same data model with other items in the field, or a list
+
+    Raises:
+        ConfigError: `module` is not a module, `field` not a name, `concurrency` not a count, `on_error` another word.
+        ArgumentError: No `field`, and the input is not a list of data models.
+        SchemaError: The field is not there ('Did you mean'), or is not a list of objects.
+        CallError: When called: the module gave None for an item of a field, where nothing stands for "not there".
+
+    Example:
+        >>> import synmod as sm
+        >>> class Doc(sm.DataModel):
+        ...     title: str
+        >>> class Shelf(sm.DataModel):
+        ...     docs: list[Doc]
+        >>> loud = sm.Lambda(lambda doc: Doc(title=doc.title.upper()), output=Doc)
+        >>> sm.run(sm.Map(loud, "docs"), Shelf(docs=[Doc(title="a"), Doc(title="b")])).get_json()
+        {'docs': [{'title': 'A'}, {'title': 'B'}]}
+
+    Source: Dask bags, LangChain's `RunnableEach`; differs: bounded, and a failure may be data.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        field: str | None = None,
+        *,
+        concurrency: int = 64,
+        on_error: Literal["raise", "collect"] = "raise",
+        **options: Unpack[ModuleOptions],
+    ) -> None:
+        super().__init__(**options)
+        self.module = checks.member("Map", "module", module)
+        self.field = None if field is None else checks.field_name("Map", "field", field)
+        self.concurrency = checks.whole("Map", "concurrency", concurrency)
+        self.on_error: Literal["raise", "collect"] = checks.one_of("Map", "on_error", on_error, ("raise", "collect"))
+
+    async def call(self, inputs: Any) -> Any:
+        """Call the module on every item."""
+        if self.field is None:
+            return await self._mapped(self._list(inputs))
+        schema = items_of(schema_of(inputs), self.field)
+        items = inputs.get(self.field)
+        results = await self._mapped([wrap(item, schema) for item in items or ()])
+        for index, result in enumerate(results):
+            if result is None:
+                raise CallError(
+                    f"Map: the module gave None for item {index} of {self.field!r}, and a list of data has no place "
+                    "for it; map a list of data models, or collect with on_error='collect'."
+                )
+        json = frozen(inputs)
+        if items is not None:  # else an optional list, which is not there
+            json = frozen({**json, self.field: results})
+        return wrap(json, with_items(schema_of(inputs), self.field, common_schema(results)))
+
+    async def compute_output_spec(self, inputs: Any) -> Any:
+        """Return the inputs with other items; for a list of symbols, what the module returns for each."""
+        if self.field is None:
+            return [self._result_symbol(await self.module(item)) for item in self._list(inputs)]
+        output = self._result_symbol(await self.module(symbol(items_of(schema_of(inputs), self.field))))
+        return symbol(with_items(schema_of(inputs), self.field, schema_of(output)))
+
+    async def _mapped(self, items: list[Any]) -> list[Any]:
+        """Return the result for each item."""
+        pool = map_concurrently(
+            self.module, items, concurrency=self.concurrency, on_error=self.on_error, progress=False
+        )
+        async with pool as results:
+            found = [result async for result in results]
+        return _collected(found) if self.on_error == "collect" else found
+
+    def _list(self, inputs: Any) -> list[Any]:
+        """Return the inputs as a list of items."""
+        if not isinstance(inputs, (list, tuple)):
+            raise ArgumentError(
+                f"Map: the input is one {type(inputs).__name__}, and `field` is not given; name the list to map, "
+                "Map(module, 'documents'), or pass a list of data models."
+            )
+        return list(inputs)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+    def _result_symbol(self, output: Any) -> Any:
+        """Return the symbol of one result."""
+        return symbol(_collecting_schema(schema_of(output))) if self.on_error == "collect" else output
+
+
+def common_schema(values: Iterable[Any]) -> Schema | None:
+    """Return the one schema of several values: theirs if they agree, else `U` of them; None without any."""
+    schemas = list({id(schema): schema for schema in map(schema_of, values)}.values())
+    if len(schemas) > 1:
+        return schema_of(ops.logical_xor(*map(symbol, schemas)))
+    return schemas[0] if schemas else None
+
+
+def _collecting_schema(item: Schema | None) -> Schema:
+    """Return the schema of `{"value": item or null, "error": null or {"type", "message"}}`; None for no item at all."""
+    value, definitions = apart(item) if item is not None else (_NULL, {})
+    return trusted_schema({**object_schema(value={"anyOf": [value, _NULL]}, error=_ERROR), **definitions})
+
+
+def _collected(results: list[Any]) -> list[Any]:
+    """Return results, None and `Failed` as data of one schema."""
+    schema = _collecting_schema(common_schema(x for x in results if x is not None and not isinstance(x, Failed)))
+    return [wrap(frozen(_record(result)), schema) for result in results]
+
+
+def _record(result: Any) -> dict[str, Any]:
+    """Return one result as JSON."""
+    if isinstance(result, Failed):
+        return {"value": None, "error": {"type": type(result.error).__name__, "message": str(result.error)}}
+    return {"value": result, "error": None}

@@ -6,15 +6,14 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple, TypeGuard, Unpack
 
-from synmod.data import JsonDataModel, SymbolicDataModel, ops, parts_of, schema_of, symbol, trusted_schema, wrap
+from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, ops, schema_of
 from synmod.errors import CallError
 from synmod.flow import leaves, map_concurrently
-from synmod.leaves.frozen import frozen
 from synmod.lm import current_sample, drawing
 from synmod.module import Attempt, Module, ModuleOptions, attempt
 from synmod.registry import register_own
 
-from .arguments import bound_reward, field_name, member, must_have, must_return, number, returned, whole
+from . import checks
 
 # -- side by side ------------------------------------------------------------------------------------------------------
 
@@ -99,16 +98,16 @@ class BestOf(Module):
         **options: Unpack[ModuleOptions],
     ) -> None:
         super().__init__(**options)
-        self.module = member("BestOf", "module", module)
-        self.n = whole("BestOf", "n", n)
+        self.module = checks.member("BestOf", "module", module)
+        self.n = checks.whole("BestOf", "n", n)
         self.reward = reward
-        bound_reward("BestOf", "reward", reward)
-        self.threshold = number("BestOf", "threshold", threshold)
-        self.concurrency = None if concurrency is None else whole("BestOf", "concurrency", concurrency)
+        checks.bound_reward("BestOf", "reward", reward)
+        self.threshold = checks.number("BestOf", "threshold", threshold)
+        self.concurrency = None if concurrency is None else checks.whole("BestOf", "concurrency", concurrency)
 
     async def call(self, inputs: Any) -> Any:
         """Return the output of the best sample."""
-        judge = bound_reward("BestOf", "reward", self.reward)
+        judge = checks.bound_reward("BestOf", "reward", self.reward)
 
         async def score(output: Any) -> float:
             score = (await judge(inputs=inputs, outputs=output)).score
@@ -169,9 +168,9 @@ class Majority(Module):
 
     def __init__(self, module: Module, n: int, *, field: str | None = None, **options: Unpack[ModuleOptions]) -> None:
         super().__init__(**options)
-        self.module = member("Majority", "module", module)
-        self.n = whole("Majority", "n", n)
-        self.field = None if field is None else field_name("Majority", "field", field)
+        self.module = checks.member("Majority", "module", module)
+        self.n = checks.whole("Majority", "n", n)
+        self.field = None if field is None else checks.field_name("Majority", "field", field)
 
     async def call(self, inputs: Any) -> Any:
         """Return the most frequent output."""
@@ -202,25 +201,16 @@ class Majority(Module):
     def _check_field(self, outputs: Any) -> None:
         """Raise a SchemaError for a misspelt field."""
         if self.field is not None:
-            must_have("Majority", "the output of its module", outputs, self.field)
+            checks.must_have("Majority", "the output of its module", outputs, self.field)
 
 
 # -- one after the other -----------------------------------------------------------------------------------------------
 
-_CRITIQUE: Final = {
-    "additionalProperties": False,
-    "properties": {"critique": {"title": "Critique", "type": "string"}},
-    "required": ["critique"],
-    "type": "object",
-}
 
+class _Remark(DataModel):
+    """What a round is told of the one before."""
 
-class _Round(NamedTuple):
-    """One output and its score."""
-
-    output: Any
-    score: float
-    attempt: Attempt
+    critique: str
 
 
 @register_own()
@@ -272,33 +262,34 @@ class Refine(Module):
         **options: Unpack[ModuleOptions],
     ) -> None:
         super().__init__(**options)
-        self.module = member("Refine", "module", module)
+        self.module = checks.member("Refine", "module", module)
         self.critic = critic
         if not _is_critic(critic):
-            bound_reward("Refine", "critic", critic)
-        self.rounds = whole("Refine", "rounds", rounds)
-        self.threshold = number("Refine", "threshold", threshold)
+            checks.bound_reward("Refine", "critic", critic)
+        self.rounds = checks.whole("Refine", "rounds", rounds)
+        self.threshold = checks.number("Refine", "threshold", threshold)
 
     async def call(self, inputs: Any) -> Any:
         """Return the output of the best round."""
-        best: _Round | None = None
+        best: tuple[float, Any, Attempt] | None = None
         given = inputs
         for _ in range(self.rounds):
             with attempt() as one:
                 output = await self.module(given)
                 if output is None or self.rounds == 1:
-                    best = best or _Round(output, 0.0, one)
+                    best = best or (0.0, output, one)
                     break
                 critique, score = await self._judged(inputs, output)
-            if best is None or score > best.score:
-                best = _Round(output, score, one)
+            if best is None or score > best[0]:
+                best = score, output, one
             if self.threshold is not None and score >= self.threshold:
                 break
-            given = _with_critique(inputs, wrap(frozen({"critique": critique}), trusted_schema(_CRITIQUE)))
+            given = _with_critique(inputs, _Remark(critique=critique).to_json_data_model())
         if best is None:
             return None
-        best.attempt.keep()
-        return best.output
+        _, output, kept = best
+        kept.keep()
+        return output
 
     async def compute_output_spec(self, inputs: Any) -> Any:
         """Return what the module returns, once it has taken both forms of its inputs."""
@@ -308,8 +299,8 @@ class Refine(Module):
         if _is_critic(self.critic):
             verdict = await self.critic(ops.concat(inputs, outputs))
             for name in ("critique", "score"):
-                must_return("Refine", "critic", verdict, name)
-        again = await self.module(_with_critique(inputs, symbol(trusted_schema(_CRITIQUE))))
+                checks.must_return("Refine", "critic", verdict, name)
+        again = await self.module(_with_critique(inputs, _Remark.to_symbolic_data_model()))
         if isinstance(outputs, SymbolicDataModel) and schema_of(again) != schema_of(outputs):
             return ops.logical_xor(outputs, again)
         return outputs
@@ -321,13 +312,13 @@ class Refine(Module):
             CallError: One of them is of the wrong kind.
         """
         if not _is_critic(self.critic):
-            feedback = await bound_reward("Refine", "critic", self.critic)(inputs=inputs, outputs=output)
+            feedback = await checks.bound_reward("Refine", "critic", self.critic)(inputs=inputs, outputs=output)
             critique, score = feedback.critique or "", feedback.score
         else:
             verdict = await self.critic(ops.concat(inputs, output))
             if verdict is None:
                 raise CallError("Refine: the critic returned None; it must return a critique and a score.")
-            critique, score = returned(verdict, "critique"), returned(verdict, "score")
+            critique, score = checks.returned(verdict, "critique"), checks.returned(verdict, "score")
         if not isinstance(critique, str):
             raise CallError(f"Refine: the critic's critique is {critique!r:.100}; it must be a string.")
         if isinstance(score, bool) or not isinstance(score, (int, float)):
@@ -342,5 +333,5 @@ def _is_critic(critic: object) -> TypeGuard[Module]:
 
 def _with_critique(inputs: Any, critique: Any) -> Any:
     """Return the inputs with a critique in place of the one before; alike on values and symbols."""
-    bare = ops.out_mask(inputs, "critique") if "critique" in parts_of(schema_of(inputs)).fields else inputs
+    bare = ops.out_mask(inputs, "critique") if "critique" in inputs else inputs
     return ops.concat(bare, critique)
