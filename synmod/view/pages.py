@@ -1,21 +1,16 @@
-"""A trace as one page that needs no script and no other file: nested calls that open, each with a bar in time."""
+"""Pages that need no script and no other file: of a picture; of a trace, nested calls that open, each a bar in time."""
 
 from __future__ import annotations
 
 import json
 import os
 from typing import Any, Final, cast
+from xml.sax.saxutils import escape
 
 from synmod.errors import ArgumentError
 from synmod.leaves.files import write_atomic
 
-from .plotting import escaped
-from .summary import dollars_text, plural, seconds_text
-
-_MOST: Final = 5_000
-_OPEN_TO: Final = 3  # levels
-_BESIDE: Final = ("inputs", "kwargs", "request", "reply", "outputs", "error")
-"""The fields of a call that have a place of their own, in this order."""
+from .summary import dollars_text, plural, printable, seconds_text
 
 _PAGE: Final = """<!doctype html>
 <html lang="en">
@@ -23,7 +18,7 @@ _PAGE: Final = """<!doctype html>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>synmod trace</title>
+<title>{title}</title>
 <style>
 :root {{ color-scheme: light dark; --ink: #1c2430; --soft: #687384; --rule: #d9dee5; --paper: #fff; --band: #f4f6f8;
   --module: #5b86c9; --model: #c98f35; --error: #c0392b; }}
@@ -33,84 +28,105 @@ _PAGE: Final = """<!doctype html>
 body {{ margin: 0 auto; max-width: 90rem; padding: 1.5rem; background: var(--paper); color: var(--ink);
   font: 14px/1.5 ui-sans-serif, system-ui, sans-serif; }}
 h1 {{ font-size: 1.15rem; margin: 0; }}
-h1 + p {{ color: var(--soft); margin: .2rem 0 1.2rem; }}
-details {{ border-left: 1px solid var(--rule); padding-left: .9rem; }}
-body > details {{ border-left: 0; padding-left: 0; }}
-summary {{ display: flex; gap: 1rem; align-items: center; padding: .15rem .3rem; border-radius: 4px; cursor: pointer;
-  list-style: none; }}
-summary::-webkit-details-marker {{ display: none; }}
-summary:hover, summary:focus-visible {{ background: var(--band); }}
-summary b {{ flex: 1 1 18rem; min-width: 8rem; font-weight: 600; overflow: hidden; text-overflow: ellipsis;
-  white-space: nowrap; }}
-summary b::before {{ content: "▸ "; color: var(--soft); }}
-details[open] > summary b::before {{ content: "▾ "; }}
-summary small {{ color: var(--soft); font-weight: 400; }}
-summary span {{ flex: 0 0 auto; color: var(--soft); font-variant-numeric: tabular-nums; text-align: right; }}
-.time {{ width: 5rem; }}
-.cost {{ width: 12rem; }}
-.bar {{ flex: none; width: 30vw; height: .75rem; position: relative; background: var(--band); border-radius: 3px; }}
-.bar i {{ position: absolute; height: 100%; min-width: 2px; background: var(--module); border-radius: 3px; }}
-.model .bar i {{ background: var(--model); }}
-.model > summary b {{ font-weight: 400; }}
-.failed > summary b, .failed > summary .time {{ color: var(--error); }}
-.failed > summary .bar i {{ background: var(--error); }}
-.facts summary {{ color: var(--soft); font-size: .85em; }}
-.facts summary::before {{ content: "▸"; }}
-.facts[open] > summary::before {{ content: "▾"; }}
-dl {{ margin: 0 0 .8rem 1.1rem; }}
-dt {{ color: var(--soft); font-size: .85em; margin-top: .4rem; }}
-dd {{ margin: 0; }}
-pre {{ margin: 0; padding: .5rem .7rem; background: var(--band); border-radius: 4px; overflow: auto; max-height: 24rem;
-  white-space: pre-wrap; overflow-wrap: anywhere; font: 12px/1.5 ui-monospace, monospace; }}
-.error pre {{ color: var(--error); }}
-@media (max-width: 50rem) {{ .bar, .cost {{ display: none; }} }}
-</style>
+pre {{ margin: 0; padding: .5rem .7rem; background: var(--band); border-radius: 4px; overflow: auto;
+  font: 12px/1.5 ui-monospace, monospace; }}
+{style}</style>
 </head>
 <body>
 <h1>{title}</h1>
-<p>{about}</p>
-{rows}
+{body}
 </body>
 </html>
 """
 
 
-def trace_page(trace: dict[str, Any], path: Any) -> str:
-    """Return the page of a trace, and write it where a path is given; see `Tracer.to_html`."""
+def escaped(text: str) -> str:
+    """Return a text that stands in XML or HTML, without control characters but for line breaks."""
+    return escape("\n".join(map(printable, text.split("\n"))), {'"': "&quot;"})
+
+
+def written(what: str, text: str, path: Any) -> str:
+    """Return a text, and write it where a path is given."""
     if path is not None and not isinstance(path, str | os.PathLike):
-        raise ArgumentError(
-            f"to_html: path={path!r:.100} is not a path; write a file name, or None for the text alone."
-        )
-    text = _page(trace)
+        raise ArgumentError(f"{what}: path={path!r:.100} is not a path; write a file name, or None for the text alone.")
     if path is not None:
         write_atomic(cast("str | os.PathLike[str]", path), text)
     return text
 
 
-def _page(trace: dict[str, Any]) -> str:
-    """Return the page of what `Tracer.to_json` returns."""
+# -- a picture ---------------------------------------------------------------------------------------------------------
+
+_PICTURE_STYLE: Final = """.picture { overflow-x: auto; margin: 1.2rem 0; }
+.picture svg { display: block; max-width: 100%; height: auto; }
+"""
+
+
+def picture_page(name: str, svg: str, summary: str) -> str:
+    """Return the page of a picture, with the summary below it."""
+    body = f'<div class="picture">\n{svg}</div>\n<pre>{escaped(summary)}</pre>'
+    return _PAGE.format(title=escaped(name), style=_PICTURE_STYLE, body=body)
+
+
+# -- a trace -----------------------------------------------------------------------------------------------------------
+
+_MOST: Final = 5_000
+_OPEN_TO: Final = 3  # levels
+_BESIDE: Final = ("inputs", "kwargs", "request", "reply", "outputs", "error")
+"""The fields of a call that have a place of their own, in this order."""
+
+_TRACE_STYLE: Final = """h1 + p { color: var(--soft); margin: .2rem 0 1.2rem; }
+details { border-left: 1px solid var(--rule); padding-left: .9rem; }
+body > details { border-left: 0; padding-left: 0; }
+summary { display: flex; gap: 1rem; align-items: center; padding: .15rem .3rem; border-radius: 4px; cursor: pointer;
+  list-style: none; }
+summary::-webkit-details-marker { display: none; }
+summary:hover, summary:focus-visible { background: var(--band); }
+summary b { flex: 1 1 18rem; min-width: 8rem; font-weight: 600; overflow: hidden; text-overflow: ellipsis;
+  white-space: nowrap; }
+summary b::before { content: "▸ "; color: var(--soft); }
+details[open] > summary b::before { content: "▾ "; }
+summary small { color: var(--soft); font-weight: 400; }
+summary span { flex: 0 0 auto; color: var(--soft); font-variant-numeric: tabular-nums; text-align: right; }
+.time { width: 5rem; }
+.cost { width: 12rem; }
+.bar { flex: none; width: 30vw; height: .75rem; position: relative; background: var(--band); border-radius: 3px; }
+.bar i { position: absolute; height: 100%; min-width: 2px; background: var(--module); border-radius: 3px; }
+.model .bar i { background: var(--model); }
+.model > summary b { font-weight: 400; }
+.failed > summary b, .failed > summary .time { color: var(--error); }
+.failed > summary .bar i { background: var(--error); }
+.facts summary { color: var(--soft); font-size: .85em; }
+.facts summary::before { content: "▸"; }
+.facts[open] > summary::before { content: "▾"; }
+dl { margin: 0 0 .8rem 1.1rem; }
+dt { color: var(--soft); font-size: .85em; margin-top: .4rem; }
+dd { margin: 0; }
+pre { max-height: 24rem; white-space: pre-wrap; overflow-wrap: anywhere; }
+.error pre { color: var(--error); }
+@media (max-width: 50rem) { .bar, .cost { display: none; } }
+"""
+
+
+def trace_page(trace: dict[str, Any], path: Any) -> str:
+    """Return the page of what `Tracer.to_json` returns, and write it where a path is given; see `Tracer.to_html`."""
     roots = _by_start(trace["calls"], trace["lm_calls"])
     begin = min((call["start"] for call in roots), default=0.0)
     end = max((call["start"] + (call["elapsed_s"] or 0.0) for call in roots), default=begin)
-    span = end - begin or 1.0
-    parts: list[str] = []
-    waiting: list[tuple[dict[str, Any] | None, int]] = [(call, 0) for call in reversed(roots)]
-    count = 0
-    while waiting and count < _MOST:  # iterative: calls may lie deep inside one another
+    rows: list[str] = []
+    is_open = 0  # how many calls are
+    waiting = [(call, 0) for call in reversed(roots)]
+    while waiting and len(rows) < _MOST:  # iterative: calls may lie deep inside one another
         call, depth = waiting.pop()
-        if call is None:
-            parts.append("</details>")
-            continue
-        count += 1
-        parts.append(_opened(call, begin, span, depth))
-        waiting.append((None, depth))
-        waiting += [(each, depth + 1) for each in reversed(_below(call))]
-    parts += ["</details>" for call, _ in waiting if call is None]
-    cut = f"the first {_MOST:,} calls are shown, to_json has all" if any(call for call, _ in waiting) else ""
+        rows.append("</details>" * (is_open - depth) + _opened(call, begin, end - begin or 1.0, depth))
+        is_open = depth + 1
+        waiting += [(each, is_open) for each in reversed(_below(call))]
+    rows.append("</details>" * is_open)
+    cut = f"the first {_MOST:,} calls are shown, to_json has all" if waiting else ""
     dropped = f"{plural(trace['dropped'], 'call')} beyond the bound not recorded" if trace["dropped"] else ""
-    about = [_usage(trace["usage"]), seconds_text(end - begin), cut, dropped]
+    about = " · ".join(filter(None, (_usage(trace["usage"]), seconds_text(end - begin), cut, dropped)))
+    body = "\n".join([f"<p>{escaped(about)}</p>", *rows])
     title = f"Trace of {plural(len(roots), 'call')}"
-    return _PAGE.format(title=title, about=escaped(" · ".join(filter(None, about))), rows="\n".join(parts))
+    return written("to_html", _PAGE.format(title=title, style=_TRACE_STYLE, body=body), path)
 
 
 def _opened(call: dict[str, Any], begin: float, span: float, depth: int) -> str:
@@ -138,7 +154,7 @@ def _facts(call: dict[str, Any]) -> str:
     rest = {key: value for key, value in call.items() if key not in left_out and value is not None}
     fields = [field for key in _BESIDE if call.get(key) for field in _opened_fields(key, call[key])]
     rows = [
-        f'<div class="{key}"><dt>{escaped(label)}</dt><dd><pre>{_text(value)}</pre></dd></div>'
+        f'<div class="{key}"><dt>{escaped(label)}</dt><dd><pre>{escaped(_text(value))}</pre></dd></div>'
         for key, label, value in [*fields, ("details", "details", rest)]
     ]
     heading = ", ".join(dict.fromkeys(label for key, label, _ in fields if key != "error")) or "details"
@@ -158,9 +174,8 @@ def _opened_fields(key: str, value: Any) -> list[tuple[str, str, Any]]:
 
 
 def _text(value: Any) -> str:
-    """Return a value as text that stands in a page; line breaks in texts are kept as escapes."""
-    text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
-    return "\n".join(map(escaped, text.split("\n")))
+    """Return a value as text; a text as it is."""
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def _usage(usage: dict[str, Any] | None) -> str:
