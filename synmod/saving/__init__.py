@@ -8,8 +8,6 @@ parsing and the constructors. Must never know: Program, training; how a provider
 
 from synmod.leaves.files import write_atomic as write_atomic
 
-from .api import (
-    LoadReport as LoadReport, dumps as dumps, load as load, load_variables as load_variables, loads as loads,
-    save as save, save_variables as save_variables,
-)
 from .document import FIRST_READERS as FIRST_READERS, FORMAT as FORMAT, FileLimits as FileLimits
+from .read import LoadReport as LoadReport, load as load, load_variables as load_variables, loads as loads
+from .write import dumps as dumps, save as save, save_variables as save_variables

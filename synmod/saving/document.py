@@ -1,4 +1,4 @@
-"""The document: a header that names kind and format, then the sections; the bytes of its file.
+"""The document: its text within limits, its header and sections, and the errors that name a place in it.
 
 The text of a file is written one key per line, and read strictly within limits.
 """
@@ -9,26 +9,131 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from itertools import accumulate
 from json.encoder import encode_basestring
 from math import isfinite
-from typing import Any, Final, NoReturn, cast
+from typing import Any, Final, NoReturn, TypeAlias, cast
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from synmod.errors import ArgumentError, SaveError, SaveProblem
-from synmod.leaves.frozen import Json
-from synmod.leaves.names import path_str
+from synmod.errors import ArgumentError, FormatError, GraphError, LoadError, SaveError, SaveProblem, StateError
+from synmod.leaves.frozen import MAX_DIGITS, Json, is_array, is_object
+from synmod.leaves.names import path_str, pointer
 from synmod.lm import LanguageModel, current_language_model, environment_secrets
 
-from .problems import Where, check_fields, check_object, load_fault, malformed, shown
+Where: TypeAlias = tuple[str | int, ...]
+"""A place in a document: the keys and indices that lead to it."""
+
+_SHOWN = 200
+_LISTED = 20
+_LONGEST_PLACE = 500
+
+# -- what cannot be loaded ---------------------------------------------------------------------------------------------
+
+
+def load_fault(where: Where, text: str, error: type[LoadError] = LoadError) -> LoadError:
+    """Return the error of something that cannot be loaded here; its message begins with the place."""
+    place = pointer(where)
+    short = place if len(place) <= _LONGEST_PLACE else f"{place[:_LONGEST_PLACE]}..."  # a key may be long
+    return error(f"{short}: {text}" if place else text, where=place)
+
+
+def malformed(where: Where, text: str) -> LoadError:
+    """Return the error of something that no file of this format holds."""
+    return load_fault(where, text, FormatError)
+
+
+def shown(value: Json) -> str:
+    """Return a value from a file as text, cut: it may have megabytes."""
+    text = "an object" if is_object(value) else "an array" if is_array(value) else repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+@contextmanager
+def in_file(file: str) -> Generator[None]:
+    """Name the file in every LoadError and StateError that passes, once."""
+    try:
+        yield
+    except LoadError as error:
+        if error.file is None:
+            error.file = file
+            error.args = (f"{file}: {error}",)
+        raise
+    except StateError as error:
+        error.args = (f"{file}: {error}", *error.args[1:])
+        raise
+
+
+_WANTED: Final = {dict: "an object", list: "an array", str: "a text", bool: "true or false"}
+
+
+def check(value: Json, where: Where, kind: type) -> Json:
+    """Return a value that must be a dict, list, str or bool."""
+    if type(value) is not kind:
+        raise malformed(where, f"wanted {_WANTED[kind]}, got {shown(value)}.")
+    return value
+
+
+def check_record(value: Json, where: Where, needed: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Json]:
+    """Return an object that must have all the fields it needs, and no unknown one."""
+    record = check(value, where, dict)
+    for name in needed:
+        if name not in record:
+            raise malformed(where, f"the field {name!r} is missing.")
+    if len(record) > len(needed):
+        for name in record:
+            if name not in needed and name not in optional:
+                raise malformed((*where, name), f"unknown field; known are {', '.join([*needed, *optional])}.")
+    return record
+
+
+def check_pairs(value: Json, where: Where) -> Iterator[tuple[Where, Json, Json]]:
+    """Yield the parts of each pair in an array, after its place."""
+    for number, pair in enumerate(check(value, where, list)):
+        if len(check(pair, (*where, number), list)) != 2:
+            raise malformed((*where, number), "wanted a pair.")
+        yield (*where, number), *pair
+
+
+def check_index(index: Json, size: int, where: Where, table: str) -> int:
+    """Return an index into a table; a bool is not one."""
+    if type(index) is not int or not 0 <= index < size:
+        raise malformed(where, f"{shown(index)} is not an index into the {size:,} {table}.")
+    return index
+
+
+# -- what cannot be saved ----------------------------------------------------------------------------------------------
+
+
+class Problems(list[SaveProblem]):
+    """The offenders found so far; saving goes on, so that one error lists them all."""
+
+    def note(self, place: str, what: str, remedy: str) -> None:
+        """Add an offender."""
+        self.append(SaveProblem(place, what, remedy))
+
+    def raise_if_any(self, *, as_graph: bool = False) -> None:
+        """Raise one error for all offenders, if there are any.
+
+        Raises:
+            SaveError: There are; its message has the first twenty.
+            GraphError: There are, and a graph definition was to be written.
+        """
+        if not self:
+            return
+        lines = [f"{place}: {what}: {remedy}." if place else f"{what}: {remedy}." for place, what, remedy in self]
+        if len(lines) > _LISTED:
+            lines[_LISTED:] = [f"... and {len(lines) - _LISTED} more, in .problems"]
+        text = (
+            f"This cannot be saved: {lines[0]}" if len(lines) == 1 else "\n- ".join(["This cannot be saved:", *lines])
+        )
+        raise GraphError(text) if as_graph else SaveError(text, self)
+
 
 # -- text --------------------------------------------------------------------------------------------------------------
-
-MAX_DIGITS: Final = 1_000
-"""How many digits an int may have, as everywhere in synmod."""
 
 _DEEPEST: Final = 200
 """The largest `max_depth`: what reads a document may recurse."""
@@ -72,88 +177,71 @@ class FileLimits:
             raise ArgumentError(f"FileLimits(max_depth={self.max_depth}): wanted at most {_DEEPEST}.")
 
 
-DEFAULT_LIMITS = FileLimits()
-"""What holds without an argument."""
+_DEFAULT = FileLimits()
 
 
-def limits_or_default(limits: FileLimits | None) -> FileLimits:
+def _in_force(limits: FileLimits | None) -> FileLimits:
     """Return the limits that hold.
 
     Raises:
         ArgumentError: It is something else.
     """
     if limits is None:
-        return DEFAULT_LIMITS
+        return _DEFAULT
     if not isinstance(limits, FileLimits):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
         raise ArgumentError(f"limits is a {type(limits).__name__}, wanted sm.FileLimits(...).")
     return limits
 
 
-def write_json(document: Json, limits: FileLimits) -> str:
+def _beyond(data: bytes, limits: FileLimits) -> Iterator[tuple[str, int, str]]:
+    """Yield each limit that a text is beyond, its measure and what to write about it; the cheap ones first.
+
+    The number of values is never too small; the depth is exact for a text that is JSON.
+    """
+
+    def fault(name: str, size: int, what: str) -> Iterator[tuple[str, int, str]]:
+        most: int = getattr(limits, name)
+        if size > most:
+            yield name, size, f"{name} is {most:,}, the file has {size:,} {what}"
+
+    yield from fault("max_bytes", len(data), "bytes")
+    outside = _STRINGS.sub(b"", data)
+    values = 1 + outside.count(b",") + outside.count(b"[") + outside.count(b"{")
+    yield from fault("max_values", values, "JSON values")
+    steps = map(_STEP.__getitem__, outside.translate(None, _NO_BRACKETS))
+    yield from fault("max_depth", max(accumulate(steps), default=0), "levels of nesting")
+
+
+def _text(document: Json, limits: FileLimits | None) -> str:
     """Return the text of a document, with a line feed at the end.
 
     Raises:
         SaveError: It would be beyond a limit, so that a load would refuse it.
     """
     try:
-        data = to_json(document, indent=2)
+        data = to_json(document, indent=2) + b"\n"
+        found = list(_beyond(data, _in_force(limits)))
     except PydanticSerializationError:  # its writer recurses, to about 250 levels
-        found = {"max_depth": (_DEEPEST + 1, limits.max_depth)}
-        raise _too_large(found) from None
-    values, depth = _measure(data)
-    found = {
-        "max_bytes": (len(data) + 1, limits.max_bytes),
-        "max_depth": (depth, limits.max_depth),
-        "max_values": (values, limits.max_values),
-    }
-    found = {name: pair for name, pair in found.items() if pair[0] > pair[1]}
-    if found:
-        raise _too_large(found)
+        data, found = b"", [("max_depth", _DEEPEST, f"the file has over {_DEEPEST} levels of nesting")]
+    problems = Problems()
+    for name, size, what in found:
+        remedy = f"pass limits=sm.FileLimits({name}={size}) to save and to load, or keep large data outside the program"
+        problems.note("", what, remedy)
+    problems.raise_if_any()
     text = data.decode()
-    return (text if text.isascii() else _HIDDEN.sub(_escaped, text)) + "\n"
+    # characters that a diff would hide or misplace are escaped
+    return text if text.isascii() else _HIDDEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
-def _too_large(found: dict[str, tuple[int, int]]) -> SaveError:
-    """Return the error that names each limit that a file would pass."""
-    problems = [
-        SaveProblem(
-            "",
-            f"{name} is {most:,}, the file has {size:,}: {size - most:,} too many",
-            f"pass limits=sm.FileLimits({name}={size}) to save and to load, or keep large data outside the program",
-        )
-        for name, (size, most) in found.items()
-    ]
-    text = "; ".join(f"{problem.what}: {problem.remedy}" for problem in problems)
-    return SaveError(f"The file would be too large: {text}", problems)
-
-
-def _escaped(found: re.Match[str]) -> str:
-    """Return a character that a diff would hide or misplace as its escape."""
-    return f"\\u{ord(found.group()):04x}"
-
-
-def _measure(data: bytes) -> tuple[int, int]:
-    """Return the number of JSON values, never too small, and the depth, exact for a text that is JSON."""
-    outside = _STRINGS.sub(b"", data)
-    values = 1 + outside.count(b",") + outside.count(b"[") + outside.count(b"{")
-    brackets = outside.translate(None, _NO_BRACKETS)
-    return values, max(accumulate(map(_STEP.__getitem__, brackets)), default=0)
-
-
-def read_json(data: bytes, limits: FileLimits) -> Json:
+def read_json(data: bytes, limits: FileLimits | None = None) -> Json:
     """Return the document of a text; what is beyond a limit is not parsed.
 
     Raises:
         FormatError: It is not a JSON text, is beyond a limit, or another parser could read it otherwise: a byte order
             mark, a duplicate key, NaN or infinity, a number that overflows, an int over 1,000 digits, a lone surrogate.
     """
-    if len(data) > limits.max_bytes:
-        raise _beyond("bytes", len(data), "max_bytes", limits.max_bytes)
-    values, depth = _measure(data)
-    if values > limits.max_values:
-        raise _beyond("JSON values", values, "max_values", limits.max_values)
-    if depth > limits.max_depth:
-        raise _beyond("levels of nesting", depth, "max_depth", limits.max_depth)
+    for name, _, what in _beyond(data, _in_force(limits)):
+        raise malformed((), f"{what} or more: limits=sm.FileLimits({name}=...) raises it.")
     try:
         text = data.decode()
         document = json.loads(
@@ -172,32 +260,13 @@ def read_json(data: bytes, limits: FileLimits) -> Json:
     return document
 
 
-def encoded(text: str) -> bytes:
-    """Return the UTF-8 of a text.
-
-    Raises:
-        FormatError: It has a lone surrogate.
-    """
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise malformed((), f"a lone surrogate at character {error.start}: this is not Unicode text.") from None
-
-
-def _beyond(what: str, size: int, name: str, most: int) -> Exception:
-    """Return the error of a text that is beyond a limit."""
-    return malformed((), f"{size:,} {what}, and {name} is {most:,}: limits=sm.FileLimits({name}=...) raises it.")
-
-
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object; of two equal keys two parsers would keep different ones."""
     made = dict(pairs)
     if len(made) != len(pairs):
         seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise malformed((), f"the key {shown(key)} stands twice in one object.")
-            seen.add(key)
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+        raise malformed((), f"the key {shown(twice)} stands twice in one object.")
     return made
 
 
@@ -244,14 +313,14 @@ _READ_BY = {
     "variables": "sm.load_variables(program, path)",
     "checkpoint": "the Trainer that wrote it",
 }
-_RELEASE = re.compile(r"[0-9]+(\.[0-9]+){0,3}([a-z]+[0-9]*)?", re.ASCII)
+_RELEASE = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6}){0,3}([a-z]{1,6}[0-9]{0,6})?", re.ASCII)
 _SHORTEST_KEY = 12  # a shorter text may well be an ordinary word
 
 
 def write_document(
     kind: str,
     sections: Mapping[str, Json],
-    limits: FileLimits,
+    limits: FileLimits | None,
     models: Iterable[LanguageModel],
     place: Callable[[Where], str] = path_str,
 ) -> str:
@@ -265,109 +334,21 @@ def write_document(
         place: Names a place of the sections in the program, for messages.
 
     Raises:
-        SaveError: It would be beyond a limit, or hold a key.
+        SaveError: It would be beyond a limit, or hold a key that synmod knows; names every place, never the secret.
     """
     header = {"synmod": FIRST_READERS[FORMAT], "format": FORMAT, "kind": kind}
-    text = write_json({"header": header, **sections}, limits)
-    _check_secrets(text, sections, models, place)
-    return text
-
-
-def read_document(data: bytes, limits: FileLimits, *kinds: str) -> dict[str, Json]:
-    """Return the sections of a document, in the newest format.
-
-    Args:
-        data: The bytes of the file.
-        limits: What they must not exceed.
-        *kinds: The kinds that the caller can use; the first is what it is for.
-
-    Raises:
-        FormatError: It is not a JSON text of a format that this release reads, not of these kinds, or has a section or
-            field too many or too few.
-    """
-    document = check_object(read_json(data, limits), ())
-    header = _checked_header(document)
-    kind = header["kind"]
-    if kind not in kinds:
-        raise malformed(
-            ("header", "kind"), f"this is a file of kind {kind!r}, wanted {kinds[0]!r}: read it with {_READ_BY[kind]}."
-        )
-    sections = {name: content for name, content in document.items() if name != "header"}
-    for migrate in MIGRATIONS[header["format"] - 1 :]:
-        sections = migrate(sections)
-    check_fields(sections, (), SECTIONS[kind])
-    return sections
-
-
-def _checked_header(document: dict[str, Json]) -> dict[str, Any]:
-    """Return the header; a newer format is refused first, since its header may look different."""
-    if "header" not in document:
-        raise malformed((), "no header: this is not a file of synmod, or it was cut off.")
-    header = check_object(document["header"], ("header",))
-    version = header.get("format")
-    if type(version) is not int or version < 1:
-        raise malformed(("header", "format"), f"{shown(version)} is not a format: wanted an int from 1 to {FORMAT}.")
-    release = header.get("synmod")
-    known = isinstance(release, str) and len(release) < 40 and _RELEASE.fullmatch(release)
-    if version > FORMAT:
-        raise malformed(
-            ("header", "format"),
-            f"format {version}, and this release reads up to format {FORMAT}: "
-            f"upgrade to synmod >= {release if known else 'the release that wrote it'}.",
-        )
-    kind = header.get("kind")
-    if not isinstance(kind, str) or kind not in SECTIONS:
-        raise malformed(("header", "kind"), f"{shown(kind)} is not a kind: wanted one of {', '.join(SECTIONS)}.")
-    check_fields(header, ("header",), ("synmod", "format", "kind"))
-    if not known:
-        raise malformed(("header", "synmod"), f"{shown(release)} is not a release.")
-    return header
-
-
-def file_bytes(path: str | os.PathLike[str], limits: FileLimits) -> bytes:
-    """Return the content of a regular file, of which at most `max_bytes` and one are read.
-
-    Raises:
-        FileNotFoundError: There is none.
-        LoadError: It is a folder, a pipe or a device.
-        FormatError: It is larger than `max_bytes`.
-    """
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(path, flags)  # without waiting: opening a pipe would wait for a writer
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise load_fault((), "this is not a regular file, but a folder, pipe, socket or device.")
-        data = b""
-        while len(data) <= limits.max_bytes and (block := os.read(descriptor, limits.max_bytes + 1 - len(data))):
-            data += block
-    finally:
-        os.close(descriptor)
-    if len(data) > limits.max_bytes:
-        raise malformed(
-            (),
-            f"over {limits.max_bytes:,} bytes, and that is max_bytes: limits=sm.FileLimits(max_bytes=...) raises it.",
-        )
-    return data
-
-
-def _check_secrets(
-    text: str, sections: Mapping[str, Json], models: Iterable[LanguageModel], place: Callable[[Where], str]
-) -> None:
-    """Raise if a text that is to be written holds a key that synmod knows.
-
-    Raises:
-        SaveError: Names every place, never the secret.
-    """
+    text = _text({"header": header, **sections}, limits)
     default = current_language_model()
     known = set(environment_secrets())
     for model in (*models, *((default,) if default is not None else ())):
         known |= model.known_secrets()
-    found = [each for each in known if len(each) >= _SHORTEST_KEY and encode_basestring(each)[1:-1] in text]
-    if found:
+    secrets = [each for each in known if len(each) >= _SHORTEST_KEY and encode_basestring(each)[1:-1] in text]
+    problems = Problems()
+    for each in sorted({place(where) for where in _places(sections, (), secrets)}) if secrets else ():
         remedy = "pass it to the live model (api_key=..., or the environment), which a load gets anew"
-        places = sorted({place(where) for where in _places(sections, (), found)})
-        problems = [SaveProblem(each, "a key that synmod knows", remedy) for each in places]
-        raise SaveError(f"This cannot be saved: {', '.join(places[:10])}: a key that synmod knows: {remedy}.", problems)
+        problems.note(each, "a key that synmod knows", remedy)
+    problems.raise_if_any()
+    return text
 
 
 def _places(value: Any, where: Where, secrets: list[str]) -> Iterator[Where]:
@@ -383,3 +364,71 @@ def _places(value: Any, where: Where, secrets: list[str]) -> Iterator[Where]:
     elif isinstance(value, list):
         for number, part in enumerate(cast("list[Any]", value)):
             yield from _places(part, (*where, number), secrets)
+
+
+def read_document(source: bytes | str | os.PathLike[str], limits: FileLimits | None, *kinds: str) -> dict[str, Json]:
+    """Return the sections of a document, in the newest format.
+
+    Args:
+        source: The path of a file, or its bytes.
+        limits: What it must not exceed.
+        *kinds: The kinds that the caller can use; the first is what it is for.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        LoadError: It is a folder, a pipe or a device.
+        FormatError: It is not a JSON text of a format that this release reads, not of these kinds, or has a section or
+            field too many or too few.
+    """
+    data = source if isinstance(source, bytes) else _file_bytes(source, _in_force(limits).max_bytes)
+    document = check(read_json(data, limits), (), dict)
+    if "header" not in document:
+        raise malformed((), "no header: this is not a file of synmod, or it was cut off.")
+    header = _checked_header(check(document.pop("header"), ("header",), dict))
+    kind = header["kind"]
+    if kind not in kinds:
+        raise malformed(
+            ("header", "kind"), f"this is a file of kind {kind!r}, wanted {kinds[0]!r}: read it with {_READ_BY[kind]}."
+        )
+    for migrate in MIGRATIONS[header["format"] - 1 :]:
+        document = migrate(document)
+    return check_record(document, (), SECTIONS[kind])
+
+
+def _checked_header(header: dict[str, Json]) -> dict[str, Any]:
+    """Return the header; a newer format is refused first, since its header may look different."""
+    version, release, kind = (header.get(name) for name in ("format", "synmod", "kind"))
+    if type(version) is not int or version < 1:
+        raise malformed(("header", "format"), f"{shown(version)} is not a format: wanted an int from 1 to {FORMAT}.")
+    known = isinstance(release, str) and _RELEASE.fullmatch(release)
+    if version > FORMAT:
+        raise malformed(
+            ("header", "format"),
+            f"format {version}, and this release reads up to format {FORMAT}: "
+            f"upgrade to synmod >= {release if known else 'the release that wrote it'}.",
+        )
+    if not isinstance(kind, str) or kind not in SECTIONS:
+        raise malformed(("header", "kind"), f"{shown(kind)} is not a kind: wanted one of {', '.join(SECTIONS)}.")
+    if not known:
+        raise malformed(("header", "synmod"), f"{shown(release)} is not a release.")
+    return check_record(header, ("header",), ("synmod", "format", "kind"))
+
+
+def _file_bytes(path: str | os.PathLike[str], most: int) -> bytes:
+    """Return the content of a regular file, of which at most `most` and one are read.
+
+    Raises:
+        FileNotFoundError: There is none.
+        LoadError: It is a folder, a pipe or a device.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags)  # without waiting: opening a pipe would wait for a writer
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise load_fault((), "this is not a regular file, but a folder, pipe, socket or device.")
+        data = b""
+        while len(data) <= most and (block := os.read(descriptor, most + 1 - len(data))):
+            data += block
+    finally:
+        os.close(descriptor)
+    return data

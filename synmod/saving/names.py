@@ -1,35 +1,35 @@
-"""Which names may come from a file: ids of registered objects, constructor arguments, attributes; nothing else."""
+"""What a document names: registered code by id, attributes, data models by index, language models by name."""
 
 from __future__ import annotations
 
-import inspect
+import json
 import re
 import types
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+import weakref
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import unified_diff
+from typing import Any, Final, cast
 
-from synmod.errors import ArgumentError, BadNameError
-from synmod.leaves.frozen import Json
-from synmod.leaves.names import check_name, did_you_mean
-from synmod.lm import LanguageModel
-from synmod.module import Module, declaration_of
-from synmod.registry import check_registrable, lookup, register_own, registered
+from synmod.data import DataModel, Described, Schema, json_equal, schema_of, schema_of_class, symbol, thaw, validate
+from synmod.errors import ArgumentError, DataError, LoadError, SchemaError, SynmodError
+from synmod.flow import Declared
+from synmod.leaves.frozen import Json, frozen, is_object
+from synmod.leaves.names import did_you_mean
+from synmod.lm import SAMPLING, LanguageModel, UnboundLanguageModel, model_from
+from synmod.module import Module
+from synmod.registry import check_registrable, id_of, lookup, register_own, registered
 from synmod.tree import Intermediate, Memory, OptState, Param, Stat, Variable
 
-from .problems import Where, check_text, load_fault, shown
+from .document import Where, check, check_record, load_fault, malformed, shown
 
 for _own in (Intermediate, LanguageModel, Memory, OptState, Param, Stat, Variable):
     register_own()(_own)
 
+# -- ids ---------------------------------------------------------------------------------------------------------------
 
 _ID = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*>[A-Za-z_][A-Za-z0-9_.-]*", re.ASCII)
-_INT_STEP = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
-_DECLARATIONS = frozenset({"input_spec", "output_spec"})
-"""Names that Module answers by a descriptor and that an instance may set."""
-
-_NEVER_ARGUMENTS: Final = frozenset({"hooks"})
-_REFUSED: Final = "unknown"
-"""What the constructors of synmod call the keywords that they take only to refuse them with 'Did you mean'."""
 
 
 class Resolver:
@@ -75,10 +75,8 @@ class Resolver:
             LoadError: It is not an id.
         """
         if type(public_id) is not str or not _ID.fullmatch(public_id):
-            raise load_fault(
-                where,
-                f"{shown(public_id)} is not an id: ids have the form 'package>Name'; a path of code means nothing.",
-            )
+            text = f"{shown(public_id)} is not an id: ids have the form 'package>Name'; a path of code means nothing."
+            raise load_fault(where, text)
         if public_id not in self._found:
             self._found[public_id] = self._look_up(public_id, where)
         return self._found[public_id]
@@ -89,27 +87,62 @@ class Resolver:
         Raises:
             LoadError: It is not registered, or an object of another kind.
         """
-        found = self.find(public_id, where)
-        if not isinstance(found, type) or not fits(found):
-            kind = f"the class {found.__qualname__}" if isinstance(found, type) else f"a {type(found).__name__}"
-            raise load_fault(where, f"{shown(public_id)} is {kind}, wanted {wanted}.")
-        return found
+        return fitting(self.find(public_id, where), where, fits, wanted)
 
     def _look_up(self, public_id: str, where: Where) -> Any:
         """Return what the caller's objects have under an id or its bare name, else what the registry has."""
         bare = public_id.partition(">")[2]
-        for key in (public_id, bare):
-            if key in self._custom:
-                if key == bare and self._bare.setdefault(bare, public_id) != public_id:
-                    raise load_fault(
-                        where,
-                        f"{bare!r} in custom_objects could mean {self._bare[bare]!r} or {public_id!r}: write the id.",
-                    )
-                found = self._custom[key]
-                if found is not None:
-                    check_registrable(found, key)
-                return found
-        return lookup(public_id)
+        key = public_id if public_id in self._custom else bare
+        if key not in self._custom:
+            return lookup(public_id)
+        if key == bare and self._bare.setdefault(bare, public_id) != public_id:
+            text = f"{bare!r} in custom_objects could mean {self._bare[bare]!r} or {public_id!r}: write the id."
+            raise load_fault(where, text)
+        found = self._custom[key]
+        if found is not None:
+            check_registrable(found, key)
+        return found
+
+
+def fitting(found: Any, where: Where, fits: Callable[[type], bool], wanted: str) -> type:
+    """Return an object that an id names if it is a class that fits there.
+
+    Raises:
+        LoadError: It is another class, or a function.
+    """
+    if not isinstance(found, type) or not fits(found):
+        kind = "class" if isinstance(found, type) else "function"
+        raise load_fault(where, f"this is the {kind} {found.__qualname__}, wanted {wanted}.")
+    return found
+
+
+@contextmanager
+def user_code(where: Where, cls: type, path: Callable[[], str] | None = None) -> Generator[None]:
+    """Turn whatever code of a class that a file names raises into a LoadError with its place.
+
+    Args:
+        where: The place in the document.
+        cls: The class.
+        path: Where the object stands in the program, asked for when something has failed.
+
+    Raises:
+        LoadError: The block raised; that is its cause. Cancellation and interrupts pass.
+    """
+    try:
+        yield
+    except LoadError:
+        raise
+    except Exception as error:
+        place = "" if path is None else f"{path()!r} "
+        text = f"{place}({cls.__qualname__}) cannot be made: {type(error).__name__}: {error}"
+        raise load_fault(where, text) from error
+
+
+# -- attributes --------------------------------------------------------------------------------------------------------
+
+_INT_STEP = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
+_DECLARATIONS = frozenset({"input_spec", "output_spec"})
+"""Names that Module answers by a descriptor and that an instance may set."""
 
 
 class AttributeNames(dict[tuple[type, str], str | None]):
@@ -142,43 +175,250 @@ def _attribute_fault(cls: type, name: str) -> str | None:
     return None
 
 
-def is_overridden(cls: type, method: str) -> bool:
-    """Whether a class of a user's own defines the method; the bases that synmod itself offers do not count."""
-    for base in cls.__mro__:
-        if method in vars(base):
-            return not vars(base).get("_is_module_base", False)
-    return False
+# -- data models -------------------------------------------------------------------------------------------------------
+
+_LISTED = 100
+_IDS: dict[int, str] = {}
+"""The ids that symbols and values stand in for, by identity (they compare by content), as long as they live."""
 
 
-def check_argument(cls: type[Module], name: str, where: Where) -> None:
-    """Raise unless the constructor of a class takes an argument of this name, or its own `from_config` decides.
+def keep_id(stand_in: Any, public_id: str | None) -> Any:
+    """Return a symbol or value that keeps the id of a data model that is not known in this process."""
+    if public_id is not None:
+        _IDS[id(stand_in)] = public_id
+        weakref.finalize(stand_in, _IDS.pop, id(stand_in), None)
+    return stand_in
+
+
+def named_schema(declared: Any) -> tuple[str | None, Schema]:
+    """Return the id and the schema of a class, symbol or value, of the class of an instance, or of part of a graph."""
+    if isinstance(declared, Declared):
+        if declared.data_model is None:
+            return _IDS.get(id(declared)), declared.schema
+        declared = declared.data_model
+    schema = schema_of(declared)
+    if isinstance(declared, Described):
+        return _IDS.get(id(cast("Any", declared))), schema
+    return id_of(declared if isinstance(declared, type) else type(declared)), schema
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEntry:
+    """A data model of a document that is read: the class if its id is known here, else the id alone and the schema."""
+
+    public_id: str | None
+    cls: type[DataModel] | None
+    schema: Schema
+
+    def declared(self) -> Any:
+        """Return the class, or a symbol that stands in for it."""
+        return self.cls or keep_id(symbol(self.schema), self.public_id)
+
+
+def checked_value(schema: Schema | None, value: Json, where: Where) -> Json:
+    """Return a frozen value, of a schema if one is given.
 
     Raises:
-        LoadError: It does not.
-    """
-    if is_overridden(cls, "from_config"):
-        return
-    signature = declaration_of(cls).init
-    parameters: Mapping[str, inspect.Parameter] = {} if signature is None else signature.parameters
-    rest = [each.name for each in parameters.values() if each.kind is each.VAR_KEYWORD]
-    takes_any = bool(rest) and rest[0] != _REFUSED
-    if name not in _NEVER_ARGUMENTS and (takes_any or (name in parameters and name != _REFUSED)):
-        return
-    known = [each for each in parameters if each not in (*_NEVER_ARGUMENTS, _REFUSED, name)]
-    raise load_fault(
-        where,
-        f"{cls.__qualname__} takes no argument {shown(name)} from a file.{did_you_mean(name, known)} "
-        "Where the class has changed, override from_config: it sees the old arguments.",
-    )
-
-
-def checked_name(name: Json, where: Where, kind: str) -> str:
-    """Return the name of a module or Variable.
-
-    Raises:
-        LoadError: It is not a valid name; the cause is a BadNameError.
+        LoadError: It is not one.
     """
     try:
-        return check_name(check_text(name, where), kind)
-    except BadNameError as error:
+        found = frozen(value)
+        if schema is not None:
+            validate(schema, found, "a value")
+    except (SchemaError, DataError) as error:
         raise load_fault(where, str(error)) from error
+    return found
+
+
+def read_data_model(
+    entry: Json, where: Where, resolver: Resolver, read_schema: Callable[[Json, Where, Any], Schema]
+) -> ModelEntry:
+    """Return one data model of a document.
+
+    Raises:
+        FormatError: A field is unknown or missing.
+        LoadError: A class that is known here has another schema.
+    """
+    record = check_record(entry, where, ("schema",), ("name", "title"))
+    check(record.get("title", ""), (*where, "title"), str)
+    schema = read_schema(record["schema"], (*where, "schema"), "object")
+    if "name" not in record:
+        return ModelEntry(None, None, schema)
+    name = record["name"]
+    found = resolver.find_or_none(name, (*where, "name"))
+    if found is None:
+        return ModelEntry(name, None, schema)
+    cls = fitting(found, (*where, "name"), lambda found: issubclass(found, DataModel), "a DataModel")
+    known = schema_of_class(cls)
+    if known is not schema and not json_equal(known, schema):
+        raise load_fault(
+            where,
+            f"the schema of {name!r} differs from that of the class here:\n{_difference(schema, known)}\nTo take the "
+            f"schema of the file, pass custom_objects={{{name!r}: None}}; else save the program with the class it was "
+            "made with.",
+        )
+    return ModelEntry(name, cls, schema)
+
+
+def _difference(stored: Schema, known: Schema) -> str:
+    """Return the lines in which two schemas differ, whatever the order of their keys."""
+    before, after = (json.dumps(thaw(schema), indent=1, sort_keys=True).splitlines() for schema in (stored, known))
+    lines = list(unified_diff(before, after, "the file", "the class", lineterm="", n=0))[:_LISTED]
+    return "\n".join(line[:_LISTED] for line in lines if not line.startswith("@@"))
+
+
+# -- language models ---------------------------------------------------------------------------------------------------
+
+_MODEL = re.compile(r"[a-z0-9_]+(/[A-Za-z0-9][A-Za-z0-9._:@+-]*)+", re.ASCII)
+_SETTINGS: Final = ("attempts", "timeout_s", "repairs", "structured")
+_SUPPLIED: Final = ("api_base", "headers", "extra_body", "adapter")
+"""What the author of a file had to supply for a language model: names, never values."""
+
+_ANY_MODEL: Final = "unbound/model"
+"""The model string of a language model of which the file holds nothing but the name."""
+
+
+def lm_record(model: LanguageModel, term: Callable[[Any], Json]) -> dict[str, Json]:
+    """Return the record of a model: never a key, an endpoint or a header.
+
+    A model whose class is not registered (a test double) leaves its name alone; one that a load left unbound is
+    written as it stood in its file.
+
+    Args:
+        model: The model.
+        term: Writes an argument of a registered subclass.
+    """
+    if isinstance(model, UnboundLanguageModel):
+        record = model.record()
+        if record["type"] is None:
+            return {"type": None}
+        config = record.get("config")
+        return record if config is None else {**record, "config": {key: term(each) for key, each in config.items()}}
+    public_id = id_of(type(model))
+    if public_id is None:
+        return {"type": None}
+    settings = model.settings
+    record: dict[str, Json] = {"type": public_id}
+    get_config: Any = getattr(model, "get_config", None)
+    if type(model) is not LanguageModel and get_config is not None:
+        record["config"] = {key: term(value) for key, value in get_config().items()}
+    return record | {
+        "model": settings.model,
+        **{name: getattr(settings, name) for name in _SETTINGS},
+        "defaults": {name: settings.defaults[name] for name in SAMPLING if name in settings.defaults},
+        "supply": list(settings.supply),
+    }
+
+
+def check_lm(name: str, record: Json, resolver: Resolver, read: Callable[[Json, Where], Any]) -> None:
+    """Check the record of a language model.
+
+    Args:
+        name: The saved name.
+        record: The record.
+        resolver: Finds its class.
+        read: Reads a term.
+
+    Raises:
+        FormatError: A field is missing, unknown, or holds what must not come from a file.
+        LoadError: Its type is not a class of language models.
+    """
+    where = ("language_models", name)
+    if not name:
+        raise malformed(where, "a language model needs a name.")
+    kind = check(record, where, dict).get("type", "")
+    if kind is None:
+        check_record(record, where, ("type",))
+        return
+    check_record(record, where, ("type", "model", *_SETTINGS, "defaults", "supply"), ("config",))
+    for field, wanted in lm_faults(record):
+        raise malformed((*where, field), f"{shown(record[field])} cannot stand here, wanted {wanted}.")
+    found = resolver.find_or_none(kind, (*where, "type"))
+    if found is not None:
+        fitting(found, (*where, "type"), lambda found: issubclass(found, LanguageModel), "a class of language models")
+    if found is LanguageModel and "config" in record:
+        raise malformed((*where, "config"), "only a subclass has a config.")
+    for argument, term in check(record.get("config", {}), (*where, "config"), dict).items():
+        read(term, (*where, "config", argument))
+
+
+def lm_faults(record: dict[str, Json]) -> list[tuple[str, str]]:
+    """Return what must not stand in a record: the field, and what may stand there. The rest is the class's to check."""
+    model, defaults, supply = record["model"], record["defaults"], record["supply"]
+    is_plain = isinstance(model, str) and _MODEL.fullmatch(model) and ".." not in model
+    numbers = [(name, type(record[name]) in (int, float, type(None)), "a number or null") for name in _SETTINGS[:3]]
+    rules = [
+        ("model", is_plain, "'provider/name', without a scheme, an address or '..'"),
+        *numbers,
+        ("structured", type(record["structured"]) in (str, type(None)), "a text or null"),
+        ("defaults", is_object(defaults) and {*defaults} <= {*SAMPLING}, f"some of {', '.join(SAMPLING)} as an object"),
+        (
+            "supply",
+            [name for name in _SUPPLIED if name in (supply or ())] == supply,
+            f"a list of {', '.join(_SUPPLIED)}",
+        ),
+    ]
+    return [(field, wanted) for field, holds, wanted in rules if not holds]
+
+
+def supplied_lms(given: Any, names: Mapping[str, Json]) -> dict[str, LanguageModel]:
+    """Return the caller's language models by saved name.
+
+    Args:
+        given: A mapping from saved name to a live model or model string, or one of these for all.
+        names: The names in the file.
+
+    Raises:
+        LoadError: A name is not in the file ('Did you mean').
+        ArgumentError: It is neither.
+        ConfigError: A value is neither a LanguageModel nor a model string.
+    """
+    if given is None:
+        return {}
+    if isinstance(given, str | LanguageModel):
+        return dict.fromkeys(names, model_from(given, "language_models"))
+    if not hasattr(given, "items"):
+        raise ArgumentError(
+            f"language_models is a {type(given).__name__}, wanted a mapping from saved name to a LanguageModel or a "
+            "model string, or one of these for all."
+        )
+    bases = {name: name.partition("#")[0] for name in names}
+    for name in given:
+        if name not in bases and name not in bases.values():
+            known = list(names)[:_LISTED]
+            raise load_fault(
+                ("language_models",),
+                f"no language model of this file is named {name!r}.{did_you_mean(name, known)} "
+                f"The file has {', '.join(map(shown, known)) or 'none'}.",
+            )
+    models = {name: model_from(model, f"language_models[{name!r}]") for name, model in given.items()}
+    keys = {name: name if name in models else base for name, base in bases.items()}
+    return {name: models[key] for name, key in keys.items() if key in models}
+
+
+def made_lm(name: str, record: dict[str, Json], cls: type | None, read: Callable[[Json], Any]) -> LanguageModel:
+    """Return a model made from its record, without a connection where the file does not hold all it needs.
+
+    Args:
+        name: The saved name.
+        record: The checked record.
+        cls: The class of its id, None where it is not known here.
+        read: Reads a term.
+
+    Raises:
+        LoadError: The class does not take what the record holds.
+    """
+    if record["type"] is None:
+        needs = ["a model of a class that is not registered"]
+        return UnboundLanguageModel(name, {**record, "model": _ANY_MODEL}, needs)
+    arguments = {key: read(term) for key, term in record.get("config", {}).items()}
+    if cls is None or record["supply"]:
+        needs = [*record["supply"], *([f"the class {record['type']!r}"] if cls is None else [])]
+        return UnboundLanguageModel(name, {**record, "config": arguments} if "config" in record else record, needs)
+    if "config" not in record:
+        arguments = {key: record[key] for key in ("model", *_SETTINGS)} | record["defaults"]
+        arguments |= {} if name == record["model"] else {"name": name}
+    try:
+        return cls(**arguments)
+    except (SynmodError, TypeError) as error:
+        raise load_fault(("language_models", name), f"{cls.__qualname__} cannot be made: {error}") from error

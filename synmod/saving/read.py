@@ -1,75 +1,138 @@
-"""From the sections of a file to a live program: first everything is checked, then each thing is made once.
+"""Loading: from a file to a live program, and from a file to the Variables of one.
 
-The same term reader goes over the records twice. In the first pass nothing is made, and no code of a class runs; in the
-second the constructors run, arguments first, and what they have made is adopted where it is what the record describes.
+First everything is checked, then each thing is made once. The same term reader goes over the records twice: in the
+first pass nothing is made, and no code of a class runs; in the second the constructors run, arguments first, and what
+they have made is adopted where it is what the record describes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from graphlib import CycleError, TopologicalSorter
+import os
+from collections.abc import Callable, Iterable, Mapping
 from inspect import iscoroutine
-from typing import Any, Final
+from typing import Any, NamedTuple, cast
 
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 
-from synmod.data import Schema, json_equal
-from synmod.errors import BuildError, GraphError, SynmodError
+from synmod.data import json_equal
+from synmod.errors import ArgumentError, BuildError, GraphError, StateError, SynmodError
 from synmod.leaves.aio import Suspended, drive
-from synmod.leaves.frozen import FrozenDict, Json, frozen, frozen_dict
+from synmod.leaves.frozen import Json, frozen
 from synmod.leaves.names import did_you_mean, escape_step, path_str
 from synmod.lm import LanguageModel
 from synmod.module import Module, read_build_config, seal
-from synmod.tree import NODE, Variable, Visit, class_of, kind_of, walk
+from synmod.tree import CODEC, NODE, STATIC, GraphDef, Visit, kind_of, record, update, walk
 
-from .modules import NodeChecker, NodeEntry, build_config, restored_flow
-from .names import AttributeNames, Resolver, checked_name
-from .problems import (
-    Problems,
-    Where,
-    check_array,
-    check_bool,
-    check_fields,
-    check_object,
-    check_text,
-    load_fault,
-    malformed,
-    shown,
-    user_code,
-)
-from .tables import (
-    DataModelTable,
-    SchemaReader,
-    check_language_model,
-    checked_value,
-    language_model_record,
-    made_model,
-    read_data_models,
-    supplied_models,
-)
+from .document import FileLimits, check, check_record, in_file, load_fault, malformed, read_document, read_json
+from .names import check_lm, checked_value, lm_record, made_lm, named_schema, supplied_lms, user_code
+from .records import NO_VALUE, NodeEntry, VariableEntry, check_nodes, check_variable, restored_flow, with_schemas
 from .terms import Place, Term, TermReader, TermWriter, references
 
-_NO_VALUE: Final[Any] = object()
-_OWN = ("trainable", "name", "description")
-_SHOWN = 5
-_SOUGHT = 500
+LanguageModels = Mapping[str, LanguageModel | str] | LanguageModel | str | None
+
+_SHOWN = 20
 _LONGEST = 1_000
 
-
-@dataclass(slots=True, eq=False)
-class _VariableEntry:
-    """A Variable of the document: its class, its schema, its metadata, and its value where it has no path."""
-
-    cls: type[Any]
-    schema: Schema
-    metadata: FrozenDict
-    value: Json
+# -- programs ----------------------------------------------------------------------------------------------------------
 
 
-def read_program(
-    sections: dict[str, Json], *, language_models: Any = None, custom_objects: Mapping[str, Any] | None = None
+def loads(
+    text: str | bytes,
+    *,
+    language_models: LanguageModels = None,
+    custom_objects: Mapping[str, Any] | None = None,
+    limits: FileLimits | None = None,
 ) -> Any:
+    """Return the program of a text. As safe as reading a text: only registered classes resolve.
+
+    Args:
+        text: What `dumps` returned, as str or UTF-8 bytes.
+        language_models: Live models or model strings by saved name, or one for all; what is not mapped is made from its
+            record, with keys found in the reader's own environment at call time.
+        custom_objects: Classes and functions by id or bare name, for this call; None for the id of a data
+            model takes the schema of the file.
+        limits: What the text may have at most.
+
+    Returns:
+        The program; `dumps` of it is the same text.
+
+    Raises:
+        FormatError: It is not a file of a format that this release reads.
+        LoadError: It holds what cannot be loaded here; `.where` is the JSON Pointer, `.file` the file.
+        RegistryError: An object in `custom_objects` is of a kind that files may not name.
+        ArgumentError, ConfigError: An argument of another kind.
+
+    Example:
+        >>> import synmod as sm
+        >>> sm.loads(sm.dumps(sm.Sequential([])))
+        Sequential(members=[])
+
+    Source: Keras `load_model`, after its CVEs: one format, one loader, no option that widens what resolves.
+    """
+    if isinstance(text, str):
+        data = text.encode(errors="surrogatepass")  # which is not UTF-8 where it matters
+    elif isinstance(text, bytes | bytearray | memoryview):  # pyright: ignore[reportUnnecessaryIsInstance]
+        data = bytes(cast("Any", text))
+    else:
+        raise ArgumentError(f"loads takes str or UTF-8 bytes, not {type(text).__name__}; for a path there is sm.load.")
+    sections = read_document(data, limits, "program")
+    return _program(sections, language_models, custom_objects)
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    language_models: LanguageModels = None,
+    custom_objects: Mapping[str, Any] | None = None,
+    limits: FileLimits | None = None,
+) -> Any:
+    """Load a program from its file.
+
+    Args:
+        path: The file.
+        language_models: As in `loads`.
+        custom_objects: As in `loads`.
+        limits: As in `loads`.
+
+    Returns:
+        The program.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        FormatError, LoadError, RegistryError, ArgumentError, ConfigError: As in `loads`; a pipe or device is a
+            LoadError too.
+
+    Example:
+        >>> import synmod as sm, tempfile
+        >>> sm.load(sm.save(sm.Sequential([]), tempfile.mkdtemp() + "/empty.json"))
+        Sequential(members=[])
+
+    Source: as `loads`.
+    """
+    with in_file(os.fsdecode(path)):
+        sections = read_document(path, limits, "program")
+        return _program(sections, language_models, custom_objects)
+
+
+def _decode(json: Json, *, language_models: LanguageModels = None, custom_objects: Any = None) -> GraphDef[Any]:
+    """Return a graph definition under the rules of a load: its modules are made by their constructors.
+
+    Raises:
+        ArgumentError: It is not what `to_json` returned.
+        FormatError, LoadError: It cannot be read.
+    """
+    try:
+        text = to_json(json)
+    except PydanticSerializationError as error:
+        raise ArgumentError(f"GraphDef.from_json takes the JSON that to_json returned: {error}.") from None
+    sections = check_record(read_json(text), (), ("graph", "data_models", "language_models"))
+    return record(_program(sections, language_models, custom_objects)).graphdef
+
+
+CODEC["decode"] = _decode
+
+
+def _program(sections: dict[str, Json], language_models: Any, custom_objects: Mapping[str, Any] | None) -> Any:
     """Return the program of the sections of a file.
 
     Args:
@@ -81,73 +144,39 @@ def read_program(
         FormatError: A field is unknown or missing, a term or index cannot be.
         LoadError: It names or holds what cannot be loaded here, or code of a class refuses what it is given.
     """
-    loader = _Loader(sections, Resolver(custom_objects), language_models)
+    loader = _Loader(sections, custom_objects, language_models)
     loader.check()
     try:
-        return loader.make()
+        root = loader.make()
+        if "state" in sections:
+            _apply(root, sections["state"])
     except GraphError as error:  # such as an empty key on the way to a node
         raise load_fault(("graph",), str(error)) from error
+    return root
 
 
 class _Loader:
     """One load: the tables of the document, and what was made of them so far."""
 
-    def __init__(self, sections: dict[str, Json], resolver: Resolver, language_models: Any) -> None:
-        self.sections = sections
-        self.resolver = resolver
-        self.names = AttributeNames()
-        self.dry = True
-        graph = check_object(sections["graph"], ("graph",))
-        check_fields(graph, ("graph",), ("root", "nodes", "variables"))
+    def __init__(self, sections: dict[str, Json], custom_objects: Any, language_models: Any) -> None:
+        graph = check_record(sections["graph"], ("graph",), ("root", "nodes", "variables"))
+        check(sections.get("state", {}), ("state",), dict)
         self._root = graph["root"]
-        self._node_records = check_array(graph["nodes"], ("graph", "nodes"))
-        self._variable_records = check_array(graph["variables"], ("graph", "variables"))
-        self._schemas = SchemaReader()
-        self.data_models = read_data_models(sections["data_models"], resolver, self._schemas)
-        self.language_models = check_object(sections["language_models"], ("language_models",))
-        self._supplied = supplied_models(language_models, self.language_models)
-        self.terms = TermReader(self)
+        self._nodes: list[Json] = check(graph["nodes"], ("graph", "nodes"), list)
+        self._variables: list[Json] = check(graph["variables"], ("graph", "variables"), list)
+        self._models: dict[str, Any] = check(sections["language_models"], ("language_models",), dict)
+        tables: dict[str, Any] = {"node": self._nodes, "variable": self._variables, "language_model": self._models}
+        self._terms = TermReader(custom_objects, {**tables, "data_model": sections["data_models"]}, self._find)
         self._entries: list[NodeEntry] = []
-        self._variable_entries: list[_VariableEntry] = []
-        self._nodes: dict[int, Any] = {}
-        self._variables: dict[int, Any] = {}
-        self._models: dict[str, LanguageModel] = {}
+        self._variable_entries: list[VariableEntry] = []
+        self._made: dict[tuple[str, Any], Any] = {}
+        """What was made or adopted, by the kind of term that refers to it and its index or name."""
+        self._references: dict[int, Term] = {}
+        """The terms of that, by identity."""
         self._late: dict[int, set[str]] = {}
         """The names of the attributes of each module that its constructor has not made."""
-        self._used: dict[int, Term] = {}
-        """The terms of the nodes and Variables that were made or adopted, by identity."""
-
-    # -- the tables, for the term reader
-
-    def size(self, table: str) -> int:
-        """Return how many entries a table has."""
-        return len(self._node_records if table == "nodes" else self._variable_records)
-
-    def node(self, index: int) -> Any:
-        """Return the node of an index, which was made before whatever refers to it."""
-        return None if self.dry else self._nodes[index]
-
-    def variable(self, index: int) -> Any:
-        """Return the Variable of an index, made here where no constructor has made one."""
-        if self.dry:
-            return None
-        variable = self._variables.get(index)
-        if variable is None:
-            entry = self._variable_entries[index]
-            value = None if entry.value is _NO_VALUE else entry.value
-            variable = self._variables[index] = entry.cls.of_parts(value, entry.schema, entry.metadata)
-            self._used[id(variable)] = {"variable": index}
-        return variable
-
-    def language_model(self, name: str) -> LanguageModel:
-        """Return the language model of a name: the caller's, or made of its record, once."""
-        model = self._models.get(name) or self._supplied.get(name)
-        if model is None:
-            record = self.language_models[name]
-            cls = record["type"] and self.resolver.find_or_none(record["type"], ())
-            model = made_model(name, record, cls, lambda term: self.terms.read(term, ("language_models", name)))
-        self._models[name] = model
-        return model
+        for name, model in supplied_lms(language_models, self._models).items():
+            self._enter("language_model", name, model)
 
     # -- checking
 
@@ -157,148 +186,111 @@ class _Loader:
         Raises:
             FormatError, LoadError: One does not hold.
         """
-        for name, record in self.language_models.items():
-            check_language_model(name, record, self.resolver, self.terms)
-        self._variable_entries = [
-            self._checked_variable(record, ("graph", "variables", number))
-            for number, record in enumerate(self._variable_records)
-        ]
-        sizes = len(self._node_records), len(self.data_models)
-        checker = NodeChecker(self.resolver, self.terms, self.names, sizes)
-        self._entries = [checker.check(number, record) for number, record in enumerate(self._node_records)]
-        self.terms.read(self._root, ("graph", "root"))
-        self._check_namespaces()
-        check_object(self.sections.get("state", {}), ("state",))
-        try:
-            TopologicalSorter({entry.index: entry.needs() for entry in self._entries}).prepare()
-        except CycleError as error:
-            circle = " -> ".join(map(str, error.args[1][:20]))
-            where = ("graph", "nodes", error.args[1][0], "config")
-            raise load_fault(where, f"the arguments of nodes need one another in a circle: {circle}.") from None
+        terms = self._terms
+        for name, model in self._models.items():
+            check_lm(name, model, terms.resolver, terms.read)
+        self._variable_entries = [check_variable(number, each, terms) for number, each in enumerate(self._variables)]
+        self._entries = check_nodes(self._nodes, terms)
+        terms.read(self._root, ("graph", "root"))
         self._check_reached()
-
-    def _checked_variable(self, entry: Json, where: Where) -> _VariableEntry:
-        """Check the record of a Variable."""
-        record = check_object(entry, where)
-        check_fields(record, where, ("type", "schema", "trainable"), ("name", "description", "metadata", "value"))
-        cls = self.resolver.find_class(
-            record["type"], (*where, "type"), lambda found: issubclass(found, Variable), "a Variable type"
-        )
-        schema = self._schemas.read(record["schema"], (*where, "schema"), "any")
-        metadata: dict[str, Json] = {"trainable": check_bool(record["trainable"], (*where, "trainable"))}
-        if "name" in record:
-            metadata["name"] = checked_name(record["name"], (*where, "name"), "variable")
-        if "description" in record:
-            metadata["description"] = check_text(record["description"], (*where, "description"))
-        if "metadata" in record:
-            free = check_object(record["metadata"], (*where, "metadata"))
-            for name in _OWN:
-                if name in free:
-                    raise malformed((*where, "metadata", name), "this has a field of its own.")
-            try:
-                metadata |= frozen(free)
-            except SynmodError as error:
-                raise load_fault((*where, "metadata"), str(error)) from error
-        value = checked_value(schema, record["value"], (*where, "value")) if "value" in record else _NO_VALUE
-        return _VariableEntry(cls, schema, frozen_dict(metadata), value)
-
-    def _check_namespaces(self) -> None:
-        """Check that skip names are put into Namespaces, and into nothing else."""
-        for entry in self._entries:
-            for number, (_, term) in enumerate(entry.record.get("isolated", ())):
-                index: int = term["node"]
-                held = self._entries[index]
-                if not held.impl.is_token:
-                    where = (*entry.where, "isolated", number, 1)
-                    raise load_fault(where, f"a {held.cls.__qualname__} is not a Namespace.")
 
     def _check_reached(self) -> None:
         """Check that everything in the tables belongs to the program, and that values stand where they belong."""
-        nodes: set[int] = set()
-        variables: set[int] = set()
-        self._reach([self._root], nodes, variables, beside=False)
-        walked = set(variables)
-        for index in list(nodes):
-            self._reach(self._entries[index].beside(), nodes, variables, beside=True)
-        for table, found, size in (("nodes", nodes, self.size("nodes")), ("variables", variables, self.size(""))):
-            if len(found) < size:
-                lost = next(number for number in range(size) if number not in found)
-                raise malformed(("graph", table, lost), "nothing in the graph leads here.")
+        walked = self._reached(lambda entry: [term for _, term in entry.pairs()])
+        found = self._reached(lambda entry: [*(term for _, term in entry.pairs()), *entry.beside()])
+        for table, records in (("node", self._nodes), ("variable", self._variables)):
+            for number in range(len(records)):
+                if (table, number) not in found:
+                    raise malformed(("graph", f"{table}s", number), "nothing in the graph leads here.")
         for number, entry in enumerate(self._variable_entries):
-            if (entry.value is _NO_VALUE) != (number in walked):
-                where = ("graph", "variables", number)
-                if number in walked:
-                    raise malformed((*where, "value"), "this Variable has a path: its value stands in `state`.")
-                raise malformed(where, "the field 'value' is missing, and no path leads to this Variable.")
+            if (entry.value is NO_VALUE) != (("variable", number) in walked):
+                text = "a Variable has the field 'value' if no path leads to it; else its value stands in `state`."
+                raise malformed(("graph", "variables", number), text)
 
-    def _reach(self, terms: list[Json], nodes: set[int], variables: set[int], *, beside: bool) -> None:
-        """Add what terms lead to: through children, or through arguments and graphs as well."""
-        pending = list(terms)
+    def _reached(self, terms_of: Callable[[NodeEntry], list[Json]]) -> set[tuple[str, int]]:
+        """Return the nodes and Variables that the root leads to."""
+        found: set[tuple[str, int]] = set()
+        pending = [self._root]
         while pending:
-            for kind, index in references(pending.pop()):
-                if kind == "variable":
-                    variables.add(index)
-                elif kind == "node" and index not in nodes:
-                    nodes.add(index)
-                    entry = self._entries[index]
-                    pending += [term for _, term in entry.pairs()]
-                    if beside:
-                        pending += entry.beside()
+            for reference in references(pending.pop()):
+                if reference not in found:
+                    found.add(reference)
+                    if reference[0] == "node":
+                        pending += terms_of(self._entries[reference[1]])
+        return found
 
     # -- making
 
     def make(self) -> Any:
-        """Return the program.
+        """Return the program, without its state.
 
         Raises:
             LoadError: A constructor raised, does not take its arguments, or makes a Variable that the record does not
-                have; or a value does not fit. What was made so far is dropped.
+                have. What was made so far is dropped.
         """
-        self.dry = False
+        self._terms.dry = False
         for entry in self._entries:
             self._make(entry)
         for entry in reversed(self._entries):  # what is below comes later: a node is filled with nodes that are full
             if entry.impl.is_module:
-                self._restore(entry, self._nodes[entry.index])
+                self._restore(entry)
             else:
                 self._fill(entry)
         for entry in reversed(self._entries):
-            if entry.impl.is_module and entry.record["build"] is not None:
-                self._build(entry, self._nodes[entry.index])
-        root = self.terms.read(self._root, ("graph", "root"))
-        if "state" in self.sections:
-            apply_state(root, self.sections["state"])
-        return root
+            if entry.record.get("build") is not None:
+                self._build(entry)
+        return self._terms.read(self._root, ("graph", "root"))
+
+    def _enter(self, kind: str, key: Any, live: Any) -> None:
+        """Note that an object is the one that a record describes."""
+        self._made[kind, key] = live
+        self._references.setdefault(id(live), {kind: key})
+
+    def _find(self, kind: str, key: Any) -> Any:
+        """Return what a term refers to. A node was made before; all else is made here if no constructor has made it."""
+        if (kind, key) not in self._made:
+            if kind == "variable":
+                index: int = key
+                entry = self._variable_entries[index]
+                value = None if entry.value is NO_VALUE else entry.value
+                live = entry.cls.of_parts(value, entry.schema, entry.metadata)
+            else:
+                model = self._models[key]
+                cls = model["type"] and self._terms.resolver.find_or_none(model["type"], ())
+                live = made_lm(key, model, cls, lambda term: self._terms.read(term, ("language_models", key)))
+            self._enter(kind, key, live)
+        return self._made[kind, key]
+
+    def _node(self, entry: NodeEntry) -> Any:
+        return self._made["node", entry.index]
 
     def _make(self, wanted: NodeEntry) -> None:
         """Make a node after the nodes that its constructor is given; these may lie thousands deep."""
         waiting = [wanted]
         while waiting:
             entry = waiting[-1]
-            missing = [self._entries[index] for index in entry.needs() if index not in self._nodes]
-            if entry.index not in self._nodes and missing:
-                waiting += missing
-                continue
-            waiting.pop()
-            if entry.index not in self._nodes:
-                self._construct(entry)
+            is_made = ("node", entry.index) in self._made
+            missing = () if is_made else [index for index in entry.needs() if ("node", index) not in self._made]
+            waiting += [self._entries[index] for index in missing]
+            if not missing:
+                waiting.pop()
+                if not is_made:
+                    self._construct(entry)
 
     def _construct(self, entry: NodeEntry) -> None:
         """Make one node, and adopt what its constructor has made."""
         cls, record = entry.cls, entry.record
         with user_code(entry.where, cls, lambda: self._path(entry)):
             if entry.impl.is_module:
-                config = {
-                    name: self.terms.read(term, (*entry.where, "config", name))
-                    for name, term in record["config"].items()
-                }
-                node = cls.from_config(config)
+                where = (*entry.where, "config")
+                node = cls.from_config(
+                    {name: self._terms.read(term, (*where, name)) for name, term in record["config"].items()}
+                )
             else:
                 node = entry.impl.make(frozen(record["metadata"]))
         if type(node) is not cls:
             raise load_fault(entry.where, f"{cls.__qualname__} made a {type(node).__name__} instead of itself.")
-        self._nodes[entry.index] = node
-        self._used[id(node)] = {"node": entry.index}
+        self._enter("node", entry.index, node)
         self._adopt(entry, node)
 
     def _path(self, entry: NodeEntry) -> str:
@@ -316,6 +308,8 @@ class _Loader:
             steps.append(escape_step(step))
         return "/".join(reversed(steps)) or "the root"
 
+    # -- adopting what a constructor has made
+
     def _adopt(self, entry: NodeEntry, node: Any) -> None:
         """Adopt what a constructor has made: children before the modules whose arguments they may be."""
         found = {entry.index: node}
@@ -327,23 +321,29 @@ class _Loader:
                     self._pair(term, present[key], found, order)
         for child in reversed(order[1:]):
             live = found[child.index]
-            if child.index not in self._nodes and id(live) not in self._used and self._is_as_recorded(child, live):
-                self._nodes[child.index] = live
-                self._used[id(live)] = {"node": child.index}
+            if self._is_new("node", child.index, live) and self._is_as_recorded(child, live):
+                self._enter("node", child.index, live)
 
-    def _pair(self, term: dict[str, Any], live: Any, found: dict[int, Any], order: list[NodeEntry]) -> None:
-        """Pair the nodes and Variables of a term with those that stand in their places."""
+    def _is_new(self, kind: str, key: Any, live: Any) -> bool:
+        """Whether neither a record has an object yet, nor an object a record."""
+        return (kind, key) not in self._made and id(live) not in self._references
+
+    def _pair(self, term: Term, live: Any, found: dict[int, Any], order: list[NodeEntry]) -> None:
+        """Pair the nodes of a term with those that stand in their places, and let the Variables there be its own."""
         ((kind, payload),) = term.items()
-        if kind == "variable":
-            self._adopt_variable(payload, live)
-        elif kind == "node":
-            index: int = payload
+        index: int = payload
+        if kind == "variable" and self._is_new(kind, index, live):
+            variable = self._variable_entries[index]
+            if type(live) is variable.cls:
+                self._enter(kind, index, live)
+                value = live.snapshot()[0] if variable.value is NO_VALUE else variable.value
+                live.restore((value, 0, variable.metadata, variable.schema))
+        elif kind == "node" and index not in found and self._is_new(kind, index, live):
             entry = self._entries[index]
-            is_new = index not in found and index not in self._nodes and id(live) not in self._used
-            if is_new and type(live) is entry.cls:
+            if type(live) is entry.cls:
                 found[index] = live
                 order.append(entry)
-        elif kind in ("list", "tuple") and class_of(live).__name__ == kind:
+        elif kind in ("list", "tuple") and type(live).__name__ == kind:
             for part, value in zip(payload, live, strict=False):
                 self._pair(part, value, found, order)
         elif kind == "dict" and isinstance(live, dict):
@@ -351,117 +351,123 @@ class _Loader:
                 if key in live:
                     self._pair(part, live[key], found, order)
 
-    def _adopt_variable(self, index: int, live: Any) -> None:
-        """Let a Variable that a constructor made be the one of the record."""
-        entry = self._variable_entries[index]
-        if type(live) is entry.cls and index not in self._variables and id(live) not in self._used:
-            self._used[id(live)] = {"variable": index}
-            self._variables[index] = live
-            value = live.snapshot()[0] if entry.value is _NO_VALUE else entry.value
-            live.restore((value, 0, entry.metadata, entry.schema))
-
     def _is_as_recorded(self, entry: NodeEntry, live: Any) -> bool:
         """Whether a node that a constructor made has the recorded arguments, written as terms."""
         if "flow" in entry.record:
             return False
-        if not entry.impl.is_module:
-            recorded, config = {"": {"json": entry.record["metadata"]}}, {"": entry.impl.flatten(live)[1]}
-        else:
-            recorded = entry.record["config"]
-            try:
-                config = live.get_config()
-            except SynmodError:
-                return False
-        if config.keys() != recorded.keys():
-            return False
-        comparing = _Comparing(self)
-        terms = TermWriter(comparing)
+        terms = TermWriter(self._reference, self._index)
         try:
+            if entry.impl.is_module:
+                recorded, config = entry.record["config"], live.get_config()
+            else:
+                recorded, config = {"": {"json": entry.record["metadata"]}}, {"": entry.impl.flatten(live)[1]}
+            if config.keys() != recorded.keys():
+                return False
             written = {name: terms.term(config[name], Place(str, "")) for name in recorded}
-        except _UnknownError:
+        except (SynmodError, LookupError):
             return False
-        return not comparing.problems and to_json(written) == to_json(recorded)
+        return not terms.problems and to_json(written) == to_json(recorded)
 
-    def name_of(self, model: LanguageModel) -> str | None:
-        """Return the saved name of a language model; one that code made as a record describes it gets that name."""
-        for name, known in (*self._models.items(), *self._supplied.items()):
-            if known is model:
-                return name
-        for name, record in self.language_models.items():
-            is_free = name == model.name and name not in self._models and name not in self._supplied
-            is_plain = type(model) is LanguageModel and record.get("supply") == []
-            if is_free and is_plain and language_model_record(model, lambda _: None) == record:
-                self._models[name] = model
-                return name
-        return None
+    def _reference(self, x: Any) -> Term:
+        """Return the term of a live object; a model that code made as a record describes it gets that name.
 
-    def term_of(self, x: Any) -> Term | None:
-        """Return the term of a node or Variable that was made or adopted."""
-        return self._used.get(id(x))
+        Raises:
+            LookupError: No record is known to describe it.
+        """
+        if isinstance(x, LanguageModel) and self._is_new("language_model", x.name, x):
+            model = self._models.get(x.name, {})
+            is_plain = type(x) is LanguageModel and model.get("supply") == []
+            if is_plain and lm_record(x, lambda _: None) == model:
+                self._enter("language_model", x.name, x)
+        return self._references[id(x)]
+
+    def _index(self, declared: Any) -> int:
+        """Return the index of a data model.
+
+        Raises:
+            LookupError: The document does not have it.
+        """
+        public_id, schema = named_schema(declared)
+        for number, entry in enumerate(self._terms.tables["data_model"]):
+            if entry.public_id == public_id and (entry.schema is schema or json_equal(entry.schema, schema)):
+                return number
+        raise LookupError
+
+    # -- restoring the rest
 
     def _fill(self, entry: NodeEntry) -> None:
         """Fill a user's own node with its children."""
-        node, impl = self._nodes[entry.index], entry.impl
+        node, impl = self._node(entry), entry.impl
         where = (*entry.where, "children")
-        pairs = [(key, self.terms.read(term, where)) for key, term in entry.pairs()]
+        pairs = [(key, self._terms.read(term, where)) for key, term in entry.pairs()]
         with user_code(where, entry.cls):
             for key, _ in list(impl.pairs(node)):
                 impl.pop_key(node, key)
             impl.fill(node, pairs)
 
-    def _restore(self, entry: NodeEntry, module: Module) -> None:
-        """Give a module everything that its record holds beside the arguments."""
-        record, bookkeeping = entry.record, module._record
-        removed: list[str] = record.get("removed", [])
-        values = {key: self.terms.read(term, (*entry.where, "attributes", key)) for key, term in entry.pairs()}
+    def _attributes(self, entry: NodeEntry, pairs: Iterable[tuple[Any, Json]]) -> dict[Any, Any]:
+        """Give a module recorded attributes, in recorded order behind all others; return those it had before."""
+        module: Module = self._node(entry)
+        where = (*entry.where, "attributes")
         present = dict(entry.impl.pairs(module))
-        for key, value in present.items():
-            if key not in values and key not in removed:
-                self._check_no_variable(entry, key, value)
-        for name in removed:
-            if name in present:
-                entry.impl.pop_key(module, name)
+        values = {key: self._terms.read(term, (*where, key)) for key, term in pairs}
         assert entry.impl.init is not None
-        changed = [(key, value) for key, value in values.items() if key not in present or present[key] is not value]
-        entry.impl.init(module, changed)
-        _put_in_order(module, list(values))
-        self._late[entry.index] = {str(key) for key in values if key not in present}
+        entry.impl.init(module, [pair for pair in values.items() if present.get(pair[0], NO_VALUE) is not pair[1]])
+        attributes = vars(module)
+        wanted = [key for key, _ in entry.pairs() if key in attributes]
+        known = set(wanted)
+        if [key for key in attributes if key in known] != wanted:
+            items = [item for item in attributes.items() if item[0] not in known]
+            items += [(key, attributes[key]) for key in wanted]
+            attributes.clear()
+            attributes.update(items)
+        return present
+
+    def _restore(self, entry: NodeEntry) -> None:
+        """Give a module everything that its record holds beside the arguments."""
+        module, record = self._node(entry), entry.record
+        bookkeeping = module._record
+        pairs = entry.pairs()
+        recorded = {key for key, _ in pairs}
+        removed: list[str] = record.get("removed", [])
+        for key, value in entry.impl.pairs(module):
+            if key in removed:
+                entry.impl.pop_key(module, key)
+            elif key not in recorded:
+                self._check_no_variable(entry, key, value)
+        present = self._attributes(entry, pairs)
+        self._late[entry.index] = {str(key) for key in recorded if key not in present}
         bookkeeping.removed = dict.fromkeys(removed)
         for label in ("name", "description", "trainable"):
             if label in record:
                 setattr(bookkeeping, label, record[label])
-        bookkeeping.isolated = {
-            name: self.terms.read(term, (*entry.where, "isolated")) for name, term in record.get("isolated", ())
-        }
+        where = (*entry.where, "isolated")
+        bookkeeping.isolated = {name: self._terms.read(term, where) for name, term in record.get("isolated", ())}
         if "flow" in record:
-            bookkeeping.flow = restored_flow(entry, module, self.terms, self.data_models)
+            bookkeeping.flow = restored_flow(entry, module, self._terms)
             seal(module)
 
     def _check_no_variable(self, entry: NodeEntry, key: Any, value: Any) -> None:
         """Raise if a constructor makes a Variable that the record does not have: no value is there for it."""
-        own = [value] if isinstance(value, Variable) else []
-        if kind_of(value) == NODE and id(value) not in self._used and not isinstance(value, LanguageModel):
-            own = [visit.value for visit in walk(value) if visit.kind == "variable"]
-        elif not own and id(value) not in self._used:
-            own = [visit.value for visit in walk(value, recursive=False) if visit.kind == "variable"]
-        if any(id(each) not in self._used for each in own):
-            raise load_fault(
-                (*entry.where, "attributes"),
-                f"{entry.cls.__qualname__} makes a Variable at {key!r} that the file does not have: the class has "
-                "changed. Override from_config, which sees the old arguments.",
-            )
+        kind = kind_of(value)
+        if kind == STATIC or id(value) in self._references or isinstance(value, LanguageModel):
+            return
+        for visit in walk(value, recursive=kind == NODE):
+            if visit.kind == "variable" and id(visit.value) not in self._references:
+                raise load_fault(
+                    (*entry.where, "attributes"),
+                    f"{entry.cls.__qualname__} makes a Variable at {key!r} that the file does not have: the class has "
+                    "changed. Override from_config, which sees the old arguments.",
+                )
 
-    def _build(self, entry: NodeEntry, module: Module) -> None:
+    def _build(self, entry: NodeEntry) -> None:
         """Bring a module to the state that it was built to; what the record holds stands in place of what it makes."""
-        config = build_config(entry, self.terms)
-        with user_code((*entry.where, "build"), entry.cls, lambda: self._path(entry)):
+        module: Module = self._node(entry)
+        where = (*entry.where, "build")
+        config = with_schemas(self._terms.read(entry.record["build"], where))
+        with user_code(where, entry.cls, lambda: self._path(entry)):
             _build_again(module, config, self._late[entry.index])
-        recorded = {key: term for key, term in entry.pairs() if any(True for _ in references(term))}
-        values = {key: self.terms.read(term, (*entry.where, "attributes", key)) for key, term in recorded.items()}
-        present = dict(entry.impl.pairs(module))
-        assert entry.impl.init is not None
-        entry.impl.init(module, [pair for pair in values.items() if present.get(pair[0]) is not pair[1]])
-        _put_in_order(module, [key for key, _ in entry.pairs()])
+        self._attributes(entry, [(key, term) for key, term in entry.pairs() if any(references(term))])
 
 
 def _build_again(module: Module, config: Any, late: set[str]) -> None:
@@ -493,103 +499,123 @@ def _build_again(module: Module, config: Any, late: set[str]) -> None:
         seal(module)
 
 
-def _put_in_order(module: Module, recorded: list[Any]) -> None:
-    """Bring the recorded attributes into recorded order, after the others."""
-    attributes = vars(module)
-    wanted = [key for key in recorded if key in attributes]
-    known = set(wanted)
-    if [key for key in attributes if key in known] == wanted:
-        return
-    items = [item for item in attributes.items() if item[0] not in known]
-    items += [(key, attributes[key]) for key in wanted]
-    attributes.clear()
-    attributes.update(items)
+# -- values ------------------------------------------------------------------------------------------------------------
 
 
-class _UnknownError(Exception):
-    """A node or Variable that the document does not have, or that is not made yet."""
+class LoadReport(NamedTuple):
+    """What a `load_variables` did, as path texts.
 
+    Attributes:
+        applied: Paths of the file whose values the program has now.
+        missing: Variables of the program that the file has no value for; they kept theirs.
+        unknown: Paths of the file that the program does not have.
 
-class _Comparing:
-    """Names what stands in the tables of a document that is read, to compare live arguments with recorded ones."""
+    Example:
+        >>> LoadReport(("prompt",), (), ()).applied
+        ('prompt',)
 
-    def __init__(self, loader: _Loader) -> None:
-        self.problems = Problems()
-        self._loader = loader
-
-    def node(self, node: Any) -> Term:
-        """Return the term of a node or language model."""
-        if isinstance(node, LanguageModel):
-            name = self._loader.name_of(node)
-            term = None if name is None else {"language_model": name}
-        else:
-            term = self._loader.term_of(node)
-        if term is None:
-            raise _UnknownError
-        return term
-
-    def variable(self, variable: Any) -> int:
-        """Return the index of a Variable."""
-        term = self._loader.term_of(variable)
-        if term is None:
-            raise _UnknownError
-        return term["variable"]
-
-    def data_model(self, declared: Any) -> int:
-        """Return the index of a data model."""
-        table = DataModelTable()
-        table.index(declared)
-        found = table.entries[0]
-        for number, entry in enumerate(self._loader.data_models):
-            if entry.public_id == found.get("name") and json_equal(entry.schema, found["schema"]):
-                return number
-        raise _UnknownError
-
-
-def find_variables(root: Any, paths: Iterable[str]) -> tuple[dict[str, Any], list[Visit]]:
-    """Return the Variables that path texts lead to, aliases followed, and the visits of all Variables below the root.
-
-    Paths are followed step by step and never listed, since those of a deep graph may be longer than its file.
+    Source: PyTorch's `load_state_dict` result.
     """
-    below: dict[tuple[int, str], Visit] = {}
-    first: dict[int | None, Visit] = {}
-    kept: list[Visit] = []
-    for visit in walk(root):
-        kept.append(visit)
-        if visit.first and visit.index is not None:
-            first[visit.index] = visit
-        below[id(visit.above), escape_step(visit.step)] = visit
-    found: dict[str, Any] = {}
-    for path in paths:
-        visit = kept[0] if kept else None
-        for step in path.split("/") if path else ():
-            visit = visit and below.get((id(first.get(visit.index, visit)), step))
-        if visit is not None and visit.kind == "variable":
-            found[path] = visit.value
-    return found, [visit for visit in first.values() if visit.kind == "variable"]
+
+    applied: tuple[str, ...]
+    missing: tuple[str, ...]
+    unknown: tuple[str, ...]
 
 
-def apply_state(root: Any, section: Json) -> None:
+def load_variables(
+    node: Any,
+    path: str | os.PathLike[str],
+    *,
+    strict: bool = True,
+    allow_missing: bool = False,
+    allow_extra: bool = False,
+    limits: FileLimits | None = None,
+) -> LoadReport:
+    """Load values into a program's Variables: by path, validated, all or none.
+
+    Args:
+        node: A program.
+        path: A file of `save_variables`, or a saved program, whose values are taken.
+        strict: False allows missing and unknown paths.
+        allow_missing: Variables that the file does not have keep their values.
+        allow_extra: Paths that the program does not have are skipped.
+        limits: What the file may have at most.
+
+    Returns:
+        Which paths were applied, missing and unknown.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        FormatError, LoadError: It is no such file.
+        StateError: Missing or unknown paths that are not allowed, all in one; nothing was changed.
+        StateSchemaError: Values that miss the live schemas, all in one; nothing was changed.
+
+    Example:
+        >>> import synmod as sm, tempfile
+        >>> path = sm.save_variables({"style": sm.Param("brief")}, tempfile.mkdtemp() + "/style.json")
+        >>> load_variables({"tone": sm.Param("warm")}, path, strict=False)
+        LoadReport(applied=(), missing=('tone',), unknown=('style',))
+
+    Source: Keras `load_weights`, PyTorch `load_state_dict`; differs: atomic, validated.
+    """
+    with in_file(os.fsdecode(path)):
+        section = check(read_document(path, limits, "variables", "program")["state"], ("state",), dict)
+        values = {name: checked_value(None, value, ("state", name)) for name, value in section.items()}
+        found, lost = _find_variables(node, values)
+        missing = tuple(path_str(visit.path) for visit in lost)
+        unknown = tuple(name for name in values if name not in found)
+        lacks = missing if strict and not allow_missing else ()
+        extra = unknown if strict and not allow_extra else ()
+        if lacks or extra:
+            hint = "\nAllow it with allow_missing=True, allow_extra=True, or both with strict=False."
+            raise StateError(_misfit(lacks, extra) + hint)
+        update(node, {name: values[name] for name in found})
+    return LoadReport(tuple(found), missing, unknown)
+
+
+def _apply(root: Any, state: dict[str, Json]) -> None:
     """Set the values of a program that was just made: one for each Variable, and nothing else.
 
     Raises:
         LoadError: They do not fit.
     """
-    state = check_object(section, ("state",))
-    found, visits = find_variables(root, state)
+    found, lost = _find_variables(root, state)
     unknown = [path for path in state if path not in found]
-    given = {id(variable) for variable in found.values()}
-    if unknown or len(given) != len(found) or len(given) != len(visits):
-        lost = [visit for visit in visits if id(visit.value) not in given][:_SOUGHT]
-        missing = [path_str(visit.path)[:_LONGEST] for visit in lost]
-        parts = [f"unknown: {', '.join(map(shown, unknown[:_SHOWN]))}"] if unknown else []
-        parts += [f"missing: {', '.join(map(shown, missing[:_SHOWN]))}"] if missing else []
-        hint = did_you_mean(unknown[0], missing) if unknown else ""
-        raise load_fault(
-            ("state", unknown[0]) if unknown else ("state",),
-            "the paths of the state are not those of the graph's Variables; "
-            f"{'; '.join(parts) or 'two of them lead to one Variable'}.{hint}",
-        )
+    if unknown or lost or len({id(variable) for variable in found.values()}) != len(found):
+        missing = [path_str(visit.path)[:_LONGEST] for visit in lost[:_SHOWN]]
+        raise load_fault(("state", *unknown[:1]), _misfit(missing, [path[:_LONGEST] for path in unknown[:_SHOWN]]))
     for path, variable in found.items():
         value = checked_value(variable.schema, state[path], ("state", path))
         variable.restore((value, 0, variable.full_metadata, variable.schema))
+
+
+def _find_variables(root: Any, paths: Iterable[str]) -> tuple[dict[str, Any], list[Visit]]:
+    """Return the Variables that path texts lead to, aliases followed, and the visits of those to which none leads.
+
+    Paths are followed step by step and never listed, since those of a deep graph may be longer than its file.
+    """
+    below: dict[tuple[int, str], Visit] = {}
+    first: dict[int | None, Visit] = {}
+    top: Visit | None = None
+    for visit in walk(root):
+        top = top or visit
+        if visit.first and visit.index is not None:
+            first[visit.index] = visit
+        below[id(visit.above), escape_step(visit.step)] = visit
+    found: dict[str, Any] = {}
+    for path in paths:
+        visit = top
+        for step in path.split("/") if path else ():
+            visit = visit and below.get((id(first.get(visit.index, visit)), step))
+        if visit is not None and visit.kind == "variable":
+            found[path] = visit.value
+    given = {id(variable) for variable in found.values()}
+    return found, [visit for visit in first.values() if visit.kind == "variable" and id(visit.value) not in given]
+
+
+def _misfit(missing: Iterable[str], unknown: Iterable[str]) -> str:
+    """Return a message with the paths that do not fit."""
+    lines = ["the paths of the file are not those of the program's Variables, each of them once."]
+    lines += [f"  missing in the file: {path!r}" for path in missing]
+    lines += [f"  unknown to the program: {path!r}.{did_you_mean(path, missing)}" for path in unknown]
+    return "\n".join(lines)

@@ -9,44 +9,28 @@ from __future__ import annotations
 import base64
 import dataclasses
 import enum
+import functools
 import types
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sized
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
+from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
 
 from pydantic import BaseModel
+from pydantic_core import to_json
 
-from synmod.data import JsonDataModel, SymbolicDataModel, typed_instance, wrap
+from synmod.data import JsonDataModel, Schema, SymbolicDataModel, schema_from, typed_instance, wrap
 from synmod.errors import DataError, SchemaError, SynmodError
 from synmod.flow import SymbolRef
 from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen, is_array, is_object
 from synmod.leaves.nests import is_namedtuple, is_registered_container, parts_of, put_together
-from synmod.lm import LanguageModel
 from synmod.registry import id_of
 from synmod.tree import Static, Variable, class_of, own_impl
 
-from .names import AttributeNames, Resolver
-from .problems import (
-    Problems,
-    Where,
-    check_array,
-    check_fields,
-    check_index,
-    check_object,
-    check_pair,
-    load_fault,
-    malformed,
-    shown,
-    unregistered,
-    user_code,
-    what_and_remedy,
-)
-
-if TYPE_CHECKING:
-    from .tables import ModelEntry
+from .document import Problems, Where, check, check_index, check_pairs, check_record, load_fault, malformed, shown
+from .names import AttributeNames, ModelEntry, Resolver, checked_value, keep_id, read_data_model, user_code
 
 Term = dict[str, Any]
 Steps = tuple[Any, ...]
@@ -54,12 +38,14 @@ Steps = tuple[Any, ...]
 LARGEST_KEY: Final = 2**53
 """Ints beyond it cannot stand in a set or as a key: other readers round them, and hashes of larger ones collide."""
 
-_PURE: Final = object()  # a value that is JSON through and through; the outermost such value becomes one `json` term
+_PURE: Final[Any] = object()
+"""A value that is JSON through and through; the outermost such value becomes one `json` term."""
+
 _DEEPEST: Final = 100
 _LONGEST_TIME: Final = 64
 _PLAIN: Final = (str, int, float, bool, type(None))
 _OWN_TREES: Final[dict[type[Any], str]] = {deque: "collections>deque", OrderedDict: "collections>OrderedDict"}
-_OWN_TREES_BY_ID: Final = {public_id: cls for cls, public_id in _OWN_TREES.items()}
+_OWN_TREES_BY_ID: Final[dict[Json, type[Any]]] = {public_id: cls for cls, public_id in _OWN_TREES.items()}
 
 
 class Place(NamedTuple):
@@ -75,58 +61,51 @@ class Place(NamedTuple):
 
     def text(self, steps: Steps = ()) -> str:
         """Return the place of a part."""
-        path = self.path()
-        return (f"{path}, {self.what}" if path else self.what) + "".join(f" [{step!r}]" for step in steps)
+        return ", ".join(filter(None, (self.path(), self.what))) + "".join(f" [{step!r}]" for step in steps)
 
 
-# -- writing ----------------------------------------------------------------------------------------------------------
-
-
-class Names(Protocol):
-    """What a document calls the things that stand in its tables."""
-
-    problems: Problems
-
-    def node(self, node: Any) -> Term:
-        """Return the term of a node or language model; one that is met here for the first time is entered."""
-        ...
-
-    def variable(self, variable: Any) -> int:
-        """Return the index of a Variable, likewise."""
-        ...
-
-    def data_model(self, declared: Any) -> int:
-        """Return the index of a data model."""
-        ...
+# -- writing -----------------------------------------------------------------------------------------------------------
 
 
 class TermWriter:
-    """Writes terms for one document; how a class is written is found out once."""
+    """Writes terms for one document; how a class is written is found out once.
 
-    def __init__(self, names: Names) -> None:
-        self._names = names
-        self._place = Place(lambda: "", "")
+    Args:
+        reference: Returns the term of a node, a Variable or a language model; one that is met for the first time is
+            entered into its table.
+        data_model: Returns the index of a data model, likewise.
+
+    Attributes:
+        reference: As given.
+        data_model: As given.
+        problems: What cannot be written.
+    """
+
+    def __init__(self, reference: Callable[[Any], Term], data_model: Callable[[Any], int]) -> None:
+        self.reference, self.data_model, self.problems = reference, data_model, Problems()
+        self._place = Place(str, "")
         self._open: set[int] = set()
         self._writers: dict[type[Any], Callable[[Any, Steps], Any]] = {
-            **dict.fromkeys((*_PLAIN, FrozenDict, FrozenList), _pure),
+            **dict.fromkeys((*_PLAIN, FrozenDict, FrozenList), lambda _, __: _PURE),
             **dict.fromkeys((list, tuple), self._sequence),
             **dict.fromkeys(_OWN_TREES, self._tree),
             **dict.fromkeys(SCALARS, self._scalar),
             **dict.fromkeys((set, frozenset), self._set),
+            **dict.fromkeys((JsonDataModel, SymbolicDataModel), self._data),
             dict: self._dict,
             SymbolRef: lambda value, _: {"symbol": value.index},
             Static: self._static,
             types.FunctionType: self._named,
-            JsonDataModel: self._value,
-            SymbolicDataModel: self._declared,
         }
 
     def term(self, value: Any, place: Place) -> Term:
         """Return the term of a value: a constructor argument, an attribute, a part of a flow."""
         if value is None or value is True or value is False:
             return {"json": value}
-        self._place = place
-        return self._closed(self._write(value, ()), value, ())
+        outer, self._place = self._place, place  # an argument of a language model is written inside another value
+        term = self._closed(self._write(value, ()), value, ())
+        self._place = outer
+        return term
 
     def _write(self, value: Any, steps: Steps) -> Any:
         """Return the term of a value, or _PURE."""
@@ -142,24 +121,24 @@ class TermWriter:
 
     def _writer_of(self, cls: type[Any]) -> Callable[[Any, Steps], Any]:
         """Return how instances of a class are written."""
-        if issubclass(cls, Variable):
-            return lambda value, _: {"variable": self._names.variable(value)}
-        if own_impl(cls) is not None:
-            return lambda value, _: self._names.node(value)
-        if issubclass(cls, BaseModel):
-            return self._value if hasattr(cls, "__synmod_json__") else self._refused
+        if issubclass(cls, Variable) or own_impl(cls) is not None:
+            return lambda value, _: self.reference(value)
+        if issubclass(cls, BaseModel) and hasattr(cls, "__synmod_json__"):
+            return self._data
         if issubclass(cls, type):
             return self._named
         if issubclass(cls, enum.Enum):
             return self._member
-        if _is_tree_type(cls):
-            return self._tree if id_of(cls) is not None else self._unregistered
-        return self._refused
+        return self._tree if _is_tree_type(cls) else self._refused
 
     def _problem(self, steps: Steps, what: str, remedy: str) -> Term:
         """Note a problem; what is written in its place is never read."""
-        self._names.problems.note(self._place.text(steps), what, remedy)
+        self.problems.note(self._place.text(steps), what, remedy)
         return {"json": None}
+
+    def _refused(self, value: Any, steps: Steps) -> Term:
+        """Note an object that no term can hold."""
+        return self._problem(steps, *what_and_remedy(value))
 
     def _json(self, value: Any, steps: Steps) -> Json:
         """Return frozen JSON; a fault in it is a problem."""
@@ -172,107 +151,95 @@ class TermWriter:
 
     # -- containers
 
-    def _parts(self, value: Any, parts: list[tuple[Any, Any]], steps: Steps) -> list[Any] | None:
-        """Return what the parts of a container are written as; None where it holds itself."""
+    def _terms(self, value: Any, parts: list[tuple[Any, Any]], steps: Steps, *, may_be_json: bool = False) -> Any:
+        """Return the terms of the parts of a container; _PURE where it may be JSON and all of them are."""
         if id(value) in self._open:
             self._problem(steps, f"a {type(value).__name__} that holds itself", "break the circle")
-            return None
+            return []
         if len(steps) > _DEEPEST:
             self._problem(steps[:3], f"containers over {_DEEPEST} deep", "hold the inner ones by a module")
-            return None
+            return []
         self._open.add(id(value))
-        try:
-            return [self._write(part, (*steps, step)) for step, part in parts]
-        finally:
-            self._open.discard(id(value))
-
-    def _terms(self, written: list[Any], parts: list[tuple[Any, Any]], steps: Steps) -> list[Term]:
-        """Return the terms of the parts of a container."""
+        written = [self._write(part, (*steps, step)) for step, part in parts]
+        self._open.discard(id(value))
+        if may_be_json and all(each is _PURE for each in written):
+            return _PURE
         return [self._closed(each, part, (*steps, step)) for each, (step, part) in zip(written, parts, strict=True)]
 
     def _sequence(self, value: Any, steps: Steps) -> Any:
         """Write a list or tuple; a list of JSON is JSON."""
-        parts: list[tuple[Any, Any]] = [*enumerate(cast("list[Any]", value))]
-        written = self._parts(value, parts, steps)
-        if written is None:
-            return {"json": None}
         kind = class_of(value)
-        if kind is list and all(each is _PURE for each in written):
-            return _PURE
-        return {kind.__name__: self._terms(written, parts, steps)}
+        terms = self._terms(value, [*enumerate(value)], steps, may_be_json=kind is list)
+        return terms if terms is _PURE else {kind.__name__: terms}
 
     def _dict(self, value: dict[Any, Any], steps: Steps) -> Any:
         """Write a dict; one of JSON with str keys is JSON."""
-        if not all(map(_is_key, value)):
-            return self._bad_key(value, steps)
-        parts = list(value.items())
-        written = self._parts(value, parts, steps)
-        if written is None:
-            return {"json": None}
-        if all(each is _PURE for each in written) and all(type(key) is str for key in value):
-            return _PURE
-        terms = self._terms(written, parts, steps)
-        return {"dict": [[key, term] for key, term in zip(value, terms, strict=True)]}
+        if (fault := self._bad_key(value, steps)) is not None:
+            return fault
+        terms = self._terms(value, [*value.items()], steps, may_be_json=all(type(key) is str for key in value))
+        return terms if terms is _PURE else {"dict": [list(pair) for pair in zip(value, terms, strict=False)]}
 
-    def _bad_key(self, value: dict[Any, Any], steps: Steps) -> Any:
-        """Note the first key that no file can hold."""
-        key = next(key for key in value if not _is_key(key))
-        what = f"a {type(value).__name__} with the key {key!r:.100} of type {type(key).__name__}"
-        return self._problem(steps, what, "write str(key)")
+    def _bad_key(self, value: dict[Any, Any], steps: Steps) -> Term | None:
+        """Note the first key that no file can hold, if there is one."""
+        for key in value:
+            if not _is_key(key):
+                what = f"a {type(value).__name__} with the key {key!r:.100} of type {type(key).__name__}"
+                return self._problem(steps, what, "write str(key)")
+        return None
 
-    def _tree(self, value: Any, steps: Steps) -> Any:
+    def _tree(self, value: Any, steps: Steps) -> Term:
         """Write a container of another class: its children, then what else makes it up."""
         cls = class_of(value)
+        public_id = _OWN_TREES.get(cls) or id_of(cls)
+        if public_id is None:
+            return self._problem(steps, *unregistered(cls, "an object"))
+        parts, rest = parts_of(value)
         if cls is OrderedDict:
-            if not all(map(_is_key, value)):
-                return self._bad_key(value, steps)
-            parts, rest = [*value.items()], [*value]
-        else:
-            parts, rest = parts_of(value)
-        parts = [*parts, ("config", rest)]
-        written = self._parts(value, parts, steps)
-        if written is None:
-            return {"json": None}
-        *children, config = self._terms(written, parts, steps)
-        return {"tree": {"type": _OWN_TREES.get(cls) or id_of(cls), "children": children, "config": config}}
+            if (fault := self._bad_key(value, steps)) is not None:
+                return fault
+            rest = [*value]
+        terms = self._terms(value, [*parts, ("config", rest)], steps)
+        return {"tree": {"type": public_id, "children": terms[:-1], "config": terms and terms[-1]}}
 
-    def _set(self, value: Any, steps: Steps) -> Any:
+    def _set(self, value: Any, steps: Steps) -> Term:
         """Write a set of scalars, sorted, so that equal sets are equal files."""
         kind = class_of(value).__name__
         if not all(type(part) in _PLAIN for part in value):
             return self._problem(steps, f"a {kind} that holds more than text and numbers", "write a list")
-        large = next((part for part in value if type(part) is int and abs(part) > LARGEST_KEY), None)
-        if large is not None:
+        if not all(_is_small(part) for part in value):
             return self._problem(steps, f"a {kind} with an int beyond 2**53", "write a list, or texts")
-        return {kind: self._json(sorted_scalars(value), steps)}
+        parts = sorted(value, key=lambda part: (type(part).__name__, part if part is not None else 0))
+        return {kind: self._json(parts, steps)}
 
-    # -- what stands in a table of the document
+    def _static(self, _: Any, steps: Steps) -> Term:
+        what = "a static(x) inside a container that must be written"
+        return self._problem(steps, what, "put `static` around the whole container")
 
-    def _declared(self, value: Any, steps: Steps) -> Any:
+    # -- what stands in a table of the document, or is named by code
+
+    def _data(self, value: Any, steps: Steps) -> Term:
+        """Write a data model, a symbol, or an instance."""
         try:
-            return {"data_model": self._names.data_model(value)}
-        except (SchemaError, DataError) as error:
-            return self._problem(steps, str(error), "mend the data model, so that it can be declared")
-
-    def _value(self, value: Any, steps: Steps) -> Any:
-        try:
-            return {"data": {"data_model": self._names.data_model(value), "json": frozen(value)}}
+            index = self.data_model(value)
+            if isinstance(value, BaseModel | JsonDataModel):
+                return {"data": {"data_model": index, "json": frozen(value)}}
         except (SchemaError, DataError) as error:
             return self._problem(steps, str(error), "mend the data model, so that it can be declared and dumped")
+        return {"data_model": index}
 
-    # -- what code names
-
-    def _named(self, value: Any, steps: Steps) -> Any:
+    def _named(self, value: Any, steps: Steps) -> Term:
+        """Write a class or function as its id."""
         is_class = issubclass(class_of(value), type)
         if is_class and issubclass(value, BaseModel):
-            return self._declared(value, steps)
+            return self._data(value, steps)
         public_id = id_of(value)
         if public_id is None:
             return self._refused(value, steps)
         return {"class" if is_class else "function": public_id}
 
-    def _member(self, value: enum.Enum, steps: Steps) -> Any:
-        cls = type(value)
+    def _member(self, value: enum.Enum, steps: Steps) -> Term:
+        """Write a member of an enum."""
+        cls = class_of(value)
         public_id = id_of(cls)
         if public_id is None:
             return self._problem(steps, *unregistered(cls, f"a member ({value.name})"))
@@ -280,35 +247,19 @@ class TermWriter:
             return self._problem(steps, f"{value!r:.100}, a combination without a name", "make it a member")
         return {"enum": {"class": public_id, "member": value.name}}
 
-    # -- the rest
-
-    def _scalar(self, value: Any, steps: Steps) -> Any:
+    def _scalar(self, value: Any, steps: Steps) -> Term:
+        """Write a scalar beyond JSON as text."""
         name, write, _ = SCALARS[class_of(value)]
         text = write(value)
         if text is None:
-            return self._problem(
-                steps, f"{value!r:.100}, whose time zone has rules", "write x.astimezone(timezone.utc)"
-            )
+            what = f"{value!r:.100}, whose time zone has rules"
+            return self._problem(steps, what, "write x.astimezone(timezone.utc)")
         return {"scalar": {"type": name, "text": text}}
 
-    def _static(self, _: Any, steps: Steps) -> Any:
-        what = "a static(x) inside a container that must be written"
-        return self._problem(steps, what, "put `static` around the whole container")
 
-    def _unregistered(self, value: Any, steps: Steps) -> Any:
-        return self._problem(steps, *unregistered(class_of(value), "an object"))
-
-    def _refused(self, value: Any, steps: Steps) -> Any:
-        return self._problem(steps, *what_and_remedy(value))
-
-
-def _pure(_: Any, __: Steps) -> Any:
-    return _PURE
-
-
-def sorted_scalars(values: Any) -> list[Any]:
-    """Return the parts of a set in the order of a file."""
-    return sorted(values, key=lambda part: (type(part).__name__, part if part is not None else 0))
+def _is_small(part: Any) -> bool:
+    """Whether a scalar may stand in a set."""
+    return type(part) is not int or abs(part) <= LARGEST_KEY
 
 
 def _is_key(key: Any) -> bool:
@@ -321,7 +272,50 @@ def _is_tree_type(cls: type[Any]) -> bool:
     return is_registered_container(cls) or is_namedtuple(cls) or dataclasses.is_dataclass(cls)
 
 
-# -- scalars ----------------------------------------------------------------------------------------------------------
+# -- what no term can hold ---------------------------------------------------------------------------------------------
+
+_REGISTER = "decorate it: @sm.register(package='my_app') above `class {}`"
+_TO_DEF = "move it to a `def` of a module and decorate that with @sm.register(package='my_app')"
+_KEEP_OUT = (
+    "keep it out of the file with static(x) or an ignored attribute (`_graph_ignored`), set by the constructor; "
+    "or override get_config"
+)
+_CALLABLES: Final = {
+    functools.partial: "a functools.partial",
+    types.MethodType: "a bound method",
+    types.BuiltinFunctionType: "a builtin function",
+    types.FunctionType: "a function that is not registered",
+}
+
+
+def what_and_remedy(value: Any) -> tuple[str, str]:
+    """Return what an object is that no term can hold, and what to do."""
+    kind = class_of(value)
+    if kind in _CALLABLES:
+        name = getattr(value, "__qualname__", "")
+        return ("a lambda" if name.endswith("<lambda>") else f"{_CALLABLES[kind]} {name}".rstrip()), _TO_DEF
+    if isinstance(value, type):
+        return f"the class {value.__qualname__}, which is not registered", _REGISTER.format(value.__name__)
+    if hasattr(kind, "get_secret_value"):
+        return f"a {kind.__name__}", "secrets are never saved: pass it to the live model, which a load gets anew"
+    if hasattr(kind, "item") and hasattr(kind, "dtype"):
+        return f"a value of type {kind.__name__}", "write x.item() (or x.tolist())"
+    if hasattr(kind, "__fspath__"):
+        return f"a {kind.__name__}", "write str(path)"
+    for plain in (str, bool, int, float, list, dict, tuple, set, frozenset, bytes):
+        if isinstance(value, plain):
+            return f"a value of type {kind.__name__}, a subclass of {plain.__name__}", (
+                f"write the plain type: {plain.__name__}(x)"
+            )
+    return f"an object of type {kind.__module__}.{kind.__qualname__}", _KEEP_OUT
+
+
+def unregistered(cls: type, holder: str) -> tuple[str, str]:
+    """Return what an instance of a class without id is, and what to do."""
+    return f"{holder} of class {cls.__qualname__}, which is not registered", _REGISTER.format(cls.__name__)
+
+
+# -- scalars -----------------------------------------------------------------------------------------------------------
 
 
 def _moment_text(value: datetime | time) -> str | None:
@@ -336,24 +330,17 @@ def _duration_text(value: timedelta) -> str:
     return f"{'-' if micros < 0 else ''}{abs(micros) // 10**6}.{abs(micros) % 10**6:06d}"
 
 
-def _duration(text: str) -> timedelta:
-    """Return the timedelta of seconds with six decimals."""
-    seconds, _, micros = text.lstrip("-").partition(".")
-    length = timedelta(seconds=int(seconds), microseconds=int(micros))
-    return -length if text.startswith("-") else length
-
-
 SCALARS: Final[dict[type, tuple[str, Callable[[Any], str | None], Callable[[str], Any]]]] = {
     date: ("date", date.isoformat, date.fromisoformat),
     time: ("time", _moment_text, time.fromisoformat),
     datetime: ("datetime", _moment_text, datetime.fromisoformat),
-    timedelta: ("timedelta", _duration_text, _duration),
+    timedelta: ("timedelta", _duration_text, lambda text: timedelta(microseconds=int(text.replace(".", "")))),
     Decimal: ("decimal", str, Decimal),
     UUID: ("uuid", str, UUID),
     bytes: (
         "bytes",
         lambda value: base64.b64encode(value).decode(),
-        lambda text: base64.b64decode(text, validate=True),
+        functools.partial(base64.b64decode, validate=True),
     ),
 }
 """Scalars beyond JSON, by class (subclasses are not meant): name, to text, from text."""
@@ -361,7 +348,7 @@ SCALARS: Final[dict[type, tuple[str, Callable[[Any], str | None], Callable[[str]
 _SCALARS_BY_NAME = {name: (write, read) for name, write, read in SCALARS.values()}
 
 
-# -- reading ----------------------------------------------------------------------------------------------------------
+# -- reading -----------------------------------------------------------------------------------------------------------
 
 
 def references(term: Json) -> Iterator[tuple[str, int]]:
@@ -380,56 +367,40 @@ def references(term: Json) -> Iterator[tuple[str, int]]:
             yield from references(part)
 
 
-class Tables(Protocol):
-    """The tables of the document that a term belongs to.
+class TermReader:
+    """Reads the terms of one document. While the document is checked nothing is made of them.
+
+    Args:
+        custom_objects: The caller's objects by id or bare name.
+        tables: The tables of the document, by the kind of term that refers to them.
+        find: Returns the node or Variable of an index, or the language model of a name.
 
     Attributes:
-        resolver: Finds the objects behind ids.
+        dry: Whether the document is only checked.
         names: The faults of attribute names.
-        dry: Whether the document is only checked: nothing is made, and stand-ins are read.
-        data_models: The data models.
-        language_models: The records of language models by name.
+        resolver: Finds the objects behind ids.
+        tables: As given, the data models read.
+
+    Raises:
+        FormatError, LoadError: A data model cannot be read.
     """
 
-    resolver: Resolver
-    names: AttributeNames
-    dry: bool
-    data_models: list[ModelEntry]
-    language_models: dict[str, Any]
-
-    def size(self, table: str) -> int:
-        """Return how many entries the table `nodes` or `variables` has."""
-        ...
-
-    def node(self, index: int) -> Any:
-        """Return the node of an index."""
-        ...
-
-    def variable(self, index: int) -> Any:
-        """Return the Variable of an index."""
-        ...
-
-    def language_model(self, name: str) -> LanguageModel:
-        """Return the language model of a name."""
-        ...
-
-
-class TermReader:
-    """Reads the terms of one document. While the document is checked nothing is made of them."""
-
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-        self._symbols = 0
+    def __init__(
+        self, custom_objects: Mapping[str, Any] | None, tables: dict[str, Any], find: Callable[[str, Any], Any]
+    ) -> None:
+        self.dry = True
+        self.names = AttributeNames()
+        self.resolver, self.tables, self._find = Resolver(custom_objects), tables, find
+        self._schemas: dict[tuple[str, bytes], Schema] = {}
+        self._symbols: Sized = ()
         self._readers: dict[str, Callable[[Json, Where], Any]] = {
             "json": lambda payload, _: payload,
-            "node": self._node,
-            "variable": self._variable,
-            "data_model": self._data_model,
-            "symbol": self._symbol,
-            "language_model": self._language_model,
+            **{kind: functools.partial(self._reference, kind) for kind in ("node", "variable", "language_model")},
+            "data_model": lambda payload, where: self._entry(payload, where).declared(),
+            "symbol": lambda payload, where: SymbolRef(check_index(payload, len(self._symbols), where, "symbols")),
             "data": self._data,
             "function": self._function,
-            "class": self._class,
+            "class": lambda payload, where: self.resolver.find_class(payload, where, lambda _: True, "a class"),
             "enum": self._enum,
             "list": self._list,
             "tuple": lambda payload, where: tuple(self._list(payload, where)),
@@ -439,14 +410,18 @@ class TermReader:
             "tree": self._tree,
             "scalar": self._scalar,
         }
+        tables["data_model"] = [
+            read_data_model(entry, ("data_models", number), self.resolver, self.read_schema)
+            for number, entry in enumerate(check(tables["data_model"], ("data_models",), list))
+        ]
 
-    def read(self, term: Json, where: Where, symbols: int = 0) -> Any:
+    def read(self, term: Json, where: Where, symbols: Sized = ()) -> Any:
         """Return the value of a term.
 
         Args:
             term: The term.
             where: Its place in the document.
-            symbols: How many symbols the enclosing flow has.
+            symbols: The symbols of the enclosing flow.
 
         Raises:
             FormatError: It is not a term, or an index is out of range.
@@ -454,6 +429,21 @@ class TermReader:
         """
         self._symbols = symbols
         return self._read(term, where)
+
+    def read_schema(self, schema: Json, where: Where, root: Any) -> Schema:
+        """Return a schema; equal ones are read once.
+
+        Raises:
+            FormatError: It is not an object.
+            LoadError: It is not closed, or too complex.
+        """
+        key = root, to_json(check(schema, where, dict))
+        if key not in self._schemas:
+            try:
+                self._schemas[key] = schema_from(schema, root=root)
+            except SynmodError as error:
+                raise load_fault(where, str(error)) from error
+        return self._schemas[key]
 
     def _read(self, term: Json, where: Where) -> Any:
         if not is_object(term) or len(term) != 1:
@@ -464,38 +454,28 @@ class TermReader:
             raise malformed((*where, kind), f"unknown kind of term; known are {', '.join(self._readers)}.")
         return reader(payload, (*where, kind))
 
-    # -- references
+    # -- what stands in a table of the document
 
-    def _node(self, payload: Json, where: Where) -> Any:
-        return self._tables.node(check_index(payload, self._tables.size("nodes"), where, "nodes"))
-
-    def _variable(self, payload: Json, where: Where) -> Any:
-        return self._tables.variable(check_index(payload, self._tables.size("variables"), where, "variables"))
-
-    def _symbol(self, payload: Json, where: Where) -> Any:
-        return SymbolRef(check_index(payload, self._symbols, where, "symbols of the enclosing flow"))
-
-    def _language_model(self, payload: Json, where: Where) -> Any:
-        if type(payload) is not str or payload not in self._tables.language_models:
+    def _reference(self, kind: str, payload: Json, where: Where) -> Any:
+        table = self.tables[kind]
+        if kind != "language_model":
+            check_index(payload, len(table), where, f"{kind}s")
+        elif type(payload) is not str or payload not in table:
             raise malformed(where, f"{shown(payload)} is not among the language_models of this file.")
-        return None if self._tables.dry else self._tables.language_model(payload)
+        return None if self.dry else self._find(kind, payload)
 
     def _entry(self, index: Json, where: Where) -> ModelEntry:
-        models = self._tables.data_models
+        models = self.tables["data_model"]
         return models[check_index(index, len(models), where, "data_models")]
 
-    def _data_model(self, payload: Json, where: Where) -> Any:
-        return self._entry(payload, where).declared()
-
     def _data(self, payload: Json, where: Where) -> Any:
-        record = check_object(payload, where)
-        check_fields(record, where, ("data_model", "json"))
+        record = check_record(payload, where, ("data_model", "json"))
         entry = self._entry(record["data_model"], (*where, "data_model"))
-        value = entry.checked(record["json"], (*where, "json"))
-        if self._tables.dry:
+        value = checked_value(entry.schema, record["json"], (*where, "json"))
+        if self.dry:
             return None
         if entry.cls is None:
-            return entry.standing_in(wrap(value, entry.schema))
+            return keep_id(wrap(value, entry.schema), entry.public_id)
         try:
             return typed_instance(value, entry.cls)
         except SynmodError as error:
@@ -504,18 +484,14 @@ class TermReader:
     # -- what code names
 
     def _function(self, payload: Json, where: Where) -> Any:
-        found = self._tables.resolver.find(payload, where)
+        found = self.resolver.find(payload, where)
         if not isinstance(found, types.FunctionType):
-            raise load_fault(where, f"{shown(payload)} is the class {found.__qualname__}, wanted a function.")
+            raise load_fault(where, f"this is the class {found.__qualname__}, wanted a function.")
         return found
 
-    def _class(self, payload: Json, where: Where) -> Any:
-        return self._tables.resolver.find_class(payload, where, lambda _: True, "a class")
-
     def _enum(self, payload: Json, where: Where) -> Any:
-        record = check_object(payload, where)
-        check_fields(record, where, ("class", "member"))
-        cls: Any = self._tables.resolver.find_class(
+        record = check_record(payload, where, ("class", "member"))
+        cls: Any = self.resolver.find_class(
             record["class"], (*where, "class"), lambda found: issubclass(found, enum.Enum), "an enum"
         )
         if type(record["member"]) is not str or record["member"] not in cls.__members__:
@@ -525,44 +501,40 @@ class TermReader:
     # -- containers
 
     def _list(self, payload: Json, where: Where) -> list[Any]:
-        return [self._read(part, (*where, number)) for number, part in enumerate(check_array(payload, where))]
+        return [self._read(part, (*where, number)) for number, part in enumerate(check(payload, where, list))]
 
     def _dict(self, payload: Json, where: Where) -> dict[Any, Any]:
         made: dict[Any, Any] = {}
-        for number, pair in enumerate(check_array(payload, where)):
-            key, term = check_pair(pair, (*where, number))
+        for here, key, term in check_pairs(payload, where):
             if not _is_key(key) or key in made:
-                raise malformed((*where, number, 0), f"{shown(key)} cannot be a key here, or stands twice.")
-            made[key] = self._read(term, (*where, number, 1))
+                raise malformed((*here, 0), f"{shown(key)} cannot be a key here, or stands twice.")
+            made[key] = self._read(term, (*here, 1))
         return made
 
     def _set(self, payload: Json, where: Where) -> list[Any]:
-        parts = check_array(payload, where)
-        if not all(type(part) in _PLAIN and (type(part) is not int or abs(part) <= LARGEST_KEY) for part in parts):
-            raise malformed(where, "a set holds texts and numbers, ints up to 2**53.")
-        if len(set(parts)) != len(parts):
-            raise malformed(where, "a set holds each of its parts once.")
+        parts = check(payload, where, list)
+        if not all(type(part) in _PLAIN and _is_small(part) for part in parts) or len(set(parts)) != len(parts):
+            raise malformed(where, "a set holds texts and numbers, ints up to 2**53, each of them once.")
         return parts
 
     def _tree(self, payload: Json, where: Where) -> Any:
-        record = check_object(payload, where)
-        check_fields(record, where, ("type", "children", "config"))
-        public_id = record["type"]
-        cls = _OWN_TREES_BY_ID.get(public_id) if type(public_id) is str else None
-        if cls is None:
-            wanted = "a namedtuple, a dataclass or a registered container"
-            cls = self._tables.resolver.find_class(public_id, (*where, "type"), _is_tree_type, wanted)
+        record = check_record(payload, where, ("type", "children", "config"))
+        public_id = check(record["type"], (*where, "type"), str)
+        wanted = "a namedtuple, a dataclass or a registered container"
+        cls: type[Any] = _OWN_TREES_BY_ID.get(public_id) or self.resolver.find_class(
+            public_id, (*where, "type"), _is_tree_type, wanted
+        )
         children = self._list(record["children"], (*where, "children"))
         rest = self._read(record["config"], (*where, "config"))
-        if not self._fits(cls, children, rest):
+        fields = [field.name for field in dataclasses.fields(cls)] if dataclasses.is_dataclass(cls) else []
+        if not self._fits(cls, fields, children, rest):
             raise load_fault(where, f"these parts do not make up a {cls.__qualname__} (has the class changed?).")
-        if self._tables.dry:
+        if self.dry:
             return None
-        steps = rest if cls is OrderedDict else [field.name for field in _fields(cls)]
         with user_code(where, cls):
-            return put_together(cls, steps, rest, children)
+            return put_together(cls, rest if cls is OrderedDict else fields, rest, children)
 
-    def _fits(self, cls: type[Any], children: list[Any], rest: Any) -> bool:
+    def _fits(self, cls: type[Any], fields: list[str], children: list[Any], rest: Any) -> bool:
         """Whether a container can be put together of these parts."""
         if is_registered_container(cls):
             return True
@@ -572,16 +544,15 @@ class TermReader:
             return rest is None or (type(rest) is int and len(children) <= rest <= LARGEST_KEY)
         if is_namedtuple(cls):
             return rest is None and len(children) == len(cast("Any", cls)._fields)
-        attributes: dict[Any, Any] = rest if is_object(rest) else {}
+        others: dict[Any, Any] = {} if rest is None else rest
         return (
-            len(children) == len(_fields(cls))
-            and (rest is None or is_object(rest))
-            and all(type(name) is str and self._tables.names[cls, name] is None for name in attributes)
+            len(children) == len(fields)
+            and is_object(others)
+            and all(type(name) is str and self.names[cls, name] is None for name in others)
         )
 
     def _scalar(self, payload: Json, where: Where) -> Any:
-        record = check_object(payload, where)
-        check_fields(record, where, ("type", "text"))
+        record = check_record(payload, where, ("type", "text"))
         name, text = record["type"], record["text"]
         if type(name) is not str or name not in _SCALARS_BY_NAME or type(text) is not str:
             raise malformed(where, f"wanted a text of one of the types {', '.join(_SCALARS_BY_NAME)}.")
@@ -593,8 +564,3 @@ class TermReader:
         if value is None or write(value) != text:
             raise malformed((*where, "text"), f"{shown(text)} is not a {name} as a file spells it.")
         return value
-
-
-def _fields(cls: type[Any]) -> tuple[Any, ...]:
-    """Return the fields of a dataclass; other containers have none."""
-    return dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()

@@ -1,170 +1,246 @@
-"""From a live program to the sections of its file: one walk numbers nodes and Variables, one pass writes records."""
+"""Saving: from a live program, or its Variables alone, to the text of a file.
+
+One walk numbers nodes and Variables, one pass writes their records.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from graphlib import CycleError, TopologicalSorter
-from typing import Any, NamedTuple
+import os
+from collections.abc import Iterator
+from itertools import chain, count
+from pathlib import Path
+from typing import Any
 
+from synmod.leaves.files import write_atomic
 from synmod.leaves.frozen import Json
 from synmod.leaves.names import path_str
 from synmod.lm import LanguageModel
-from synmod.registry import id_of
-from synmod.tree import RefMap, Visit, class_of, walk
+from synmod.tree import CODEC, NODE, GraphDef, RefMap, VariableDef, Visit, build_graph, iter_graph, kind_of, state, walk
 
-from .modules import write_node
-from .names import AttributeNames
-from .problems import Problems, unregistered
-from .tables import DataModelTable, LanguageModelTable
-from .terms import Place, Term, TermWriter, references
+from .document import FileLimits, Problems, Where, shown, write_document
+from .names import AttributeNames, lm_faults, lm_record, named_schema
+from .records import circle_of, write_node, write_variable
+from .terms import Place, Term, TermWriter
 
 
-class Written(NamedTuple):
-    """A program as JSON.
+def dumps(program: Any, *, limits: FileLimits | None = None) -> str:
+    """Return the text of a program's file.
+
+    Args:
+        program: A Module or another registered node, or a list or dict of them: one file, sharing kept.
+        limits: What the text must not exceed; what saves within the default limits loads within them.
+
+    Returns:
+        The text: UTF-8 JSON, one key a line; the same program gives the same text.
+
+    Raises:
+        SaveError: Something cannot be saved; `.problems` lists every place with what it is and the remedy.
+        GraphError: The program cannot be walked.
+        SealedError: A container of a built module was changed behind its back.
+
+    Example:
+        >>> import synmod as sm
+        >>> text = sm.dumps(sm.Sequential([]))
+        >>> sm.dumps(sm.loads(text)) == text
+        True
+
+    Source: Keras' config round trip, Flax NNX's graph and state; differs: data and structure are kept apart by form.
+    """
+    is_nest = type(program) in (list, dict)
+    if kind_of(program) != NODE and not (is_nest and any(visit.kind == "node" for visit in walk(program))):
+        problems = Problems()
+        is_class = isinstance(program, type)
+        name = f"the class {program.__name__}" if is_class else f"an object of type {type(program).__name__}"
+        remedy = "pass a Module, another registered node, or a list or dict of them"
+        problems.note("", f"{name}: there is nothing to save in it", remedy)
+        problems.raise_if_any()
+    written = _GraphWriter(program)
+    written.problems.raise_if_any()
+    sections = {**written.graph, "state": written.state}
+    return write_document("program", sections, limits, written.models, written.place)
+
+
+def save(program: Any, path: str | os.PathLike[str], *, limits: FileLimits | None = None) -> Path:
+    """Save a program as one JSON file, atomically.
+
+    Inside `using(program, state)` the overlaid values are saved.
+
+    Args:
+        program: As in `dumps`.
+        path: The file; missing folders are made.
+        limits: As in `dumps`.
+
+    Returns:
+        The path.
+
+    Raises:
+        SaveError: Something cannot be saved, and no file was touched; or a file operation failed, and what stood
+            there before is untouched.
+
+    Example:
+        >>> import synmod as sm, tempfile
+        >>> path = sm.save(sm.Sequential([]), tempfile.mkdtemp() + "/empty.json")
+        >>> sm.load(path)
+        Sequential(members=[])
+
+    Source: safetensors and SQLite (promises about files).
+    """
+    return write_atomic(path, dumps(program, limits=limits))
+
+
+def save_variables(node: Any, path: str | os.PathLike[str], *filters: Any, limits: FileLimits | None = None) -> Path:
+    """Save the values of a program's Variables, without its structure.
+
+    Args:
+        node: A program.
+        path: The file; missing folders are made.
+        *filters: Which Variables: those that any of the filters takes; without one all.
+        limits: What the file must not exceed.
+
+    Returns:
+        The path.
+
+    Raises:
+        SaveError: It would be too large or would hold a key, or a file operation failed.
+        ArgumentError: `node` holds no graph, or something is no filter.
+
+    Example:
+        >>> import synmod as sm, tempfile
+        >>> program = {"style": sm.Param("brief")}
+        >>> path = sm.save_variables(program, tempfile.mkdtemp() + "/style.json")
+        >>> program["style"].assign("long")
+        >>> sm.load_variables(program, path).applied
+        ('style',)
+        >>> program["style"].value
+        'brief'
+
+    Source: Keras `save_weights`.
+    """
+    values = state(node, filters or ...).to_json()
+    models = [model for _, model in iter_graph(node, LanguageModel)]
+    return write_atomic(path, write_document("variables", {"state": values}, limits, models))
+
+
+def _encode(graphdef: GraphDef[Any]) -> dict[str, Json]:
+    """Return a graph definition as one object of three keys.
+
+    Raises:
+        GraphError: Something cannot be written; lists every offender.
+    """
+    variables = [each for each in graphdef.definitions.values() if isinstance(each, VariableDef)]
+    values = {each.index: (None, each.metadata) for each in variables}
+    written = _GraphWriter(build_graph(graphdef, values, dict(graphdef.kept)))
+    written.problems.raise_if_any(as_graph=True)
+    return written.graph
+
+
+CODEC["encode"] = _encode
+
+
+class _GraphWriter:
+    """Writes everything below a root: a node, a Variable, or a container of them.
 
     Attributes:
         graph: The sections `graph`, `data_models` and `language_models`.
-        state: The values of its Variables by path.
+        state: The values of the Variables by path.
         problems: What stands in the way.
-        language_models: The language models in it.
-        nodes: Where each node of the table was met.
-        variables: Where each Variable of the table was met.
+        models: The language models in it.
     """
 
-    graph: dict[str, Json]
-    state: dict[str, Json]
-    problems: Problems
-    language_models: list[LanguageModel]
-    nodes: list[Visit]
-    variables: list[Visit]
+    def __init__(self, root: Any) -> None:
+        self._terms = TermWriter(self._reference, self._data_model)
+        self.problems = self._terms.problems
+        self.state: dict[str, Json] = {}
+        self.models: list[LanguageModel] = []
+        self._seen = RefMap[int]()
+        self._known: dict[int, Term] = {}
+        self._nodes: list[Visit] = []
+        self._variables: list[Visit] = []
+        self._data_models: list[dict[str, Json]] = []
+        self._indices: dict[tuple[str | None, int], int] = {}
+        self._records: dict[str, dict[str, Json]] = {}
+        self.graph = self._sections(root)
 
-    def place(self, where: tuple[str | int, ...]) -> str:
+    def _sections(self, root: Any) -> dict[str, Json]:
+        """Return the sections, and fill the state."""
+        self._meet(walk(root, seen=self._seen))
+        walked = len(self._variables)
+        root_term = self._terms.term(root, Place(str, "the root"))
+        names = AttributeNames()
+        nodes = [write_node(visit, self._terms, names) for visit in self._nodes]  # grows: arguments bring further ones
+        circle = [path_str(self._nodes[index].path) for index in reversed(circle_of(nodes))]
+        if circle:
+            what = f"arguments that need one another in a circle: {' -> '.join(map(repr, circle))}"
+            self.problems.note(circle[0], what, "override get_config")
+        variables = [write_variable(visit, self._terms) for visit in self._variables]
+        for number, visit in enumerate(self._variables):
+            if number < walked:
+                self.state[path_str(visit.path)] = visit.value.value
+            else:  # only an argument leads there
+                variables[number]["value"] = visit.value.value
+        return {
+            "graph": {"root": root_term, "nodes": nodes, "variables": variables},
+            "data_models": self._data_models,
+            "language_models": self._records,
+        }
+
+    def place(self, where: Where) -> str:
         """Return the place in the program that a place in the sections belongs to."""
         match where:
             case ("graph", "nodes", int(index), ("config" | "attributes") as field, name, *_):
                 what = f"{'argument' if field == 'config' else 'attribute'} {name!r}"
-            case ("graph", "nodes", int(index), field, *_):
+                visit = self._nodes[index]
+            case ("graph", "nodes" | "variables" as table, int(index), field, *_):
                 what = str(field)
-            case ("graph", "variables", int(index), field, *_):
-                return f"{path_str(self.variables[index].path)}, {field}"
+                visit = (self._nodes if table == "nodes" else self._variables)[index]
             case ("state", str(path), *_):
                 return path
             case _:
                 return "/".join(map(str, where[:2]))
-        path = path_str(self.nodes[index].path)
-        return f"{path}, {what}" if path else what
+        return Place(lambda: path_str(visit.path), what).text()
 
+    # -- the tables, for the term writer
 
-def write_graph(root: Any) -> Written:
-    """Return everything below a root: a node, a Variable, or a container of them."""
-    return _GraphWriter().write(root)
-
-
-class _GraphWriter:
-    """Writes one graph, and names what stands in the tables of the document."""
-
-    def __init__(self) -> None:
-        self.problems = Problems()
-        self.attribute_names = AttributeNames()
-        self.terms = TermWriter(self)
-        self.data_models = DataModelTable()
-        self.language_models = LanguageModelTable(self.problems, self.terms.term)
-        self._seen = RefMap[int]()
-        self._numbers: dict[int, int] = {}
-        self._nodes: list[Visit] = []
-        self._variables: list[Visit] = []
-
-    def write(self, root: Any) -> Written:
-        """Return everything below a root."""
-        self._meet(walk(root, seen=self._seen))
-        walked = len(self._variables)
-        root_term = self.terms.term(root, Place(str, "the root"))
-        nodes: list[dict[str, Json]] = []
-        while len(nodes) < len(self._nodes):  # constructor arguments bring further nodes
-            nodes += [write_node(visit, self) for visit in self._nodes[len(nodes) :]]
-        self._check_circles(nodes)
-        state: dict[str, Json] = {}
-        variables = [
-            self._variable_record(visit, state if number < walked else None)
-            for number, visit in enumerate(self._variables)
-        ]
-        sections = {
-            "graph": {"root": root_term, "nodes": nodes, "variables": variables},
-            "data_models": self.data_models.entries,
-            "language_models": self.language_models.records,
-        }
-        models = self.language_models.models
-        return Written(sections, state, self.problems, models, self._nodes, self._variables)
-
-    # -- what the term writer asks
-
-    def node(self, node: Any) -> Term:
-        """Return the term of a node or language model; what only an argument reaches is walked now."""
-        if isinstance(node, LanguageModel):
-            return {"language_model": self.language_models.name(node, Place(str, f"language model {node.name!r}"))}
-        return {"node": self._number(node)}
-
-    def variable(self, variable: Any) -> int:
-        """Return the index of a Variable."""
-        return self._number(variable)
-
-    def data_model(self, declared: Any) -> int:
-        """Return the index of a data model."""
-        return self.data_models.index(declared)
-
-    def _number(self, x: Any) -> int:
-        """Return the index of a node or Variable."""
-        if id(x) not in self._numbers:
+    def _reference(self, x: Any) -> Term:
+        """Return the term of a node, Variable or language model; what only an argument reaches is walked now."""
+        if id(x) not in self._known:
             self._meet(walk(x, seen=self._seen))
-        return self._numbers[id(x)]
+        return self._known[id(x)]
 
     def _meet(self, visits: Iterator[Visit]) -> None:
-        """Number what a walk finds; language models have a table of their own."""
+        """Enter what a walk finds."""
         for visit in visits:
             if not visit.first:
                 continue
             if visit.kind == "variable":
-                self._numbers[id(visit.value)] = len(self._variables)
+                self._known[id(visit.value)] = {"variable": len(self._variables)}
                 self._variables.append(visit)
+            elif isinstance(visit.value, LanguageModel):
+                self._known[id(visit.value)] = {"language_model": self._language_model(visit.value)}
             elif visit.kind == "node":
-                if isinstance(visit.value, LanguageModel):
-                    self.node(visit.value)
-                else:
-                    self._numbers[id(visit.value)] = len(self._nodes)
-                    self._nodes.append(visit)
+                self._known[id(visit.value)] = {"node": len(self._nodes)}
+                self._nodes.append(visit)
 
-    # -- records
+    def _language_model(self, model: LanguageModel) -> str:
+        """Enter a language model, and return its name; of two of one name the second takes `#2`."""
+        numbered = (f"{model.name}#{number}" for number in count(2))
+        name = next(name for name in chain([model.name], numbered) if name not in self._records)
+        place = Place(str, f"language model {name!r}")
+        self.models.append(model)
+        self._records[name] = {}
+        self._records[name] = record = lm_record(model, lambda value: self._terms.term(value, place))
+        for field, wanted in lm_faults(record) if "model" in record else ():
+            self.problems.note(place.text(), f"a {field} that is {shown(record[field])}", f"write {wanted}")
+        return name
 
-    def _variable_record(self, visit: Visit, state: dict[str, Json] | None) -> dict[str, Json]:
-        """Return the record of a Variable; its value goes to the state, or into the record where it has no path."""
-        variable = visit.value
-        cls = class_of(variable)
-        public_id = id_of(cls)
-        if public_id is None:
-            self.problems.note(path_str(visit.path), *unregistered(cls, "a Variable"))
-        about: Mapping[str, Json] = variable.full_metadata
-        record: dict[str, Json] = {"type": public_id, "schema": variable.schema, "trainable": about["trainable"]}
-        record |= {key: about[key] for key in ("name", "description") if key in about}
-        metadata = {key: each for key, each in about.items() if key not in ("trainable", "name", "description")}
-        if metadata:
-            record["metadata"] = metadata
-        if state is None:
-            record["value"] = variable.value
-        else:
-            state[path_str(visit.path)] = variable.value
-        return record
-
-    def _check_circles(self, nodes: list[dict[str, Json]]) -> None:
-        """Note constructor arguments that need one another: a load could make none of them first."""
-        needs = {
-            number: {index for term in record["config"].values() for kind, index in references(term) if kind == "node"}
-            for number, record in enumerate(nodes)
-            if record.get("config")
-        }
-        try:
-            TopologicalSorter(needs).prepare()
-        except CycleError as error:
-            numbers: list[int] = error.args[1]
-            paths = [path_str(self._nodes[number].path) for number in reversed(numbers)]
-            what = f"arguments that need one another in a circle: {' -> '.join(map(repr, paths))}"
-            self.problems.note(paths[0], what, "override get_config")
+    def _data_model(self, declared: Any) -> int:
+        """Return the index of a data model: a class by its id and schema, all else by its schema alone."""
+        public_id, schema = named_schema(declared)
+        key = public_id, id(schema)
+        if key not in self._indices:
+            self._indices[key] = len(self._data_models)
+            title = schema.get("title")
+            entry: dict[str, Json] = {} if public_id is None else {"name": public_id}
+            entry |= {"title": title} if isinstance(title, str) else {}
+            self._data_models.append({**entry, "schema": schema})
+        return self._indices[key]

@@ -307,6 +307,7 @@ def test_variables_that_do_not_fit(tmp_path):
     program = {"b": sm.Param("x"), "c": sm.Param("y")}
     with pytest.raises(sm.StateError) as caught:
         load_variables(program, path)
+    assert str(caught.value).startswith(f"{path}: ")
     for text in ("'a'", "'c'"):
         assert text in str(caught.value)
     for allowed in ({"allow_missing": True}, {"allow_extra": True}):
@@ -318,8 +319,10 @@ def test_variables_that_do_not_fit(tmp_path):
         assert load_variables(program, path, **allowed) == LoadReport(("b",), ("c",), ("a",))
         assert program["b"].value == "2"
     program = {"a": sm.Param("x"), "b": sm.Param(5)}
-    with pytest.raises(sm.StateSchemaError):
+    with pytest.raises(sm.StateSchemaError) as caught:
         load_variables(program, path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert caught.value.errors
     assert program["a"].value == "x"
 
 

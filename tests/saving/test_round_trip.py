@@ -238,7 +238,7 @@ def test_roots_may_be_lists_and_dicts_of_nodes_and_users_own_nodes():
     assert assert_saves([shared, shared])[0].thing == "shared"
 
 
-@pytest.mark.parametrize("nothing", [3, None, "x", [], {}, [1], Keep, sm.Param(1), object(), {"a": [2]}])
+@pytest.mark.parametrize("nothing", [3, None, "x", [], {}, [1], Keep, sm.Param(1), object(), {"a": [2]}, (Keep(),)])
 def test_what_holds_no_node_is_nothing_to_save(nothing):
     """Anything but nodes and containers of them is a SaveError that names the type."""
     with pytest.raises(sm.SaveError, match="nothing to save"):

@@ -118,8 +118,8 @@ def test_each_is_found_as_argument_and_as_attribute(value, what, remedy):
         assert problem.path in str(caught.value)
 
 
-def test_all_offenders_are_listed_and_no_file_is_touched(tmp_path):
-    """One error for everything that is wrong."""
+def test_all_offenders_are_listed_once_and_no_file_is_touched(tmp_path):
+    """One error for everything that is wrong; an argument that is kept as an attribute too was once listed twice."""
     root = {"a": Keep(lambda: 1), "b": Keep([open, {"k": object()}]), "c": Loose()}
     with pytest.raises(sm.SaveError) as caught:
         save(root, tmp_path / "deep" / "x.json")
@@ -128,7 +128,7 @@ def test_all_offenders_are_listed_and_no_file_is_touched(tmp_path):
         "b, argument 'thing' [0]",
         "b, argument 'thing' [1] ['k']",
         "c",
-    ] or len(caught.value.problems) >= 4
+    ]
     assert list(tmp_path.iterdir()) == []
 
 

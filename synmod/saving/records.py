@@ -1,0 +1,559 @@
+"""Records of nodes and Variables, both ways: arguments, attributes, what a module was built on, its graph of steps."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, Final, cast
+
+from pydantic import BaseModel
+from pydantic_core import to_json
+
+from synmod.data import OPERATIONS, Schema, SymbolicDataModel, schema_of, schema_of_class, thaw
+from synmod.errors import BadNameError, DataError, SynmodError
+from synmod.flow import Declared, FlowGraph, FlowStep, compile_flow
+from synmod.leaves.frozen import FrozenDict, Json, frozen, frozen_dict, is_object
+from synmod.leaves.names import check_name, did_you_mean, path_str
+from synmod.lm import LanguageModel
+from synmod.module import Module, attributes_of_build, declaration_of, is_passed_on
+from synmod.registry import id_of
+from synmod.tree import STATIC, NodeImpl, Static, Variable, Visit, get_node_impl, kind_of, own_impl, walk
+
+from .document import Where, check, check_index, check_pairs, check_record, load_fault, malformed, shown
+from .names import AttributeNames, ModelEntry, checked_value, keep_id, user_code
+from .terms import Place, Term, TermReader, TermWriter, references, unregistered
+
+_LABELS: Final = ("trainable", "name", "description")
+_SHOWN = 20
+
+NO_VALUE: Final[Any] = object()
+"""Stands for the value of a Variable that has it in the state."""
+
+
+def _is_overridden(cls: type, method: str) -> bool:
+    """Whether a class of a user's own defines the method; the bases that synmod itself offers do not count."""
+    base = next(base for base in cls.__mro__ if method in vars(base))
+    return not vars(base).get("_is_module_base", False)
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+class _Site:
+    """A node or Variable that is being written: its visit, its class, and the places in it."""
+
+    def __init__(self, visit: Visit, terms: TermWriter) -> None:
+        self.visit, self.terms = visit, terms
+        self.node: Any = visit.value
+        self.cls: Any = type(visit.value)
+
+    def path(self) -> str:
+        """Return the path of the node."""
+        return path_str(self.visit.path)
+
+    def term(self, value: Any, what: str) -> Term:
+        """Return the term of something in the node."""
+        return self.terms.term(value, Place(self.path, what))
+
+    def problem(self, what: str, fault: str, remedy: str) -> None:
+        """Note a problem at a place in the node."""
+        self.terms.problems.note(Place(self.path, what).text(), fault, remedy)
+
+    def public_id(self, holder: str) -> str | None:
+        """Return the id of the class, which must have one."""
+        public_id = id_of(self.cls)
+        if public_id is None:
+            self.problem("", *unregistered(self.cls, holder))
+        return public_id
+
+
+def write_variable(visit: Visit, terms: TermWriter) -> dict[str, Json]:
+    """Return the record of a Variable, without its value."""
+    metadata: Mapping[str, Json] = visit.value.full_metadata
+    record: dict[str, Json] = {
+        "type": _Site(visit, terms).public_id("a Variable"),
+        "schema": visit.value.schema,
+        **{key: metadata[key] for key in _LABELS if key in metadata},
+    }
+    free = {key: each for key, each in metadata.items() if key not in _LABELS}
+    return {**record, "metadata": free} if free else record
+
+
+def write_node(visit: Visit, terms: TermWriter, names: AttributeNames) -> dict[str, Json]:
+    """Return the record of a module or of another registered node."""
+    site = _Site(visit, terms)
+    head = {"type": site.public_id("a node")}
+    pairs, metadata = get_node_impl(site.node).flatten(site.node)
+    if isinstance(site.node, Module):
+        return head | _module(site, list(pairs), metadata, names)
+    try:
+        json = frozen(metadata)
+    except DataError as error:
+        json = None
+        site.problem("", f"metadata of {site.cls.__qualname__}: {error}", "flatten to JSON")
+    return {**head, "metadata": json, "children": [[key, site.term(child, f"child {key!r}")] for key, child in pairs]}
+
+
+def _module(site: _Site, children: list[tuple[Any, Any]], made: Any, names: AttributeNames) -> dict[str, Json]:
+    """Return everything in the record of a module but its type."""
+    config = _config(site, made)
+    record: dict[str, Json] = {
+        "config": config,
+        "attributes": _attributes(site, children, config, names),
+        "build": _build(site),
+    }
+    now = {"name": made.name, "description": made.description, "trainable": made.trainable}
+    record |= {
+        label: value
+        for (label, value), before in zip(now.items(), made.given or now.values(), strict=True)
+        if value != before and not (label in config and is_passed_on(site.node._record, label))
+    }
+    if made.removed:
+        record["removed"] = list(made.removed)
+    if made.isolated:
+        record["isolated"] = [[name, site.terms.reference(made.isolated[name])] for name in sorted(made.isolated)]
+    if made.flow is not None:
+        record["flow"] = _flow(site, made.flow, dict(children))
+    return record
+
+
+def _config(site: _Site, made: Any) -> dict[str, Json]:
+    """Return the constructor arguments, in the order of the signature."""
+    cls = site.cls
+    if _is_overridden(cls, "get_config"):
+        config: dict[str, Any] = site.node.get_config()
+    elif made.arguments is None:
+        fault = "was not made by calling it, has no readable signature, or two parameters of one name"
+        site.problem("", f"{cls.__qualname__} {fault}", "override get_config, and from_config if it needs that")
+        return {}
+    else:
+        config = Module.get_config(site.node)
+        signature = declaration_of(cls).init
+        parameters: Mapping[str, inspect.Parameter] = signature.parameters if signature else {}
+        for name in made.arguments:
+            parameter = parameters.get(name)
+            is_needed = parameter and parameter.default is parameter.empty and not parameter.kind.name.startswith("VAR")
+            if name not in config and is_needed:
+                remedy = f"give {name!r} a default, or override from_config"
+                site.problem(f"argument {name!r}", "static or ignored, and without a default", remedy)
+    return {name: site.term(value, f"argument {name!r}") for name, value in config.items()}
+
+
+def _attributes(
+    site: _Site, children: list[tuple[Any, Any]], config: dict[str, Json], names: AttributeNames
+) -> dict[str, Json]:
+    """Return the attributes that a load must restore.
+
+    Left out: statics, plain values that `build` made or that a class with a `get_config` of its own answers for, and
+    what equals its same-named argument.
+    """
+    answers = _is_overridden(site.cls, "get_config")
+    made_again = frozenset[str]() if site.node._record.flow else attributes_of_build(site.node)
+    problems = site.terms.problems
+    attributes: dict[str, Json] = {}
+    for key, value in children:
+        name = str(key)
+        if type(value) is Static:
+            continue
+        fault = names[site.cls, name]
+        if fault is not None:
+            site.problem(f"attribute {name!r}", fault, "choose another name")
+            continue
+        if (answers or name in made_again) and not _holds_structure(value):
+            continue
+        known = len(problems)
+        term = site.term(value, f"attribute {name!r}")
+        if name in config and _is_same(term, config[name]):
+            del problems[known:]  # they are those of the argument
+        else:
+            attributes[name] = term
+    return attributes
+
+
+def _holds_structure(value: Any) -> bool:
+    """Whether a value is or holds a node or a Variable."""
+    return kind_of(value) != STATIC and any(visit.kind != "container" for visit in walk(value, recursive=False))
+
+
+def _is_same(term: Term, argument: Json) -> bool:
+    """Whether an attribute repeats an argument; one that holds a node or Variable has a place in the order."""
+    return term == argument and not any(references(term)) and to_json(term) == to_json(argument)
+
+
+def _build(site: _Site) -> Json:
+    """Return what the module was built on; null for one that is unbuilt or has no `build`."""
+    cls, record = site.cls, site.node._record
+    answers = cls.get_build_config is not Module.get_build_config  # a Sequential has one, and no `build`
+    if not record.built or not (answers or declaration_of(cls).defines_build):
+        return None
+    config: Any = None
+    if answers:
+        config = site.node.get_build_config()
+    elif record.build_config is not None:  # the same, with symbols in the place of schemas
+        config = {"schemas": {name: _shape(nest) for name, nest in record.build_config.items()}}
+    return None if config is None else site.term(config, "get_build_config()")
+
+
+def _shape(nest: Any) -> Any:
+    """Return a nest as a build config has it: a dict is told from a schema by a key around it."""
+    if is_object(nest):
+        return {"dict": {key: _shape(part) for key, part in nest.items()}}
+    return [_shape(part) for part in cast("list[Any]", nest)] if isinstance(nest, list | tuple) else nest
+
+
+def _flow(site: _Site, flow: FlowGraph, children: Mapping[str, Any]) -> dict[str, Json]:
+    """Return the record of a functional graph: symbols by number, steps in topological order."""
+    steps: list[Json] = []
+    for number, step in enumerate(flow.steps):
+        what = f"step {number} ({step.op or step.node})"
+        steps.append(
+            {
+                **({"op": step.op} if step.node is None else site.terms.reference(children[step.node])),
+                "args": [site.term(arg, what) for arg in step.args],
+                "kwargs": {name: site.term(value, what) for name, value in step.kwargs.items()},
+                "gives": site.term(step.gives, what),
+            }
+        )
+    return {
+        "symbols": [
+            {"data_model": site.terms.data_model(each), "name": each.name, "optional": each.optional}
+            for each in flow.symbols
+        ],
+        "inputs": site.term(flow.inputs, "inputs"),
+        "outputs": site.term(flow.outputs, "outputs"),
+        "steps": steps,
+    }
+
+
+# -- reading Variables -------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class VariableEntry:
+    """A Variable of a document that is read: its class, its schema, its metadata, and its value if it has no path."""
+
+    cls: type[Any]
+    schema: Schema
+    metadata: FrozenDict
+    value: Json
+
+
+def check_variable(index: int, entry: Json, terms: TermReader) -> VariableEntry:
+    """Return the entry of a record.
+
+    Raises:
+        FormatError: A field is unknown or missing.
+        LoadError: Its type is not known here, or its schema, name or value cannot be.
+    """
+    where = ("graph", "variables", index)
+    record = check_record(entry, where, ("type", "schema", "trainable"), ("name", "description", "metadata", "value"))
+    wanted = "a Variable type"
+    cls = terms.resolver.find_class(record["type"], (*where, "type"), lambda found: issubclass(found, Variable), wanted)
+    schema = terms.read_schema(record["schema"], (*where, "schema"), "any")
+    _check_labels(record, where, "variable")
+    free = check(record.get("metadata", {}), (*where, "metadata"), dict)
+    for name in _LABELS:
+        if name in free:
+            raise malformed((*where, "metadata", name), "this has a field of its own.")
+    try:
+        metadata = frozen_dict({name: record[name] for name in _LABELS if name in record} | frozen(free))
+    except SynmodError as error:
+        raise load_fault((*where, "metadata"), str(error)) from error
+    value = checked_value(schema, record["value"], (*where, "value")) if "value" in record else NO_VALUE
+    return VariableEntry(cls, schema, metadata, value)
+
+
+def _check_labels(record: dict[str, Json], where: Where, kind: str) -> None:
+    """Check the name, description and `trainable` of a module or Variable, where they are given."""
+    if "name" in record:
+        try:
+            check_name(check(record["name"], (*where, "name"), str), kind)
+        except BadNameError as error:
+            raise load_fault((*where, "name"), str(error)) from error
+    check(record.get("description", ""), (*where, "description"), str)
+    check(record.get("trainable", True), (*where, "trainable"), bool)
+
+
+# -- reading nodes -----------------------------------------------------------------------------------------------------
+
+_REFUSED: Final = "unknown"
+"""What the constructors of synmod call the keywords that they take only to refuse them with 'Did you mean'."""
+
+
+@dataclass(slots=True, eq=False)
+class NodeEntry:
+    """A node of a document that is read.
+
+    Attributes:
+        index: Its place in `nodes`.
+        cls: Its class.
+        impl: The rules of its class.
+        record: Its record.
+    """
+
+    index: int
+    cls: type[Any]
+    impl: NodeImpl
+    record: dict[str, Json]
+
+    @property
+    def where(self) -> Where:
+        """The place of the record."""
+        return ("graph", "nodes", self.index)
+
+    def pairs(self) -> list[tuple[str | int, Json]]:
+        """Return the children, keys and terms, in definition order; a Sequential holds its members at int steps."""
+        if self.impl.is_module:
+            return [(int(key) if key.isdecimal() else key, term) for key, term in self.record["attributes"].items()]
+        return [(key, term) for key, term in self.record["children"]]
+
+    def beside(self) -> list[Json]:
+        """Return the terms beside the children: arguments, Namespaces, the constants of a graph."""
+        flow: dict[str, Any] = self.record.get("flow") or {"steps": (), "outputs": {"json": None}}
+        return [
+            *self.record.get("config", {}).values(),
+            *(term for _, term in self.record.get("isolated", ())),
+            *(term for step in flow["steps"] for term in (*step["args"], *step["kwargs"].values())),
+            flow["outputs"],
+        ]
+
+    def needs(self) -> list[int]:
+        """Return the nodes that the constructor is given."""
+        return _needs(self.record)
+
+
+def _needs(record: dict[str, Json]) -> list[int]:
+    """Return the nodes in the constructor arguments of a record."""
+    terms = record.get("config", {}).values()
+    return [index for term in terms for kind, index in references(term) if kind == "node"]
+
+
+def circle_of(records: list[dict[str, Json]]) -> list[int]:
+    """Return the nodes of a circle of constructor arguments that need one another; there should be none."""
+    try:
+        TopologicalSorter({index: _needs(record) for index, record in enumerate(records)}).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []
+
+
+def check_nodes(records: list[Json], terms: TermReader) -> list[NodeEntry]:
+    """Return the entries of all records. Nothing is made.
+
+    Raises:
+        FormatError, LoadError: One cannot be, or the arguments of some need one another in a circle.
+    """
+    entries = [_check_node(index, record, terms) for index, record in enumerate(records)]
+    for entry in entries:
+        if "isolated" in entry.record:
+            _check_isolated(entry, entries, terms)
+    circle = circle_of(records)
+    if circle:
+        text = f"the arguments of nodes need one another in a circle: {' -> '.join(map(str, circle[:_SHOWN]))}."
+        raise load_fault(("graph", "nodes", circle[0], "config"), text)
+    return entries
+
+
+def _check_node(index: int, entry: Json, terms: TermReader) -> NodeEntry:
+    """Return the entry of a record.
+
+    Raises:
+        FormatError: A field is unknown or missing, or a term in it is not one.
+        LoadError: Its class is not known here, or it names what the class does not have.
+    """
+    where = ("graph", "nodes", index)
+    record = check(entry, where, dict)
+    if "type" not in record:
+        raise malformed(where, "the field 'type' is missing.")
+    cls: type[Any] = terms.resolver.find_class(record["type"], (*where, "type"), lambda _: True, "a class")
+    impl = own_impl(cls)
+    if impl is None or issubclass(cls, LanguageModel):  # language models have a table of their own
+        raise load_fault((*where, "type"), f"{cls.__qualname__} is not a class of modules or nodes.")
+    node = NodeEntry(index, cls, impl, record)
+    if impl.is_module:
+        _check_module(node, terms)
+        return node
+    check_record(record, where, ("type", "metadata", "children"))
+    keys: set[str] = set()
+    for here, key, term in check_pairs(record["children"], (*where, "children")):
+        if type(key) not in (str, int) or str(key) in keys:
+            raise malformed((*here, 0), f"{shown(key)} is not a text or an int, or stands here twice.")
+        keys.add(str(key))
+        terms.read(term, (*here, 1))
+    return node
+
+
+def _check_module(node: NodeEntry, terms: TermReader) -> None:
+    """Check the record of a module: class, arguments and attributes by name, labels, graph."""
+    record, where = node.record, node.where
+    needed = ("type", "config", "attributes", "build")
+    check_record(record, where, needed, (*_LABELS, "removed", "isolated", "flow"))
+    for name, term in check(record["config"], (*where, "config"), dict).items():
+        _check_argument(node.cls, name, (*where, "config", name))
+        terms.read(term, (*where, "config", name))
+    for name, term in check(record["attributes"], (*where, "attributes"), dict).items():
+        fault = terms.names[node.cls, name]
+        if fault is not None:
+            raise load_fault((*where, "attributes", name), f"{fault} cannot come from a file.")
+        terms.read(term, (*where, "attributes", name))
+    if record["build"] is not None:
+        terms.read(record["build"], (*where, "build"))
+        if any(references(record["build"])):
+            raise load_fault((*where, "build"), "a build config holds schemas, not nodes or Variables.")
+    if len(record) == len(needed):
+        return
+    _check_labels(record, where, "module")
+    for number, name in enumerate(check(record.get("removed", []), (*where, "removed"), list)):
+        here = (*where, "removed", number)
+        if terms.names[node.cls, check(name, here, str)] is not None or name in record["attributes"]:
+            raise load_fault(here, f"{shown(name)} cannot be the name of a removed attribute.")
+    if "flow" in record:
+        _check_flow(node, (*where, "flow"), terms)
+
+
+def _check_argument(cls: type[Module], name: str, where: Where) -> None:
+    """Raise unless the constructor of a class takes an argument of this name, or its own `from_config` decides.
+
+    Raises:
+        LoadError: It does not.
+    """
+    if _is_overridden(cls, "from_config"):
+        return
+    signature = declaration_of(cls).init
+    parameters: Mapping[str, inspect.Parameter] = {} if signature is None else signature.parameters
+    takes_any = any(each.kind is each.VAR_KEYWORD and each.name != _REFUSED for each in parameters.values())
+    if name == "hooks" or not (takes_any or (name in parameters and name != _REFUSED)):
+        known = [each for each in parameters if each not in ("hooks", _REFUSED, name)]
+        raise load_fault(
+            where,
+            f"{cls.__qualname__} takes no argument {shown(name)} from a file.{did_you_mean(name, known)} "
+            "Where the class has changed, override from_config: it sees the old arguments.",
+        )
+
+
+def _check_isolated(node: NodeEntry, entries: list[NodeEntry], terms: TermReader) -> None:
+    """Check that skip names of the class, and no others, are put into Namespaces, and into nothing else."""
+    skips: Any = declaration_of(node.cls).skips
+    declared: list[str] = [] if skips is None else skips.names
+    known: set[str] = set()
+    for here, name, term in check_pairs(node.record["isolated"], (*node.where, "isolated")):
+        if check(name, (*here, 0), str) in known:
+            raise malformed((*here, 0), f"{shown(name)} stands here twice.")
+        known.add(name)
+        if name not in declared:
+            raise load_fault(
+                (*here, 0),
+                f"{node.cls.__qualname__} declares no skip {shown(name)}.{did_you_mean(name, declared)} Declare it "
+                "with @skippable, or load with the class it was saved with.",
+            )
+        terms.read(term, (*here, 1))
+        held = [entries[index] for kind, index in references(term) if kind == "node"]
+        if "node" not in term or not held[0].impl.is_token:
+            raise load_fault((*here, 1), "wanted a node that is a Namespace.")
+
+
+def _check_flow(node: NodeEntry, where: Where, terms: TermReader) -> None:
+    """Check a graph: symbols are made once, before they are used; modules are attributes of the program."""
+    if not hasattr(node.cls, "steps"):
+        raise load_fault(where, f"{node.cls.__qualname__} is not a Program: it runs no graph.")
+    flow = check_record(node.record["flow"], where, ("symbols", "inputs", "outputs", "steps"))
+    symbols = check(flow["symbols"], (*where, "symbols"), list)
+    for number, symbol in enumerate(symbols):
+        here = (*where, "symbols", number)
+        record = check_record(symbol, here, ("data_model", "name", "optional"))
+        terms.read({"data_model": record["data_model"]}, here)
+        check(record["name"], (*here, "name"), str)
+        check(record["optional"], (*here, "optional"), bool)
+    held = {term["node"] for term in node.record["attributes"].values() if "node" in term}
+    made: set[int] = set()
+
+    def uses(term: Json, here: Where) -> None:
+        terms.read(term, here, symbols)
+        for kind, index in references(term):
+            if kind == "symbol" and index not in made:
+                raise load_fault(here, f"symbol {index} is used before a step makes it.")
+
+    def makes(term: Json, here: Where) -> None:
+        terms.read(term, here, symbols)
+        for kind, index in references(term):
+            if kind != "symbol" or index in made:
+                raise load_fault(here, "only symbols can stand here, each of which is made once.")
+            made.add(index)
+
+    makes(flow["inputs"], (*where, "inputs"))
+    for number, entry in enumerate(check(flow["steps"], (*where, "steps"), list)):
+        here = (*where, "steps", number)
+        step = _checked_step(entry, here, terms, held)
+        for place, term in enumerate(check(step["args"], (*here, "args"), list)):
+            uses(term, (*here, "args", place))
+        for name, term in check(step["kwargs"], (*here, "kwargs"), dict).items():
+            uses(term, (*here, "kwargs", name))
+        makes(step["gives"], (*here, "gives"))
+    uses(flow["outputs"], (*where, "outputs"))
+
+
+def _checked_step(entry: Json, where: Where, terms: TermReader, held: set[int]) -> dict[str, Json]:
+    """Return a step that runs an operator, or a module that is an attribute of the program."""
+    head = "op" if "op" in check(entry, where, dict) else "node"
+    step = check_record(entry, where, (head, "args", "kwargs", "gives"))
+    here, what = (*where, head), step[head]
+    if head == "op":
+        if check(what, here, str) not in OPERATIONS:
+            raise malformed(here, f"{shown(what)} is not an operator.{did_you_mean(what, OPERATIONS)}")
+    elif check_index(what, len(terms.tables["node"]), here, "nodes") not in held:
+        raise load_fault(here, f"node {what} is not an attribute of the program.")
+    return step
+
+
+def restored_flow(node: NodeEntry, module: Module, terms: TermReader) -> FlowGraph:
+    """Return the graph of a record, whose modules the program holds already. No call is traced again.
+
+    Raises:
+        LoadError: Its operators cannot run on the symbols they are given.
+    """
+    where = (*node.where, "flow")
+    record = node.record["flow"]
+    symbols = record["symbols"]
+    keys: dict[int, str] = {}
+    for key, term in node.record["attributes"].items():
+        if "node" in term:
+            keys.setdefault(term["node"], key)
+    flow = FlowGraph(
+        tuple(_declared(symbol, terms) for symbol in symbols),
+        terms.read(record["inputs"], where, symbols),
+        terms.read(record["outputs"], where, symbols),
+        tuple(
+            FlowStep(
+                keys[step["node"]] if "node" in step else None,
+                step.get("op"),
+                tuple(terms.read(term, where, symbols) for term in step["args"]),
+                {name: terms.read(term, where, symbols) for name, term in step["kwargs"].items()},
+                terms.read(step["gives"], where, symbols),
+            )
+            for step in record["steps"]
+        ),
+    )
+    with user_code(where, node.cls):
+        compile_flow(flow, vars(module))
+    return flow
+
+
+def _declared(symbol: dict[str, Any], terms: TermReader) -> Declared:
+    """Return what a symbol of a graph declares."""
+    model: ModelEntry = terms.tables["data_model"][symbol["data_model"]]
+    schema = model.schema if model.cls is None else schema_of_class(model.cls)
+    declared = Declared(schema, model.cls, symbol["name"], symbol["optional"])
+    return keep_id(declared, model.public_id) if model.cls is None else declared
+
+
+def with_schemas(config: Any) -> Any:
+    """Return a build config with the schema of each data model in its place."""
+    if isinstance(config, dict):
+        return {key: with_schemas(part) for key, part in cast("dict[str, Any]", config).items()}
+    if isinstance(config, list | tuple):
+        return [with_schemas(part) for part in cast("list[Any]", config)]
+    if isinstance(config, SymbolicDataModel) or (isinstance(config, type) and issubclass(config, BaseModel)):
+        return thaw(schema_of(config))
+    return cast("Any", config)
