@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
-from graphlib import CycleError, TopologicalSorter
 from threading import Lock
 from typing import Any, Final, Literal, TypeAlias
 
@@ -19,23 +18,16 @@ from synmod.errors import SchemaError, SchemaTooComplex
 from synmod.leaves.frozen import CONTAINERS, Json, frozen_dict, is_object, thaw
 from synmod.leaves.names import pointer
 
-from .schema import (
-    IN_PLACE,
-    MAX_NESTED,
-    NO_DEMANDS,
-    IsValid,
-    Schema,
-    Step,
-    definition_of,
-    references,
-    subschemas,
-    target_of,
-    trusted_schema,
-    unescape,
-)
+from .schema import IN_PLACE, NO_DEMANDS, IsValid, Schema, is_recursive, steps_of, subschemas, target_of, trusted_schema
 
 Root: TypeAlias = Literal["object", "any"]
 """What must stand at the root: an object, as in a data model, or anything, as in a Variable."""
+
+Steps: TypeAlias = tuple[str | int, ...]
+"""The way to a place in a schema."""
+
+MAX_NESTED: Final = 50
+"""How many subschemas may stand inside one another."""
 
 MAX_SUBSCHEMAS: Final = 10_000
 """How many subschemas a schema may have."""
@@ -99,14 +91,14 @@ def validator_of(schema: Schema) -> IsValid:
     """
     if schema.validator is None:
         is_valid = compiled(thaw(schema))
-        if _is_recursive(schema):
+        if is_recursive(schema):
             schema.validator = lambda json: not nests_too_deep(json) and is_valid(json)
         else:
             schema.validator = is_valid
     return schema.validator
 
 
-def _at(steps: tuple[Step, ...]) -> str:
+def _at(steps: Steps) -> str:
     """Name a place in a schema by its JSON Pointer."""
     return f"Schema at {pointer(steps) or 'its root'}"
 
@@ -161,16 +153,16 @@ _REFUSED: Final[Mapping[str, str]] = {
 }
 
 
-def _positions(root: Schema) -> list[tuple[tuple[Step, ...], Any]]:
+def _positions(root: Schema) -> list[tuple[Steps, Any]]:
     """List every subschema with the steps to it, the targets of references included.
 
     Raises:
         SchemaError: A keyword is refused, a pattern does not compile, or a reference leads to nothing inside.
         SchemaTooComplex: There are too many subschemas, or too many inside one another.
     """
-    found: list[tuple[tuple[Step, ...], Any]] = []
+    found: list[tuple[Steps, Any]] = []
     seen: set[tuple[str, ...]] = set()
-    pending: list[tuple[tuple[Step, ...], Any, int]] = [((), root, 0)]
+    pending: list[tuple[Steps, Any, int]] = [((), root, 0)]
     while pending:
         steps, schema, depth = pending.pop()
         place = tuple(map(str, steps))
@@ -188,12 +180,12 @@ def _positions(root: Schema) -> list[tuple[tuple[Step, ...], Any]]:
             raise SchemaError(f"{_at((*steps, keyword))}: {keyword!r} is not supported: {_REFUSED[keyword]}.")
         _check_patterns(schema, steps)
         if isinstance(reference := schema.get("$ref"), str):
-            pending.append((tuple(map(unescape, reference.split("/")[1:])), _target(root, reference, steps), 0))
+            pending.append((steps_of(reference), _target(root, reference, steps), 0))
         pending.extend(reversed([((*steps, *more), part, depth + 1) for more, part in subschemas(schema)]))
     return found
 
 
-def _target(root: Schema, reference: str, steps: tuple[Step, ...]) -> Any:
+def _target(root: Schema, reference: str, steps: Steps) -> Any:
     """Return what a reference names, which must be a schema."""
     where = _at((*steps, "$ref"))
     if reference != "#" and not reference.startswith("#/"):
@@ -210,7 +202,7 @@ def _target(root: Schema, reference: str, steps: tuple[Step, ...]) -> Any:
     return target
 
 
-def _check_patterns(schema: Mapping[str, Any], steps: tuple[Step, ...]) -> None:
+def _check_patterns(schema: Mapping[str, Any], steps: Steps) -> None:
     """Raise SchemaError for a pattern that the linear-time engine cannot run."""
     named: Any = schema.get("patternProperties", ())
     for place, pattern in (
@@ -227,7 +219,7 @@ def _check_patterns(schema: Mapping[str, Any], steps: tuple[Step, ...]) -> None:
             ) from None
 
 
-def _check_expansion(root: Schema, positions: list[tuple[tuple[Step, ...], Any]]) -> None:
+def _check_expansion(root: Schema, positions: list[tuple[Steps, Any]]) -> None:
     """Count against how many subschemas a value is checked where each schema stands.
 
     Raises:
@@ -236,7 +228,7 @@ def _check_expansion(root: Schema, positions: list[tuple[tuple[Step, ...], Any]]
     """
     measured: dict[int, int | None] = {}  # how many schemas in all; None while under way
 
-    def measure(schema: Any, steps: tuple[Step, ...], behind: int) -> int:
+    def measure(schema: Any, steps: Steps, behind: int) -> int:
         if not is_object(schema):
             return 1
         if id(schema) not in measured:
@@ -262,18 +254,6 @@ def _check_expansion(root: Schema, positions: list[tuple[tuple[Step, ...], Any]]
 
     for steps, schema in positions:
         measure(schema, steps, 0)
-
-
-def _is_recursive(schema: Schema) -> bool:
-    """Whether a definition refers to itself, or a reference leads elsewhere than to a definition."""
-    if None in map(definition_of, references(schema)):
-        return True
-    targets = {name: set(map(definition_of, references(part))) for name, part in schema.get("$defs", {}).items()}
-    try:
-        TopologicalSorter(targets).prepare()
-    except CycleError:
-        return True
-    return False
 
 
 def nests_too_deep(json: Json) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Final, get_args, get_origin
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUndefinedAnnotation, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import PydanticSerializationError, core_schema, to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from synmod.errors import ArgumentError, DataError, Problem, SchemaError
 from synmod.leaves.frozen import FrozenDict, frozen, frozen_dict, is_array, is_object
@@ -97,37 +97,26 @@ def _classes_in(annotation: Any) -> Iterator[type[Any]]:
         yield from _classes_in(part)
 
 
-class _UnwritableField(Exception):
-    """A field without a JSON Schema; caught where its name is known."""
-
-    def __init__(self, field: core_schema.ModelField, why: str) -> None:
-        super().__init__(why)
-        self.field = field
-
-
 class _Writer(GenerateJsonSchema):
     """Pydantic's generator, without the patterns that it writes for a type of its own; errors name the field."""
 
+    _failed: Any = None  # the part of pydantic's own schema that an error has left last
+
     def generate_inner(self, schema: Any) -> dict[str, Any]:
-        """Drop the pattern of numbers that are written as texts: it needs look-around, and `.to(Model)` checks them."""
-        written = super().generate_inner(schema)
-        return _without_pattern(written) if schema["type"] in ("complex", "decimal") else written
+        """Write one part; name the field that cannot be written.
 
-    def model_field_schema(self, schema: core_schema.ModelField) -> dict[str, Any]:
-        """Pass on which field cannot be written."""
+        The pattern of numbers written as texts is dropped: it needs look-around, and `.to(Model)` checks them.
+        """
         try:
-            return super().model_field_schema(schema)
+            written = super().generate_inner(schema)
         except PydanticInvalidForJsonSchema as error:
-            raise _UnwritableField(schema, error.message) from error
-
-    def model_fields_schema(self, schema: core_schema.ModelFieldsSchema) -> dict[str, Any]:
-        """Name the field that cannot be written."""
-        try:
-            return super().model_fields_schema(schema)
-        except _UnwritableField as error:
-            name = next(name for name, field in schema["fields"].items() if field is error.field)
-            owner = f"{schema['model_name']}." if "model_name" in schema else ""
-            raise SchemaError(f"{owner}{name}: it has no JSON Schema: {error}") from error
+            for name, field in schema["fields"].items() if schema["type"] == "model-fields" else ():
+                if field is self._failed:
+                    owner = f"{schema['model_name']}." if "model_name" in schema else ""
+                    raise SchemaError(f"{owner}{name}: it has no JSON Schema: {error.message}") from error
+            self._failed = schema
+            raise
+        return _without_pattern(written) if schema["type"] in ("complex", "decimal") else written
 
     def emit_warning(self, kind: Any, detail: str) -> None:
         """Raise for a default that is not JSON; pydantic would leave it out with a warning."""

@@ -16,19 +16,9 @@ from synmod.errors import ArgumentError, SchemaError, SchemaTooComplex
 from synmod.leaves.frozen import FrozenDict, FrozenList, frozen_dict, frozen_list, is_array
 from synmod.leaves.names import did_you_mean, numbered
 
+from . import schema as schemas
 from .models import Described, declare
-from .schema import (
-    Schema,
-    definition_of,
-    escape,
-    portable,
-    properties_of,
-    renamed_definitions,
-    root_of,
-    target_of,
-    trusted_schema,
-    used_definitions,
-)
+from .schema import Schema, trusted_schema
 
 Pattern: TypeAlias = str | list[str]
 """A pattern as JSON: steps joined by `/`, or a list of steps."""
@@ -58,20 +48,12 @@ def patterns_of(mask: Any, *, recursive: bool = False) -> list[Pattern]:
         ArgumentError: The mask is not a pattern, a list of patterns, or a data model.
     """
     if isinstance(mask, Described | BaseModel) or (isinstance(mask, type) and issubclass(mask, BaseModel)):
-        given: list[Any] = [(name,) for name in properties_of(declare(mask))]
-    elif isinstance(mask, set | frozenset):
-        given = sorted(cast("set[Any]", mask), key=repr)
+        given: list[Any] = [(name,) for name in schemas.properties_of(declare(mask))]
     else:
-        given = list(cast("list[Any]", mask)) if isinstance(mask, list) else [mask]
+        given = cast("list[Any]", mask) if isinstance(mask, list) else [mask]
     patterns: list[Pattern] = []
     for pattern in given:
-        steps = _steps_of(pattern)
-        if not steps:
-            raise ArgumentError(
-                f"A mask is a pattern, a list of patterns or a data model, got {mask!r:.100}: write 'field/field', or "
-                "the steps as a tuple."
-            )
-        steps = ["**", *steps] if recursive else steps
+        steps = ["**"] * recursive + _steps_of(pattern)
         patterns.append(steps if any("/" in step for step in steps) else "/".join(steps))
     if not patterns:
         raise SchemaError("A mask without a pattern names no field: write at least one.")
@@ -79,11 +61,14 @@ def patterns_of(mask: Any, *, recursive: bool = False) -> list[Pattern]:
 
 
 def _steps_of(pattern: object) -> list[str]:
-    """Return the steps of a pattern; nothing where it is not one."""
-    if isinstance(pattern, str):
-        return pattern.split("/")
-    steps = list(cast("Sequence[object]", pattern)) if isinstance(pattern, list | tuple) else []
-    return cast("list[str]", steps) if all(isinstance(step, str) for step in steps) else []
+    """Return the steps of a pattern."""
+    steps: Any = pattern.split("/") if isinstance(pattern, str) else pattern
+    if isinstance(steps, list | tuple) and steps and all(isinstance(step, str) for step in cast("list[Any]", steps)):
+        return list(cast("list[str]", steps))
+    raise ArgumentError(
+        f"A mask is a pattern, a list of patterns or a data model, got {pattern!r:.100}: write 'field/field', or the "
+        "steps as a tuple."
+    )
 
 
 class Mask:
@@ -103,7 +88,7 @@ class Mask:
     """
 
     def __init__(self, schema: Schema, patterns: Sequence[Pattern], *, keep: bool) -> None:
-        moved = portable(schema)
+        moved = schemas.portable(schema)
         steps = [tuple(_steps_of(pattern)) for pattern in patterns]
         for each, pattern in zip(steps, patterns, strict=True):
             _Shapes(moved, [each]).check(pattern)
@@ -117,37 +102,33 @@ class Mask:
 
 
 class _Shape:
-    """What becomes of the fields at one place: True where a pattern names one, a shape where one passes, else None.
+    """What becomes of the fields at one place.
 
     Attributes:
         nodes: The schemas at this place that declare an object.
-        fields: The fields they declare.
-        extra: The same for a key that none of them declares; None where they admit none.
+        positions: The steps that are still to come here.
         last_steps: The steps that would end a pattern here.
-        is_open: Whether one of them admits undeclared keys.
-        left: How many steps of a pattern are to come, at least.
+        is_open: Whether one of the schemas admits undeclared keys.
+        fates: For each declared field, and for None where an undeclared key may be: True where a pattern names it, a
+            shape where one passes, else None.
     """
-
-    __slots__ = ("extra", "fields", "is_open", "last_steps", "left", "nodes", "positions")
 
     def __init__(self, nodes: list[FrozenDict], positions: Positions) -> None:
         self.nodes = nodes
         self.positions = positions
         self.last_steps = {steps[0] for steps in positions if len(steps) == 1}
-        self.left = min(map(len, positions))
         self.is_open = any(True for node in nodes for _ in _extra_schemas(node))
-        self.fields: dict[str, _Shape | bool | None] = {}
-        self.extra: _Shape | bool | None = None
+        self.fates: dict[str | None, _Shape | bool | None] = {}
 
     def fate(self, key: str) -> _Shape | bool | None:
         """Return what becomes of a key, declared or not."""
-        if key in self.fields:
-            return self.fields[key]
-        return True if any(_matches(step, key) for step in self.last_steps) else self.extra
+        if key in self.fates:
+            return self.fates[key]
+        return True if any(_matches(step, key) for step in self.last_steps) else self.fates.get(None)
 
     def names_undeclared(self) -> bool:
         """Whether a pattern may name an undeclared key by more than `*`."""
-        return any(step not in self.fields and step not in _ANY for step in self.last_steps)
+        return any(step not in self.fates and step not in _ANY for step in self.last_steps)
 
 
 class _Shapes:
@@ -159,10 +140,13 @@ class _Shapes:
         self._pending: list[_Shape] = []
         self.root = self._shape([schema], _closed(patterns))
         while self._pending:
-            self._grow(self._pending.pop())
+            shape = self._pending.pop()
+            declared = dict.fromkeys(name for node in shape.nodes for name in node.get("properties", ()))
+            for name in (*declared, None) if shape.is_open else declared:
+                shape.fates[name] = self._below(shape, name)
 
-    def _shape(self, schemas: Iterable[Any], positions: Positions) -> _Shape:
-        nodes = {id(node): node for node in self._expanded(schemas) if _declares_object(node)}
+    def _shape(self, parts: Iterable[Any], positions: Positions) -> _Shape:
+        nodes = {id(node): node for node in self._expanded(parts) if _declares_object(node)}
         key = frozenset(nodes), positions
         if key not in self._known:
             if len(self._known) >= _MOST_SHAPES:
@@ -171,28 +155,21 @@ class _Shapes:
             self._pending.append(self._known[key])
         return self._known[key]
 
-    def _grow(self, shape: _Shape) -> None:
-        """Decide on every declared field, and on the keys that are not declared."""
-        for name in dict.fromkeys(name for node in shape.nodes for name in node.get("properties", ())):
-            shape.fields[name] = self._below(shape, name)
-        if shape.is_open:
-            shape.extra = self._below(shape, None)
-
     def _below(self, shape: _Shape, name: str | None) -> _Shape | bool | None:
         positions = _advanced(shape.positions, name)
         if () in positions:
             return True
         if not positions:
             return None
-        schemas: list[Any] = []
+        parts: list[Any] = []
         for node in shape.nodes:
             declared = node.get("properties", {})
-            schemas.extend((declared[name],) if name in declared else _extra_schemas(node))
-        return self._shape(schemas, positions)
+            parts.extend((declared[name],) if name in declared else _extra_schemas(node))
+        return self._shape(parts, positions)
 
-    def _expanded(self, schemas: Iterable[Any]) -> Iterator[FrozenDict]:
+    def _expanded(self, parts: Iterable[Any]) -> Iterator[FrozenDict]:
         """Yield all schemas that describe the same place: alternatives, references and lists are entered."""
-        pending, seen = list(schemas)[::-1], set[int]()
+        pending, seen = list(parts)[::-1], set[int]()
         while pending:
             node = pending.pop()
             if not isinstance(node, FrozenDict) or id(node) in seen:
@@ -200,49 +177,43 @@ class _Shapes:
             seen.add(id(node))
             yield node
             if isinstance(node.get("$ref"), str):
-                pending.append(target_of(self._schema, node["$ref"]))
+                pending.append(schemas.target_of(self._schema, node["$ref"]))
             for keyword in _ALTERNATIVES:
                 pending.extend(reversed(node.get(keyword, ())))
             pending.extend(node[keyword] for keyword in ("items", "unevaluatedItems") if keyword in node)
 
     def pruned(self) -> _Shape:
         """Take out the shapes below which no pattern names anything, and return the root."""
-        shapes = list(self._known.values())
-        useful = {id(shape) for shape in shapes if _names_something(shape)}
-        again = True
-        while again:
-            again = False
-            for shape in shapes:
-                if id(shape) not in useful and any(
-                    id(below) in useful for below in (*shape.fields.values(), shape.extra)
-                ):
-                    useful.add(id(shape))
-                    again = True
-        for shape in shapes:
-            for name, below in shape.fields.items():
-                if isinstance(below, _Shape) and id(below) not in useful:
-                    shape.fields[name] = None
-            if isinstance(shape.extra, _Shape) and id(shape.extra) not in useful:
-                shape.extra = None
+        useful: set[Any] = {True}
+        found = -1
+        while len(useful) > found:
+            found = len(useful)
+            for shape in self._known.values():
+                if not useful.isdisjoint(shape.fates.values()) or (shape.is_open and shape.last_steps):
+                    useful.add(shape)
+        for shape in self._known.values():
+            shape.fates = {name: fate if fate in useful else None for name, fate in shape.fates.items()}
         return self.root
 
     def check(self, pattern: Pattern) -> None:
         """Raise SchemaError unless the one pattern matches a declared field, or is an exact name at an open object."""
         for shape in self._known.values():
             exact = any(not ("*" in step or "?" in step) for step in shape.last_steps)
-            if True in (*shape.fields.values(), shape.extra) or (shape.is_open and exact) or not shape.left:
+            if True in shape.fates.values() or (shape.is_open and exact) or () in shape.positions:
                 return
-        stuck = min((shape for shape in self._known.values() if shape.nodes), key=lambda shape: shape.left)
-        step = max(stuck.positions, key=lambda steps: (len(steps) == stuck.left, steps))[0]
+        stuck = min((shape for shape in self._known.values() if shape.nodes), key=lambda shape: _left(shape.positions))
+        step = max(steps for steps in stuck.positions if len(steps) == _left(stuck.positions))[0]
+        fields = [name for name in stuck.fates if name is not None]
         below = " Below an open dictionary write `*` in the place of the key." if stuck.is_open else ""
         raise SchemaError(
             f"The mask {pattern!r} matches nothing: the fields at that place are "
-            f"{', '.join(map(repr, stuck.fields)) or 'none'}.{did_you_mean(step, stuck.fields)}{below}"
+            f"{', '.join(map(repr, fields)) or 'none'}.{did_you_mean(step, fields)}{below}"
         )
 
 
-def _names_something(shape: _Shape) -> bool:
-    return True in (*shape.fields.values(), shape.extra) or (shape.is_open and bool(shape.last_steps))
+def _left(positions: Positions) -> int:
+    """Return how many steps of a pattern are to come, at least."""
+    return min(map(len, positions))
 
 
 def _advanced(positions: Positions, name: str | None) -> Positions:
@@ -315,15 +286,15 @@ class _Writer:
         whole: Mapping[str, Any] = schema.get("$defs", {})
         self._taken = set(whole)
         texts = {key: schema[key] for key in ("title", "description") if key in schema}
-        written: Any = frozen_dict({**self._masked(root_of(schema), shape), **texts, "type": "object"})
+        written: Any = frozen_dict({**self._masked(schemas.root_of(schema), shape), **texts, "type": "object"})
         bodies: dict[str, Any] = {}
         while self._unwritten:
             name, reference, below = self._unwritten.pop()
-            bodies[name] = self._masked(target_of(schema, reference), below)
-        definitions = used_definitions([written], {**whole, **bodies})
+            bodies[name] = self._masked(schemas.target_of(schema, reference), below)
+        definitions = schemas.used_definitions([written], {**whole, **bodies})
         names = {new: old for old, new in self._first_use.items() if old not in definitions and new in definitions}
-        written = renamed_definitions(written, names)
-        kept = {names.get(name, name): renamed_definitions(body, names) for name, body in definitions.items()}
+        written = schemas.renamed_definitions(written, names)
+        kept = {names.get(name, name): schemas.renamed_definitions(body, names) for name, body in definitions.items()}
         self.written = dict(sorted({**({"$defs": frozen_dict(kept)} if kept else {}), **written}.items()))
 
     def _masked(self, schema: Any, shape: _Shape) -> Any:
@@ -367,7 +338,7 @@ class _Writer:
 
     def _mask_extra_keys(self, new: dict[str, Any], shape: _Shape) -> None:
         """Write what undeclared keys may be; closed only where no other schema describes the same object."""
-        extra = shape.extra
+        extra = shape.fates.get(None)
         also_whole = self._keep and shape.names_undeclared()  # a pattern may name some of them whole
         if isinstance(extra, _Shape):
 
@@ -389,10 +360,10 @@ class _Writer:
         """Return the reference to what a definition becomes at a place; the whole one stays for other uses."""
         key = (reference, id(shape))
         if key not in self._variants:
-            old = definition_of(reference) or "Root"
+            old = schemas.definition_of(reference) or "Root"
             name = numbered(old, self._taken)
             self._taken.add(name)
             self._first_use.setdefault(old, name)
             self._variants[key] = name
             self._unwritten.append((name, reference, shape))
-        return f"#/$defs/{escape(self._variants[key])}"
+        return f"#/$defs/{schemas.escape(self._variants[key])}"

@@ -7,6 +7,7 @@ schema of a list's items, and a schema with other items, follow the same rule ab
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any, Final
 
@@ -14,18 +15,8 @@ from synmod.errors import SchemaError
 from synmod.leaves.frozen import FrozenDict, fill, frozen_dict, frozen_list, is_object, json_equal
 from synmod.leaves.names import did_you_mean, numbered, unused
 
-from .schema import (
-    ANYTHING,
-    Parts,
-    Schema,
-    definition_of,
-    parts_of,
-    references,
-    renamed_definitions,
-    trusted_schema,
-    used_definitions,
-    without_annotations,
-)
+from . import schema as schemas
+from .schema import ANYTHING, Parts, Schema, parts_of, trusted_schema
 
 _NOTHING: Final[dict[str, Any]] = {}
 _LONGEST_TITLE: Final = 64
@@ -40,7 +31,7 @@ class Concatenation:
         parts: The result.
     """
 
-    __slots__ = ("_declared", "_names", "_orders", "_renames", "operands", "parts")
+    __slots__ = ("_declared", "_renames", "operands", "parts")
 
     def __init__(self, operands: Sequence[Parts]) -> None:
         fields: dict[str, Any] = {}
@@ -63,11 +54,6 @@ class Concatenation:
             self.operands.append(operand)
             self._renames.append(renames)
             self._declared.append(list(fields))
-        self._orders = [tuple(operand.fields) for operand in self.operands]  # the usual order of the keys of a value
-        self._names = [
-            tuple(renames.get(name, name) for name in order)
-            for order, renames in zip(self._orders, self._renames, strict=True)
-        ]
         title = reduce(_joined_titles, [parts.title for parts in operands])
         description = reduce(_joined_descriptions, [parts.description for parts in operands])
         extra = _looser([parts.extra for parts in self.operands])
@@ -76,12 +62,8 @@ class Concatenation:
     def __call__(self, values: Sequence[FrozenDict]) -> FrozenDict:
         """Merge values, one for each operand. Hot: contents are shared, keys are copied."""
         merged = frozen_dict(_NOTHING)
-        for number, value in enumerate(values):
-            renames = self._renames[number]
-            if renames and tuple(value) == self._orders[number]:
-                fill(merged, dict(zip(self._names[number], value.values(), strict=True)))
-                continue
-            if not value.keys() <= self.operands[number].fields.keys():
+        for operand, renames, value in zip(self.operands, self._renames, values, strict=True):
+            if not value.keys() <= operand.fields.keys():
                 return self._with_extra_keys(values)
             fill(merged, {renames.get(key, key): content for key, content in value.items()} if renames else value)
         return merged
@@ -134,16 +116,16 @@ def either(alternatives: Sequence[Parts]) -> Parts:
     )
 
 
-def any_of(schemas: Iterable[Any]) -> Any:
+def any_of(alternatives: Iterable[Any]) -> Any:
     """Return the common schema, or `anyOf` of the distinct ones; annotations make no difference, the first is kept."""
-    distinct = {id(schema): schema for schema in schemas}
+    distinct = {id(schema): schema for schema in alternatives}
     if len(distinct) == 1:
         return next(iter(distinct.values()))
     arms: list[Any] = []
     known: dict[int, list[Any]] = {}
     for schema in distinct.values():
         for arm in schema["anyOf"] if is_object(schema) and schema.keys() == {"anyOf"} else (schema,):
-            demands = without_annotations(arm)
+            demands = schemas.without_annotations(arm)
             alike = known.setdefault(hash(demands), [])
             if not any(json_equal(demands, other) for other in alike):
                 arms.append(arm)
@@ -181,21 +163,22 @@ def beside(left: Mapping[str, Any], right: Parts) -> Parts:
             given.add(names[name])
     if not names:
         return right
-    extra = right.extra if isinstance(right.extra, bool) else renamed_definitions(right.extra, names)
-    return Parts(
-        {field: renamed_definitions(schema, names) for field, schema in right.fields.items()},
-        right.required,
-        extra,
-        {names.get(name, name): renamed_definitions(schema, names) for name, schema in theirs.items()},
-        right.title,
-        right.description,
+
+    def renamed(schema: Any) -> Any:
+        return schemas.renamed_definitions(schema, names)
+
+    return replace(
+        right,
+        fields={field: renamed(schema) for field, schema in right.fields.items()},
+        extra=renamed(right.extra),
+        definitions={names.get(name, name): renamed(schema) for name, schema in theirs.items()},
     )
 
 
 def _same(left: Mapping[str, Any], right: Mapping[str, Any]) -> set[str]:
     """Return the names that mean the same on both sides: equal, and all they refer to is."""
     same = {name for name in right if name in left and json_equal(left[name], right[name])}
-    needs = {name: {definition_of(reference) for reference in references(right[name])} for name in same}
+    needs = {name: {schemas.definition_of(reference) for reference in schemas.references(right[name])} for name in same}
     while True:
         broken = {name for name in same if any(need in right and need not in same for need in needs[name])}
         if not broken:
@@ -224,7 +207,7 @@ def items_of(schema: Schema, field: str) -> Schema:
     if array.get("type") != "array" or not (item.get("type") == "object" or "properties" in item):
         wanted = _followed(parts.fields[field], parts)
         raise SchemaError(f"the field {field!r} is not a list of objects: its schema is {dict(wanted)!r:.200}.")
-    definitions = used_definitions([item], parts.definitions)
+    definitions = schemas.used_definitions([item], parts.definitions)
     return trusted_schema({"$defs": frozen_dict(definitions), **item} if definitions else item)
 
 
@@ -254,8 +237,8 @@ def with_items(schema: Schema, field: str, item: Schema | None) -> Schema:
     if "default" in written and not written["default"]:  # null and the empty list hold whatever the items are
         new["default"] = written["default"]
     fields = {**parts.fields, field: frozen_dict(new)}
-    definitions = used_definitions([*fields.values(), parts.extra], definitions)
-    return Parts(fields, parts.required, parts.extra, definitions, parts.title, parts.description).schema
+    definitions = schemas.used_definitions([*fields.values(), parts.extra], definitions)
+    return replace(parts, fields=fields, definitions=definitions).schema
 
 
 _KEPT_OF_A_LIST = ("title", "description", "minItems", "maxItems")
@@ -282,6 +265,6 @@ def _without(schema: FrozenDict, *keywords: str) -> dict[str, Any]:
 
 def _followed(schema: Any, parts: Parts) -> FrozenDict:
     """Return the schema itself, or what its one reference goes to."""
-    name = definition_of(schema["$ref"]) if is_object(schema) and "$ref" in schema else None
+    name = schemas.definition_of(schema["$ref"]) if is_object(schema) and "$ref" in schema else None
     found: Any = schema if name is None else parts.definitions[name]
     return found if isinstance(found, FrozenDict) else frozen_dict({})

@@ -1,4 +1,4 @@
-"""Messages of a conversation, in the shape of chat completions: turns, parts of content, media, tool calls."""
+"""Ready-made data models: messages of a conversation in the shape of chat completions, and the scales of a judge."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from math import isfinite
 from mimetypes import MimeTypes
 from os import PathLike
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias, cast, get_args
 from urllib.parse import unquote_to_bytes
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -42,27 +42,12 @@ TOLD_BRIEFLY: Final = ConfigDict(json_schema_extra=_cut_description, defer_build
 """Configuration of a class of our own: its schema has a short description, and is made when it is first needed."""
 
 
-def _refuse(title: str, faults: Sequence[_Fault]) -> None:
-    """Raise pydantic's error, each fault at its field, where there are faults."""
-    if faults:
-        raise ValidationError.from_exception_data(
-            title,
-            [
-                InitErrorDetails(
-                    type=PydanticCustomError("field_fault", "{what}", {"what": what}), loc=(field,), input=value
-                )
-                for field, what, value in faults
-            ],
-        )
-
-
-class _Positional(DataModel):
-    """A data model of ours that takes its first fields by position, and writes a constant `type`."""
+class _ReadyMade(DataModel):
+    """A data model of ours: takes its first fields by position, writes a constant `type`, and checks the whole."""
 
     model_config = TOLD_BRIEFLY
 
     _positions: ClassVar[tuple[str, ...]] = ()
-    _type: ClassVar[str | None] = None
 
     if not TYPE_CHECKING:
 
@@ -78,11 +63,29 @@ class _Positional(DataModel):
         given = dict(zip(cls._positions, args, strict=False))
         for name in given.keys() & fields.keys():
             raise TypeError(f"{cls.__name__} got {name!r} twice, by position and by keyword.")
-        return {**({"type": cls._type} if cls._type else {}), **given, **fields}
+        kind = cls.model_fields.get("type")
+        return {**({"type": get_args(kind.annotation)[0]} if kind else {}), **given, **fields}
+
+    def _faults(self) -> Iterator[_Fault]:
+        """Yield what is wrong with the whole."""
+        yield from ()
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        """Raise pydantic's error, each fault at its field."""
+        errors = [
+            InitErrorDetails(
+                type=PydanticCustomError("field_fault", "{what}", {"what": what}), loc=(field,), input=value
+            )
+            for field, what, value in self._faults()
+        ]
+        if errors:
+            raise ValidationError.from_exception_data(type(self).__name__, errors)
+        return self
 
 
 @register_own()
-class TextPart(_Positional):
+class TextPart(_ReadyMade):
     """A text among other parts: `{"type": "text", "text": ...}`.
 
     Args:
@@ -98,7 +101,6 @@ class TextPart(_Positional):
     Source: OpenAI's chat completions.
     """
 
-    _type: ClassVar[str | None] = "text"
     _positions: ClassVar[tuple[str, ...]] = ("text",)
 
     type: Literal["text"]
@@ -119,7 +121,7 @@ class ImageAddress(DataModel):
 
 
 @register_own()
-class ImagePart(_Positional):
+class ImagePart(_ReadyMade):
     """An image: `{"type": "image_url", "image_url": {"url": ...}}`.
 
     Args:
@@ -135,7 +137,6 @@ class ImagePart(_Positional):
     Source: OpenAI's chat completions.
     """
 
-    _type: ClassVar[str | None] = "image_url"
     _positions: ClassVar[tuple[str, ...]] = ("image_url",)
 
     type: Literal["image_url"]
@@ -156,7 +157,7 @@ class AudioBytes(DataModel):
 
 
 @register_own()
-class AudioPart(_Positional):
+class AudioPart(_ReadyMade):
     """Sound: `{"type": "input_audio", "input_audio": {"data": ..., "format": ...}}`.
 
     Args:
@@ -172,7 +173,6 @@ class AudioPart(_Positional):
     Source: OpenAI's chat completions.
     """
 
-    _type: ClassVar[str | None] = "input_audio"
     _positions: ClassVar[tuple[str, ...]] = ("input_audio",)
 
     type: Literal["input_audio"]
@@ -195,7 +195,7 @@ class FileContent(DataModel):
 
 
 @register_own()
-class FilePart(_Positional):
+class FilePart(_ReadyMade):
     """A file: `{"type": "file", "file": {"file_data": ...}}`.
 
     Args:
@@ -211,7 +211,6 @@ class FilePart(_Positional):
     Source: OpenAI's chat completions.
     """
 
-    _type: ClassVar[str | None] = "file"
     _positions: ClassVar[tuple[str, ...]] = ("file",)
 
     type: Literal["file"]
@@ -244,7 +243,7 @@ class ToolFunction(DataModel):
 
 
 @register_own()
-class ToolCall(_Positional):
+class ToolCall(_ReadyMade):
     """One call of a tool; its JSON is `{"id", "type": "function", "function": {"name", "arguments"}}`.
 
     Args:
@@ -262,7 +261,6 @@ class ToolCall(_Positional):
     Source: OpenAI's chat completions.
     """
 
-    _type: ClassVar[str | None] = "function"
     _positions: ClassVar[tuple[str, ...]] = ("id", "name", "arguments")
 
     id: str
@@ -295,20 +293,16 @@ class ToolCall(_Positional):
         """
         text = self.function.arguments
         try:
-            parsed = parse_json(text)
+            parsed, why = parse_json(text), "are not a JSON object."
         except DataError as error:
-            raise DataError(
-                f"The arguments of tool call {self.name!r} are not JSON: {error} The text: {text}"
-            ) from None
+            parsed, why = None, f"are not JSON: {error}"
         if not is_object(parsed):
-            raise DataError(f"The arguments of tool call {self.name!r} are not a JSON object. The text: {text}")
+            raise DataError(f"The arguments of tool call {self.name!r} {why} The text: {text}")
         return parsed
 
 
-class Media(DataModel):
+class Media(_ReadyMade):
     """What images, sound and files share: a media type, and either data in base64 or an address."""
-
-    model_config = TOLD_BRIEFLY
 
     media_type: str | None = None
     data: str | None = None
@@ -345,7 +339,8 @@ class Media(DataModel):
         """
         with open(path, "rb") as file:
             content = file.read()
-        return cls.from_bytes(content, media_type or _guessed(PurePath(path).name))
+        known = MimeTypes().types_map[True]  # Python's own table alone: the same everywhere
+        return cls.from_bytes(content, media_type or known.get(PurePath(path).suffix.lower()))
 
     @classmethod
     def from_url(cls, url: str, media_type: str | None = None) -> Self:
@@ -372,25 +367,19 @@ class Media(DataModel):
             raise DataError(f"{cls.__name__}: the media type is not known: write media_type='{cls._family}/...'.")
         return media_type
 
-    @model_validator(mode="after")
-    def _one_of_data_and_url(self) -> Self:
-        """Raise for what no part could be made of."""
-        faults: list[_Fault] = []
+    def _faults(self) -> Iterator[_Fault]:
+        """Yield why no part could be made of it."""
         if (self.data is None) == (self.url is None):
-            faults.append(("data", "exactly one of data and url must be given", self.data))
+            yield "data", "exactly one of data and url must be given", self.data
         if self.data is not None and not _is_base64(self.data):
-            faults.append(("data", "is not base64", self.data[:100]))
+            yield "data", "is not base64", self.data[:100]
         if self.url is not None and not self.url.lower().startswith(_ADDRESS):
-            faults.append(
-                ("url", "must begin with http:// or https://; a data: address goes through from_url", self.url)
-            )
-        if self.media_type is None:
-            if self.data is not None:
-                faults.append(("media_type", "is needed beside data", None))
-        elif not (_MEDIA_TYPE.fullmatch(self.media_type) and self.media_type.startswith(self._family)):
-            faults.append(("media_type", f"must be a media type such as {self._family or 'text'}/...", self.media_type))
-        _refuse(type(self).__name__, faults)
-        return self
+            yield "url", "must begin with http:// or https://; a data: address goes through from_url", self.url
+        stated = self.media_type
+        if stated is None and self.data is not None:
+            yield "media_type", "is needed beside data", None
+        if stated is not None and not (_MEDIA_TYPE.fullmatch(stated) and stated.startswith(self._family)):
+            yield "media_type", f"must be a media type such as {self._family or 'text'}/...", stated
 
     def _data_address(self) -> str:
         return f"data:{self.media_type};base64,{self.data}"
@@ -485,12 +474,6 @@ def _as_part(x: Any) -> Any:
     return make() if make and not isinstance(x, type) else x
 
 
-def _guessed(name: str) -> str | None:
-    """Return the media type of a file name, by Python's own table alone: the same everywhere."""
-    known = MimeTypes().types_map[True]
-    return known.get(PurePath(name).suffix.lower())
-
-
 def _sound_format(media_type: str) -> str:
     kind = media_type.partition(";")[0].partition("/")[2].removeprefix("x-")
     return {"mpeg": "mp3", "wave": "wav", "mp4": "m4a"}.get(kind, kind)
@@ -523,7 +506,7 @@ Role = Literal["system", "developer", "user", "assistant", "tool"]
 
 
 @register_own()
-class ChatMessage(_Positional):
+class ChatMessage(_ReadyMade):
     """One message of a conversation.
 
     Args:
@@ -572,27 +555,21 @@ class ChatMessage(_Positional):
             thinking_blocks: Sequence[Any] | None = None,
         ) -> None: ...
 
-    @model_validator(mode="after")
-    def _fields_go_with_the_role(self) -> Self:
-        """Raise for what no provider would understand."""
-        faults: list[_Fault] = []
+    def _faults(self) -> Iterator[_Fault]:
+        """Yield what no provider would understand."""
+        is_more = self.tool_calls or self.refusal or self.reasoning_content or self.thinking_blocks
         if self.role == "tool" and self.tool_call_id is None:
-            faults.append(("tool_call_id", "a tool message needs the id of the call it answers", None))
+            yield "tool_call_id", "a tool message needs the id of the call it answers", None
         if self.role != "tool" and self.tool_call_id is not None:
-            faults.append(("tool_call_id", "only a tool message answers a call", self.tool_call_id))
+            yield "tool_call_id", "only a tool message answers a call", self.tool_call_id
         if self.role != "assistant" and self.tool_calls is not None:
-            faults.append(("tool_calls", "only an assistant calls tools", self.tool_calls))
-        if self.content is None and not (self.role == "assistant" and self._says_something_else()):
-            faults.append(("content", "may be None only on an assistant with tool calls, a refusal or reasoning", None))
-        _refuse("ChatMessage", faults)
-        return self
-
-    def _says_something_else(self) -> bool:
-        return bool(self.tool_calls or self.refusal or self.reasoning_content or self.thinking_blocks)
+            yield "tool_calls", "only an assistant calls tools", self.tool_calls
+        if self.content is None and not (self.role == "assistant" and is_more):
+            yield "content", "may be None only on an assistant with tool calls, a refusal or reasoning", None
 
 
 @register_own()
-class ChatMessages(_Positional):
+class ChatMessages(_ReadyMade):
     """A conversation.
 
     Args:

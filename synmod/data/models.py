@@ -23,7 +23,7 @@ from synmod.registry import admit as register
 
 from .checking import Root, schema_from
 from .classes import dump, schema_of_class, typed_instance, validator_faults
-from .schema import Schema, properties_of, trusted_schema
+from .schema import Schema, properties_of
 from .subschema import proven
 from .validation import validate
 
@@ -502,13 +502,6 @@ def _absent(x: JsonDataModel[Any], key: str) -> Any:
 class DataModelClass(OperandClass, ModelMetaclass):
     """The class of data-model classes: pydantic's, with operators between classes."""
 
-    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> type:
-        """Defer only `DataModel` itself: a user's class is completed when it is defined, as pydantic's users expect."""
-        asked: Any = namespace.get("model_config") or {}
-        if "defer_build" not in asked and globals().get("DataModel") in bases:
-            config.setdefault("defer_build", False)
-        return super().__new__(mcs, name, bases, namespace, **config)
-
 
 class DataModel(BaseModel, Operand, metaclass=DataModelClass):
     """A typed JSON object: fields as in pydantic; unknown ones are an error, assignments are validated.
@@ -581,6 +574,7 @@ class DataModel(BaseModel, Operand, metaclass=DataModelClass):
         return dump(self)
 
 
+del DataModel.model_config["defer_build"]  # for itself alone: a user's class is completed when it is defined
 register(DataModel)
 
 
@@ -611,20 +605,9 @@ def declare(x: Any, *, root: Root = "object") -> Schema:
 
     Source: Synalinks' `data_model or schema` arguments; differs: one function, and the schema is checked.
     """
-    if isinstance(x, Described):
-        return x._schema
-    if (model := model_of(x)) is not None:
-        schema = schema_of_class(model)
-        return schema if root == "any" else schema_from(schema, root=root)
-    if isinstance(x, dict):
-        return schema_from(x, root=root)
-    if x is True and root == "any":
-        return trusted_schema(True)
-    if isinstance(x, bool):
+    if isinstance(x, bool) and not (x and root == "any"):
         raise SchemaError(f"The schema {x} cannot stand here: write a schema with an object at its root.")
-    raise ArgumentError(
-        f"{x!r:.200} does not declare data: write a DataModel class, a data model, a symbol or a JSON Schema as a dict."
-    )
+    return schema_from(x if isinstance(x, dict | bool) else schema_of(x), root=root)
 
 
 def declaration(schema: Any, data_model: Any, what: str) -> tuple[Schema, type[BaseModel] | None]:
@@ -660,7 +643,9 @@ def schema_of(x: Any) -> Schema:
         return x._schema
     if (model := model_of(x)) is not None:
         return schema_of_class(model)
-    raise ArgumentError(f"{x!r:.200} has no schema: it is not a data model.")
+    raise ArgumentError(
+        f"{x!r:.200} does not declare data: write a DataModel class, a data model, a symbol or a JSON Schema as a dict."
+    )
 
 
 def model_of(x: Any) -> type[BaseModel] | None:

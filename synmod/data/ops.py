@@ -51,7 +51,7 @@ class Plan(NamedTuple):
 
 def _concat(operands: Sequence[Schema | None], *, none_passes: bool) -> Plan:
     """Plan `concat` or `logical_and`: `C` of all operands; a None is an error for the one, the result of the other."""
-    if not all(map(_is_there, operands)):
+    if any(schema is None for schema in operands):
         if none_passes:
             return _NOTHING
         raise _none_operand(operands, "")
@@ -194,10 +194,6 @@ def _groups(fields: Mapping[str, Any]) -> dict[str, list[str]]:
     return groups
 
 
-def _is_there(x: object) -> bool:
-    return x is not None
-
-
 def _nothing(_: Values, __: str = "") -> None:
     """Return None, whatever is there."""
 
@@ -219,25 +215,15 @@ def _not(schema: Schema, _: object) -> Plan:
 
 
 def _prefix(schema: Schema, prefix: object) -> Plan:
-    return _renamed(schema, f"{_checked_prefix(prefix)}_", "")
+    if not (isinstance(prefix, str) and prefix.isidentifier()):
+        raise DataError(f"The prefix {prefix!r:.100} is not an identifier: write one such as 'my'.")
+    return _renamed(schema, f"{prefix}_", "")
 
 
 def _suffix(schema: Schema, suffix: object) -> Plan:
-    return _renamed(schema, "", f"_{_checked_suffix(suffix)}")
-
-
-def _checked_prefix(prefix: object) -> str:
-    """Return the prefix if it is an identifier (DataError)."""
-    if isinstance(prefix, str) and prefix.isidentifier():
-        return prefix
-    raise DataError(f"The prefix {prefix!r:.100} is not an identifier: write one such as 'my'.")
-
-
-def _checked_suffix(suffix: object) -> str:
-    """Return the suffix if it can be part of an identifier (DataError)."""
-    if isinstance(suffix, str) and suffix and f"_{suffix}".isidentifier():
-        return suffix
-    raise DataError(f"The suffix {suffix!r:.100} cannot be part of an identifier: write one such as 'old' or '2'.")
+    if not (isinstance(suffix, str) and suffix and f"_{suffix}".isidentifier()):
+        raise DataError(f"The suffix {suffix!r:.100} cannot be part of an identifier: write one such as 'old' or '2'.")
+    return _renamed(schema, "", f"_{suffix}")
 
 
 def _checked_names(names: Any) -> dict[str, str]:
@@ -604,7 +590,7 @@ def prefix(x: Any, prefix: str) -> Any:
 
     Source: Synalinks' `prefix`.
     """
-    return _changed("prefix", x, {"prefix": _checked_prefix(prefix)})
+    return _changed("prefix", x, {"prefix": prefix})
 
 
 def suffix(x: Any, suffix: str) -> Any:
@@ -627,7 +613,7 @@ def suffix(x: Any, suffix: str) -> Any:
 
     Source: Synalinks' `suffix`.
     """
-    return _changed("suffix", x, {"suffix": _checked_suffix(suffix)})
+    return _changed("suffix", x, {"suffix": suffix})
 
 
 def factorize(x: Any, names: Mapping[str, str] | None = None) -> Any:

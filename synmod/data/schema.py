@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from itertools import count
 from json import JSONEncoder
 from typing import Any, Final, TypeAlias, TypeGuard, cast
@@ -27,11 +28,8 @@ from synmod.leaves.names import unused
 IsValid: TypeAlias = Callable[[Json], bool]
 Step: TypeAlias = str | int
 
-MAX_NESTED: Final = 50
-"""How many subschemas may stand inside one another."""
-
 _MAX_NESTING: Final = 200
-"""How deep the JSON of a schema may nest: two levels for each of 50 subschemas, and an example at the bottom."""
+"""How deep the JSON of a schema may nest: two levels per subschema inside another, and an example at the bottom."""
 
 ONE_SUBSCHEMA: Final = frozenset(
     {"additionalProperties", "contains", "contentSchema", "else", "if", "items", "not", "propertyNames", "then"}
@@ -96,13 +94,7 @@ def mapped(schema: Any, change: Callable[[FrozenDict], FrozenDict]) -> Any:
 
 def without_annotations(schema: Any) -> Any:
     """Return what a schema demands, without what it describes."""
-
-    def bare(here: FrozenDict) -> FrozenDict:
-        if here.keys().isdisjoint(ANNOTATIONS):
-            return here
-        return frozen_dict({key: value for key, value in here.items() if key not in ANNOTATIONS})
-
-    return mapped(schema, bare)
+    return mapped(schema, lambda part: frozen_dict({key: part[key] for key in part if key not in ANNOTATIONS}))
 
 
 def target_of(root: Mapping[str, Any], reference: str) -> Any:
@@ -112,8 +104,7 @@ def target_of(root: Mapping[str, Any], reference: str) -> Any:
         SchemaError: There is nothing at that place.
     """
     place: Any = root
-    for step in reference.split("/")[1:]:
-        name = unescape(step)
+    for name in steps_of(reference):
         if is_object(place):
             place = place.get(name, _MISSING)
         elif is_array(place) and name.isdecimal() and len(name) < 10 and name == str(int(name)):
@@ -166,14 +157,14 @@ def rereferenced(schema: Any, change: Callable[[str], str]) -> Any:
     return mapped(schema, rewrite)
 
 
+def steps_of(reference: str) -> tuple[str, ...]:
+    """Return the steps from the root to what a local reference names."""
+    return tuple(unquote(step).replace("~1", "/").replace("~0", "~") for step in reference.split("/")[1:])
+
+
 def definition_of(reference: str) -> str | None:
     """Return the name of the root's definition that a reference goes through, None if it goes elsewhere."""
-    return unescape(reference[len(_DEFS) :].partition("/")[0]) if reference.startswith(_DEFS) else None
-
-
-def unescape(step: str) -> str:
-    """Read one step of a reference."""
-    return unquote(step).replace("~1", "/").replace("~0", "~")
+    return steps_of(reference)[1] if reference.startswith(_DEFS) else None
 
 
 def escape(step: str) -> str:
@@ -194,6 +185,18 @@ def renamed_definitions(schema: Any, names: Mapping[str, str]) -> Any:
         return _DEFS + escape(names[name]) + ("/" + rest if rest else "")
 
     return rereferenced(schema, change)
+
+
+def is_recursive(schema: Mapping[str, Any]) -> bool:
+    """Whether a definition refers to itself, or a reference leads elsewhere than to a definition."""
+    if None in map(definition_of, references(schema)):
+        return True
+    targets = {name: set(map(definition_of, references(part))) for name, part in schema.get("$defs", {}).items()}
+    try:
+        TopologicalSorter(targets).prepare()
+    except CycleError:
+        return True
+    return False
 
 
 def used_definitions(roots: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
@@ -231,7 +234,7 @@ class Schema(FrozenDict):
     checked: bool
     validator: IsValid | None
     parts: Any
-    known: dict[tuple[str, int], bool]
+    known: dict[tuple[Callable[..., bool], int], bool]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return trusted_schema, (thaw(self),)
@@ -260,10 +263,7 @@ def trusted_schema(json: Json) -> Schema:
         raise SchemaError("The schema False admits no value: write what is allowed.")
     if json is not True and not is_object(json):
         raise SchemaError(f"A schema is an object or True, not a value of type {type(json).__name__}.")
-    try:
-        written = frozen({} if json is True else json, _MAX_NESTING, SchemaTooComplex)
-    except SchemaTooComplex as error:
-        raise SchemaTooComplex(f"{error} A schema has at most {MAX_NESTED} subschemas inside one another.") from None
+    written = frozen({} if json is True else json, _MAX_NESTING, SchemaTooComplex)
     text = _ENCODER.encode(written)  # equal for equal schemas only: kinds of numbers and the order of keys count
     with _interning:
         schema = _interned.get(text)

@@ -23,27 +23,28 @@ _MAX_STEPS: Final = 20_000
 
 def proven(sub: Schema, sup: Schema) -> bool:
     """Whether every value that is valid for `sub` is known to be valid for `sup`; kept per pair. Hot."""
-    return sub is sup or _kept("proven", sub, sup, lambda: _Proof(sub, sup).succeeds())
+    return sub is sup or _kept(_proof_succeeds, sub, sup)
 
 
-def _kept(question: str, one: Schema, other: Schema, answer: Callable[[], bool]) -> bool:
+def includes(whole: Schema, part: Schema) -> bool:
+    """Whether a schema contains another; kept per pair."""
+    return whole is part or _kept(_includes, whole, part)
+
+
+def _kept(question: Callable[[Schema, Schema], bool], one: Schema, other: Schema) -> bool:
     """Return the answer to a question about two schemas, which is kept with the first."""
     key = question, other.serial
     known = one.known.get(key)
     if known is None:
-        known = answer()
+        known = question(one, other)
         if len(one.known) >= _MAX_KEPT:
             one.known.clear()
         one.known[key] = known
     return known
 
 
-def includes(whole: Schema, part: Schema) -> bool:
-    """Whether a schema contains another; kept per pair."""
-    return whole is part or _kept("includes", whole, part, lambda: _includes(parts_of(whole), parts_of(part)))
-
-
-def _includes(whole: Parts, part: Parts) -> bool:
+def _includes(schema: Schema, included: Schema) -> bool:
+    whole, part = parts_of(schema), parts_of(included)
     if not set(part.required) <= set(whole.required):
         return False
     shared = [name for name in part.fields if name in whole.fields]
@@ -86,6 +87,15 @@ class _TooManySteps(Exception):
     """A proof is given up."""
 
 
+def _proof_succeeds(left: Schema, right: Schema) -> bool:
+    """Try to prove; what is too complex to decide is not proven."""
+    proof = _Proof(left, right)
+    try:
+        return proof.same(proof.left.root, proof.right.root) or proof.below([proof.left.root], proof.right.root)
+    except (_TooManySteps, RecursionError):
+        return False
+
+
 class _Proof:
     """One attempt; `left` is the schema that may be the narrower one."""
 
@@ -96,13 +106,6 @@ class _Proof:
         self.proven: list[tuple[frozenset[int], int]] = []
         self.made: dict[object, Any] = {}  # schemas written on the way, so that they are one object and keep their ids
         self.steps = 0
-
-    def succeeds(self) -> bool:
-        """Try; what is too complex to decide is not proven."""
-        try:
-            return self.same(self.left.root, self.right.root) or self.below([self.left.root], self.right.root)
-        except (_TooManySteps, RecursionError):
-            return False
 
     def below(self, lefts: list[Any], right: Any) -> bool:
         """Prove that what satisfies all of `lefts` satisfies `right`."""
