@@ -48,52 +48,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-__all__ = [
-    "ArgumentError",
-    "AuthError",
-    "BadNameError",
-    "BadReplyError",
-    "BudgetExceeded",
-    "BuildError",
-    "CallError",
-    "ConfigError",
-    "ContextWindowError",
-    "DataError",
-    "DeadlineExceeded",
-    "EvaluationError",
-    "FieldError",
-    "FormatError",
-    "GraphError",
-    "GuardError",
-    "LoadError",
-    "ModelError",
-    "ModelTimeout",
-    "NoCallError",
-    "NotBuiltError",
-    "Problem",
-    "RateLimitError",
-    "RegistryError",
-    "RequestError",
-    "RunError",
-    "SaveError",
-    "SaveProblem",
-    "SchemaError",
-    "SchemaTooComplex",
-    "SealedError",
-    "SkipError",
-    "SkipNameError",
-    "SkipProblem",
-    "SkipVerifyError",
-    "StateError",
-    "StateSchemaError",
-    "SymbolicValueError",
-    "SynmodError",
-    "SynmodWarning",
-    "TrainerError",
-    "UnavailableError",
-    "UnboundModelError",
-]
-
 
 class SynmodError(Exception):
     """The root of all errors that synmod raises."""
@@ -436,3 +390,7 @@ def add_note(error: BaseException, note: str) -> None:
 def notes_of(error: BaseException) -> list[str]:
     """Return the notes of an exception."""
     return list(map(str, error.__dict__.get("__notes__", ())))
+
+
+_CLASSES = [name for name, found in globals().items() if isinstance(found, type) and found.__module__ == __name__]
+globals()["__all__"] = sorted(_CLASSES)  # what a star import takes; not the imports above

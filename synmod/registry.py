@@ -238,6 +238,6 @@ def _check_word(word: object, what: str) -> None:
         )
 
 
-for _name in errors.__all__:  # a module may take synmod's own exception classes as arguments
-    if isinstance(_found := getattr(errors, _name), type) and issubclass(_found, BaseException):
+for _found in vars(errors).values():  # a module may take synmod's own exception classes as arguments
+    if isinstance(_found, type) and issubclass(_found, BaseException):
         register_own(public=False)(_found)
