@@ -70,7 +70,7 @@ from synmod.scope import (
 )
 from synmod.train import (
     Evaluation as Evaluation, Example as Example, ExampleResult as ExampleResult, evaluate as evaluate,
-    rewards as rewards,
+    metrics as metrics, rewards as rewards,
 )
 from synmod.tree import (
     All as All, Any as Any, Everything as Everything, GraphDef as GraphDef, Intermediate as Intermediate,

@@ -140,6 +140,14 @@ class BoundReward:
             result = self.call(**offered)
             if inspect.isawaitable(result):
                 result = await result
+        return self.feedback(result)
+
+    def feedback(self, result: Any) -> Feedback:
+        """Return what the function returned as a Feedback.
+
+        Raises:
+            CallError: As for a call.
+        """
         if not isinstance(result, Feedback):
             return Feedback(self._in_range(result))
         return replace(

@@ -7,7 +7,7 @@ kept. Must never know: Program, how a provider is reached.
 
 from synmod.scope import Feedback as Feedback
 
-from . import rewards as rewards
+from . import metrics as metrics, rewards as rewards
 from .evaluating import evaluate as evaluate
 from .evaluation import Evaluation as Evaluation, ExampleError as ExampleError, ExampleResult as ExampleResult
 from .examples import Example as Example

@@ -79,8 +79,9 @@ async def evaluate(
         reward: One of `sm.rewards`, the name of one, or a function or module, plain or async, that asks by parameter
             name for what it judges: `inputs`, `outputs` (or `y_pred`), `target` (or `y_true`), `example_id`, `extra`.
             Returns a number, a bool or a `sm.Feedback`. None for no score.
-        metrics: Functions like rewards, which return numbers, or objects with `update_state`, `result` and
-            `reset_state`; fed in input order. A run that one of them cannot count is a failed run; its score stands.
+        metrics: Those of `sm.metrics`, their names, functions like rewards, which return numbers, or objects with
+            `update_state`, `result` and `reset_state`; fed in input order. A run that one of them cannot count is a
+            failed run; its score stands.
         concurrency: How many runs are under way at once.
         max_errors: How many runs may fail: a number, or a float as share of what has finished (looked at from the 20th
             on); None for any.
@@ -96,7 +97,7 @@ async def evaluate(
     Raises:
         ArgumentError: No rows, an id that is there twice, plain JSON without a schema, a reward that asks for
             something else, a keyword of the wrong kind.
-        TrainerError: A reward of an unknown name.
+        TrainerError: A reward or metric of an unknown name.
         SchemaError: A mask of the reward names nothing.
         Exception: What the data raised, as itself; has the Evaluation so far as `partial`.
         EvaluationError: Too many failures, nothing but failures, or one that is not about its example; has the

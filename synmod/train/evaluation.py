@@ -19,21 +19,29 @@ from synmod.data import dump_json
 from synmod.errors import ArgumentError, CallError, notes_of
 from synmod.leaves.files import write_atomic
 from synmod.leaves.frozen import is_object, thaw
+from synmod.module import Module
 from synmod.scope import BoundReward, Feedback, Usage, message_of
+from synmod.tree import state, update
 
+from .metrics import metric_from
 from .rewards import OFFERED
 
 # -- metrics -----------------------------------------------------------------------------------------------------------
+
+_FED: Final = ("inputs", "outputs", "target", "example_id", "rollout")
+"""What objects that are fed row by row may ask for by name."""
 
 
 class Metrics:
     """The metrics of one evaluation, by name.
 
     Args:
-        metrics: Functions that return a number, plain or async, or objects with `update_state`, `result()` and
-            `reset_state()`. Functions and `update_state` ask by parameter name for what they judge.
+        metrics: Those of `sm.metrics` or their names, functions that return a number, plain or async, or objects with
+            `update_state`, `result()` and `reset_state()`. Functions and `update_state` ask by parameter name for what
+            they judge, the latter also for `rollout`, the result of the row.
 
     Raises:
+        TrainerError: There is no metric of a name.
         ArgumentError: It is not a list of them, one is neither or asks for something else, or two have one name.
     """
 
@@ -41,7 +49,7 @@ class Metrics:
         if isinstance(metrics, str) or not isinstance(metrics, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]  # people give one
             raise ArgumentError(f"metrics is a {type(metrics).__name__}; give a list of them: metrics=[...].")
         self._metrics: dict[str, _Mean | _Stateful] = {}
-        for metric in metrics:
+        for metric in map(metric_from, metrics):
             name = str(getattr(metric, "name", None) or getattr(metric, "__name__", type(metric).__name__))
             if name in self._metrics:
                 raise ArgumentError(f"two metrics are called {name!r}; give one of them another name.")
@@ -117,19 +125,24 @@ class _Mean:
 
 
 class _Stateful:
-    """An object that is fed row by row."""
+    """An object that is fed row by row; a module counts in a copy, so that evaluations side by side do not mix."""
 
     def __init__(self, name: str, metric: Any) -> None:
-        self._metric = metric
-        self._update = BoundReward(metric.update_state, OFFERED[:-1], what=f"metric {name!r}")
-        metric.reset_state()
+        self._given: Any = metric
+        self._metric: Any = metric.clone() if isinstance(metric, Module) else metric
+        self._update = BoundReward(self._metric.update_state, _FED, what=f"metric {name!r}")
+        self._metric.reset_state()
 
     def add(self, _: float, result: ExampleResult) -> None:
         """Feed one row."""
-        self._update.call(inputs=result.inputs, outputs=result.outputs, target=result.target, example_id=result.id)
+        if result.error is None or not getattr(self._metric, "skip_failed", False):
+            fed = {"inputs": result.inputs, "outputs": result.outputs, "target": result.target}
+            self._update.call(**fed, example_id=result.id, rollout=result)
 
     def result(self) -> Any:
-        """Return its result so far."""
+        """Return its result so far; a module then holds the counts."""
+        if self._given is not self._metric:
+            update(self._given, state(self._metric))
         return self._metric.result()
 
 

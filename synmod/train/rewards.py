@@ -13,8 +13,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum, EnumMeta
-from statistics import fmean
-from typing import Any, Final, Literal, Unpack, cast
+from types import NoneType
+from typing import Any, Final, Literal, TypeVar, Unpack, cast
 
 from synmod.blocks import Generator
 from synmod.data import DataModel, JsonDataModel, Score, declare, normalize_score, ops, parts_of, schema_of, symbol
@@ -30,7 +30,12 @@ from synmod.scope import BoundReward, Feedback
 OFFERED: Final = ("inputs", "outputs", "target", "example_id", "extra")
 """What rewards and metrics may ask for by name."""
 
+T = TypeVar("T")
+
 _ABSENT: Final = object()
+_ANY: Final = {"$ref": "#/$defs/Any"}
+_OPEN: Final = {"$defs": {"Any": {"type": "object", "additionalProperties": _ANY}}, "additionalProperties": _ANY}
+"""A schema in which a mask may name any field, however deep."""
 _SHOWN: Final = 200  # characters of a value in a critique
 _WORD: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|\w+")  # Chinese and Japanese stand without spaces
 _END: Final = " \t\n.,;:!?。！？"
@@ -42,6 +47,15 @@ def one_of(who: str, name: str, value: Any, words: Sequence[Any]) -> Any:
         known = " or ".join(map(repr, words))
         raise ConfigError(f"{who}: {name} is {value!r:.100}; it is {known}.{did_you_mean(value, words)}")
     return value
+
+
+def named(name: str, table: Mapping[str, type[T]], kind: str) -> T | Any:
+    """Return a new one of a table, or what is registered under an id (TrainerError, with 'Did you mean')."""
+    found = table.get(name) or lookup(name)
+    if found is None:
+        known = ", ".join(map(repr, table))
+        raise TrainerError(f"There is no {kind} {name!r:.100}; there are {known}.{did_you_mean(name, table)}")
+    return found() if isinstance(found, type) else found
 
 
 # -- what is compared --------------------------------------------------------------------------------------------------
@@ -59,34 +73,36 @@ def compared_fields(
     A target that is not an object, such as a label, stands for the only field that the masks leave of the output.
 
     Raises:
-        CallError: The output is a nest of data models, no field of the target counts, or a label could stand for
-            several fields.
+        CallError: There is no target, the output is a nest of data models, no field of the target counts, or a label
+            could stand for several fields.
         SchemaError: A mask names nothing in the output.
         DataError: The target is not JSON.
     """
-    expected: Any = thaw(y_true)
-    if y_pred is None:  # a step that was skipped
-        return expected if is_object(expected) else {"output": expected}, {}
-    outputs = _masked(_one(who, y_pred), in_mask, out_mask)
+    if y_true is None:
+        raise CallError(f"{who}: there is no target.")
+    if not isinstance(y_pred, (JsonDataModel, DataModel, NoneType)):
+        raise CallError(f"{who}: the output is a {type(y_pred).__name__}; fields are compared of one data model.")
+    outputs, expected = _masked(y_pred, in_mask, out_mask), _target(y_true, y_pred, in_mask, out_mask)
     if not is_object(expected):
-        fields = [*parts_of(schema_of(outputs)).fields]
+        fields = ["output"] if outputs is None else [*parts_of(schema_of(outputs)).fields]
         if len(fields) != 1:
             raise CallError(
                 f"{who}: the target is {expected!r:.100}, and the output has the fields {', '.join(fields)}; write "
                 "in_mask=[...] with the one that is meant."
             )
-        return {fields[0]: expected}, thaw(outputs)
-    counting = thaw(_masked(JsonDataModel.of(expected, schema_of(y_pred)), in_mask, out_mask))
-    if not counting:
-        raise CallError(f"{who}: no field of the target counts; it has {', '.join(expected) or 'none'}.")
-    return counting, thaw(outputs)
+        expected = {fields[0]: expected}
+    if not expected:
+        raise CallError(f"{who}: no field of the target counts; it has {', '.join(thaw(y_true)) or 'none'}.")
+    return expected, {} if outputs is None else thaw(outputs)
 
 
-def _one(who: str, y_pred: Any) -> Any:
-    """Return the output, or raise a CallError if it is not one data model."""
-    if not isinstance(y_pred, (JsonDataModel, DataModel)):
-        raise CallError(f"{who}: the output is a {type(y_pred).__name__}; fields are compared of one data model.")
-    return cast("Any", y_pred)
+def _target(y_true: Any, y_pred: Any, in_mask: Any, out_mask: Any) -> Any:
+    """Return what masks leave of a target, as plain JSON; without an output they are read by its own fields."""
+    json: Any = thaw(y_true)
+    if not is_object(json) or (in_mask is None and out_mask is None):
+        return json
+    schema = {**_OPEN, "properties": dict.fromkeys(json, _ANY)} if y_pred is None else schema_of(y_pred)
+    return thaw(_masked(JsonDataModel.of(json, schema), in_mask, out_mask))
 
 
 def _masked(x: Any, in_mask: Any, out_mask: Any) -> Any:
@@ -101,12 +117,12 @@ def _shown(name: str, expected: Any, actual: Any) -> str:
     return f"{name}: expected {dump_json(expected):.{_SHOWN}}, got {text}"
 
 
-def _normal(json: Any, *, is_text: bool) -> Any:
+def normal(json: Any, *, is_text: bool = False) -> Any:
     """Return JSON in which whole numbers are ints, and with `is_text` strings differ by their words alone."""
     if is_object(json):
-        return {name: _normal(value, is_text=is_text) for name, value in json.items()}
+        return {name: normal(value, is_text=is_text) for name, value in json.items()}
     if is_array(json):
-        return [_normal(value, is_text=is_text) for value in json]
+        return [normal(value, is_text=is_text) for value in json]
     if isinstance(json, str) and is_text:
         return " ".join(unicodedata.normalize("NFKC", json).casefold().split()).strip(_END)
     return int(json) if isinstance(json, float) and json.is_integer() else json
@@ -114,7 +130,7 @@ def _normal(json: Any, *, is_text: bool) -> Any:
 
 def equal(a: Any, b: Any, *, is_text: bool = False) -> bool:
     """Whether two values of plain JSON are equal; `1` and `1.0` are, `1` and `true` are not."""
-    return json_equal(_normal(a, is_text=is_text), _normal(b, is_text=is_text))
+    return json_equal(normal(a, is_text=is_text), normal(b, is_text=is_text))
 
 
 def _words(name: str, json: Any) -> Iterator[tuple[str, str]]:
@@ -341,13 +357,11 @@ class NumericCloseness(Reward):
         expected, actual = self.fields(y_true, y_pred)
         scores = {name: self._closeness(name, a, actual.get(name)) for name, a in expected.items()}
         off = [_shown(name, expected[name], actual.get(name, _ABSENT)) for name in scores if scores[name] < 1]
-        return Feedback(fmean(scores.values()), "\n".join(off) or None)
+        return Feedback(math.fsum(scores.values()) / len(scores), "\n".join(off) or None)
 
     def _closeness(self, name: str, a: Any, b: Any) -> float:
         """Return the score of one field."""
-        if b is None:
-            return 0.0
-        if not _is_number(a):
+        if b is not None and not _is_number(a):
             raise CallError(f"{self.name}: the target of {name!r} is {a!r:.100}; it must be a number.")
         if not _is_number(b):
             return 0.0
@@ -428,12 +442,8 @@ class LMAsJudge(Reward):
 
     async def call(self, y_true: Any = None, y_pred: Any = None, inputs: Any = None) -> Feedback:
         """Return the mean score of the verdicts, and what they found wrong."""
-        seen = {"inputs": inputs, "outputs": y_pred, "target": y_true}
-        if (self.in_mask, self.out_mask) != (None, None) and y_pred is not None:
-            outputs = _one(self.name, y_pred)
-            seen["outputs"] = _masked(outputs, self.in_mask, self.out_mask)
-            if is_object(expected := thaw(y_true)):
-                seen["target"] = _masked(JsonDataModel.of(expected, schema_of(outputs)), self.in_mask, self.out_mask)
+        masks = (self.in_mask, self.out_mask)
+        seen = {"inputs": inputs, "outputs": _masked(y_pred, *masks), "target": _target(y_true, y_pred, *masks)}
         given = {name: list(x) if isinstance(x, tuple) else x for name, x in seen.items() if x is not None}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  (of data)
         asked = JsonDataModel.of(thaw(given), {"type": "object", "properties": {name: {} for name in given}})
         first = current_sample() * self.samples
@@ -445,8 +455,8 @@ class LMAsJudge(Reward):
         async with map_concurrently(draw, range(self.samples), concurrency=self.samples, progress=False) as drawn:
             verdicts = [verdict async for verdict in drawn]
         critiques = dict.fromkeys(verdict["critique"] for verdict in verdicts)
-        score = fmean(normalize_score(verdict["score"], self.scale) for verdict in verdicts)
-        return Feedback(score, "\n".join(filter(None, critiques)) or None)
+        scores = [normalize_score(verdict["score"], self.scale) for verdict in verdicts]
+        return Feedback(math.fsum(scores) / len(scores), "\n".join(filter(None, critiques)) or None)
 
 
 # -- rewards made of others --------------------------------------------------------------------------------------------
@@ -564,8 +574,9 @@ class Weighted(Reward):
         for each in found.values():
             for path, critique in each.parts.items():
                 parts[path] = f"{parts[path]}\n{critique}" if path in parts else critique
+        weight = math.fsum(self.weights[name] for name in scores)
         return Feedback(
-            fmean(scores.values(), [self.weights[name] for name in scores]) if scores else None,
+            math.fsum(self.weights[name] * scores[name] for name in scores) / weight if scores else None,
             "\n".join(f"{name}: {each.critique}" for name, each in found.items() if each.critique) or None,
             next((each.target for each in found.values() if each.target is not None), None),
             scores,
@@ -599,10 +610,5 @@ def reward_from(x: Any) -> Reward:
 
     Source: Keras `losses.get`.
     """
-    if isinstance(x, str):
-        found = _NAMED.get(x) or lookup(x)
-        if found is None:
-            known = ", ".join(map(repr, _NAMED))
-            raise TrainerError(f"There is no reward {x!r:.100}; there are {known}.{did_you_mean(x, _NAMED)}")
-        x = found() if isinstance(found, type) else found
+    x = named(x, _NAMED, "reward") if isinstance(x, str) else x
     return x if isinstance(x, Reward) else RewardFunction(x, getattr(x, "range", (0.0, 1.0)))

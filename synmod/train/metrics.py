@@ -1,0 +1,570 @@
+"""Metrics: modules that are fed row by row, and keep what they count in `Stat` Variables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from itertools import accumulate
+from operator import mul
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, Literal, Unpack
+
+from synmod.errors import ArgumentError, CallError, ConfigError
+from synmod.leaves.frozen import Json, dump_json, is_array
+from synmod.leaves.names import snake_case
+from synmod.module import Module, ModuleOptions
+from synmod.registry import register_own
+from synmod.scope import BoundReward, Usage
+from synmod.tree import Stat, Variable
+
+from .rewards import compared_fields, equal, named, normal, one_of
+
+_TYPES: Final = {int: "integer", float: "number", str: "string", dict: "object"}
+
+
+class MetricOptions(ModuleOptions, total=False):
+    """Keywords of a metric, beside those of every module."""
+
+    skip_failed: bool
+
+
+@register_own(public=False)
+class Metric(Module):
+    """Counts something over the rows of an evaluation: derive from it, write `update_state` and `result`.
+
+    Rows are fed in the order of the inputs. `update_state` asks by parameter name for `y_true`, `y_pred` and `rollout`
+    (the `sm.ExampleResult` of the row, with `score`, `usage`, `elapsed_s`, `sample` and `error`), as well as `inputs`
+    and `example_id`. The output of a failed row is None, which counts as wrong.
+
+    An evaluation counts in a copy and leaves the final state here, so that evaluations side by side do not mix.
+
+    Args:
+        skip_failed: Whether failed rows are left out.
+        **options: Those of `Module`.
+
+    Attributes:
+        initial: What is counted, by name, with its value at the start: a Stat each, an attribute of that name.
+
+    Raises:
+        ConfigError: An unknown keyword.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Answer(sm.DataModel):
+        ...     answer: str
+        >>> class Longest(Metric):
+        ...     initial = {"longest": 0}
+        ...     def update_state(self, y_pred):
+        ...         self.longest.value = max(self.longest.value, len(y_pred["answer"]))
+        ...     def result(self):
+        ...         return self.longest.value
+        >>> rows = [Answer(answer="Paris"), Answer(answer="Rome")]
+        >>> dict(sm.run(sm.evaluate(sm.Identity(), rows, metrics=[Longest()])).metrics)
+        {'longest': 5}
+
+    Source: Keras `Metric`; differs: state is JSON that saves, failed rows are seen.
+    """
+
+    initial: ClassVar[Mapping[str, Json]] = MappingProxyType({})
+
+    update_state: Callable[..., None]
+    """Counts one row; of a wide type, so that a method of any signature may stand here."""
+
+    def __init__(self, *, skip_failed: bool = False, **options: Unpack[ModuleOptions]) -> None:
+        super().__init__(**options)
+        self.skip_failed = skip_failed
+        for name, value in self.initial.items():
+            self.add_variable(value, schema={"type": _TYPES[type(value)]}, name=name, type=Stat)
+
+    def result(self) -> Any:
+        """Return the number so far, or several by name."""
+        raise NotImplementedError(f"{type(self).__name__} defines no `result`.")
+
+    def reset_state(self) -> None:
+        """Begin anew."""
+        for name, value in self.initial.items():
+            getattr(self, name).value = value
+
+
+class _Average(Metric):
+    """The mean of one number per row."""
+
+    initial = MappingProxyType({"total": 0.0, "rows": 0})
+    total: Variable
+    rows: Variable
+
+    def add(self, value: float) -> None:
+        """Count one row."""
+        self.total.value += value
+        self.rows.value += 1
+
+    def result(self) -> float:
+        """Return the mean so far, 0.0 of nothing."""
+        return self.total.value / self.rows.value if self.rows.value else 0.0
+
+
+def _row(metric: Metric, rollout: Any) -> Any:
+    """Return the result of a row (CallError without one)."""
+    if rollout is None:
+        raise CallError(f"{metric.name}: it counts runs; call update_state with rollout=, the result of the row.")
+    return rollout
+
+
+@register_own(public=False)
+class Mean(_Average):
+    """The mean of what a function returns; a failed row counts 0.
+
+    Args:
+        fn: A plain function that asks by parameter name for `y_true`, `y_pred`, `inputs`, `example_id` or `rollout`,
+            and returns a number, a bool or a Feedback. (An async one is a metric as it is: `metrics=[fn]`.)
+        **options: Those of `Metric`; the default of `name` is the name of the function.
+
+    Raises:
+        ArgumentError: `fn` cannot be called, or asks for something else ('Did you mean').
+
+    Example:
+        >>> import synmod as sm
+        >>> class Answer(sm.DataModel):
+        ...     answer: str
+        >>> def words(y_pred):
+        ...     return len(y_pred["answer"].split())
+        >>> rows = [Answer(answer="in Paris"), Answer(answer="Rome")]
+        >>> dict(sm.run(sm.evaluate(sm.Identity(), rows, metrics=[Mean(words)])).metrics)
+        {'words': 1.5}
+
+    Source: Keras `MeanMetricWrapper`.
+    """
+
+    _ASKED: ClassVar = ("inputs", "outputs", "target", "example_id", "rollout")
+
+    def __init__(self, fn: Callable[..., Any], **options: Unpack[MetricOptions]) -> None:
+        name = getattr(fn, "__name__", "")
+        if name.isidentifier():
+            options.setdefault("name", name)
+        super().__init__(**options)
+        BoundReward(fn, self._ASKED, what=f"metric {self.name!r}")  # what it asks for is wrong now, not at a row
+        self.fn = fn
+
+    def update_state(self, y_true: Any, y_pred: Any, rollout: Any = None) -> None:
+        """Count one row."""
+        if rollout is not None and rollout.error is not None:
+            return self.add(0.0)
+        asked = {
+            "inputs": getattr(rollout, "inputs", None), "outputs": y_pred, "target": y_true,
+            "example_id": getattr(rollout, "id", None), "rollout": rollout,
+        }  # fmt: skip
+        bound = BoundReward(self.fn, self._ASKED, what=f"metric {self.name!r}")
+        return self.add(bound.feedback(bound.call(**asked)).score or 0.0)
+
+
+@register_own(public=False)
+class MeanReward(Metric):
+    """The mean score of the rows, and how sure it is; a failed row has the failure score of the evaluation.
+
+    Args:
+        **options: Those of `Metric`.
+
+    Raises:
+        ConfigError: An unknown keyword.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Answer(sm.DataModel):
+        ...     answer: str
+        >>> metric = MeanReward()
+        >>> rows = [(Answer(answer="a"), answer) for answer in "aaab"]
+        >>> _ = sm.run(sm.evaluate(sm.Identity(), rows, reward="exact_match", metrics=[metric]))
+        >>> metric.result(), [round(end, 2) for end in metric.interval()]
+        (0.75, [0.26, 1.24])
+
+    Source: Keras `Mean`, the running variance of Welford 1962.
+    """
+
+    initial = MappingProxyType({"rows": 0, "mean": 0.0, "squares": 0.0})
+    rows: Variable
+    mean: Variable
+    squares: Variable
+
+    def update_state(self, y_true: Any = None, y_pred: Any = None, rollout: Any = None) -> None:  # noqa: ARG002  # by name
+        """Count the score of one row; one without is left out."""
+        score = _row(self, rollout).score
+        if score is not None:
+            self.rows.value += 1
+            off = score - self.mean.value
+            self.mean.value += off / self.rows.value
+            self.squares.value += off * (score - self.mean.value)
+
+    def result(self) -> float:
+        """Return the mean so far, 0.0 of nothing."""
+        return self.mean.value
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return the ends between which the true mean lies, by the normal approximation: for some 30 rows or more.
+
+        Args:
+            level: How sure it is to be there, between 0 and 1.
+
+        Raises:
+            ArgumentError: Another level.
+            CallError: Fewer than two rows have a score.
+        """
+        from statistics import NormalDist
+
+        rows = self.rows.value
+        if not 0 < level < 1:
+            raise ArgumentError(f"{self.name}: level is {level!r:.100}; write a number between 0 and 1, such as 0.95.")
+        if rows < 2:
+            raise CallError(f"{self.name}: {rows} rows have a score; an interval needs two at least.")
+        half = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(self.squares.value / (rows - 1) / rows)
+        return self.mean.value - half, self.mean.value + half
+
+
+@register_own(public=False)
+class Accuracy(_Average):
+    """The share of rows in which all fields of the target are equal in the output.
+
+    Args:
+        in_mask: The fields that count, as in `sm.ops.in_mask`; None for those of the target.
+        **options: Those of `Metric`.
+
+    Raises:
+        ConfigError: An unknown keyword.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Answer(sm.DataModel):
+        ...     answer: str
+        >>> rows = [(Answer(answer="a"), "a"), (Answer(answer="b"), "a")]
+        >>> dict(sm.run(sm.evaluate(sm.Identity(), rows, metrics=["accuracy"])).metrics)
+        {'accuracy': 0.5}
+
+    Source: Keras `Accuracy`.
+    """
+
+    def __init__(self, in_mask: Any = None, **options: Unpack[MetricOptions]) -> None:
+        super().__init__(**options)
+        self.in_mask = in_mask
+
+    def update_state(self, y_true: Any, y_pred: Any, rollout: Any = None) -> None:  # noqa: ARG002  # by name
+        """Count one row."""
+        expected, actual = compared_fields(self.name, y_true, y_pred, self.in_mask)
+        self.add(all(name in actual and equal(value, actual[name]) for name, value in expected.items()))
+
+
+# -- by label ----------------------------------------------------------------------------------------------------------
+
+
+class _ByLabel(Metric):
+    """Hits, extra and missed ones of each label: a score is hits / (hits + a * extra + b * missed)."""
+
+    initial = MappingProxyType({"hits": {}, "extra": {}, "missed": {}})
+    hits: Variable
+    extra: Variable
+    missed: Variable
+    weights: ClassVar[tuple[float, float]]
+    """What an extra and a missed label weigh beside a hit: a and b."""
+
+    def __init__(
+        self,
+        in_mask: Any = None,
+        average: Literal["macro", "micro", "weighted", "binary"] = "macro",
+        positive: Json = True,
+        **options: Unpack[MetricOptions],
+    ) -> None:
+        super().__init__(**options)
+        self.in_mask, self.positive = in_mask, positive
+        self.average = one_of(type(self).__name__, "average", average, ("macro", "micro", "weighted", "binary"))
+
+    def update_state(self, y_true: Any, y_pred: Any, rollout: Any = None) -> None:  # noqa: ARG002  # by name
+        """Count the labels of one row."""
+        target, outputs = compared_fields(self.name, y_true, y_pred, self.in_mask)
+        if len(target) != 1:
+            raise CallError(
+                f"{self.name}: the target has the fields {', '.join(target)}; write in_mask=[...] with one."
+            )
+        expected, actual = (_labels(found.get(name)) for found in (target, outputs) for name in target)
+        for counts, labels in (
+            (self.hits, expected & actual), (self.extra, actual - expected), (self.missed, expected - actual),
+        ):  # fmt: skip
+            if labels:
+                counts.value = {**counts.value, **{label: counts.value.get(label, 0) + 1 for label in labels}}
+
+    def result(self) -> float:
+        """Return the average over the labels seen so far, 0.0 of nothing."""
+        hits, extra, missed = self.hits.value, self.extra.value, self.missed.value
+        labels = _labels(self.positive) if self.average == "binary" else sorted({*hits, *extra, *missed})
+        counts = [(hits.get(label, 0), extra.get(label, 0), missed.get(label, 0)) for label in labels]
+        if self.average == "micro":
+            counts = [(sum(hits.values()), sum(extra.values()), sum(missed.values()))]
+        shares = [hit + miss if self.average == "weighted" else 1 for hit, _, miss in counts]
+        scores = [hit and hit / (hit + self.weights[0] * more + self.weights[1] * miss) for hit, more, miss in counts]
+        return math.fsum(map(mul, shares, scores)) / sum(shares) if any(shares) else 0.0
+
+
+def _labels(json: Any) -> frozenset[str]:
+    """Return the labels that a field holds, as texts: those of a list, or its one value; none for null."""
+    labels = json if is_array(json) else [] if json is None else [json]
+    return frozenset(dump_json(normal(label)) for label in labels)
+
+
+@register_own(public=False)
+class Precision(_ByLabel):
+    """The share of predicted labels that are right, over a closed field, or a list field as a set.
+
+    Args:
+        in_mask: The field; None where the target has one only.
+        average: `"macro"`: mean over the labels; `"micro"`: over all together; `"weighted"`: mean by how often a label
+            is expected; `"binary"`: the label `positive` alone.
+        positive: The label of `"binary"`.
+        **options: Those of `Metric`.
+
+    Raises:
+        ConfigError: Another word for `average`.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Mail(sm.DataModel):
+        ...     spam: bool
+        >>> rows = [(Mail(spam=True), True), (Mail(spam=True), False), (Mail(spam=False), True)]
+        >>> dict(sm.run(sm.evaluate(sm.Identity(), rows, metrics=[Precision(average="binary")])).metrics)
+        {'precision': 0.5}
+
+    Source: Keras `Precision`, scikit-learn's averages.
+    """
+
+    weights = (1.0, 0.0)
+
+
+@register_own(public=False)
+class Recall(_ByLabel):
+    """The share of expected labels that were predicted, over a closed field, or a list field as a set.
+
+    Args:
+        in_mask: The field; None where the target has one only.
+        average: `"macro"`, `"micro"`, `"weighted"` or `"binary"`, as for `Precision`.
+        positive: The label of `"binary"`.
+        **options: Those of `Metric`.
+
+    Raises:
+        ConfigError: Another word for `average`.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Topics(sm.DataModel):
+        ...     topics: list[str]
+        >>> rows = [(Topics(topics=["a"]), ["a", "b"])]
+        >>> dict(sm.run(sm.evaluate(sm.Identity(), rows, metrics=[Recall(average="micro")])).metrics)
+        {'recall': 0.5}
+
+    Source: Keras `Recall`, scikit-learn's averages.
+    """
+
+    weights = (0.0, 1.0)
+
+
+@register_own(public=False)
+class F1Score(_ByLabel):
+    """The harmonic mean of precision and recall, over a closed field, or a list field as a set.
+
+    Args:
+        in_mask: The field; None where the target has one only.
+        average: `"macro"`, `"micro"`, `"weighted"` or `"binary"`, as for `Precision`.
+        positive: The label of `"binary"`.
+        **options: Those of `Metric`.
+
+    Raises:
+        ConfigError: Another word for `average`.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Team(sm.DataModel):
+        ...     team: str
+        >>> rows = [(Team(team="billing"), "billing"), (Team(team="billing"), "shipping")]
+        >>> dict(sm.run(sm.evaluate(sm.Identity(), rows, metrics=[F1Score()])).metrics)
+        {'f1_score': 0.3333333333333333}
+
+    Source: Keras `F1Score`, scikit-learn's averages.
+    """
+
+    weights = (0.5, 0.5)
+
+
+# -- by run ------------------------------------------------------------------------------------------------------------
+
+
+@register_own(public=False)
+class PassAtK(Metric):
+    """The chance that one of `k` samples of an example passes, without bias, as the mean over the examples.
+
+    Of n samples of which c pass it is 1 - C(n - c, k) / C(n, k). Samples of one example follow each other.
+
+    Args:
+        k: How many samples one may draw.
+        threshold: The score at which a sample passes.
+        **options: Those of `Metric`.
+
+    Raises:
+        ConfigError: `k` is not a count.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Answer(sm.DataModel):
+        ...     answer: str
+        >>> rows = [(Answer(answer="a"), "a"), (Answer(answer="b"), "a")]
+        >>> evaluation = sm.evaluate(sm.Identity(), rows, reward="exact_match", metrics=[PassAtK(2)], samples=3)
+        >>> dict(sm.run(evaluation).metrics)
+        {'pass_at_k': 0.5}
+
+    Source: Chen et al. 2021 (Codex).
+    """
+
+    initial = MappingProxyType({"total": 0.0, "examples": 0, "last": "", "samples": 0, "passed": 0})
+    total: Variable
+    examples: Variable
+    last: Variable
+    samples: Variable
+    passed: Variable
+
+    def __init__(self, k: int, threshold: float = 1.0, **options: Unpack[MetricOptions]) -> None:
+        super().__init__(**options)
+        if type(k) is not int or k < 1:
+            raise ConfigError(f"PassAtK: k is {k!r:.100}; write a whole number of at least 1.")
+        self.k, self.threshold = k, threshold
+
+    def update_state(self, y_true: Any = None, y_pred: Any = None, rollout: Any = None) -> None:  # noqa: ARG002  # by name
+        """Count one sample."""
+        row = _row(self, rollout)
+        if row.id != self.last.value:
+            self.total.value, self.examples.value = self._with_last()
+            self.last.value, self.samples.value, self.passed.value = row.id, 0, 0
+        self.samples.value += 1
+        self.passed.value += row.error is None and row.score is not None and row.score >= self.threshold
+
+    def _with_last(self) -> tuple[float, int]:
+        """Return sum and number of examples, with the one that is being counted; one of too few samples is left out."""
+        n, failed = self.samples.value, self.samples.value - self.passed.value
+        if n < self.k:
+            return self.total.value, self.examples.value
+        return self.total.value + 1 - math.comb(failed, self.k) / math.comb(n, self.k), self.examples.value + 1
+
+    def result(self) -> float:
+        """Return the mean over the examples with at least `k` samples (CallError if there is none)."""
+        total, examples = self._with_last()
+        if not examples:
+            raise CallError(f"{self.name}: no example has {self.k} samples; write samples={self.k} in evaluate.")
+        return total / examples
+
+
+_GROWTH: Final = 1.02
+
+
+@register_own(public=False)
+class Latency(Metric):
+    """A quantile of the seconds per run, within one percent.
+
+    Args:
+        quantile: From 0 to 1: 0.5 for the median, 0.95 for the time that one run in twenty exceeds.
+        **options: Those of `Metric`.
+
+    Raises:
+        ConfigError: `quantile` is not a number from 0 to 1.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Answer(sm.DataModel):
+        ...     answer: str
+        >>> evaluation = sm.run(sm.evaluate(sm.Identity(), [Answer(answer="a")], metrics=[Latency(0.95)]))
+        >>> 0 < evaluation.metrics["latency"] < 1
+        True
+
+    Source: DDSketch (Masson et al. 2019): counts of buckets whose bounds grow by two percent.
+    """
+
+    initial = MappingProxyType({"buckets": {}})
+    buckets: Variable
+
+    def __init__(self, quantile: float = 0.5, **options: Unpack[MetricOptions]) -> None:
+        super().__init__(**options)
+        if not 0 <= quantile <= 1:
+            raise ConfigError(f"Latency: quantile is {quantile!r:.100}; write a number from 0 to 1.")
+        self.quantile = quantile
+
+    def update_state(self, y_true: Any = None, y_pred: Any = None, rollout: Any = None) -> None:  # noqa: ARG002  # by name
+        """Count one run."""
+        bucket = str(math.ceil(math.log(max(_row(self, rollout).elapsed_s, 1e-6), _GROWTH)))
+        counts = self.buckets.value
+        self.buckets.value = {**counts, bucket: counts.get(bucket, 0) + 1}
+
+    def result(self) -> float:
+        """Return the quantile so far, 0.0 of nothing."""
+        counts = sorted((int(bucket), count) for bucket, count in self.buckets.value.items())
+        ranks = list(accumulate(count for _, count in counts))
+        for (bucket, _), rank in zip(counts, ranks, strict=True):
+            if rank >= self.quantile * ranks[-1]:
+                return 2 * _GROWTH**bucket / (_GROWTH + 1)
+        return 0.0
+
+
+@register_own(public=False)
+class Used(_Average):
+    """What the model calls used: tokens, calls, cost; of program and reward.
+
+    Args:
+        field: A field of `sm.Usage`, such as `"completion_tokens"` or `"cost_usd"`.
+        per: `"row"` for the mean, `"evaluation"` for the sum. A run whose cost nobody knows is left out.
+        **options: Those of `Metric`; the default of `name` is the field.
+
+    Raises:
+        ConfigError: There is no such field ('Did you mean'), or another word for `per`.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Answer(sm.DataModel):
+        ...     answer: str
+        >>> rows = [Answer(answer="a"), Answer(answer="b")]
+        >>> program = sm.Generator(Answer, language_model="embedded/nearest")
+        >>> dict(sm.run(sm.evaluate(program, rows, metrics=[Used("calls", per="evaluation")])).metrics)
+        {'calls': 2.0}
+
+    Source: DSPy's usage tracker.
+    """
+
+    def __init__(self, field: str, per: Literal["row", "evaluation"] = "row", **options: Unpack[MetricOptions]) -> None:
+        known = [each.name for each in fields(Usage) if each.name != "estimated"]
+        options.setdefault("name", one_of("Used", "field", field, known))
+        super().__init__(**options)
+        self.field, self.per = field, one_of("Used", "per", per, ("row", "evaluation"))
+
+    def update_state(self, y_true: Any = None, y_pred: Any = None, rollout: Any = None) -> None:  # noqa: ARG002  # by name
+        """Count one run."""
+        used = getattr(_row(self, rollout).usage, self.field)
+        if used is not None:
+            self.add(used)
+
+    def result(self) -> float:
+        """Return the mean or the sum so far."""
+        return super().result() if self.per == "row" else self.total.value
+
+
+_NAMED: Final[dict[str, type[Metric]]] = {
+    snake_case(each.__name__): each for each in (MeanReward, Accuracy, Precision, Recall, F1Score, Latency)
+}
+
+
+def metric_from(x: Any) -> Any:
+    """Return a metric: that of a name, or what was given.
+
+    Args:
+        x: A name such as `"accuracy"`, or a registered id; a `Metric` or a function, as it is.
+
+    Raises:
+        TrainerError: There is no metric of that name ('Did you mean').
+
+    Example:
+        >>> metric_from("f1_score")
+        F1Score()
+
+    Source: Keras `metrics.get`.
+    """
+    return named(x, _NAMED, "metric") if isinstance(x, str) else x
