@@ -113,7 +113,7 @@ def _row(metric: Metric, rollout: Any) -> Any:
 
 @register_own(public=False)
 class Mean(_Average):
-    """The mean of what a function returns; a failed row counts 0.
+    """The mean of what a function returns; a failed row counts 0, one with nothing to score is left out.
 
     Args:
         fn: A plain function that asks by parameter name for `y_true`, `y_pred`, `inputs`, `example_id` or `rollout`,
@@ -155,7 +155,8 @@ class Mean(_Average):
             "example_id": getattr(rollout, "id", None), "rollout": rollout,
         }  # fmt: skip
         bound = BoundReward(self.fn, self._ASKED, what=f"metric {self.name!r}")
-        return self.add(bound.feedback(bound.call(**asked)).score or 0.0)
+        score = bound.feedback(bound.call(**asked)).score
+        return None if score is None else self.add(score)
 
 
 @register_own(public=False)
@@ -486,7 +487,7 @@ class Latency(Metric):
 
     def __init__(self, quantile: float = 0.5, **options: Unpack[MetricOptions]) -> None:
         super().__init__(**options)
-        if not 0 <= quantile <= 1:
+        if not isinstance(quantile, (int, float)) or not 0 <= quantile <= 1:  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             raise ConfigError(f"Latency: quantile is {quantile!r:.100}; write a number from 0 to 1.")
         self.quantile = quantile
 

@@ -37,7 +37,7 @@ _ANY: Final = {"$ref": "#/$defs/Any"}
 _OPEN: Final = {"$defs": {"Any": {"type": "object", "additionalProperties": _ANY}}, "additionalProperties": _ANY}
 """A schema in which a mask may name any field, however deep."""
 _SHOWN: Final = 200  # characters of a value in a critique
-_WORD: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|\w+")  # Chinese and Japanese stand without spaces
+_WORD: Final = r"[\u3040-\u30ff\u3400-\u9fff]|\w+"  # Chinese and Japanese stand without spaces
 _END: Final = " \t\n.,;:!?。！？"
 
 
@@ -140,7 +140,7 @@ def _words(name: str, json: Any) -> Iterator[tuple[str, str]]:
             yield from _words(name, part)
     elif json is not None:
         text = unicodedata.normalize("NFKC", str(json)).casefold()
-        yield from ((name, word) for word in _WORD.findall(text))
+        yield from ((name, word) for word in re.findall(_WORD, text))
 
 
 # -- rewards -----------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import statistics
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 import synmod as sm
 from synmod.train.metrics import metric_from
@@ -93,6 +93,7 @@ def naive(pairs, average, kind):
     return sum(w * score(*c) for w, c in zip(weights, counts.values(), strict=True)) / total if total else 0.0
 
 
+@settings(max_examples=40)
 @given(pairs)
 def test_label_scores_are_those_of_a_naive_count(pairs):
     """Precision, recall and F1, in each average, over a field of one label."""
@@ -105,6 +106,7 @@ def test_label_scores_are_those_of_a_naive_count(pairs):
             assert metric.result() == pytest.approx(naive(sets, average, kind))
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.sets(LABELS), st.sets(LABELS)), max_size=12))
 def test_a_list_field_is_a_set_of_labels(sets):
     """The same, where a row has several labels or none."""
@@ -220,6 +222,7 @@ def test_used_sums_or_averages():
         (lambda: M.F1Score(average="marco"), "Did you mean 'macro'"),
         (lambda: M.PassAtK(0), "k is 0"),
         (lambda: M.Latency(95), "quantile is 95"),
+        (lambda: M.Latency("p95"), "quantile is 'p95'"),
         (lambda: M.Accuracy(in_maks="x"), "Did you mean 'in_mask'"),
     ],
 )
@@ -310,6 +313,10 @@ async def test_mean_says_what_it_may_ask_for():
         M.Mean(lambda: "x").update_state(None, out())
     found = await measured(M.Mean(lambda rollout, y_true: rollout.elapsed_s * 0 + y_true, name="m"), data=[("a", 3)])
     assert found == {"m": 3.0}
+    metric = M.Mean(lambda y_pred: sm.Feedback(None if y_pred["label"] == "a" else 0.5))
+    for label in "abb":
+        metric.update_state(None, out(label))
+    assert (metric.result(), metric.rows.value) == (0.5, 2)
 
 
 async def test_names_lead_to_metrics():
