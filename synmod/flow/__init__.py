@@ -21,6 +21,6 @@ from .graph import (
     step_of as step_of, steps_between as steps_between, symbol_of as symbol_of,
 )
 from .pool import (
-    Failed as Failed, Progress as Progress, Shown as Shown, map_concurrently as map_concurrently, shown as shown,
+    Failed as Failed, Progress as Progress, Shown as Shown, SingleFlight as SingleFlight,
+    map_concurrently as map_concurrently, shown as shown,
 )
-from .single_flight import SingleFlight as SingleFlight

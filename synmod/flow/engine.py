@@ -37,22 +37,6 @@ class PlannedStep:
         then: The steps that wait for the end of this one, whatever it gives.
     """
 
-    __slots__ = (
-        "args",
-        "gives",
-        "index",
-        "kwargs",
-        "module",
-        "name",
-        "needs",
-        "numbers",
-        "op",
-        "output",
-        "plan",
-        "schema",
-        "then",
-    )
-
     def __init__(self, index: int, step: FlowStep, module: Any, plan: Any, symbols: Sequence[Declared]) -> None:
         self.index = index
         self.name: str = step.node if step.node is not None else str(step.op)
@@ -390,11 +374,4 @@ def _title(schema: Schema) -> str:
 
 def _shape(nest: Any) -> str:
     """Return the structure of a nest, leaves as stars."""
-    return repr(map_leaves(lambda leaf: None if leaf is None else _Star(), nest))[:200]
-
-
-class _Star:
-    """A leaf, in a structure that is shown."""
-
-    def __repr__(self) -> str:
-        return "*"
+    return repr(map_leaves(lambda leaf: None if leaf is None else "*", nest)).replace("'*'", "*")[:200]

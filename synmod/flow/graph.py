@@ -12,32 +12,25 @@ each step gives, in step order.
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 from synmod.data import RECORDERS, Schema, SymbolicDataModel, symbol as fresh_symbol
 from synmod.errors import DataError, GraphError
 from synmod.leaves.frozen import frozen
-from synmod.leaves.nests import NestPath, copied, is_leaf, leaves, leaves_with_path, map_leaves
+from synmod.leaves.nests import NestPath, copied, is_leaf, leaves, leaves_with_path, map_leaves, pack
 
 # -- what a symbol remembers -----------------------------------------------------------------------------------------
 
 _JSON_SCALARS = (str, int, float, bool, type(None))
 
 
-class Declared:
+class Declared:  # no dataclass, which would not be a leaf of a nest
     """What is known of a value to come: its schema, the class behind it, its label, whether it may be left out."""
-
-    __slots__ = ("__weakref__", "data_model", "name", "optional", "schema")
-
-    schema: Schema
-    data_model: Any
-    name: str | None
-    optional: bool
 
     def __init__(self, schema: Schema, data_model: Any = None, name: str | None = None, optional: bool = False) -> None:
         self.schema = schema
@@ -46,17 +39,19 @@ class Declared:
         self.optional = optional
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Declared):
-            return NotImplemented
-        return (self.schema, self.name, self.optional) == (other.schema, other.name, other.optional)
+        return isinstance(other, Declared) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash((self.schema, self.name, self.optional))
+        return hash(self._key())
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.schema, self.name, self.optional
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Step:
     """One recorded call of a module, or one recorded operator.
 
@@ -70,25 +65,13 @@ class Step:
         aside: What the call leaves beside its outputs, for rooms above; None for nothing.
     """
 
-    __slots__ = ("args", "aside", "gives", "kwargs", "module", "op", "plan")
-
-    def __init__(
-        self,
-        module: Any,
-        op: str | None,
-        plan: Any,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        gives: Any,
-        aside: Mapping[Any, Any] | None = None,
-    ) -> None:
-        self.module = module
-        self.op = op
-        self.plan = plan
-        self.args = args
-        self.kwargs = kwargs
-        self.gives = gives
-        self.aside = aside
+    module: Any
+    op: str | None
+    plan: Any
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    gives: Any
+    aside: Mapping[Any, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -104,15 +87,13 @@ class Step:
         return f"Step({self.name}: {', '.join(str(x._label) for x in self.inputs)} -> {leaves(self.gives)})"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Origin:
     """Where a symbol comes from: output number `index`, in the order of leaves, of `step`; an Input has no step."""
 
-    __slots__ = ("index", "optional", "step")
-
-    def __init__(self, step: Step | None, index: int = 0, *, optional: bool = False) -> None:
-        self.step = step
-        self.index = index
-        self.optional = optional
+    step: Step | None
+    index: int = 0
+    optional: bool = field(default=False, kw_only=True)
 
 
 def record_call(
@@ -127,17 +108,16 @@ def record_call(
         outputs: A nest of fresh symbols, with None where nothing comes out.
         aside: What the call leaves beside its outputs.
     """
-    constants = MappingProxyType({key: _constant(value) for key, value in kwargs.items()}) if kwargs else _NONE_GIVEN
-    _remember(Step(module, None, None, copied(args), constants, map_leaves(_declared, outputs), aside), outputs)
+    _remember(
+        Step(module, None, None, copied(args), _constants(kwargs), map_leaves(_declared, outputs), aside), outputs
+    )
 
 
 def record_operation(
     name: str, plan: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: SymbolicDataModel
 ) -> None:
     """Make the symbol that an operator returns remember the operation, with the plan that fixes its field names."""
-    constants = MappingProxyType({key: _constant(value) for key, value in kwargs.items()}) if kwargs else _NONE_GIVEN
-    operands = tuple(arg if is_leaf(arg) else _constant(arg) for arg in args)
-    _remember(Step(None, name, plan, operands, constants, _declared(output)), output)
+    _remember(Step(None, name, plan, tuple(map(_constant, args)), _constants(kwargs), _declared(output)), output)
 
 
 def declared_of(symbol: SymbolicDataModel, *, optional: bool = False) -> Declared:
@@ -150,17 +130,9 @@ def symbol_of(declared: Declared) -> SymbolicDataModel:
     return fresh_symbol(declared.schema, declared.data_model, declared.name)
 
 
-_NONE_GIVEN: Mapping[str, Any] = MappingProxyType({})
-
-
 def _remember(step: Step, outputs: Any) -> None:
     """Point each output symbol at the step; the numbers count all leaves, None included."""
-    if outputs is None:
-        return
-    if is_leaf(outputs):
-        outputs._origin = Origin(step, 0)
-        return
-    for index, leaf in zip(count(), leaves(outputs), strict=False):
+    for index, leaf in enumerate(leaves(outputs)):
         if leaf is not None:
             leaf._origin = Origin(step, index)
 
@@ -170,25 +142,19 @@ def _declared(leaf: Any) -> Any:
     return None if leaf is None else declared_of(leaf)
 
 
+def _constants(kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Keep keyword arguments safe from later changes."""
+    return MappingProxyType({key: _constant(value) for key, value in kwargs.items()})
+
+
 def _constant(value: Any) -> Any:
-    """Keep a keyword argument safe from later changes: JSON is frozen, containers with symbols or objects copied."""
+    """Keep one argument safe: JSON is frozen, containers with symbols or objects are copied."""
     if is_leaf(value):
         return value
-    leaves(value)  # raises for one that holds itself
-    if _is_plain_json(value):
-        with suppress(DataError):  # NaN, or nested too deeply: kept as any other object is
+    if all(type(leaf) in _JSON_SCALARS for leaf in leaves(value)):
+        with suppress(DataError):  # a tuple, NaN, nested too deeply: kept as any other object is
             return frozen(value)
     return copied(value)
-
-
-def _is_plain_json(x: Any) -> bool:
-    """Whether dicts and lists of JSON scalars are all that is there (a tuple would come back as a list)."""
-    if type(x) is dict:
-        fields = cast("dict[object, Any]", x)
-        return all(type(key) is str and _is_plain_json(value) for key, value in fields.items())
-    if type(x) is list:
-        return all(map(_is_plain_json, cast("list[Any]", x)))
-    return type(x) in _JSON_SCALARS
 
 
 RECORDERS["operation"] = record_operation
@@ -340,7 +306,7 @@ def _place(path: NestPath) -> str:
 # -- the record ------------------------------------------------------------------------------------------------------
 
 
-class SymbolRef:
+class SymbolRef:  # no dataclass, which would not be a leaf of a nest
     """The number of a symbol, where an argument or output refers to one."""
 
     __slots__ = ("index",)
@@ -422,10 +388,13 @@ class FlowGraph:
         def changed(leaf: Any) -> Any:
             return leaf if leaf is None or isinstance(leaf, SymbolRef) else fn(leaf)
 
-        steps = tuple(_with_constants(step, changed) for step in self.steps)
-        if all(new is old for new, old in zip(steps, self.steps, strict=True)):
-            return self
-        return FlowGraph(self.symbols, self.inputs, self.outputs, steps)
+        def fixed(step: FlowStep) -> FlowStep:
+            given = step.args, dict(step.kwargs)
+            new = map_leaves(changed, given)
+            return step if new is given else replace(step, args=new[0], kwargs=new[1])
+
+        steps = tuple(map(fixed, self.steps))
+        return self if all(map(operator.is_, steps, self.steps)) else replace(self, steps=steps)
 
 
 def record_graph(inputs: Any, outputs: Any, steps: Sequence[Step], key: Callable[[Any], str]) -> FlowGraph:
@@ -472,26 +441,10 @@ class _Table:
 
 def _record_step(step: Step, table: _Table, key: Callable[[Any], str]) -> FlowStep:
     """Record one step, its arguments before its outputs."""
-    args = tuple(map_leaves(table.reference, arg) for arg in step.args)
-    kwargs = {name: map_leaves(table.reference, value) for name, value in step.kwargs.items()}
-    numbered = iter(enumerate(leaves(step.gives)))
-
-    def given(_: Any) -> Any:
-        index, declared = next(numbered)
-        return None if declared is None else table.given(step, index, declared)
-
+    args, kwargs = map_leaves(table.reference, (step.args, dict(step.kwargs)))
+    given = [declared and table.given(step, index, declared) for index, declared in enumerate(leaves(step.gives))]
     node = None if step.module is None else key(step.module)
-    return FlowStep(node, step.op, args, kwargs, map_leaves(given, step.gives), step.plan)
-
-
-def _with_constants(step: FlowStep, changed: Callable[[Any], Any]) -> FlowStep:
-    """Map the constants of one step."""
-    args = tuple(map_leaves(changed, arg) for arg in step.args)
-    kwargs = {name: map_leaves(changed, value) for name, value in step.kwargs.items()}
-    same = all(new is old for new, old in zip(args, step.args, strict=True)) and all(
-        kwargs[name] is old for name, old in step.kwargs.items()
-    )
-    return step if same else FlowStep(step.node, step.op, args, kwargs, step.gives, step.plan)
+    return FlowStep(node, step.op, args, kwargs, pack(step.gives, iter(given)), step.plan)
 
 
 # -- live again ------------------------------------------------------------------------------------------------------
@@ -521,21 +474,13 @@ def live_graph(flow: FlowGraph, modules: Mapping[str, Any]) -> tuple[Any, Any, t
         make(ref, Origin(None, optional=flow.symbols[ref.index].optional))
     steps: list[Step] = []
     for record in flow.steps:
-        step = _live_step(flow, record, live, modules)
-        for index, ref in enumerate(leaves(record.gives)):
+        module = None if record.node is None else modules[record.node]
+        args, kwargs = map_leaves(live, (record.args, dict(record.kwargs)))
+        refs: list[SymbolRef | None] = leaves(record.gives)
+        gives = pack(record.gives, iter([ref and flow.symbols[ref.index] for ref in refs]))
+        step = Step(module, record.op, record.plan, args, kwargs, gives)
+        for index, ref in enumerate(refs):
             if ref is not None:
                 make(ref, Origin(step, index))
         steps.append(step)
     return map_leaves(live, flow.inputs), map_leaves(live, flow.outputs), tuple(steps)
-
-
-def _live_step(flow: FlowGraph, record: FlowStep, live: Callable[[Any], Any], modules: Mapping[str, Any]) -> Step:
-    """Make one step, its arguments being there already."""
-
-    def declared(ref: SymbolRef | None) -> Declared | None:
-        return None if ref is None else flow.symbols[ref.index]
-
-    module = None if record.node is None else modules[record.node]
-    args = tuple(map_leaves(live, arg) for arg in record.args)
-    kwargs = {name: map_leaves(live, value) for name, value in record.kwargs.items()}
-    return Step(module, record.op, record.plan, args, kwargs, map_leaves(declared, record.gives))
