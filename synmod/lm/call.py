@@ -1,7 +1,7 @@
-"""One call of a model, from its arguments to its reply; each function does one thing around the next one.
+"""One call of a model, from a checked request to its reply; each function does one thing around the next one.
 
-`request_for` checks the arguments, `answer` reports the call, `_valid` reads and repairs the reply, `_answered` is the
-one retry loop, `_sent` keeps the budgets, `_exchanged` is one request to the adapter.
+`answer` reports the call, `_valid` reads and repairs the reply, `_answered` is the one retry loop, `_sent` keeps the
+budgets, `_exchanged` is one request to the adapter. Below stands how a reply is read.
 """
 
 from __future__ import annotations
@@ -9,14 +9,12 @@ from __future__ import annotations
 import json as text_json
 import random
 import re
-from collections.abc import Awaitable, Generator, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from synmod.data import Schema, declare, parse_frozen, problems, trusted_schema
-from synmod.errors import BadReplyError, BuildError, ConfigError, DataError, ModelError, ModelTimeout, SchemaTooComplex
+from synmod.data import Schema, parse_frozen, problems, trusted_schema
+from synmod.errors import BadReplyError, ConfigError, DataError, ModelError, ModelTimeout, SchemaTooComplex
 from synmod.leaves import aio
 from synmod.leaves.clock import current_clock
 from synmod.leaves.frozen import Json, frozen_dict, is_object
@@ -35,19 +33,17 @@ from synmod.scope import (
     phase_in,
     place_of,
     reserve,
-    reset,
 )
 
 from .prompt import REPAIR_OPENING, fields_of, value_text
-from .records import Adapter, Attempt, LMReply, LMRequest, Message, estimate_tokens, message, turns
-from .settings import check_seconds, check_structured, sampling_params, shortened
+from .records import Adapter, Attempt, LMReply, LMRequest, Message, estimate_tokens, message
+from .settings import shortened
 
 if TYPE_CHECKING:
     from .model import LanguageModel
 
 T = TypeVar("T")
 
-_CALL_KEYWORDS: Final = ("schema", "sample", "timeout_s", "structured", "reasoning_field")
 _FIRST_WAIT_S, _LONGEST_JITTER_S, _LONGEST_WAIT_S = 0.5, 30.0, 60.0
 _MOST_BYTES: Final = 2_000  # of the text of an error
 _JITTER: Final = random.SystemRandom()  # waits never touch a result, so they need no seed
@@ -60,47 +56,6 @@ _FAULTS: Final = {
     "refused": "the model, or the content filter of the provider, refused to answer",
     "length": "the reply was cut off; allow a longer one with max_tokens=...",
 }
-
-
-_SAMPLE: Final[ContextVar[int]] = ContextVar("synmod_sample", default=0)
-
-current_sample = _SAMPLE.get
-"""Return the number of the draw in force here."""
-
-
-def check_sample(sample: object) -> int:
-    """Return the number of a draw.
-
-    Raises:
-        ConfigError: It is not an int of at least 0.
-    """
-    if isinstance(sample, int) and not isinstance(sample, bool) and sample >= 0:
-        return sample
-    raise ConfigError(f"sample: got {sample!r:.100}, wanted the number of the draw: an int of at least 0.")
-
-
-@contextmanager
-def drawing(sample: int) -> Generator[None]:
-    """Number the model calls of a block as draws of this sample, unless they pass a number of their own.
-
-    Args:
-        sample: The number, from 0.
-
-    Raises:
-        ConfigError: It is not an int of at least 0.
-
-    Example:
-        >>> with drawing(2):
-        ...     current_sample()
-        2
-
-    Source: best-of-n sampling; DSPy's `rollout_id`.
-    """
-    token = _SAMPLE.set(check_sample(sample))
-    try:
-        yield
-    finally:
-        reset(_SAMPLE, token)
 
 
 class ModelCall:
@@ -166,46 +121,10 @@ class ModelCall:
         raise ModelTimeout(f"no reply within timeout_s={self.timeout_s:g}")
 
 
-def request_for(
-    model: LanguageModel,
-    messages: Any,
-    schema: Any,
-    sample: int | None,
-    structured: str | None,
-    reasoning_field: str | None,
-    params: Mapping[str, Json],
-) -> LMRequest:
-    """Check the arguments of a call; its parameters win over those of the model."""
-    frame, settings = current_call(), model.settings
-    if frame is not None and frame.symbolic:
-        raise BuildError(
-            f"{frame.path or frame.name!r}: {model.model} was called while the module is built on symbols. Call it in "
-            "`call`, and declare the output of `call` (`-> Answer`), so that its schema is known without a model."
-        )
-    wanted = schema if schema is None or type(schema) is Schema else declare(schema, root="any")
-    if reasoning_field is not None and (not isinstance(reasoning_field, str) or wanted is None):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-        got = f"got {reasoning_field!r:.100}, wanted the name of a field of the schema"
-        raise ConfigError(f"{settings.model}: reasoning_field: {got}.")
-    merged = settings.defaults
-    if params:
-        checked = sampling_params(params, f"await LanguageModel({model.model!r})(...)", _CALL_KEYWORDS)
-        merged = frozen_dict({**merged, **checked})
-    return LMRequest(
-        settings.model,
-        turns(messages),
-        wanted,
-        params=merged,
-        sample=current_sample() if sample is None else check_sample(sample),
-        structured=settings.structured if structured is None else check_structured(structured, settings.model),
-        reasoning_field=reasoning_field,
-    )
-
-
 async def answer(model: LanguageModel, request: LMRequest, timeout_s: float | None) -> LMReply:
     """Answer a request by this very model; hooks, counters and meters get its begin and its end once each."""
-    limit = model.settings.timeout_s if timeout_s is None else check_seconds(model.model, "timeout_s", timeout_s)
-    call = ModelCall(model, limit)
-    listeners, meters = (hooks_inside(call.ambient, call.frame), open_meters(call.frame))
+    call = ModelCall(model, timeout_s)
+    listeners, meters = hooks_inside(call.ambient, call.frame), open_meters(call.frame)
     reply, failure, usage = None, None, Usage()
     try:
         if listeners:

@@ -59,6 +59,9 @@ LOCAL: Final[Mapping[str, str]] = {
 }
 """Provider -> the usual address of its server on this machine."""
 
+_PRIVATE: Final = re.compile(
+    r"http://(\[.*\]|[^./:]+|(10|127|192\.168|172\.(1[6-9]|2\d|3[01]))\.[\d.]+|.*\.(internal|local|localhost|test))(:\d+)?/"
+)
 _CONNECT_S: Final = 10.0
 _MOST_BODY: Final = 32 * 2**20
 
@@ -92,7 +95,7 @@ class DirectAdapter:
         self._secrets = secrets
         self._base = base  # None for OpenAI itself
         self._url = f"{(base or OPENAI).rstrip('/')}/chat/completions"
-        if settings.api_key is not None and _is_plain_and_public(self._url):
+        if settings.api_key is not None and self._url.startswith("http:") and not _PRIVATE.match(self._url):
             warnings.warn(
                 f"{settings.model}: the key goes over plain http to a public host; use https.",
                 SynmodWarning,
@@ -173,20 +176,6 @@ class DirectAdapter:
         text = self._secrets.scrubbed(content.decode(errors="replace"))
         error = http_error(status, received, text)
         return with_hints(error, self._base, asked_for_schema="response_format" in body)
-
-
-def _is_plain_and_public(url: str) -> bool:
-    """Whether an address is http at a host outside of private networks."""
-    import ipaddress
-
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if parts.scheme != "http" or ("." not in host.strip("[]") and ":" not in host):
-        return False
-    try:
-        return ipaddress.ip_address(host).is_global
-    except ValueError:
-        return not host.endswith((".local", ".internal", ".localhost", ".test"))
 
 
 @cache

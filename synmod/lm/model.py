@@ -12,19 +12,21 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, NoReturn
 
-from synmod.errors import ConfigError, UnboundModelError
+from synmod.data import Schema, declare
+from synmod.errors import BuildError, ConfigError, UnboundModelError
 from synmod.leaves import aio
-from synmod.leaves.frozen import FrozenDict, Json
+from synmod.leaves.frozen import FrozenDict, Json, frozen_dict
 from synmod.leaves.names import did_you_mean
-from synmod.scope import reset
+from synmod.scope import current_call, reset
 
-from .call import answer, request_for
+from .call import answer
 from .chat_completions import LOCAL, DirectAdapter, serves
 from .litellm_adapter import LiteLLMAdapter, LiteLLMPrice, Price, counted_tokens, list_price
 from .nearest import embedded_adapter
 from .records import ATTRIBUTES, Adapter, LMReply, LMRequest, ModelCounters, estimate_tokens, turns
-from .settings import ApiKey, Secret, Secrets, Settings, checked_settings
+from .settings import ApiKey, Secret, Secrets, Settings, check_seconds, check_structured, sampling_params, settings_for
 
+_CALL_KEYWORDS: Final = ("schema", "sample", "timeout_s", "structured", "reasoning_field")
 _TOKENIZED: Final = ("azure", "openai")
 """Providers whose tokenizer litellm carries."""
 
@@ -84,7 +86,7 @@ class LanguageModel:
         **defaults: Json,
     ) -> None:
         given = {name: value for name, value in locals().items() if name not in ("self", "model")}
-        self.settings: Settings = checked_settings(model, given)
+        self.settings: Settings = settings_for(model, given)
         self.secrets = Secrets(self.settings)
         self.adapter: Adapter = self._adapter(adapter)
         self.counters = ModelCounters()
@@ -155,9 +157,32 @@ class LanguageModel:
             >>> reply["answer"]
             'Paris'
         """
-        model = stand_in_for(self.name) or self
-        request = request_for(model, messages, schema, sample, structured, reasoning_field, params)
-        return await answer(model, request, timeout_s)
+        model, frame = stand_in_for(self.name) or self, current_call()
+        name, settings = model.model, model.settings
+        if frame is not None and frame.symbolic:
+            raise BuildError(
+                f"{frame.path or frame.name!r}: {name} was called while the module is built on symbols. Call it in"
+                " `call`, and declare the output of `call` (`-> Answer`), so that its schema is known without a model."
+            )
+        wanted = schema if schema is None or type(schema) is Schema else declare(schema, root="any")
+        if reasoning_field is not None and (not isinstance(reasoning_field, str) or wanted is None):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+            got = f"got {reasoning_field!r:.100}, wanted the name of a field of the schema"
+            raise ConfigError(f"{name}: reasoning_field: {got}.")
+        merged = settings.defaults
+        if params:
+            checked = sampling_params(params, f"await LanguageModel({name!r})(...)", _CALL_KEYWORDS)
+            merged = frozen_dict({**merged, **checked})
+        request = LMRequest(
+            name,
+            turns(messages),
+            wanted,
+            params=merged,
+            sample=current_sample() if sample is None else check_sample(sample),
+            structured=settings.structured if structured is None else check_structured(structured, name),
+            reasoning_field=reasoning_field,
+        )
+        limit = settings.timeout_s if timeout_s is None else check_seconds(name, "timeout_s", timeout_s)
+        return await answer(model, request, limit)
 
     @property
     def model(self) -> str:
@@ -359,6 +384,12 @@ _STAND_INS: Final[ContextVar[tuple[Mapping[str | None, LanguageModel], ...]]] = 
 """The blocks of stand-ins, innermost first: saved name -> model; the name None stands for every model."""
 
 
+_SAMPLE: Final[ContextVar[int]] = ContextVar("synmod_sample", default=0)
+
+current_sample = _SAMPLE.get
+"""Return the number of the draw in force here."""
+
+
 def model_from(model: LanguageModel | str, where: str = "language_model") -> LanguageModel:
     """Return the model itself, or the one model of this process that a string names.
 
@@ -519,3 +550,38 @@ def models_in_force() -> Json:
 def _identity(model: LanguageModel) -> Json:
     """Return what the replies of a model depend on and a file may hold."""
     return [model.name, model.model, model.defaults]
+
+
+def check_sample(sample: object) -> int:
+    """Return the number of a draw.
+
+    Raises:
+        ConfigError: It is not an int of at least 0.
+    """
+    if isinstance(sample, int) and not isinstance(sample, bool) and sample >= 0:
+        return sample
+    raise ConfigError(f"sample: got {sample!r:.100}, wanted the number of the draw: an int of at least 0.")
+
+
+@contextmanager
+def drawing(sample: int) -> Generator[None]:
+    """Number the model calls of a block as draws of this sample, unless they pass a number of their own.
+
+    Args:
+        sample: The number, from 0.
+
+    Raises:
+        ConfigError: It is not an int of at least 0.
+
+    Example:
+        >>> with drawing(2):
+        ...     current_sample()
+        2
+
+    Source: best-of-n sampling; DSPy's `rollout_id`.
+    """
+    token = _SAMPLE.set(check_sample(sample))
+    try:
+        yield
+    finally:
+        reset(_SAMPLE, token)

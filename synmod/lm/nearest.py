@@ -216,7 +216,7 @@ class _Prompt:
             value = min(low + (high - low) * self._draw(self._noise_key, path, self._question), high)
         else:
             value = 0
-        return _within(value, part)
+        return within(value, part)
 
     def _arms(self, part: Mapping[str, Json]) -> list[Mapping[str, Json]]:
         """Return the alternatives that a value is answered in: the arms of a union, the types of a list of types."""
@@ -323,12 +323,14 @@ def _declared_values(part: Mapping[str, Json]) -> list[Json] | None:
     return {"boolean": [True, False], "null": [None]}.get(str(part.get("type")))
 
 
-def _within(value: float, part: Mapping[str, Json]) -> float:
+def within(value: float, part: Mapping[str, Json]) -> float:
     """Return the allowed number nearest to a value; an end that is not allowed itself is left by 1 or less."""
     names = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
     step = part.get("multipleOf", 1 if part.get("type") == "integer" else None)
     if step is not None:
         unit = Fraction(str(step))  # as it is written: 0.1 is a tenth
+        if part.get("type") == "integer":
+            unit = Fraction(unit.numerator)  # the smallest whole multiple of a fraction in lowest terms
         low, above, high, below = ([Fraction(str(part[name])) / unit] if name in part else [] for name in names)
         lows = [*map(math.ceil, low), *(math.floor(end) + 1 for end in above)]
         highs = [*map(math.floor, high), *(math.ceil(end) - 1 for end in below)]

@@ -115,14 +115,9 @@ def _turn(item: Any, index: int) -> Message:
 
 def estimate_tokens(messages: Iterable[Message]) -> int:
     """Return an estimate of the tokens of turns: a third of their characters, rounded up, so rather too many."""
-    characters = 0
-    for turn in messages:
-        content = turn["content"]
-        if isinstance(content, str):
-            characters += len(content)
-        elif content is not None:
-            characters += sum(len(part["text"]) for part in content)
-    return estimate_text(characters)
+    contents = [turn["content"] or "" for turn in messages]
+    texts = [each if isinstance(each, str) else "".join(part["text"] for part in each) for each in contents]
+    return estimate_text(sum(map(len, texts)))
 
 
 def estimate_text(characters: int) -> int:

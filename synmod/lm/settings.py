@@ -207,7 +207,7 @@ class Settings(BaseModel):
 _KEYWORDS: Final = tuple(name for name in Settings.model_fields if name not in ("model", "defaults"))
 
 
-def checked_settings(model: object, given: Mapping[str, Any]) -> Settings:
+def settings_for(model: object, given: Mapping[str, Any]) -> Settings:
     """Return the settings of a model.
 
     Args:

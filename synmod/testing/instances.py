@@ -10,13 +10,13 @@ import math
 import re
 import string
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from random import Random
 from typing import Any, Final
 
-from synmod.data import Schema, problems
+from synmod.data import Schema, problems, target_of
 from synmod.leaves.clock import rng
-from synmod.leaves.frozen import Json, frozen, is_array, is_object
+from synmod.leaves.frozen import Json, frozen, is_object
+from synmod.lm import within
 
 _TRIES: Final = 60
 _DEEPEST: Final = 6  # no optional parts from here on
@@ -122,7 +122,7 @@ class _Drawing:
                 break
             inner = part.pop(word)
             if word == "$ref":
-                part = _joined(self._target(inner), part)
+                part = _joined(target_of(self.root, inner), part)
             elif word == "allOf":
                 for piece in inner:
                     part = _joined(part, piece)
@@ -131,18 +131,10 @@ class _Drawing:
                 part = _joined(part, self.random.choice(inner if depth < _DEEPEST else plainest))
         return part
 
-    def _target(self, reference: str) -> Json:
-        """Follow a reference inside the schema."""
-        part: Any = self.root
-        for step in reference.removeprefix("#").split("/")[1:]:
-            step = step.replace("~1", "/").replace("~0", "~")
-            part = part[int(step)] if is_array(part) else part.get(step, True)
-        return part
-
     def _weight(self, part: Json) -> int:
         """Return how much an alternative asks for: null and constants least, what has parts of its own most."""
         while is_object(part) and "$ref" in part:
-            part = self._target(part["$ref"])
+            part = target_of(self.root, part["$ref"])
         if not is_object(part) or part.get("type") == "null" or "const" in part or "enum" in part:
             return 0
         if part.get("type") in ("object", "array") or "properties" in part:
@@ -228,34 +220,14 @@ def _joined(one: Json, other: Json) -> dict[str, Json]:
 # -- numbers and texts -----------------------------------------------------------------------------------------------
 
 
-def _number(part: Mapping[str, Json], random: Random, *, whole: bool) -> int | float:
+def _number(part: Mapping[str, Json], random: Random, *, whole: bool) -> float:
     """Draw a number within its bounds, a multiple where that is asked."""
-    step = Fraction(str(part["multipleOf"])) if "multipleOf" in part else Fraction(1, 1 if whole else 4)
-    if whole:
-        step = Fraction(step.numerator)  # the smallest whole multiple of a fraction in lowest terms
-    low, high = _bounds(part, step)
-    if low > high and "multipleOf" not in part and not whole:
-        step /= 2**20  # the bounds are closer than a quarter
-        low, high = _bounds(part, step)
-    if low == -math.inf:
-        low = 0 if high >= 0 else high - _USUAL_SPAN
-    high = min(high, low + _USUAL_SPAN)
-    number = step * (int(low) + int(random.random() * (max(high - low, 0) + 1)))
-    return int(number) if number.denominator == 1 and (whole or random.random() < 0.5) else float(number)
-
-
-def _bounds(part: Mapping[str, Json], step: Fraction) -> tuple[float, float]:
-    """Return the bounds of a number, counted in steps."""
-    low, high = -math.inf, math.inf
-    if "minimum" in part:
-        low = math.ceil(Fraction(str(part["minimum"])) / step)
-    if "exclusiveMinimum" in part:
-        low = max(low, math.floor(Fraction(str(part["exclusiveMinimum"])) / step) + 1)
-    if "maximum" in part:
-        high = math.floor(Fraction(str(part["maximum"])) / step)
-    if "exclusiveMaximum" in part:
-        high = min(high, math.ceil(Fraction(str(part["exclusiveMaximum"])) / step) - 1)
-    return low, high
+    lows = [part[name] for name in ("minimum", "exclusiveMinimum") if name in part]
+    highs = [part[name] for name in ("maximum", "exclusiveMaximum") if name in part]
+    high = min(highs, default=math.inf)
+    low = max(lows, default=0 if high >= 0 else high - _USUAL_SPAN)
+    drawn = low + random.random() * (min(high - low, _USUAL_SPAN))
+    return within(drawn if whole else round(drawn * 4) / 4, {**part, "type": "integer" if whole else "number"})
 
 
 def _text(part: Mapping[str, Json], random: Random) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, cast
@@ -42,17 +43,14 @@ class DoubleAdapter:
         if self.latency_s:
             return self._later(request)
         item = self.answer(request)
-        return self._awaited(item, request) if hasattr(item, "__await__") else reply_of(item, request)
+        return self._later(request, item) if hasattr(item, "__await__") else reply_of(item, request)
 
-    async def _later(self, request: LMRequest) -> LMReply:
-        """Answer after the latency."""
-        await aio.sleep(self.latency_s)
-        item = self.answer(request)
+    async def _later(self, request: LMRequest, item: Any = None) -> LMReply:
+        """Answer after the latency, or with what an async function returns."""
+        if self.latency_s:
+            await aio.sleep(self.latency_s)
+            item = self.answer(request)
         return reply_of(await item if hasattr(item, "__await__") else item, request)
-
-    async def _awaited(self, item: Awaitable[Any], request: LMRequest) -> LMReply:
-        """Answer with what an async function returns."""
-        return reply_of(await item, request)
 
 
 class Double(LanguageModel):
@@ -60,16 +58,9 @@ class Double(LanguageModel):
 
     __slots__ = ()
 
-    def __init__(
-        self,
-        answer: Callable[[LMRequest], Any | Awaitable[Any]],
-        model: str,
-        latency_s: float,
-        backoff: bool,
-        lm: dict[str, Any],
-    ) -> None:
-        name = model.partition("/")[2]
-        super().__init__(model, adapter=DoubleAdapter(name, answer, latency_s), **lm)
+    def __init__(self, answer: Callable[[LMRequest], Any], kind: str, latency_s: float, lm: dict[str, Any]) -> None:
+        model, backoff = lm.pop("model", f"testing/{kind}"), lm.pop("backoff", False)
+        super().__init__(model, adapter=DoubleAdapter(model.partition("/")[2], answer, latency_s), **lm)
         self.backoff = backoff
 
     @property
@@ -102,9 +93,7 @@ class FunctionLM(Double):
         fn: Receives the `LMRequest`, plain or async; returns a str (the text), JSON or a data model (as JSON text), an
             `LMReply`, or an exception, which is raised.
         latency_s: Seconds that each request takes.
-        backoff: Whether to wait between attempts, as a real model does.
-        model: The model string.
-        **lm: Keywords of `LanguageModel`.
+        **lm: Keywords of `LanguageModel`: `model`, too, and `backoff=True` to wait between attempts as a real one does.
 
     Raises:
         ConfigError: A keyword is unknown ('Did you mean').
@@ -119,31 +108,8 @@ class FunctionLM(Double):
 
     __slots__ = ()
 
-    def __init__(
-        self,
-        fn: Callable[[LMRequest], Any | Awaitable[Any]],
-        *,
-        latency_s: float = 0.0,
-        backoff: bool = False,
-        model: str = "testing/function",
-        **lm: Any,
-    ) -> None:
-        super().__init__(fn, model, latency_s, backoff, lm)
-
-
-class _Script:
-    """One list of replies, and how far it has been read."""
-
-    __slots__ = ("items", "used")
-
-    def __init__(self, items: Iterable[Any]) -> None:
-        self.items = list(items)
-        self.used = 0
-
-    @property
-    def unused(self) -> int:
-        """How many replies have not been used."""
-        return max(0, len(self.items) - self.used)
+    def __init__(self, fn: Callable[[LMRequest], Any | Awaitable[Any]], *, latency_s: float = 0.0, **lm: Any) -> None:
+        super().__init__(fn, "function", latency_s, lm)
 
 
 class ScriptedLM(Double):
@@ -155,9 +121,7 @@ class ScriptedLM(Double):
             is a str (the text), JSON or a data model (as JSON text), an `LMReply`, or an exception, which is raised.
         cycle: Whether to begin again at the end of a list.
         latency_s: Seconds that each request takes.
-        backoff: Whether to wait between attempts, as a real model does.
-        model: The model string.
-        **lm: Keywords of `LanguageModel`.
+        **lm: Keywords of `LanguageModel`: `model`, too, and `backoff=True` to wait between attempts as a real one does.
 
     Raises:
         ConfigError: `replies` is neither; a keyword is unknown ('Did you mean').
@@ -172,7 +136,7 @@ class ScriptedLM(Double):
     Source: pydantic-ai's TestModel, DSPy's DummyLM.
     """
 
-    __slots__ = ("_cycle", "_lock", "_scripts")
+    __slots__ = ("_cycle", "_lock", "_replies", "_used")
 
     def __init__(
         self,
@@ -180,11 +144,9 @@ class ScriptedLM(Double):
         *,
         cycle: bool = False,
         latency_s: float = 0.0,
-        backoff: bool = False,
-        model: str = "testing/scripted",
         **lm: Any,
     ) -> None:
-        super().__init__(self._next, model, latency_s, backoff, lm)
+        super().__init__(self._next, "scripted", latency_s, lm)
         by_path = cast("Mapping[str, Any]", replies) if isinstance(replies, Mapping) else {"": replies}
         for path, items in by_path.items():
             if hasattr(items, "keys") or isinstance(items, str | bytes) or not hasattr(items, "__iter__"):
@@ -192,9 +154,8 @@ class ScriptedLM(Double):
                 raise ConfigError(f"ScriptedLM: {where}: got {type(items).__name__}, wanted a list of replies.")
         self._cycle = cycle
         self._lock = threading.Lock()
-        self._scripts = {path: _Script(items) for path, items in by_path.items()}
-        if by_path is not replies:
-            self._scripts = {"**": self._scripts[""]}
+        self._replies = {"**" if by_path is not replies else path: list(items) for path, items in by_path.items()}
+        self._used: Counter[str] = Counter()
 
     def assert_done(self) -> None:
         """Check that every reply was used.
@@ -202,44 +163,32 @@ class ScriptedLM(Double):
         Raises:
             AssertionError: Replies are left; names how many, and for which path.
         """
-        left = {path: script.unused for path, script in self._scripts.items() if script.unused}
+        counted = {path: (len(items) - self._used[path], len(items)) for path, items in self._replies.items()}
+        left = [f"{unused} of {all_of} for {path!r}" for path, (unused, all_of) in counted.items() if unused > 0]
         if left:
-            told = ", ".join(
-                f"{count} of {len(self._scripts[path].items)} for {path!r}" for path, count in left.items()
-            )
-            raise AssertionError(f"ScriptedLM: replies were not used: {told}.")
+            raise AssertionError(f"ScriptedLM: replies were not used: {', '.join(left)}.")
 
     def _next(self, request: LMRequest) -> Any:
-        """Return the next reply for the module that calls."""
+        """Return the next reply for the module that calls: by the path itself, else by the first glob that fits."""
         frame = current_call()
         places = ("",) if frame is None else (frame.path, frame.name) if not frame.path else (frame.path,)
-        with self._lock:
-            script = self._script_for(places)
-            if script is not None:
-                number = script.used
-                if number < len(script.items) or (self._cycle and script.items):
-                    script.used += 1
-                    return script.items[number % len(script.items)]
-        raise AssertionError(self._ran_out(places[0], script, request))
-
-    def _script_for(self, places: Sequence[str]) -> _Script | None:
-        """Return the list for a path: the path itself first, then the first glob that fits."""
-        for place in places:
-            if place in self._scripts:
-                return self._scripts[place]
-        for glob, script in self._scripts.items():
-            if any(_fits(place.split("/") if place else [], glob.split("/")) for place in places):
-                return script
-        return None
-
-    def _ran_out(self, path: str, script: _Script | None, request: LMRequest) -> str:
-        """Return which request had no reply."""
+        fitting = [glob for glob in self._replies if any(_fits(_steps(place), _steps(glob)) for place in places)]
+        path = next((path for path in (*places, *fitting) if path in self._replies), None)
         last = f"the last message is {request.messages[-1]['content']!r:.300}"
-        if script is None:
-            return (
-                f"ScriptedLM: no replies for the path {path!r}, only for {', '.join(map(repr, self._scripts))}; {last}."
-            )
-        return f"ScriptedLM: no reply left for request {script.used + 1} of the path {path!r}; {last}."
+        if path is None:
+            known = ", ".join(map(repr, self._replies))
+            raise AssertionError(f"ScriptedLM: no replies for the path {places[0]!r}, only for {known}; {last}.")
+        with self._lock:
+            items, number = self._replies[path], self._used[path]
+            if number < len(items) or (self._cycle and items):
+                self._used[path] += 1
+                return items[number % len(items)]
+        raise AssertionError(f"ScriptedLM: no reply left for request {number + 1} of the path {places[0]!r}; {last}.")
+
+
+def _steps(path: str) -> list[str]:
+    """Return the steps of a path or glob; none of the empty path."""
+    return path.split("/") if path else []
 
 
 def _fits(steps: Sequence[str], glob: Sequence[str]) -> bool:
@@ -257,9 +206,7 @@ class SchemaLM(Double):
     Args:
         seed: Another seed gives other answers.
         latency_s: Seconds that each request takes.
-        backoff: Whether to wait between attempts, as a real model does.
-        model: The model string.
-        **lm: Keywords of `LanguageModel`.
+        **lm: Keywords of `LanguageModel`: `model`, too, and `backoff=True` to wait between attempts as a real one does.
 
     Raises:
         ConfigError: A keyword is unknown ('Did you mean').
@@ -274,10 +221,8 @@ class SchemaLM(Double):
 
     __slots__ = ("_seed",)
 
-    def __init__(
-        self, seed: int = 0, *, latency_s: float = 0.0, backoff: bool = False, model: str = "testing/schema", **lm: Any
-    ) -> None:
-        super().__init__(self._instance, model, latency_s, backoff, lm)
+    def __init__(self, seed: int = 0, *, latency_s: float = 0.0, **lm: Any) -> None:
+        super().__init__(self._instance, "schema", latency_s, lm)
         self._seed = seed
 
     def _instance(self, request: LMRequest) -> str:
