@@ -264,10 +264,8 @@ async def _sent(call: ModelCall, request: LMRequest) -> LMReply:
         prompt, completion = estimate_tokens(request.messages), most if isinstance(most, int) else 0
         if any("cost_usd" in account.limits for account in budgets):
             if price is None:
-                raise ConfigError(
-                    f"{request.model}: a budget limits cost_usd, and the price of this model is not known:"
-                    " pass LanguageModel(..., price=(usd per million in, usd per million out))."
-                )
+                remedy = "pass LanguageModel(..., price=(usd per million in, usd per million out))"
+                raise ConfigError(f"{request.model}: cost_usd is limited, and the price is not known: {remedy}.")
             cost = price.cost_usd(prompt, completion)
     with reserve(0 if call.requests else 1, prompt + completion, cost, where=call.path) as reservation:
         try:
@@ -309,10 +307,8 @@ async def _exchanged(call: ModelCall, request: LMRequest) -> LMReply:
         else:
             call.requests -= 1
         raise
-    if not isinstance(reply, LMReply):  # pyright: ignore[reportUnnecessaryIsInstance]  (adapters may be untyped)
-        raise TypeError(f"adapter {adapter.name!r} returned {type(reply).__name__}, wanted an LMReply.")
-    if not isinstance(reply.text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"adapter {adapter.name!r} returned an LMReply with {type(reply.text).__name__} as its text.")
+    if not isinstance(reply, LMReply) or not isinstance(reply.text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (adapters may be untyped)
+        raise TypeError(f"adapter {adapter.name!r} returned {reply!r:.200}, wanted an LMReply with a str as its text.")
     call.attempts.append(Attempt(200, None, call.clock.now() - began, waited))
     return reply
 

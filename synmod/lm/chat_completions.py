@@ -19,19 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
+from synmod import errors
 from synmod.data import parse_json
-from synmod.errors import (
-    AuthError,
-    BadReplyError,
-    ConfigError,
-    ContextWindowError,
-    ModelError,
-    ModelTimeout,
-    RateLimitError,
-    RequestError,
-    SynmodWarning,
-    UnavailableError,
-)
 from synmod.leaves import aio
 from synmod.leaves.clock import wall_time
 from synmod.leaves.frozen import Json, is_array, is_object
@@ -88,19 +77,14 @@ class DirectAdapter:
     def __init__(self, settings: Settings, secrets: Secrets) -> None:
         base = settings.api_base or LOCAL.get(settings.provider)
         if base is None and settings.provider != "openai":
-            raise ConfigError(
-                f"{settings.model}: adapter='direct' needs api_base=..., the address of an OpenAI-compatible server."
-            )
+            raise errors.ConfigError(f"{settings.model}: adapter='direct' needs api_base=..., the server's address.")
         self._settings = settings
         self._secrets = secrets
         self._base = base  # None for OpenAI itself
         self._url = f"{(base or OPENAI).rstrip('/')}/chat/completions"
         if settings.api_key is not None and self._url.startswith("http:") and not _PRIVATE.match(self._url):
-            warnings.warn(
-                f"{settings.model}: the key goes over plain http to a public host; use https.",
-                SynmodWarning,
-                stacklevel=4,
-            )
+            risk = f"{settings.model}: the key goes over plain http to a public host; use https."
+            warnings.warn(risk, errors.SynmodWarning, stacklevel=4)
 
     def check(self, request: LMRequest) -> None:
         """Raise at once for what cannot work here.
@@ -114,7 +98,7 @@ class DirectAdapter:
         if self._base is None and (missing := self._secrets.missing()):
             raise missing
         if self._base is None and "top_k" in request.params:
-            raise RequestError("this model does not take top_k; leave it out of the parameters.", sent=False)
+            raise errors.RequestError("this model does not take top_k; leave it out of the parameters.", sent=False)
 
     async def send(self, request: LMRequest) -> LMReply:
         """Send one request."""
@@ -127,12 +111,12 @@ class DirectAdapter:
         if not users:
             await _SESSIONS.aclose()
 
-    async def _exchanged(self, request: LMRequest) -> LMReply | ModelError:
+    async def _exchanged(self, request: LMRequest) -> LMReply | errors.ModelError:
         """Send one request with its key; a failure is returned, not raised."""
         import aiohttp
 
         key = await self._secrets.key()
-        if isinstance(key, AuthError):
+        if isinstance(key, errors.AuthError):
             return key
         headers = {"content-type": "application/json", "user-agent": "synmod"}
         if key is not None:
@@ -161,13 +145,13 @@ class DirectAdapter:
                     if len(content) > _MOST_BODY:
                         break
         except aiohttp.ConnectionTimeoutError:
-            return UnavailableError(f"no connection within {_CONNECT_S:g} s")
+            return errors.UnavailableError(f"no connection within {_CONNECT_S:g} s")
         except aiohttp.ServerTimeoutError:
-            return ModelTimeout("the connection brought no answer in time")
+            return errors.ModelTimeout("the connection brought no answer in time")
         except (aiohttp.ClientError, OSError) as error:
-            return UnavailableError(self._secrets.scrubbed(f"{type(error).__name__}: {error}"))
+            return errors.UnavailableError(self._secrets.scrubbed(f"{type(error).__name__}: {error}"))
         if status < 300 and len(content) > _MOST_BODY:
-            return BadReplyError("the reply is longer than 32 MiB", reason="not_json", status=status)
+            return errors.BadReplyError("the reply is longer than 32 MiB", reason="not_json", status=status)
         try:
             if status < 300:
                 return reply_of(parse_json(bytes(content)), request, received)
@@ -285,7 +269,7 @@ _MOST_STRICT_PROPERTIES, _DEEPEST_STRICT = 100, 5
 def refuse_trio(who: str) -> None:
     """Raise UnavailableError, which is not transient, where trio runs this code."""
     if aio.backend() == "trio":
-        error = UnavailableError(f"{who} needs asyncio, and trio runs this code.", sent=False)
+        error = errors.UnavailableError(f"{who} needs asyncio, and trio runs this code.", sent=False)
         error.transient = False
         raise error
 
@@ -348,7 +332,7 @@ def _inside(part: Mapping[str, Any]) -> Iterator[tuple[Any, int]]:
         yield part["items"], 1
 
 
-def reply_of(response: Json, request: LMRequest, headers: Mapping[str, str]) -> LMReply | ModelError:
+def reply_of(response: Json, request: LMRequest, headers: Mapping[str, str]) -> LMReply | errors.ModelError:
     """Return the first choice of a chat completion as a reply; the error where there is none."""
     choices = response.get("choices") if is_object(response) else None
     choice = choices[0] if is_array(choices) and choices else None
@@ -357,7 +341,7 @@ def reply_of(response: Json, request: LMRequest, headers: Mapping[str, str]) -> 
         quoted = message_in(response)
         reason = "empty" if is_object(response) else "not_json"
         text = "the provider answered without any choice" + (f": {quoted}" if quoted else "")
-        return BadReplyError(text, reason=reason, status=200, provider_message=quoted)
+        return errors.BadReplyError(text, reason=reason, status=200, provider_message=quoted)
     specific: Json = answer.get("provider_specific_fields")
     refusal = _text(answer.get("refusal")) or _text(specific.get("refusal") if is_object(specific) else None)
     text, calls = refusal or _text(answer.get("content")), answer.get("tool_calls")
@@ -373,7 +357,7 @@ def reply_of(response: Json, request: LMRequest, headers: Mapping[str, str]) -> 
     )
 
 
-def reply_or_raise(outcome: LMReply | ModelError) -> LMReply:
+def reply_or_raise(outcome: LMReply | errors.ModelError) -> LMReply:
     """Return a reply, or raise the error: here, so that neither the original nor a frame with the key hangs on it."""
     if isinstance(outcome, LMReply):
         return outcome
@@ -409,7 +393,7 @@ def _count(counts: Json, name: str) -> int:
 
 # -- failures --------------------------------------------------------------------------------------------------------
 
-Kind: TypeAlias = type[ModelError] | str
+Kind: TypeAlias = type[errors.ModelError] | str
 """A class of ours, or the reason of a `BadReplyError`."""
 
 _REFUSED, _UNREADABLE = "refused", "not_json"
@@ -417,8 +401,8 @@ _REFUSED, _UNREADABLE = "refused", "not_json"
 _BY_CLASS: Final[Mapping[str, Kind]] = {
     "APIResponseValidationError": _UNREADABLE,
     "ContentPolicyViolationError": _REFUSED,
-    "ContextWindowExceededError": ContextWindowError,
-    "Timeout": ModelTimeout,
+    "ContextWindowExceededError": errors.ContextWindowError,
+    "Timeout": errors.ModelTimeout,
 }
 """Exception classes of litellm whose status does not tell what they are."""
 
@@ -438,7 +422,7 @@ _FILTERED: Final = ("content_filter", "content_policy_violation", "content manag
 _MOST_QUOTED: Final = 1_500  # bytes of the provider's text, so that our own hints have room behind it
 
 
-def http_error(status: int, headers: Mapping[str, str], body: str) -> ModelError:
+def http_error(status: int, headers: Mapping[str, str], body: str) -> errors.ModelError:
     """Return the error for an answer that is not a success.
 
     Args:
@@ -454,7 +438,7 @@ def http_error(status: int, headers: Mapping[str, str], body: str) -> ModelError
     return _made(_kind(status, body.casefold()), status, headers, quoted)
 
 
-def litellm_error(error: Exception, text: str) -> ModelError:
+def litellm_error(error: Exception, text: str) -> errors.ModelError:
     """Return the error for an exception of litellm; nothing of the original is kept but its text.
 
     Args:
@@ -464,29 +448,29 @@ def litellm_error(error: Exception, text: str) -> ModelError:
     low = f"{text} {getattr(error, 'code', '')} {getattr(error, 'type', '')}".casefold()
     quoted = _PREFIX.sub("", text).strip() or type(error).__name__
     if any(words in low for words in _NO_CREDENTIALS) or ("missing" in low and "api key" in low):
-        return _made(AuthError, None, {}, quoted)
+        return _made(errors.AuthError, None, {}, quoted)
     own = {kind.__name__ for kind in type(error).__mro__}
     if own & _NOT_SENT or "llm provider not provided" in low:
-        return _made(RequestError, None, {}, quoted)
+        return _made(errors.RequestError, None, {}, quoted)
     causes: list[BaseException] = [error]
     while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None and cause not in causes:
         causes.append(cause)
     others = [type(one).__mro__ for one in causes if "litellm" not in type(one).__module__]
     broken = {kind.__name__ for kinds in others for kind in kinds}
     if broken & _NO_ANSWER or broken & _BROKEN:  # litellm makes up a status for these
-        return _made(ModelTimeout if broken & _NO_ANSWER else UnavailableError, None, {}, quoted)
+        return _made(errors.ModelTimeout if broken & _NO_ANSWER else errors.UnavailableError, None, {}, quoted)
     status = getattr(error, "status_code", None)
     status = status if isinstance(status, int) and not isinstance(error, TimeoutError) else None
-    usual = RequestError if status is None else _kind(status, low)
+    usual = errors.RequestError if status is None else _kind(status, low)
     kind = next((kind for name, kind in _BY_CLASS.items() if name in own), usual)
     held = getattr(error, "litellm_response_headers", None) or getattr(getattr(error, "response", None), "headers", {})
     return _made(kind, status, {str(name).casefold(): str(value) for name, value in dict(held).items()}, quoted)
 
 
-def with_hints(error: ModelError, base: str | None, *, asked_for_schema: bool) -> ModelError:
+def with_hints(error: errors.ModelError, base: str | None, *, asked_for_schema: bool) -> errors.ModelError:
     """Add what may help: another way to ask for a schema, a missing /v1."""
     hints: list[str] = []
-    if isinstance(error, RequestError) and asked_for_schema and error.status in (400, 404, 415, 422):
+    if isinstance(error, errors.RequestError) and asked_for_schema and error.status in (400, 404, 415, 422):
         hints.append("If the server does not know response_format, pass LanguageModel(..., structured='prompt').")
     if error.status == 404 and base is not None and not base.rstrip("/").endswith("/v1"):
         hints.append(f"The api_base {base!r} lacks /v1, which most servers want.")
@@ -494,7 +478,7 @@ def with_hints(error: ModelError, base: str | None, *, asked_for_schema: bool) -
     return error
 
 
-def _made(kind: Kind, status: int | None, headers: Mapping[str, str], quoted: str) -> ModelError:
+def _made(kind: Kind, status: int | None, headers: Mapping[str, str], quoted: str) -> errors.ModelError:
     """Make the error of a kind."""
     text = shortened(quoted, _MOST_QUOTED)
     message = text if status is None else f"the provider answered {status}: {text}"
@@ -505,25 +489,25 @@ def _made(kind: Kind, status: int | None, headers: Mapping[str, str], quoted: st
     }
     if isinstance(kind, str):
         what = "the provider refused to answer" if kind == _REFUSED else "the reply cannot be read"
-        return BadReplyError(f"{what}: {message}", text=details["provider_message"], reason=kind, **details)
-    sent = status is not None or kind not in (AuthError, RequestError)
+        return errors.BadReplyError(f"{what}: {message}", text=details["provider_message"], reason=kind, **details)
+    sent = status is not None or kind not in (errors.AuthError, errors.RequestError)
     return kind(message, retry_after_s=_retry_after(headers.get("retry-after", "")), sent=sent, **details)
 
 
 def _kind(status: int, low: str) -> Kind:
     """Return what a status means; where it means several things, the provider's words decide."""
     if status in (400, 413) and any(words in low for words in _TOO_LONG):
-        return ContextWindowError
+        return errors.ContextWindowError
     if status in (400, 403) and any(words in low for words in _FILTERED):
         return _REFUSED
     if status == 429:
         empty = any(words in low for words in _NO_QUOTA) or (_QUOTA_TEXT in low and "retry" not in low)
-        return AuthError if empty else RateLimitError
+        return errors.AuthError if empty else errors.RateLimitError
     if status in (401, 402, 403):
-        return AuthError
+        return errors.AuthError
     if status < 300:
         return _UNREADABLE
-    return UnavailableError if status in (408, 409, 425) or status >= 500 else RequestError
+    return errors.UnavailableError if status in (408, 409, 425) or status >= 500 else errors.RequestError
 
 
 def message_in(json: Json) -> str:

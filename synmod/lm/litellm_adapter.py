@@ -187,9 +187,8 @@ def _imported() -> Any:
     try:
         import litellm
     except ImportError as error:
-        raise UnavailableError(
-            f"litellm, which this model needs, cannot be imported ({error}); {_INSTALL}.", sent=False
-        ) from None
+        missing = f"litellm, which this model needs, cannot be imported ({error}); {_INSTALL}."
+        raise UnavailableError(missing, sent=False) from None
     litellm.suppress_debug_info = True
     for name in _LOGGERS:
         logger = logging.getLogger(name)

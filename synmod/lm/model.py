@@ -104,10 +104,8 @@ class LanguageModel:
         missing = [name for name in ("name", "version", "send") if not hasattr(chosen, name)]
         if isinstance(chosen, str) or missing:
             got = repr(chosen) if isinstance(chosen, str) else f"{type(chosen).__name__} without {', '.join(missing)}"
-            raise ConfigError(
-                f"{settings.model}: adapter: got {got}, wanted 'direct', 'litellm', or an object with name, version and"
-                " async send(LMRequest) -> LMReply."
-            )
+            wanted = "'direct', 'litellm', or an object with name, version and async send(LMRequest) -> LMReply"
+            raise ConfigError(f"{settings.model}: adapter: got {got}, wanted {wanted}.")
         return chosen
 
     async def __call__(
@@ -399,9 +397,8 @@ def model_from(model: LanguageModel | str, where: str = "language_model") -> Lan
     if isinstance(model, LanguageModel):
         return model
     if not isinstance(model, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers may be untyped
-        raise ConfigError(
-            f"{where}: got {type(model).__name__}, wanted a LanguageModel or a string such as 'openai/gpt-4o-mini'."
-        )
+        wanted = "a LanguageModel or a string such as 'openai/gpt-4o-mini'"
+        raise ConfigError(f"{where}: got {type(model).__name__}, wanted {wanted}.")
     with _MAKING:
         if model not in _BY_STRING:
             _BY_STRING[model] = LanguageModel(model)
@@ -482,7 +479,7 @@ def resolve_model(model: LanguageModel | str | None, where: str) -> LanguageMode
     """
     if model is not None:
         return model_from(model, where)
-    found = current_language_model() or next((block[None] for block in _STAND_INS.get() if None in block), None)
+    found = current_language_model() or stand_in_for(None)
     if found is None:
         raise ConfigError(
             f"{where or 'The module'}: no language model. Pass language_model=... to the module, call"
@@ -524,13 +521,10 @@ def use_language_models(models: LanguageModel | str | Mapping[str, LanguageModel
         reset(_STAND_INS, token)
 
 
-def stand_in_for(name: str) -> LanguageModel | None:
-    """Return the model that answers for the model of this name; None if it answers itself."""
-    for block in _STAND_INS.get():
-        for key in (None, name, name.partition("#")[0]):
-            if key in block:
-                return block[key]
-    return None
+def stand_in_for(name: str | None) -> LanguageModel | None:
+    """Return the model that answers for the model of this name, or for every model; None if it answers itself."""
+    keys = (None,) if name is None else (None, name, name.partition("#")[0])
+    return next((block[key] for block in _STAND_INS.get() for key in keys if key in block), None)
 
 
 def models_in_force() -> Json:

@@ -16,7 +16,7 @@ from itertools import pairwise
 from random import Random
 from typing import Any, Final
 
-from synmod.data import Schema, declare, is_valid, parse_json, trusted_schema
+from synmod.data import is_valid, parse_json, trusted_schema
 from synmod.errors import ConfigError, DataError, SchemaError
 from synmod.leaves.frozen import Json, frozen, is_array, is_object, json_equal
 from synmod.leaves.names import did_you_mean
@@ -124,7 +124,7 @@ class _Prompt:
     def __init__(self, request: LMRequest) -> None:
         turns = _turns_of(request)
         self.texts = [text for _, text in turns]
-        self._schema = _shown_schema(self.texts) if request.schema is None else request.schema
+        self._schema = request.schema
         self._root: Mapping[str, Json] = self._schema or {}
         users = [at for at, (role, _) in enumerate(turns) if role == "user"]
         last = next((at for at in reversed(users) if _blocks(self.texts[at], "inputs")), users[-1] if users else None)
@@ -302,16 +302,6 @@ def _index(lines: tuple[str, ...], pairs: tuple[tuple[str, str], ...], structure
         *((_leaf_text(one["inputs"]), one["outputs"]) for one in parsed),
         *((asked, answer) for asked, answer in answered if answer is not None),
     ])  # fmt: skip
-
-
-def _shown_schema(texts: list[str]) -> Schema | None:
-    """Return the schema that a prompt shows."""
-    for block in (block for text in texts for block in _blocks(text, "output_schema")):
-        try:
-            return declare(parse_json(block), root="any")
-        except (DataError, SchemaError):
-            continue
-    return None
 
 
 def _declared_values(part: Mapping[str, Json]) -> list[Json] | None:

@@ -25,6 +25,7 @@ SLOTS: Final = ("instructions", "input_fields", "output_schema", "examples", "in
 REPAIR_OPENING: Final = "<repair>"
 """How a repair turn begins; the turn before it is the reply that failed."""
 
+_EXAMPLE: Final = "{'system': '{instructions}', 'user': '{inputs}'}"
 _DEFAULT: Final = {"system": SLOTS[:3], "user": SLOTS[3:]}
 _SLOT: Final = re.compile(r"\{(" + "|".join(SLOTS) + r")\}")
 _BRACES: Final = re.compile(r"\{\s*([A-Za-z_][A-Za-z_ ]{0,38})\s*\}")
@@ -211,20 +212,15 @@ class Layout:
         """Return the turns of a conversation among the inputs: data must not become instructions."""
         for index, turn in enumerate(messages):
             if not self._system_from_inputs and turn.get("role") in ("system", "developer"):
-                raise DataError(
-                    f"inputs, messages[{index}]: a {turn['role']} turn among the inputs would become instructions; "
-                    "remove it, or allow it with Generator(..., system_from_inputs=True)."
-                )
+                what = f"inputs, messages[{index}]: a {turn['role']} turn among the inputs would become instructions"
+                raise DataError(f"{what}; remove it, or allow it with Generator(..., system_from_inputs=True).")
         return turns(messages) if messages else ()
 
 
 def _checked_template(template: Mapping[str, str]) -> Mapping[str, str]:
     """Check a template and return a copy of it."""
     if not isinstance(template, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (a file may hold anything)
-        raise ConfigError(
-            f"template is a {type(template).__name__}; it must be a mapping "
-            "such as {'system': '{instructions}', 'user': '{inputs}'}."
-        )
+        raise ConfigError(f"template is a {type(template).__name__}; it must be a mapping such as {_EXAMPLE}.")
     for role, text in template.items():
         if role not in _DEFAULT:
             hint = did_you_mean(role, _DEFAULT)
@@ -234,14 +230,11 @@ def _checked_template(template: Mapping[str, str]) -> Mapping[str, str]:
         for found in _BRACES.finditer(text):
             near = "" if _SLOT.fullmatch(found[0]) else did_you_mean(found[1].strip(), SLOTS)
             if near:
-                slots = ", ".join(f"{{{slot}}}" for slot in SLOTS)
-                raise ConfigError(
-                    f"template: {found[0]} in the {role} turn is not a slot; the slots are {slots}.{near}"
-                )
+                known = "; the slots are " + ", ".join(f"{{{slot}}}" for slot in SLOTS)
+                raise ConfigError(f"template: {found[0]} in the {role} turn is not a slot{known}.{near}")
     if "{inputs}" in template.get("system", ""):
         raise ConfigError(
-            "template: {inputs} stands in the system turn, where data would become instructions; "
-            "put it into the user turn."
+            "template: {inputs} in the system turn lets data become instructions; put it into the user turn."
         )
     if "{inputs}" not in template.get("user", ""):
         raise ConfigError("template: the user turn lacks {inputs}, so the model would never see what it is asked.")

@@ -101,10 +101,8 @@ def _turn(item: Any, index: int) -> Message:
     for place, part in enumerate(content if is_array(content) else ()):
         kind = part.get("type") if is_object(part) else type(part).__name__
         if kind in _MEDIA:
-            raise ConfigError(
-                f"{where}: content[{place}] is of kind {kind!r}: images, sound and files cannot be sent to a model yet;"
-                " describe them in text."
-            )
+            remedy = "images, sound and files cannot be sent to a model yet; describe them in text"
+            raise ConfigError(f"{where}: content[{place}] is of kind {kind!r}: {remedy}.")
         if kind != "text" or not isinstance(part.get("text"), str):
             got = f"got content[{place}] of kind {kind!r:.100}"
             raise DataError(f'{where}: {got}, wanted parts {{"type": "text", "text": ...}} only.')

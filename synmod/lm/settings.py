@@ -107,7 +107,6 @@ class Secret(Protocol):
 ApiKey: TypeAlias = str | Secret | Callable[[], str | Secret | Awaitable[str | Secret]]
 Structured: TypeAlias = Literal["schema", "json", "prompt"]
 
-MOST_ATTEMPTS: Final = 100
 STRUCTURED: Final[tuple[str, ...]] = get_args(Structured)
 """How a schema may be asked for: native schema, JSON mode, text only."""
 
@@ -144,9 +143,7 @@ def _base(base: str) -> str:
     """Check an endpoint: http or https, without user, query or fragment."""
     if _ADDRESS.fullmatch(base):
         return base
-    raise ValueError(
-        "must be an http or https address without user, query or fragment, such as 'http://localhost:8000/v1'"
-    )
+    raise ValueError("must be an http(s) address without user, query or fragment, such as 'http://localhost:8000/v1'")
 
 
 def _headers(headers: Mapping[Any, Any]) -> Mapping[str, str | Secret]:
@@ -155,9 +152,7 @@ def _headers(headers: Mapping[Any, Any]) -> Mapping[str, str | Secret]:
         named = isinstance(name, str) and _HEADER.fullmatch(name)
         text = plain(value) if _is_text(value) else "\n"
         if not named or not text.isascii() or any(sign in text for sign in "\r\n\0"):
-            raise ValueError(
-                f"{name!r:.100} must be a name, in letters, digits and hyphens, with a text on one line, in ASCII"
-            )
+            raise ValueError(f"{name!r:.100} must be a name of letters, digits and hyphens, with a line of ASCII text")
     return headers
 
 
@@ -176,7 +171,7 @@ class Settings(BaseModel):
     api_base: Annotated[str, AfterValidator(_base)] | None = None
     headers: Annotated[Mapping[Any, Any], AfterValidator(_headers)] = {}
     extra_body: Annotated[Mapping[Any, Any], AfterValidator(lambda body: frozen(dict(body)))] = {}
-    attempts: Annotated[int, Field(strict=True, ge=1, le=MOST_ATTEMPTS)] = 3
+    attempts: Annotated[int, Field(strict=True, ge=1, le=100)] = 3
     timeout_s: Seconds | None = 120
     attempt_timeout_s: Seconds | None = None
     repairs: Annotated[int, Field(strict=True, ge=0)] = 1

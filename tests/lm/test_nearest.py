@@ -232,15 +232,6 @@ async def test_text_replies():
     assert await ask(None, {"q": "just this"}) == "just this"
 
 
-async def test_the_schema_of_the_text_serves_where_the_request_has_none():
-    """A provider without structured output reads the schema in the prompt."""
-    turns = [
-        {"role": "system", "content": f"ham: lunch\n<output_schema>{json.dumps(LABEL)}</output_schema>"},
-        {"role": "user", "content": "lunch?"},
-    ]
-    assert (await send(None, turns)).text == '{"label":"ham"}'
-
-
 async def test_plain_conversations_are_read():
     """Without tags the system text instructs, earlier pairs are examples, the last user turn is the input."""
     turns = [
