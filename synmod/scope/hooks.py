@@ -276,6 +276,8 @@ def hooks_inside(record: Ambient | None, frame: CallFrame | None) -> tuple[Hook,
 Place: TypeAlias = tuple[str | None, str | None, str, str, str, bool]
 """The six fields that every record begins with."""
 
+_NO_KEYWORDS: Final[Mapping[str, Any]] = MappingProxyType({})
+
 
 def place_of(frame: CallFrame | None, phase: str) -> Place:
     """Return the first fields of a record: the call in which it happens, and the phase, which a block may have set."""
@@ -288,7 +290,8 @@ def begin_call(
     listeners: tuple[Hook, ...], frame: CallFrame, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> None:
     """Notify listeners that a module call begins; `inputs` and `kwargs` are as `call` gets them."""
-    notify(listeners, CallBegin(*place_of(frame, frame.phase), inputs, MappingProxyType(dict(kwargs))))
+    kept = MappingProxyType(dict(kwargs)) if kwargs else _NO_KEYWORDS
+    notify(listeners, CallBegin(*place_of(frame, frame.phase), inputs, kept))
 
 
 def end_call(

@@ -191,15 +191,16 @@ _CALL: Final = (
 )  # fmt: skip
 
 
-def _fields(record: Any, names: Sequence[str]) -> dict[str, Any] | None:
-    """Return some fields of a record as JSON; None where there is none, or none is kept."""
-    return None if record is None else {name: plain(getattr(record, name, None)) for name in names}
+def _fields(record: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Return some fields of a record as JSON."""
+    return {name: plain(getattr(record, name, None)) for name in names}
 
 
 def _lm_call_json(call: LMCallNode) -> dict[str, Any]:
-    """Return a model call as JSON."""
-    contents = {"request": _fields(call.request, _REQUEST), "reply": _fields(call.reply, _REPLY)}
-    return {**(_fields(call, _LM_CALL) or {}), **contents}
+    """Return a model call as JSON; request and reply are None where none is kept."""
+    request = None if call.request is None else _fields(call.request, _REQUEST)
+    reply = None if call.reply is None else _fields(call.reply, _REPLY)
+    return {**_fields(call, _LM_CALL), "request": request, "reply": reply}
 
 
 def _call_json(node: TraceNode) -> dict[str, Any]:
@@ -208,7 +209,7 @@ def _call_json(node: TraceNode) -> dict[str, Any]:
     used = [call.usage for call in node.lm_calls] + [Usage(**child["usage"]) for child in children]
     lm_calls = [_lm_call_json(call) for call in list(node.lm_calls)]
     usage = plain(sum(used, NO_USAGE))
-    return {**(_fields(node, _CALL) or {}), "usage": usage, "lm_calls": lm_calls, "children": children}
+    return {**_fields(node, _CALL), "usage": usage, "lm_calls": lm_calls, "children": children}
 
 
 def _lines(call: dict[str, Any], lead: str = "", below: str = "") -> Iterator[str]:

@@ -175,6 +175,20 @@ async def test_an_entry_call_that_goes_while_it_runs_is_gone():
     assert [root.name for root in t.roots] == ["small"]
 
 
+async def test_an_entry_call_that_goes_while_it_runs_holds_no_call_that_ended():
+    """However long it runs on, what it called is freed."""
+    nodes = []
+
+    async def many(_):
+        for _ in range(20):
+            await Part("leaf")()
+            nodes.extend(t.roots)
+
+    with trace(max_calls=10) as t:
+        await Part("big", many)()
+    assert nodes and nodes[0].name == "big" and nodes[0].children == []
+
+
 async def test_a_call_that_began_before_the_trace_is_not_in_it():
     """What it calls inside the block are roots of the trace."""
 
@@ -210,7 +224,7 @@ def test_concurrent_calls_have_their_own_trees(any_loop):
         assert len(root.children) == 3
 
 
-async def test_a_deep_trace_is_written_without_recursion():
+async def test_a_deep_trace_is_written():
     """As deep as calls can be nested."""
     depth = 150
 
