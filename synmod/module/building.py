@@ -53,13 +53,12 @@ from .contract import (
     wrong_leaf,
 )
 from .declaring import own_inputs_of, verify_first_call, verify_wiring
-from .record import ABSENT, Module, ModuleRecord, attributes_of, extend_paths, paths_below, where
+from .record import ABSENT, Module, attributes_of, extend_paths, paths_below, where
 from .structure import (
     Build,
     gave_way_to,
     is_building_tree,
     is_ready_here,
-    remember,
     running_own_build,
     seal,
     take_turn,
@@ -270,7 +269,6 @@ async def ensure_built(module: Module, args: tuple[Any, ...], kwargs: Mapping[st
     while not is_ready_here(record):
         if record.built and record.building is None:
             verify_first_call(module)
-            remember(module)
             seal(module)
             extend_paths(module)
             return
@@ -292,7 +290,7 @@ async def _build(mine: Build, module: Module, args: tuple[Any, ...], kwargs: Map
     with mine:
         before = dict(attributes_of(module))
         inputs = _symbols_for(module, args, kwargs)
-        await _announced(mine, module, inputs)
+        await _announced(module, inputs)
         assigned = [name for name, value in attributes_of(module) if before.get(name, ABSENT) is not value]
         mark_built(module, dict(inputs.arguments), frozenset(assigned))
 
@@ -308,20 +306,20 @@ def mark_built(module: Module, arguments: dict[str, Any], assigned: frozenset[st
     seal(module)
 
 
-async def _announced(mine: Build, module: Module, inputs: inspect.BoundArguments) -> None:
+async def _announced(module: Module, inputs: inspect.BoundArguments) -> None:
     """Run the body under a frame of its own, between the build events, which show the place of the call that builds."""
     caller = current_call()
     with SymbolicFrame(module) as frame:
         listeners = hooks_for(ambient(), module._record.hooks)
         if not listeners or module._record.restored is not None:  # a load is not an event
-            await _body(mine, module, inputs)
+            await _body(module, inputs)
             return
         place = caller if caller is not None and caller.owner is module._record else frame
         started = perf_counter()
         failure: BaseException | None = None
         try:
             notify(listeners, BuildBegin(*place_of(place, place.phase), inputs.args, inputs.kwargs))
-            await _body(mine, module, inputs)
+            await _body(module, inputs)
         except BaseException as error:
             failure = error
             raise
@@ -331,16 +329,12 @@ async def _announced(mine: Build, module: Module, inputs: inspect.BoundArguments
             failure = None  # avoids a reference cycle of the exception and this frame
 
 
-async def _body(mine: Build, module: Module, inputs: inspect.BoundArguments) -> None:
+async def _body(module: Module, inputs: inspect.BoundArguments) -> None:
     """Run the class's own `build`, plain or async; what it assigns stays, also where a trace reaches it."""
-    mine.in_body = True
-    try:
-        with keeping_writes():
-            pending = inspect.getattr_static(class_of(module), "build").run(module, *inputs.args, **inputs.kwargs)
-            if inspect.isawaitable(pending):
-                await pending
-    finally:
-        mine.in_body = False
+    with keeping_writes():
+        pending = inspect.getattr_static(class_of(module), "build").run(module, *inputs.args, **inputs.kwargs)
+        if inspect.isawaitable(pending):
+            await pending
 
 
 def _symbols_for(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
@@ -437,82 +431,60 @@ async def _verified(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, 
         raise
     if is_root:
         verify_wiring(module)
-    _seal_below(module)
+    for _, each in _modules_below(module):  # what the build did not come by: no trace has called it
+        if each._record.built:
+            seal(each)
     return outputs
 
 
-def _seal_below(module: Module) -> None:
-    """Seal what the build did not come by: modules without `build` that no trace has called."""
-    for visit in walk(module):
-        record = getattr(visit.value, "_record", None) if visit.kind == "node" and visit.first else None
-        if isinstance(record, ModuleRecord) and record.built and not record.sealed:
-            remember(visit.value)
-            seal(visit.value)
-
-
 async def _built(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Build the module, then all below it that following `call` reaches."""
-    has_call = hasattr(module, "call")
-    if not has_call and (args or kwargs) and not module._record.declaration.defines_build:
-        raise no_call(module)  # nobody would look at the schemas
-    needs_no_inputs = not args and not kwargs and module._record.declaration.defines_build
-    followed = has_call and not (needs_no_inputs and not _takes_nothing(module))
-    if followed:
-        check_signature(module, module._record.declaration.call, args, kwargs)
-        check_inputs(module, args, kwargs)
-    await ensure_built(module, args, kwargs)
-    if followed:
-        check_inputs(module, args, kwargs)
-        return await _outputs(module, args, kwargs)
-    _refuse_unbuilt(module, None)
-    return declared_outputs(module).fresh() if has_call and not declared_outputs(module).nothing else None
-
-
-def _takes_nothing(module: Module) -> bool:
-    """Whether `call` may be called without inputs."""
-    call = module._record.declaration.call
-    return 0 in call.counts or call.rest is not None
-
-
-async def _outputs(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Trace `call`, also where the output is declared, so that the whole tree builds and wrong wiring is found.
+    """Build the module, then all below it that following `call` reaches, also where the output is declared.
 
     Where a functional program, or an overridden `compute_output_spec`, follows what is inside by itself, `call` is
     traced only if something below is unbuilt.
     """
-    record = module._record
-    is_declared = not declared_outputs(module).nothing or record.declaration.declares_spec
-    blocked: SymbolicValueError | None = None
+    record, declaration = module._record, module._record.declaration
+    given, call = args or kwargs, declaration.call
+    is_followed = hasattr(module, "call") and (
+        given or not declaration.defines_build or 0 in call.counts or call.rest is not None
+    )
+    if is_followed:
+        check_signature(module, call, args, kwargs)
+        check_inputs(module, args, kwargs)
+    elif given and not declaration.defines_build:
+        raise no_call(module)  # nobody would look at the schemas
+    await ensure_built(module, args, kwargs)
     outputs: Any = None
-    if (record.flow is None and not record.declaration.declares_spec) or unbuilt_below(module):
-        try:
-            outputs = await trace(module, args, kwargs)
-        except SymbolicValueError as error:
-            blocked = error
-    if is_declared:
-        outputs = await output_symbols(module, args, kwargs)
-    _refuse_unbuilt(module, blocked)
+    reason = ""
+    if is_followed:
+        check_inputs(module, args, kwargs)
+        if (record.flow is None and not declaration.declares_spec) or unbuilt_below(module):
+            try:
+                outputs = await trace(module, args, kwargs)
+            except SymbolicValueError as error:
+                reason = f" call could not be followed to them: {error}"
+        if declaration.declares_spec or not declared_outputs(module).nothing:
+            outputs = await output_symbols(module, args, kwargs)
+    elif hasattr(module, "call"):
+        outputs = declared_outputs(module).fresh()
+    left = unbuilt_below(module)
+    if left:
+        raise BuildError(
+            f"{where(module)}: still unbuilt: {', '.join(path_str(path) or '(root)' for path in left)}.{reason} "
+            f"Build them in the parent's build: `await {_expression(left[0])}.build(Schema)`."
+        )
     return outputs
 
 
 def unbuilt_below(module: Module) -> list[KeyPath]:
     """The paths of all modules, `module` included, that define `build` and are unbuilt."""
-    return [
-        visit.path
-        for visit in walk(module)
-        if visit.kind == "node" and visit.first and hasattr(visit.value, "_record") and not visit.value.built
-    ]
+    return [path for path, each in _modules_below(module) if not each.built]
 
 
-def _refuse_unbuilt(module: Module, cause: SymbolicValueError | None) -> None:
-    left = unbuilt_below(module)
-    if not left:
-        return
-    reason = f" call could not be followed to them: {cause}" if cause is not None else ""
-    raise BuildError(
-        f"{where(module)}: still unbuilt: {', '.join(path_str(path) or '(root)' for path in left)}.{reason} "
-        f"Build them in the parent's build: `await {_expression(left[0])}.build(Schema)`."
-    )
+def _modules_below(module: Module) -> list[tuple[KeyPath, Module]]:
+    """List the modules of a tree with their paths, each once."""
+    visits = (visit for visit in walk(module) if visit.first and visit.impl is not None and visit.impl.is_module)
+    return [(visit.path, visit.value) for visit in visits]
 
 
 def _expression(path: KeyPath) -> str:

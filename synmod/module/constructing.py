@@ -16,16 +16,15 @@ from synmod.data import SymbolicDataModel, declare, schema_of, symbol
 from synmod.errors import ArgumentError, BuildError, CallError, ConfigError
 from synmod.leaves.aio import Suspended, drive
 from synmod.leaves.frozen import thaw
-from synmod.leaves.names import check_name, did_you_mean, path_str
+from synmod.leaves.names import did_you_mean, path_str
 from synmod.leaves.nests import MAPPING, copied, kind_of
 from synmod.lm import LanguageModel
 from synmod.scope import Hook, NameScope
-from synmod.tree import GraphDef, State, Static, Variable, clone as clone_node, get_node_impl, merge, split, walk
+from synmod.tree import Static, Variable, get_node_impl, merge, split, walk
 
 from .building import BuildMethod, SymbolicFrame, ensure_built, mark_built
 from .declaring import POSITIONAL, SPECS, ClassDeclaration, DeclaredSkips, check_class, is_base
 from .record import ABSENT, LABELS, Module, ModuleRecord, attribute_of, where
-from .structure import remember
 
 _NEVER_RECORDED = "hooks"
 
@@ -358,20 +357,6 @@ async def _build_alone(module: Module, args: tuple[Any, ...], kwargs: Mapping[st
 # -- copies and modes --------------------------------------------------------------------------------------------------
 
 
-def clone(module: M, name: str | None) -> M:
-    """Copy a module and rename the copy.
-
-    Raises:
-        BadNameError: The name is not an identifier; nothing is copied.
-    """
-    if name is not None:
-        check_name(name)
-    copy = clone_node(module)
-    if name is not None:
-        copy._record.name = name
-    return copy
-
-
 def reduce(module: Module) -> tuple[Any, ...]:
     """What pickle stores: graph and state, without hooks.
 
@@ -385,11 +370,7 @@ def reduce(module: Module) -> tuple[Any, ...]:
                 f"cannot pickle {type(visit.value).__name__} at {path!r}: a live model holds connections and keys. "
                 "Save the program with sm.save, or leave language_model out and use the default model."
             )
-    return _merged, split(module)
-
-
-def _merged(graphdef: GraphDef[Any], state: State) -> Any:
-    return merge(graphdef, state)
+    return merge, split(module)
 
 
 def set_mode(module: M, *, training: bool) -> M:
@@ -407,24 +388,6 @@ def _can_set(node: object, name: str) -> bool:
     """Whether a node has an attribute that can be set, of its own or by its class, without running a property."""
     found = inspect.getattr_static(node, name, ABSENT)
     return found is not ABSENT and not (isinstance(found, property) and found.fset is None)
-
-
-def set_hooks(module: Module, hooks: tuple[Hook, ...]) -> None:
-    """Set the hooks of a module; a build that fails puts back what was there."""
-    remember(module)
-    module._record.hooks = hooks
-
-
-def without_hook(module: Module, hook: Hook) -> tuple[Hook, ...]:
-    """The hooks of a module but one.
-
-    Raises:
-        ArgumentError: It is not among them.
-    """
-    hooks = module._record.hooks
-    if not any(one is hook for one in hooks):
-        raise ArgumentError(f"{module.name!r} has no such hook {hook!r}; it has {len(hooks)}.")
-    return tuple(one for one in hooks if one is not hook)
 
 
 F = TypeVar("F", bound=Callable[..., Any])

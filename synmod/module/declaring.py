@@ -19,9 +19,9 @@ from synmod.data import DataModel, JsonDataModel, Schema
 from synmod.errors import ConfigError
 from synmod.leaves.names import KeyPath, snake_case
 from synmod.scope import CallFrame, Hook
-from synmod.tree import KNOWN, NODE, STATIC, VARIABLE, Kinds, class_of, holds_node, walk
+from synmod.tree import KNOWN, NODE, STATIC, VARIABLE, Kinds, class_of, holds_node
 
-from .record import Module, ModuleRecord
+from .record import Module
 
 # -- annotations and signatures ----------------------------------------------------------------------------------------
 
@@ -275,7 +275,9 @@ class ClassDeclaration:
         self.ignored: frozenset[str] = frozenset().union(
             *(vars(base).get("_graph_ignored", ()) for base in cls.__mro__)
         )
-        self.hidden = self.ignored | _cached_names(cls)
+        self.hidden = self.ignored | {
+            name for base in cls.__mro__ for name, value in vars(base).items() if isinstance(value, cached_property)
+        }
         """Attributes that the walk passes over: ignored ones, and what `cached_property` made."""
         self.reserved = _reserved_names(cls)
         """Names of `Module` that an attribute of an instance would hide."""
@@ -344,12 +346,6 @@ def _is_own(cls: type, method: str) -> bool:
     """Whether a class below `Module` defines the method."""
     owner = definer(cls, method)
     return owner is not None and not is_base(owner)
-
-
-def _cached_names(cls: type) -> frozenset[str]:
-    return frozenset(
-        name for base in cls.__mro__ for name, value in vars(base).items() if isinstance(value, cached_property)
-    )
 
 
 def _reserved_names(cls: type) -> frozenset[str]:
@@ -541,10 +537,9 @@ def has_open_skips(module: Module) -> bool:
     """Whether a value goes into a module, or comes out, by a skip that has one of its ends elsewhere."""
     stashed: set[Any] = set()
     taken: set[Any] = set()
-    for visit in walk(module):
-        record = getattr(visit.value, "_record", None) if visit.kind == "node" and visit.first else None
-        skips = record.declaration.skips if isinstance(record, ModuleRecord) else None
+    for each in (module, *module.submodules):
+        skips = each._record.declaration.skips
         if skips is not None:
-            stashed.update(map(visit.value.namespaced, skips.stash))
-            taken.update(map(visit.value.namespaced, skips.pop | skips.peek))
+            stashed.update(map(each.namespaced, skips.stash))
+            taken.update(map(each.namespaced, skips.pop | skips.peek))
     return stashed != taken

@@ -7,10 +7,10 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
-from synmod.errors import ConfigError
+from synmod.errors import ArgumentError, ConfigError
 from synmod.leaves.names import check_name
 from synmod.scope import CallCounters, Hook, add_reward, check_hook, rewards_of
-from synmod.tree import Param, Variable, deepcopy_node, flattened, set_attributes, submodules_of, variables_of
+from synmod.tree import Param, Variable, clone, deepcopy_node, flattened, set_attributes, submodules_of, variables_of
 
 from . import constructing, structure
 from .building import default_output_spec, empty_build
@@ -352,7 +352,12 @@ class Module(metaclass=ModuleMeta):
         Raises:
             BadNameError: The new name is not an identifier.
         """
-        return constructing.clone(self, name)
+        if name is not None:
+            check_name(name)  # before anything is copied
+        copy = clone(self)
+        if name is not None:
+            copy.name = name
+        return copy
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return deepcopy_node(self, memo)
@@ -445,11 +450,17 @@ class Module(metaclass=ModuleMeta):
         Raises:
             ArgumentError: It is not a hook, or overrides a synchronous event by an async method.
         """
-        constructing.set_hooks(self, (*self._record.hooks, check_hook(hook)))
+        check_hook(hook)
+        structure.remember(self)
+        self._record.hooks = (*self._record.hooks, hook)
 
     def remove_hook(self, hook: Hook) -> None:
         """Take a hook out; one that is not there is an ArgumentError."""
-        constructing.set_hooks(self, constructing.without_hook(self, hook))
+        others = tuple(one for one in self.hooks if one is not hook)
+        if len(others) == len(self.hooks):
+            raise ArgumentError(f"{self.name!r} has no such hook {hook!r}; it has {len(others)}.")
+        structure.remember(self)
+        self._record.hooks = others
 
     @property
     def counters(self) -> CallCounters:

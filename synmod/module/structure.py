@@ -106,13 +106,11 @@ class Build:
     ready. Left with an error, everything is undone.
     """
 
-    __slots__ = ("_token", "befores", "in_body", "module", "outer", "over", "waits_for")
+    __slots__ = ("_token", "befores", "module", "outer", "over", "waits_for")
 
     def __init__(self, module: Module | None = None) -> None:
         self.module = module
         self.outer = current_build()
-        self.in_body = False
-        """Whether the module's own `build` runs, so that `super().build(...)` means its body."""
         self.over = Signal()
         self.befores: dict[int, Before] = {}
         """The modules it changed, by id, in the order in which it came to them."""
@@ -225,10 +223,9 @@ def remember(module: Module) -> bool:
 
 
 def running_own_build(record: ModuleRecord) -> Build | None:
-    """Return the build of this module if the running code is its body, else None."""
+    """Return the build of this module if the running code is its body, so that `super().build()` is the base's."""
     build = current_build()
-    owned = build is not None and build.in_body and build.module is not None and build.module._record is record
-    return build if owned else None
+    return build if build is not None and build.module is not None and build.module._record is record else None
 
 
 def is_building_tree() -> bool:
@@ -279,16 +276,7 @@ def take_turn(module: Module) -> tuple[Build | None, Build | None]:
 
 def _leads_to(start: Build, goals: list[Build]) -> bool:
     """Whether a build is one of the goals, or waits for one, directly or through others."""
-    seen: set[Build] = set()
-    pending = [start]
-    while pending:
-        build = pending.pop()
-        if build in goals:
-            return True
-        if build not in seen:
-            seen.add(build)
-            pending += build.waits_for
-    return False
+    return start in goals or any(_leads_to(each, goals) for each in start.waits_for)
 
 
 async def wait_for(other: Build) -> None:
@@ -450,6 +438,7 @@ def seal(module: Module) -> None:
     """Close the structure of a module; if it is built it is ready, for everybody unless a build under way made it."""
     record = module._record
     if not record.sealed:
+        remember(module)
         record.layout = layout_of(structural_attributes(module))
         record.sealed = True
     record.ready = record.built and record.building is None
