@@ -7,7 +7,7 @@ schema that was seen before, is one lookup, which the hot call makes by itself.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, TypeGuard
 
 from synmod.data import (
@@ -42,12 +42,11 @@ from synmod.leaves.nests import (
 )
 from synmod.tree import class_of
 
-from .declaring import POSITIONAL, UNDECLARED, CallSignature, Parameter
+from .declaring import POSITIONAL, UNDECLARED, CallSignature
 from .record import Module, kind_text, where
 from .structure import is_ready_here
 
 DATA: Final = (JsonDataModel, SymbolicDataModel)
-_BUILT_ON: Final = "the schema it was built on"
 _UNSET: Final = object()
 
 # -- names in messages ------------------------------------------------------------------------------------------------
@@ -159,6 +158,8 @@ def _paired(wanted: Any, nest: Any, path: NestPath = ()) -> Iterator[tuple[NestP
     if kind != kind_of(nest):
         raise LookupError
     if kind == LEAF:
+        if not is_datum(nest):
+            raise LookupError
         yield path, wanted, nest
         return
     left, right = take_apart(wanted), take_apart(nest)
@@ -347,16 +348,16 @@ def note_known(known: Known, value: JsonDataModel[Any], made_from: Any) -> None:
 
 
 class Demand(NamedTuple):
-    """One leaf to be checked: what is demanded, by what, and the leaf it is demanded of.
+    """What is demanded of one argument, and by what.
 
-    A `model` is demanded to be contained: further fields are welcome. Without one the leaf must be of the schema.
+    A `model` is demanded to be contained: further fields are welcome. Without one each leaf must be of its schema.
     """
 
-    schema: Schema
+    spec: Any
     model: type[DataModel] | None
     origin: str
-    place: str
-    leaf: Any
+    argument: int | str
+    nest: Any
 
 
 class Contract:
@@ -383,30 +384,39 @@ class Contract:
         """Raise SchemaError unless the arguments meet every demand."""
         by_schema = True
         for demand in self._demands(module, args, kwargs):
-            if not is_datum(demand.leaf):
-                raise _other_structure(module, demand.place, demand.leaf, title_of(demand.schema), demand.origin)
-            by_schema &= _meet(module, demand)
+            try:
+                pairs = list(_paired(demand.spec, demand.nest))
+            except LookupError:
+                kind = "" if kind_of(demand.nest) == LEAF else f"{kind_text(demand.nest)} "
+                raise SchemaError(
+                    f"{where(module)}: {_place(demand.argument)}: got {kind}{shape(demand.nest)}, wanted "
+                    f"{shape(demand.spec)}, by {demand.origin}: another structure."
+                ) from None
+            for path, wanted, leaf in pairs:
+                by_schema &= _meet(module, demand, path, wanted._schema, leaf)
         if by_schema and len(args) == 1 and not kwargs and type(args[0]) is JsonDataModel:
             note_known(self.known, args[0], args[0]._model if self.annotated else ANY_CLASS)
 
     def _demands(self, module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[Demand]:
         call = module._record.declaration.call
         if self.annotated:
-            for index, argument in enumerate(args):
-                yield from _annotated(module, call.parameter(index), index, argument)
-            for name, argument in kwargs.items():
-                yield from _annotated(module, call.keyword(name), name, argument)
+            given = [(call.parameter(index), index, argument) for index, argument in enumerate(args)]
+            given += [(call.keyword(name), name, argument) for name, argument in kwargs.items()]
+            for parameter, name, argument in given:
+                model = None if parameter is None else parameter.model
+                if parameter is not None and model is not None:
+                    origin = f"`{parameter.name}: {model.__name__}` of call"
+                    yield Demand(symbol(schema_of(model), model), model, origin, name, argument)
         if self.spec is not None:
-            given: list[tuple[int | str, Any]] = list(enumerate(args))
-            given += [(p.name, kwargs[p.name]) for p in call.positional[len(args) :] if p.name in kwargs]
+            by_name = ((p.name, kwargs[p.name]) for p in call.positional[len(args) :] if p.name in kwargs)
             specs: tuple[Any, ...] = self.spec if class_of(self.spec) is tuple else (self.spec,)
-            for spec, (argument, nest) in zip(specs, given, strict=False):
-                yield from _specified(module, spec, "input_spec", argument, nest)
+            for spec, (name, argument) in zip(specs, (*enumerate(args), *by_name), strict=False):
+                yield Demand(spec, None, "input_spec", name, argument)
         if self.built_on:
             given_to = inputs_by_parameter(module._record.declaration.build, args, kwargs)
             for name, spec in self.built_on.items():
                 if name in given_to:
-                    yield from _specified(module, spec, _BUILT_ON, *given_to[name])
+                    yield Demand(spec, None, "the schema it was built on", *given_to[name])
 
 
 def check_inputs(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -443,67 +453,27 @@ def declared_inputs(module: Module) -> Any:
     return None if first is None or first.model is None else symbol(schema_of(first.model), first.model)
 
 
-def _annotated(module: Module, parameter: Parameter | None, name: int | str, argument: Any) -> Iterator[Demand]:
-    """Yield what an annotation with a data model demands: that the argument contains it."""
-    if parameter is None or parameter.model is None or argument is None:
-        return
-    model = parameter.model
-    origin = f"`{parameter.name}: {model.__name__}` of call"
-    if kind_of(argument) != LEAF:
-        raise _other_structure(module, _place(name), argument, model.__name__, origin)
-    yield Demand(schema_of(model), model, origin, _place(name), argument)
-
-
-def _specified(module: Module, spec: Any, origin: str, argument: int | str, nest: Any) -> Iterator[Demand]:
-    """Yield what a nest of symbols demands of an argument."""
-    try:
-        pairs = list(_paired(spec, nest))
-    except LookupError:
-        raise _other_structure(module, _place(argument), nest, shape(spec), origin) from None
-    for path, wanted, leaf in pairs:
-        yield Demand(wanted._schema, None, origin, _place(argument, path), leaf)
-
-
-def _meet(module: Module, demand: Demand) -> bool:
+def _meet(module: Module, demand: Demand, path: NestPath, schema: Schema, leaf: Any) -> bool:
     """Check one leaf: True if its schema alone meets the demand, so that no other value of it need be checked."""
-    model, leaf = demand.model, demand.leaf
-    given = leaf._schema
-    is_value = isinstance(leaf, JsonDataModel)
+    model, is_value = demand.model, isinstance(leaf, JsonDataModel)
     if model is None:
-        fits = given is demand.schema or is_subschema(given, demand.schema)
-    else:
-        fits = contains(given, demand.schema)
-        if fits and is_value and not (leaf._model is not None and issubclass(leaf._model, model)):
-            fits = False  # not made from an instance: the class's own validators have not run
+        fits = leaf._schema is schema or is_subschema(leaf._schema, schema)
+    else:  # the validators of a class have not run for a value that was not made from an instance
+        fits = contains(leaf._schema, schema) and (not is_value or issubclass(leaf._model or object, model))
     if fits:
         return True
-    if not is_value:
-        raise _misfit(module, demand)
-    try:
-        if model is None:
-            validate(demand.schema, leaf._json, f"{where(module)}: {demand.place}")
+    errors: Sequence[Any] = ()
+    if is_value:
+        try:
+            validate(schema, leaf._json, "") if model is None else leaf.to(model)
+        except SchemaError as error:
+            errors = error.errors
         else:
-            leaf.to(model)  # what the class declares, checked against its schema and by its validators
-    except SchemaError as error:
-        raise _misfit(module, demand, error) from None
-    return False
-
-
-def _misfit(module: Module, demand: Demand, cause: SchemaError | None = None) -> SchemaError:
-    """Return the error of a leaf that misses its demand: both lists of fields, and what validation found."""
-    wanted, got = demand.schema, demand.leaf._schema
-    errors = () if cause is None else cause.errors
-    lines = [f"{where(module)}: {demand.place}: got {_fields(got)}, wanted {_fields(wanted)}, by {demand.origin}."]
+            return False
+    place = _place(demand.argument, path)
+    lines = [f"{where(module)}: {place}: got {_fields(leaf._schema)}, wanted {_fields(schema)}, by {demand.origin}."]
     lines += [f"  {p.pointer or '(root)'}: wanted {p.wanted}, got {p.got}" for p in errors]
-    return SchemaError("\n".join(lines), errors)
-
-
-def _other_structure(module: Module, place: str, got: Any, wanted: str, origin: str) -> SchemaError:
-    """Return the error of an argument that is not a nest of the kind demanded."""
-    kind = "" if kind_of(got) == LEAF else f"{kind_text(got)} "
-    return SchemaError(
-        f"{where(module)}: {place}: got {kind}{shape(got)}, wanted {wanted}, by {origin}: another structure."
-    )
+    raise SchemaError("\n".join(lines), errors)
 
 
 # -- what comes out ----------------------------------------------------------------------------------------------------

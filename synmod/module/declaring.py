@@ -537,7 +537,8 @@ def has_open_skips(module: Module) -> bool:
     """Whether a value goes into a module, or comes out, by a skip that has one of its ends elsewhere."""
     stashed: set[Any] = set()
     taken: set[Any] = set()
-    for each in (module, *module.submodules):
+    modules: tuple[Any, ...] = (module, *module.submodules)
+    for each in modules:
         skips = each._record.declaration.skips
         if skips is not None:
             stashed.update(map(each.namespaced, skips.stash))
