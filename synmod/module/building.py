@@ -5,9 +5,8 @@ A module is built once for all concurrent callers: the first one builds, the oth
 
 from __future__ import annotations
 
-import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from contextvars import Token
 from time import perf_counter
 from types import TracebackType
@@ -36,35 +35,10 @@ from synmod.scope import (
 )
 from synmod.tree import class_of, discarding_writes, keeping_writes, walk
 
-from .contract import (
-    check_inputs,
-    check_signature,
-    convert_arguments,
-    data_among,
-    declared_outputs,
-    fresh,
-    inputs_by_parameter,
-    is_datum,
-    is_declaration,
-    leaves_of_any,
-    no_call,
-    symbolic_outputs,
-    symbols_of,
-    wrong_leaf,
-)
+from . import contract
 from .declaring import own_inputs_of, verify_first_call, verify_wiring
 from .record import ABSENT, Module, attributes_of, extend_paths, paths_below, where
-from .structure import (
-    Build,
-    gave_way_to,
-    is_building_tree,
-    is_ready_here,
-    running_own_build,
-    seal,
-    take_turn,
-    wait_for,
-    waits_for_itself,
-)
+from .structure import Build, gave_way_to, is_building_tree, is_ready_here, seal, take_turn, wait_for
 
 # -- frames and failures -----------------------------------------------------------------------------------------------
 
@@ -140,7 +114,11 @@ def note_failure(error: BaseException, frame: CallFrame, module: Module, inputs:
     elif isinstance(error, Exception) and _MARK not in error.__dict__:
         note = f"in {frame.path or frame.name!r} ({type(module).__name__}), call {frame.id}"
         if not module._record.ready:
-            titles = [str(leaf._schema.get("title") or leaf.name) for leaf in leaves_of_any(inputs) if is_datum(leaf)]
+            titles = [
+                str(leaf._schema.get("title") or leaf.name)
+                for leaf in contract.leaves_of_any(inputs)
+                if contract.is_datum(leaf)
+            ]
             if titles or not inputs:  # what is not data is told of by the error itself
                 note += f", while building on {', '.join(titles) or 'no inputs'}"
         add_note(error, note)
@@ -174,10 +152,10 @@ async def call_symbolic(module: Module, args: tuple[Any, ...], kwargs: dict[str,
         SymbolicValueError: Nothing declares the output, and `call` reads a value.
     """
     with (block := SymbolicFrame(module, training, args)) as frame:
-        args, kwargs = convert_arguments(module, args, kwargs)
-        check_inputs(module, args, kwargs)
+        args, kwargs = contract.convert_arguments(module, args, kwargs)
+        contract.check_inputs(module, args, kwargs)
         await ensure_built(module, args, kwargs)
-        check_inputs(module, args, kwargs)
+        contract.check_inputs(module, args, kwargs)
         if is_building_tree():
             await _follow(module, args, kwargs)
         outputs = await output_symbols(module, args, kwargs)
@@ -191,7 +169,7 @@ async def call_symbolic(module: Module, args: tuple[Any, ...], kwargs: dict[str,
 async def _follow(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
     """Trace a `call` whose output is declared, as far as it can be traced: what is inside builds, and is checked."""
     record = module._record
-    if record.flow is not None or record.declaration.declares_spec or declared_outputs(module).nothing:
+    if record.flow is not None or record.declaration.declares_spec or contract.declared_outputs(module).nothing:
         return
     try:
         with SymbolicFrame(module):
@@ -207,13 +185,13 @@ async def output_symbols(module: Module, args: tuple[Any, ...], kwargs: Mapping[
         if inspect.isawaitable(outputs):
             outputs = await outputs
     if module._record.declaration.declares_spec:  # what a user's method returned may hold classes and schemas
-        outputs = symbols_of(outputs, f"{module.name}: compute_output_spec")
-    return symbolic_outputs(module, outputs)
+        outputs = contract.symbols_of(outputs, f"{module.name}: compute_output_spec")
+    return contract.symbolic_outputs(module, outputs)
 
 
 async def default_output_spec(module: Module, /, *args: Any, **kwargs: Any) -> Any:
     """What `Module.compute_output_spec` answers: the declared outputs, else those of a trace."""
-    declared = declared_outputs(module)
+    declared = contract.declared_outputs(module)
     if not declared.nothing:
         return declared.fresh()
     return await trace(module, args, kwargs)
@@ -229,7 +207,7 @@ async def trace(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     call = module._record.declaration.call
     function = getattr(module, "call", None)
     if function is None:
-        raise no_call(module)
+        raise contract.no_call(module)
     frame = current_call()
     run = module._record.runner
     if run is not None and (frame is None or frame.owner is not module._record):
@@ -247,7 +225,7 @@ async def trace(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
         if _REMEDIES not in notes_of(error):
             add_note(error, _REMEDIES)
         raise
-    return symbolic_outputs(module, outputs)
+    return contract.symbolic_outputs(module, outputs)
 
 
 # -- the build of one module -------------------------------------------------------------------------------------------
@@ -345,21 +323,21 @@ def _symbols_for(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any
         BuildError: A required parameter is left open; names it.
     """
     signature = module._record.declaration.build
-    data = data_among(kwargs)
-    matched = inputs_by_parameter(signature, args, data)
+    data = contract.data_among(kwargs)
+    matched = contract.inputs_by_parameter(signature, args, data)
     missing = [
         name for name, p in signature.parameters.items()
         if name not in matched and p.default is p.empty and p.kind is not inspect.Parameter.VAR_KEYWORD
     ]  # fmt: skip
     for name in missing:
         if name in kwargs and name not in data:
-            raise wrong_leaf(module, name, kwargs[name])
+            raise contract.wrong_leaf(module, name, kwargs[name])
     if missing:
         raise BuildError(
             f"{where(module)}: build{signature} is left without {', '.join(map(repr, missing))}. It receives a "
             "symbol for each positional input of call, and the keyword data that it names."
         )
-    return inspect.BoundArguments(signature, {name: fresh(value) for name, (_, value) in matched.items()})  # pyright: ignore[reportArgumentType]
+    return inspect.BoundArguments(signature, {name: contract.fresh(value) for name, (_, value) in matched.items()})  # pyright: ignore[reportArgumentType]
 
 
 # -- `sm.build` --------------------------------------------------------------------------------------------------------
@@ -396,7 +374,7 @@ async def build(module: Module, *schemas: Any, training: bool | None = None, **n
     Source: Keras `Model.build`; differs: schemas for shapes, everything or nothing.
     """
     place = f"{where(module)}: sm.build"
-    args = tuple(symbols_of(schema, place) for schema in schemas) or own_inputs_of(module)
+    args = tuple(contract.symbols_of(schema, place) for schema in schemas) or own_inputs_of(module)
     kwargs = {name: _by_keyword(value, place) for name, value in named.items()}
     while True:
         try:
@@ -413,7 +391,7 @@ async def build(module: Module, *schemas: Any, training: bool | None = None, **n
 
 def _by_keyword(value: Any, place: str) -> Any:
     """A symbol for what declares data; anything else is for `call` itself."""
-    return symbols_of(value, place) if kind_of(value) != LEAF or is_declaration(value) else value
+    return contract.symbols_of(value, place) if kind_of(value) != LEAF or contract.is_declaration(value) else value
 
 
 async def _verified(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, is_root: bool) -> Any:
@@ -449,24 +427,24 @@ async def _built(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any
         given or not declaration.defines_build or 0 in call.counts or call.rest is not None
     )
     if is_followed:
-        check_signature(module, call, args, kwargs)
-        check_inputs(module, args, kwargs)
+        contract.check_signature(module, call, args, kwargs)
+        contract.check_inputs(module, args, kwargs)
     elif given and not declaration.defines_build:
-        raise no_call(module)  # nobody would look at the schemas
+        raise contract.no_call(module)  # nobody would look at the schemas
     await ensure_built(module, args, kwargs)
     outputs: Any = None
     reason = ""
     if is_followed:
-        check_inputs(module, args, kwargs)
+        contract.check_inputs(module, args, kwargs)
         if (record.flow is None and not declaration.declares_spec) or unbuilt_below(module):
             try:
                 outputs = await trace(module, args, kwargs)
             except SymbolicValueError as error:
                 reason = f" call could not be followed to them: {error}"
-        if declaration.declares_spec or not declared_outputs(module).nothing:
+        if declaration.declares_spec or not contract.declared_outputs(module).nothing:
             outputs = await output_symbols(module, args, kwargs)
     elif hasattr(module, "call"):
-        outputs = declared_outputs(module).fresh()
+        outputs = contract.declared_outputs(module).fresh()
     left = unbuilt_below(module)
     if left:
         raise BuildError(
@@ -491,43 +469,3 @@ def _expression(path: KeyPath) -> str:
     """How code of the root writes a path."""
     steps = (f".{step}" if isinstance(step, str) and step.isidentifier() else f"[{step!r}]" for step in path)
     return f"self{''.join(steps)}"
-
-
-# -- `module.build` ---------------------------------------------------------------------------------------------------
-
-
-class BuildMethod:
-    """A class's own `build` as a method: called from outside it is once, checked, and all or nothing."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-        functools.update_wrapper(self, function)  # signature, text, and whether it is abstract
-
-    def __get__(self, module: Any, owner: type | None = None) -> Any:
-        return self if module is None else functools.partial(self, module)
-
-    def __call__(self, module: Any, *inputs: Any, **named: Any) -> Any:
-        """Run the body where the module's own build runs (`super().build(...)`), else build the module."""
-        running = running_own_build(module._record)
-        if running is None:
-            return build(module, *inputs, **named)
-        if self is inspect.getattr_static(class_of(module), "build"):
-            raise waits_for_itself(module)
-        return self.run(module, *inputs, **named)
-
-    def run(self, module: Any, *inputs: Any, **named: Any) -> Any:
-        """Run the body, whatever it is: plain or async."""
-        body: Any = self.function.__get__(module)
-        return body(*inputs, **named)
-
-
-def empty_build(_module: Any, *_inputs: Any, **_named: Any) -> Nothing:
-    """Make nothing: the `build` of `Module`."""
-    return Nothing()
-
-
-class Nothing:
-    """What the empty build returns: it may be awaited, and may be left alone."""
-
-    def __await__(self) -> Iterator[Any]:
-        return iter(())

@@ -29,15 +29,7 @@ from synmod.scope import (
 )
 
 from .building import call_symbolic, ensure_built, note_failure
-from .contract import (
-    ANY_CLASS,
-    check_inputs,
-    check_output,
-    convert_arguments,
-    declared_outputs,
-    holds_symbol,
-    is_not_taken,
-)
+from .contract import ANY_CLASS, check_inputs, check_output, convert_arguments, holds_symbol, is_not_taken, no_outputs
 from .declaring import passes_none
 from .record import Module, ModuleRecord, paths_below
 
@@ -99,7 +91,7 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
                 break
     if not plain:
         if is_not_taken(call, args) and passes_none(module):
-            return declared_outputs(module).nones()
+            return no_outputs(module)
         if holds_symbol(args, kwargs):
             return await call_symbolic(module, args, kwargs, training)
 

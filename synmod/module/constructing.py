@@ -6,7 +6,7 @@ import functools
 import inspect
 import reprlib
 from abc import ABCMeta
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from inspect import getattr_static
 from types import MethodType
@@ -20,11 +20,12 @@ from synmod.leaves.names import did_you_mean, path_str
 from synmod.leaves.nests import MAPPING, copied, kind_of
 from synmod.lm import LanguageModel
 from synmod.scope import Hook, NameScope
-from synmod.tree import Static, Variable, get_node_impl, merge, split, walk
+from synmod.tree import Static, Variable, class_of, get_node_impl, merge, split, walk
 
-from .building import BuildMethod, SymbolicFrame, ensure_built, mark_built
+from .building import SymbolicFrame, build, ensure_built, mark_built
 from .declaring import POSITIONAL, SPECS, ClassDeclaration, DeclaredSkips, check_class, is_base
 from .record import ABSENT, LABELS, Module, ModuleRecord, attribute_of, where
+from .structure import running_own_build, waits_for_itself
 
 _NEVER_RECORDED = "hooks"
 
@@ -423,6 +424,43 @@ def with_name_scope(method: F) -> F:
             return method(self, *args, **kwargs)
 
     return cast("F", functools.wraps(method)(plain))
+
+
+class BuildMethod:
+    """A class's own `build` as a method: called from outside it is once, checked, and all or nothing."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        functools.update_wrapper(self, function)  # signature, text, and whether it is abstract
+
+    def __get__(self, module: Any, owner: type | None = None) -> Any:
+        return self if module is None else functools.partial(self, module)
+
+    def __call__(self, module: Any, *inputs: Any, **named: Any) -> Any:
+        """Run the body where the module's own build runs (`super().build(...)`), else build the module."""
+        running = running_own_build(module._record)
+        if running is None:
+            return build(module, *inputs, **named)
+        if self is inspect.getattr_static(class_of(module), "build"):
+            raise waits_for_itself(module)
+        return self.run(module, *inputs, **named)
+
+    def run(self, module: Any, *inputs: Any, **named: Any) -> Any:
+        """Run the body, whatever it is: plain or async."""
+        body: Any = self.function.__get__(module)
+        return body(*inputs, **named)
+
+
+def empty_build(_module: Any, *_inputs: Any, **_named: Any) -> Nothing:
+    """Make nothing: the `build` of `Module`."""
+    return Nothing()
+
+
+class Nothing:
+    """What the empty build returns: it may be awaited, and may be left alone."""
+
+    def __await__(self) -> Iterator[Any]:
+        return iter(())
 
 
 class ModuleMeta(ABCMeta):

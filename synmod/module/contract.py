@@ -27,19 +27,8 @@ from synmod.data import (
     validator_faults,
 )
 from synmod.errors import ArgumentError, CallError, DataError, NoCallError, SchemaError
-from synmod.leaves.names import did_you_mean
-from synmod.leaves.nests import (
-    LEAF,
-    MAPPING,
-    NestPath,
-    aligned,
-    kind_of,
-    leaves,
-    leaves_with_path,
-    map_leaves,
-    pack,
-    take_apart,
-)
+from synmod.leaves.names import KeyPath, did_you_mean
+from synmod.leaves.nests import LEAF, MAPPING, aligned, kind_of, leaves, leaves_with_path, map_leaves, pack, take_apart
 from synmod.tree import class_of
 
 from .declaring import POSITIONAL, UNDECLARED, CallSignature
@@ -73,7 +62,7 @@ def shape(nest: Any) -> str:
     return str(map_leaves(lambda leaf: Shown(title_of(leaf._schema) if is_datum(leaf) else type(leaf).__name__), nest))
 
 
-def _place(argument: int | str, path: NestPath = ()) -> str:
+def _place(argument: int | str, path: KeyPath = ()) -> str:
     """Name a place in the arguments: `argument 0, key 'docs', index 2`."""
     steps = (f", key {step!r}" if isinstance(step, str) else f", index {step}" for step in path)
     return f"argument {argument!r}{''.join(steps)}"
@@ -146,7 +135,7 @@ def symbols_of(spec: Any, at: str) -> Any:
     )
 
 
-def _paired(wanted: Any, nest: Any, path: NestPath = ()) -> Iterator[tuple[NestPath, Any, Any]]:
+def _paired(wanted: Any, nest: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any, Any]]:
     """Pair each symbol of a nest with what stands there; None fits anywhere, a list and a tuple count as one.
 
     Raises:
@@ -453,7 +442,7 @@ def declared_inputs(module: Module) -> Any:
     return None if first is None or first.model is None else symbol(schema_of(first.model), first.model)
 
 
-def _meet(module: Module, demand: Demand, path: NestPath, schema: Schema, leaf: Any) -> bool:
+def _meet(module: Module, demand: Demand, path: KeyPath, schema: Schema, leaf: Any) -> bool:
     """Check one leaf: True if its schema alone meets the demand, so that no other value of it need be checked."""
     model, is_value = demand.model, isinstance(leaf, JsonDataModel)
     if model is None:
@@ -504,10 +493,6 @@ class DeclaredOutputs:
         """Return new symbols, one nest for each symbolic call."""
         return fresh(self.nest)
 
-    def nones(self) -> Any:
-        """Return the declared structure with None at every leaf: what a call that is not taken returns."""
-        return None if self.nothing else map_leaves(lambda _: None, self.nest)
-
 
 def declared_outputs(module: Module) -> DeclaredOutputs:
     """Return the outputs that `module` declares; made once."""
@@ -515,6 +500,11 @@ def declared_outputs(module: Module) -> DeclaredOutputs:
     if record.declared is None:
         record.declared = DeclaredOutputs(module)
     return record.declared
+
+
+def no_outputs(module: Module) -> Any:
+    """Return the declared structure with None at every leaf: what a call that is not taken returns."""
+    return map_leaves(lambda _: None, declared_outputs(module).nest)
 
 
 def check_output(module: Module, output: Any) -> Any:

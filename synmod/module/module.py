@@ -13,9 +13,9 @@ from synmod.scope import CallCounters, Hook, add_reward, check_hook, rewards_of
 from synmod.tree import Param, Variable, clone, deepcopy_node, flattened, set_attributes, submodules_of, variables_of
 
 from . import constructing, structure
-from .building import default_output_spec, empty_build
+from .building import default_output_spec
 from .calling import call_module
-from .constructing import ModuleMeta, construct, declaration_of, with_name_scope
+from .constructing import ModuleMeta, construct, declaration_of, empty_build, with_name_scope
 from .contract import declared_outputs, input_spec_of, symbols_of
 from .declaring import ABOVE, AsyncCallee, PlainCallee
 from .record import ModuleRecord, current_path, sow

@@ -10,20 +10,7 @@ from synmod.errors import GraphError
 from synmod.flow import FlowGraph, SymbolRef
 from synmod.leaves.nests import is_leaf, map_leaves, take_apart
 from synmod.lm import SAMPLING, LanguageModel
-from synmod.tree import (
-    KNOWN,
-    NODE,
-    STATIC,
-    VARIABLE,
-    NodeDef,
-    NodeImpl,
-    NodeRef,
-    Static,
-    VariableRef,
-    class_of,
-    kind_of,
-    register_impl,
-)
+from synmod.tree import NODE, VARIABLE, NodeDef, NodeImpl, NodeRef, Static, VariableRef, kind_of, register_impl
 
 from .constructing import declaration_of
 from .module import Module
@@ -52,19 +39,11 @@ class Blueprint(NamedTuple):
     reassigned: frozenset[str]
     removed: tuple[str, ...]
     ignored: Mapping[str, Any]
-    referring: tuple[str, ...]
-    """The arguments in which nodes and Variables, or references to them, may stand."""
 
 
 _COPIED = Blueprint._fields[1:12]
 _copied: Callable[[ModuleRecord], tuple[Any, ...]] = attrgetter(*_COPIED)
 _REFERENCES = (NodeRef, VariableRef)
-
-
-def may_refer(value: Any) -> bool:
-    """Whether a node or Variable, or a reference to one, may be in an argument: not in a scalar, or in nothing."""
-    kind = KNOWN.get(class_of(value))
-    return kind is None or (kind != STATIC and bool(value))
 
 
 def with_references(fn: Callable[[Any], Any], value: Any) -> Any:
@@ -76,10 +55,9 @@ def with_references(fn: Callable[[Any], Any], value: Any) -> Any:
     return value if all(a is b for a, b in zip(new, parts.children, strict=True)) else parts.rebuild(new)
 
 
-def children(module: Module) -> list[tuple[str, Any]]:
+def children(module: Module) -> list[tuple[Any, Any]]:
     """The attributes of a module in definition order, without those that are ignored."""
-    record = module._record
-    hidden, statics = record.declaration.hidden, record.statics
+    hidden, statics = module._record.declaration.hidden, module._record.statics
     pairs = attributes_of(module)
     if not hidden and not statics:
         return pairs
@@ -101,7 +79,6 @@ def _metadata(module: Module) -> Blueprint:
         reassigned=frozenset(record.reassigned),
         removed=tuple(record.removed),
         ignored={name: value for name, value in attributes_of(module) if name in ignored} if ignored else _NOTHING,
-        referring=tuple([name for name, value in (record.arguments or _NOTHING).items() if may_refer(value)]),
     )
 
 
@@ -199,14 +176,11 @@ def _pop_key(module: Module, name: Any) -> Any:
 
 
 def _map_refs(made: Blueprint, fn: Callable[[Any], Any]) -> Blueprint:
-    if made.flow is None and not made.referring and not made.isolated:
+    if made.flow is None and not made.arguments and not made.isolated:
         return made
     given = made.arguments or _NOTHING
-    changed: dict[str, Any] = {}
-    for name in made.referring:
-        mapped = with_references(fn, given[name])
-        if mapped is not given[name]:
-            changed[name] = mapped
+    mapped = {name: with_references(fn, value) for name, value in given.items()}
+    changed = {name: value for name, value in mapped.items() if value is not given[name]}
     flow = None if made.flow is None else made.flow.map_constants(fn)
     isolated = {name: fn(namespace) for name, namespace in made.isolated.items()}
     if not changed and not isolated and flow is made.flow:

@@ -15,20 +15,7 @@ from synmod.leaves.frozen import frozen
 from synmod.leaves.names import KeyPath, check_name, parse_path
 from synmod.leaves.nests import parts_of
 from synmod.scope import CallCounters, CallFrame, Hook, TraceNode, current_call
-from synmod.tree import (
-    KNOWN,
-    NODE,
-    SET,
-    STATIC,
-    VARIABLE,
-    Kinds,
-    PathTable,
-    Sown,
-    Variable,
-    open_captures,
-    path_table,
-    walk,
-)
+from synmod.tree import NODE, SET, STATIC, VARIABLE, PathTable, Sown, Variable, kind_of, open_captures, path_table, walk
 
 Module: TypeAlias = Any
 """What the files below `module` call a module in their annotations: the class itself stands above them."""
@@ -122,12 +109,9 @@ def attributes_of(module: Module) -> list[tuple[Any, Any]]:
 
 def structural_attributes(module: Module) -> list[tuple[Any, Any]]:
     """The attributes that can be part of the graph: neither ignored, nor static, nor made by `cached_property`."""
-    record = module._record
-    hidden, statics = record.declaration.hidden, record.statics
+    hidden, statics = module._record.declaration.hidden, module._record.statics
     pairs = attributes_of(module)
-    if not hidden and not statics:
-        return pairs
-    return [(name, value) for name, value in pairs if name not in hidden and name not in statics]
+    return [pair for pair in pairs if pair[0] not in hidden and pair[0] not in statics] if hidden or statics else pairs
 
 
 def attribute_of(module: Module, name: str | int) -> Any:
@@ -136,22 +120,18 @@ def attribute_of(module: Module, name: str | int) -> Any:
     return attributes.get(name, ABSENT)
 
 
-_LEAVES = frozenset({NODE, VARIABLE})
-
-
-def held(value: Any) -> Iterator[tuple[KeyPath, Any, int]]:
-    """Yield the nodes and Variables that `value` is or holds, with their paths below it and kinds; nodes stay shut."""
-    kinds, seen = Kinds(KNOWN), set[int]()
+def held(value: Any) -> Iterator[tuple[KeyPath, Any]]:
+    """Yield the nodes and Variables that `value` is or holds, with their paths below it; nodes stay shut."""
+    seen = set[int]()
     pending: list[tuple[KeyPath, Any]] = [((), value)]
     while pending:
         at, x = pending.pop()
-        kind = kinds[type(x)]
-        if kind in _LEAVES:
-            yield at, x, kind
+        kind = kind_of(x)
+        if kind in (NODE, VARIABLE):
+            yield at, x
         elif kind != STATIC and id(x) not in seen:
             seen.add(id(x))
-            parts = enumerate(x) if kind == SET else parts_of(x)[0]
-            pending += [((*at, key), part) for key, part in parts]
+            pending += [((*at, key), part) for key, part in (enumerate(x) if kind == SET else parts_of(x)[0])]
 
 
 # -- names in messages -------------------------------------------------------------------------------------------------
@@ -195,7 +175,7 @@ def extend_paths(module: Module) -> None:
     if own is None:  # made inside a call: it has no path below the entry module
         table = PathTable()
     for name, value in structural_attributes(module):
-        for below, part, _ in held(value):
+        for below, part in held(value):
             if id(getattr(part, "_record", part)) not in table:
                 _note_homes(table, table.add(walk(part), prefix, (name, *below)))
 

@@ -20,20 +20,7 @@ from synmod.errors import ArgumentError, BuildError, ConfigError, GraphError, Se
 from synmod.leaves.aio import Signal
 from synmod.leaves.names import did_you_mean, path_str, snake_case, unused
 from synmod.scope import current_call, reset
-from synmod.tree import (
-    KNOWN,
-    NODE,
-    STATIC,
-    PathTable,
-    Static,
-    Variable,
-    class_of,
-    get_node_impl,
-    is_token,
-    kind_of,
-    outdate,
-    variables,
-)
+from synmod.tree import PathTable, Static, Variable, class_of, is_token, outdate, own_impl, variables
 
 from .record import ABSENT, LABELS, Module, ModuleRecord, attribute_of, extend_paths, held, structural_attributes, where
 
@@ -452,12 +439,7 @@ def layout_of(attributes: Iterable[tuple[str | int, Any]]) -> dict[str | int, An
     """
     layout: dict[str | int, Any] = {}
     for name, value in attributes:
-        if KNOWN.get(type(value)) == STATIC:  # pyright: ignore[reportUnknownArgumentType]
-            continue
-        parts = [
-            (at, 0, get_node_impl(part)) if _is_by_reference(part, kind) else (at, id(part), part)
-            for at, part, kind in held(value)
-        ]
+        parts = [(at, 0, own_impl(type(x))) if _is_by_reference(x) else (at, id(x), x) for at, x in held(value)]
         if parts:
             layout[name] = parts
     return layout
@@ -502,7 +484,7 @@ def _check_assignment(module: Module, name: str, value: Any) -> bool:
         return False
     # no state hangs on a by-reference node: it may take the place of one of its kind, or of None
     swapped = [x for x in (old, value) if x is not None]
-    if not all(_is_by_reference(x, kind_of(x)) for x in swapped) or len({id(get_node_impl(x)) for x in swapped}) > 1:
+    if not all(map(_is_by_reference, swapped)) or len({id(own_impl(type(x))) for x in swapped}) > 1:
         raise SealedError(_text(module, name, f"attribute {name!r} was to be assigned"))
     return True
 
@@ -520,8 +502,9 @@ def _holds_any(value: Any) -> bool:
     return next(held(value), None) is not None
 
 
-def _is_by_reference(x: object, kind: int) -> bool:
-    return kind == NODE and get_node_impl(x).by_reference
+def _is_by_reference(x: object) -> bool:
+    impl = own_impl(type(x))
+    return impl is not None and impl.by_reference
 
 
 def _text(module: Module, attribute: str, fault: str) -> str:
