@@ -7,7 +7,6 @@ import inspect
 import reprlib
 from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from inspect import getattr_static
 from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -120,10 +119,6 @@ def construct(
 
 M = TypeVar("M", bound="Module")
 
-_DEEPEST = 40
-_DEPTH: ContextVar[int] = ContextVar("synmod_repr_depth", default=0)
-"""How many modules this one is an argument in, while their constructor calls are written."""
-
 
 def get_config(module: Module) -> dict[str, Any]:
     """The constructor arguments of `module` as live values, those assigned anew later with their present value.
@@ -210,15 +205,12 @@ def constructor_call(module: Module) -> str:
 
     What stands too deep in others is cut short: Python writes containers by recursion.
     """
-    record = module._record
-    depth = _DEPTH.get()
-    shown = ["..."]
-    if record.arguments is not None and depth < _DEEPEST:
-        token = _DEPTH.set(depth + 1)
+    record, shown = module._record, ["..."]
+    if record.arguments is not None:
         try:
             shown = _shown_arguments(record.declaration.init or inspect.Signature(), record.arguments)
-        finally:
-            _DEPTH.reset(token)
+        except RecursionError:
+            pass
     return f"{type(module).__name__}({', '.join(shown)}){_shown_skips(record.declaration.skips)}"
 
 
@@ -260,11 +252,8 @@ def _shown(value: Any) -> str:
 
 def _is_default(value: Any, default: Any) -> bool:
     """Compare with a default; whatever a hostile `__eq__` returns or raises counts as different."""
-    if value is default:
-        return True
-    if type(value) not in (str, int, float, bool, tuple, list, dict) or type(value) is not type(default):
-        return False
-    return repr(value) == repr(default)
+    same = type(value) is type(default) and type(value) in (str, int, float, bool, tuple, list, dict)
+    return value is default or (same and repr(value) == repr(default))
 
 
 # -- build configs -----------------------------------------------------------------------------------------------------

@@ -81,7 +81,6 @@ def read_outputs(annotation: Any) -> Any:
 
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-_OURS = "synmod."
 
 
 class Parameter(NamedTuple):
@@ -159,8 +158,16 @@ def read_call(cls: type, function: Callable[..., Any]) -> CallSignature:
         raise ConfigError(f"class {cls.__name__}: call takes `training` by position only; modules give it by keyword.")
     hints = resolved_annotations(function)
     accepts_none = bool(getattr(cls, "accepts_none", False))
-    ours = (getattr(function, "__module__", None) or "").startswith(_OURS)  # None for what `exec` made
-    read = {p.name: _read(p, hints, accepts_none, ours and p is parameters[0]) for p in parameters}
+    ours = (getattr(function, "__module__", None) or "").startswith("synmod.")  # None for what `exec` made
+    read: dict[str, Parameter] = {}
+    for p in parameters:
+        inner, optional = without_none(hints.get(p.name, UNDECLARED))
+        model = model_of_annotation(inner)
+        takes_none = accepts_none or optional or p.default is None
+        required = p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        read[p.name] = Parameter(
+            p.name, takes_none, model, required, model is not None or (ours and p is parameters[0])
+        )
     before = parameters[: parameters.index(training)] if training is not None else parameters
     positional = tuple(read[p.name] for p in before if p.kind in POSITIONAL)
     rest = _only(before, inspect.Parameter.VAR_POSITIONAL)  # behind `training` nothing can be given by position
@@ -188,21 +195,6 @@ def read_call(cls: type, function: Callable[..., Any]) -> CallSignature:
 def _only(parameters: Iterable[inspect.Parameter], kind: Any) -> inspect.Parameter | None:
     """The one parameter of a kind that a signature has once at most."""
     return next((p for p in parameters if p.kind is kind), None)
-
-
-def _read(
-    parameter: inspect.Parameter, hints: Mapping[str, Any], accepts_none: bool, is_first_of_ours: bool
-) -> Parameter:
-    inner, optional = without_none(hints.get(parameter.name, UNDECLARED))
-    model = model_of_annotation(inner)
-    many = parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return Parameter(
-        name=parameter.name,
-        takes_none=accepts_none or optional or parameter.default is None,
-        model=model,
-        required=parameter.default is parameter.empty and not many,
-        takes_data=model is not None or is_first_of_ours,
-    )
 
 
 # -- skip connections --------------------------------------------------------------------------------------------------
@@ -388,7 +380,6 @@ class ModuleOptions(TypedDict, total=False):
 
 
 SPECS = {"input_spec": "_class_input_spec", "output_spec": "_class_output_spec"}
-_METHODS = ("call", "build", "compute_output_spec")
 
 
 def check_class(cls: type) -> None:
@@ -398,33 +389,26 @@ def check_class(cls: type) -> None:
         ConfigError: A method cannot be called or built with, or a class attribute hides a name of `Module` or is a
             Variable.
     """
-    _check_methods(cls)
+    for method in ("call", "build", "compute_output_spec"):
+        function = inspect.getattr_static(cls, method, None)
+        kind = ""
+        if isinstance(function, staticmethod | classmethod):
+            kind = type(cast("object", function)).__name__
+        elif inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            kind = "generator"
+        if kind:
+            raise ConfigError(f"class {cls.__name__}: {method} is a {kind}; write `async def {method}(self, ...)`.")
+    if not is_base(cast("type", definer(cls, "__call__"))):
+        raise ConfigError(f"class {cls.__name__} defines __call__, which belongs to Module: define call instead.")
     _check_hidden(cls)
     _check_variables(cls)
 
 
-def _check_methods(cls: type) -> None:
-    """Raise ConfigError for methods of a kind that a call or a build cannot run."""
-    for method in _METHODS:
-        function = inspect.getattr_static(cls, method, None)
-        if isinstance(function, staticmethod | classmethod):
-            kind = type(cast("object", function)).__name__
-            raise ConfigError(f"class {cls.__name__}: {method} is a {kind}; write `async def {method}(self, ...)`.")
-        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-            raise ConfigError(
-                f"class {cls.__name__}: {method} is a generator; write `async def {method}(self, ...)` and return."
-            )
-
-
 def _check_hidden(cls: type) -> None:
     """Raise ConfigError for a class attribute, slot or mixin that hides a name of `Module`."""
-    if not is_base(cast("type", definer(cls, "__call__"))):
-        raise ConfigError(f"class {cls.__name__} defines __call__, which belongs to Module: define call instead.")
     for base in filter(is_base, cls.__mro__):
         for name, answer in vars(base).items():
-            if not isinstance(answer, property) or name in SPECS:
-                continue
-            if not is_base(cast("type", definer(cls, name))):
+            if isinstance(answer, property) and name not in SPECS and not is_base(cast("type", definer(cls, name))):
                 way = "rename it" if answer.fset is None else f"set it in the constructor: `self.{name} = ...`"
                 raise ConfigError(
                     f"class {cls.__name__}: the class attribute {name!r} hides what Module has by that name; {way}."

@@ -439,7 +439,7 @@ def layout_of(attributes: Iterable[tuple[str | int, Any]]) -> dict[str | int, An
     """
     layout: dict[str | int, Any] = {}
     for name, value in attributes:
-        parts = [(at, 0, own_impl(type(x))) if _is_by_reference(x) else (at, id(x), x) for at, x in held(value)]
+        parts = [(at, 0, own_impl(class_of(x))) if _is_by_reference(x) else (at, id(x), x) for at, x in held(value)]
         if parts:
             layout[name] = parts
     return layout
@@ -484,7 +484,7 @@ def _check_assignment(module: Module, name: str, value: Any) -> bool:
         return False
     # no state hangs on a by-reference node: it may take the place of one of its kind, or of None
     swapped = [x for x in (old, value) if x is not None]
-    if not all(map(_is_by_reference, swapped)) or len({id(own_impl(type(x))) for x in swapped}) > 1:
+    if not all(map(_is_by_reference, swapped)) or len({id(own_impl(class_of(x))) for x in swapped}) > 1:
         raise SealedError(_text(module, name, f"attribute {name!r} was to be assigned"))
     return True
 
@@ -503,7 +503,7 @@ def _holds_any(value: Any) -> bool:
 
 
 def _is_by_reference(x: object) -> bool:
-    impl = own_impl(type(x))
+    impl = own_impl(class_of(x))
     return impl is not None and impl.by_reference
 
 
