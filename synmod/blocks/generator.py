@@ -75,6 +75,8 @@ def check_params(block: type[Module], given: Mapping[str, Json]) -> Json:
         ConfigError: One is neither a keyword of the block nor a sampling parameter ('Did you mean').
         DataError: One is not JSON.
     """
+    if not given:
+        return {}
     spec = inspect.getfullargspec(block.__init__)
     own = [*spec.args[1:], *spec.kwonlyargs]
     known = [*own, *(name for name in GeneratorOptions.__annotations__ if name not in {*own, *_SAMPLING})]

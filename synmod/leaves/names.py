@@ -6,6 +6,7 @@ import itertools
 import keyword
 import os
 from collections.abc import Container, Iterable
+from functools import lru_cache
 from typing import TypeAlias
 
 from synmod.errors import BadNameError
@@ -17,6 +18,7 @@ _LONGEST_WORD = 200  # a longer word is not a typing mistake, and comparing it w
 _RANDOM_BITS = 44  # of the first id of a process; the others count on from it
 
 
+@lru_cache(maxsize=1024)  # each symbol of a class is labelled so
 def snake_case(name: str) -> str:
     """Return the name of an instance of the class `name`: `http_server` for `HTTPServer`."""
     name = name.lstrip("_")

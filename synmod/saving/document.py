@@ -127,9 +127,7 @@ class Problems(list[SaveProblem]):
         lines = [f"{place}: {what}: {remedy}." if place else f"{what}: {remedy}." for place, what, remedy in self]
         if len(lines) > _LISTED:
             lines[_LISTED:] = [f"... and {len(lines) - _LISTED} more, in .problems"]
-        text = (
-            f"This cannot be saved: {lines[0]}" if len(lines) == 1 else "\n- ".join(["This cannot be saved:", *lines])
-        )
+        text = "This cannot be saved:" + (f" {lines[0]}" if len(lines) == 1 else "".join(f"\n- {x}" for x in lines))
         raise GraphError(text) if as_graph else SaveError(text, self)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from typing import Any, Final, cast
 
-from synmod.data import DataModel, Described, Schema, json_equal, schema_of, schema_of_class, symbol, thaw, validate
+from synmod.data import DataModel, Described, Schema, json_equal, schema_of, schema_of_class, thaw, validate
 from synmod.errors import ArgumentError, DataError, LoadError, SchemaError, SynmodError
 from synmod.flow import Declared
 from synmod.leaves.frozen import Json, frozen, is_object
@@ -210,10 +210,6 @@ class ModelEntry:
     cls: type[DataModel] | None
     schema: Schema
 
-    def declared(self) -> Any:
-        """Return the class, or a symbol that stands in for it."""
-        return self.cls or keep_id(symbol(self.schema), self.public_id)
-
 
 def checked_value(schema: Schema | None, value: Json, where: Where) -> Json:
     """Return a frozen value, of a schema if one is given.
@@ -346,17 +342,14 @@ def lm_faults(record: dict[str, Json]) -> list[tuple[str, str]]:
     """Return what must not stand in a record: the field, and what may stand there. The rest is the class's to check."""
     model, defaults, supply = record["model"], record["defaults"], record["supply"]
     is_plain = isinstance(model, str) and _MODEL.fullmatch(model) and ".." not in model
+    is_ordered = isinstance(supply, list) and [name for name in _SUPPLIED if name in supply] == supply
     numbers = [(name, type(record[name]) in (int, float, type(None)), "a number or null") for name in _SETTINGS[:3]]
     rules = [
         ("model", is_plain, "'provider/name', without a scheme, an address or '..'"),
         *numbers,
         ("structured", type(record["structured"]) in (str, type(None)), "a text or null"),
         ("defaults", is_object(defaults) and {*defaults} <= {*SAMPLING}, f"some of {', '.join(SAMPLING)} as an object"),
-        (
-            "supply",
-            [name for name in _SUPPLIED if name in (supply or ())] == supply,
-            f"a list of {', '.join(_SUPPLIED)}",
-        ),
+        ("supply", is_ordered, f"a list of names among {', '.join(_SUPPLIED)}, in this order"),
     ]
     return [(field, wanted) for field, holds, wanted in rules if not holds]
 

@@ -25,7 +25,7 @@ from synmod.tree import CODEC, NODE, STATIC, GraphDef, Visit, kind_of, record, u
 
 from .document import FileLimits, check, check_record, in_file, load_fault, malformed, read_document, read_json
 from .names import check_lm, checked_value, lm_record, made_lm, named_schema, supplied_lms, user_code
-from .records import NO_VALUE, NodeEntry, VariableEntry, check_nodes, check_variable, restored_flow, with_schemas
+from .records import NO_VALUE, NodeEntry, check_nodes, check_variable, needed_nodes, restored_flow, with_schemas
 from .terms import Place, Term, TermReader, TermWriter, references
 
 LanguageModels = Mapping[str, LanguageModel | str] | LanguageModel | str | None
@@ -145,7 +145,6 @@ def _program(sections: dict[str, Json], language_models: Any, custom_objects: Ma
         LoadError: It names or holds what cannot be loaded here, or code of a class refuses what it is given.
     """
     loader = _Loader(sections, custom_objects, language_models)
-    loader.check()
     try:
         root = loader.make()
         if "state" in sections:
@@ -156,19 +155,21 @@ def _program(sections: dict[str, Json], language_models: Any, custom_objects: Ma
 
 
 class _Loader:
-    """One load: the tables of the document, and what was made of them so far."""
+    """One load: a document whose every claim was checked, and what was made of it so far.
+
+    Raises:
+        FormatError, LoadError: A claim does not hold; nothing was made.
+    """
 
     def __init__(self, sections: dict[str, Json], custom_objects: Any, language_models: Any) -> None:
         graph = check_record(sections["graph"], ("graph",), ("root", "nodes", "variables"))
         check(sections.get("state", {}), ("state",), dict)
         self._root = graph["root"]
-        self._nodes: list[Json] = check(graph["nodes"], ("graph", "nodes"), list)
-        self._variables: list[Json] = check(graph["variables"], ("graph", "variables"), list)
+        nodes: list[Json] = check(graph["nodes"], ("graph", "nodes"), list)
+        variables: list[Json] = check(graph["variables"], ("graph", "variables"), list)
         self._models: dict[str, Any] = check(sections["language_models"], ("language_models",), dict)
-        tables: dict[str, Any] = {"node": self._nodes, "variable": self._variables, "language_model": self._models}
+        tables = {"node": nodes, "variable": variables, "language_model": self._models}
         self._terms = TermReader(custom_objects, {**tables, "data_model": sections["data_models"]}, self._find)
-        self._entries: list[NodeEntry] = []
-        self._variable_entries: list[VariableEntry] = []
         self._made: dict[tuple[str, Any], Any] = {}
         """What was made or adopted, by the kind of term that refers to it and its index or name."""
         self._references: dict[int, Term] = {}
@@ -177,32 +178,22 @@ class _Loader:
         """The names of the attributes of each module that its constructor has not made."""
         for name, model in supplied_lms(language_models, self._models).items():
             self._enter("language_model", name, model)
-
-    # -- checking
-
-    def check(self) -> None:
-        """Check every claim of the document; nothing is made.
-
-        Raises:
-            FormatError, LoadError: One does not hold.
-        """
-        terms = self._terms
         for name, model in self._models.items():
-            check_lm(name, model, terms.resolver, terms.read)
-        self._variable_entries = [check_variable(number, each, terms) for number, each in enumerate(self._variables)]
-        self._entries = check_nodes(self._nodes, terms)
-        terms.read(self._root, ("graph", "root"))
+            check_lm(name, model, self._terms.resolver, self._terms.read)
+        self._variables = [check_variable(number, each, self._terms) for number, each in enumerate(variables)]
+        self._nodes = check_nodes(nodes, self._terms)
+        self._terms.read(self._root, ("graph", "root"))
         self._check_reached()
 
     def _check_reached(self) -> None:
         """Check that everything in the tables belongs to the program, and that values stand where they belong."""
         walked = self._reached(lambda entry: [term for _, term in entry.pairs()])
         found = self._reached(lambda entry: [*(term for _, term in entry.pairs()), *entry.beside()])
-        for table, records in (("node", self._nodes), ("variable", self._variables)):
-            for number in range(len(records)):
+        for table, size in (("node", len(self._nodes)), ("variable", len(self._variables))):
+            for number in range(size):
                 if (table, number) not in found:
                     raise malformed(("graph", f"{table}s", number), "nothing in the graph leads here.")
-        for number, entry in enumerate(self._variable_entries):
+        for number, entry in enumerate(self._variables):
             if (entry.value is NO_VALUE) != (("variable", number) in walked):
                 text = "a Variable has the field 'value' if no path leads to it; else its value stands in `state`."
                 raise malformed(("graph", "variables", number), text)
@@ -216,7 +207,7 @@ class _Loader:
                 if reference not in found:
                     found.add(reference)
                     if reference[0] == "node":
-                        pending += terms_of(self._entries[reference[1]])
+                        pending += terms_of(self._nodes[reference[1]])
         return found
 
     # -- making
@@ -229,14 +220,14 @@ class _Loader:
                 have. What was made so far is dropped.
         """
         self._terms.dry = False
-        for entry in self._entries:
+        for entry in self._nodes:
             self._make(entry)
-        for entry in reversed(self._entries):  # what is below comes later: a node is filled with nodes that are full
+        for entry in reversed(self._nodes):  # what is below comes later: a node is filled with nodes that are full
             if entry.impl.is_module:
                 self._restore(entry)
             else:
                 self._fill(entry)
-        for entry in reversed(self._entries):
+        for entry in reversed(self._nodes):
             if entry.record.get("build") is not None:
                 self._build(entry)
         return self._terms.read(self._root, ("graph", "root"))
@@ -251,7 +242,7 @@ class _Loader:
         if (kind, key) not in self._made:
             if kind == "variable":
                 index: int = key
-                entry = self._variable_entries[index]
+                entry = self._variables[index]
                 value = None if entry.value is NO_VALUE else entry.value
                 live = entry.cls.of_parts(value, entry.schema, entry.metadata)
             else:
@@ -270,8 +261,10 @@ class _Loader:
         while waiting:
             entry = waiting[-1]
             is_made = ("node", entry.index) in self._made
-            missing = () if is_made else [index for index in entry.needs() if ("node", index) not in self._made]
-            waiting += [self._entries[index] for index in missing]
+            missing = (
+                () if is_made else [index for index in needed_nodes(entry.record) if ("node", index) not in self._made]
+            )
+            waiting += [self._nodes[index] for index in missing]
             if not missing:
                 waiting.pop()
                 if not is_made:
@@ -296,7 +289,7 @@ class _Loader:
     def _path(self, entry: NodeEntry) -> str:
         """Return where a node stands in the program, for messages: the steps from the root, found anew."""
         above: dict[int, tuple[int, str]] = {}
-        for each in self._entries:
+        for each in self._nodes:
             for key, term in each.pairs():
                 for kind, index in references(term):
                     if kind == "node" and index > each.index:
@@ -333,13 +326,13 @@ class _Loader:
         ((kind, payload),) = term.items()
         index: int = payload
         if kind == "variable" and self._is_new(kind, index, live):
-            variable = self._variable_entries[index]
+            variable = self._variables[index]
             if type(live) is variable.cls:
                 self._enter(kind, index, live)
                 value = live.snapshot()[0] if variable.value is NO_VALUE else variable.value
                 live.restore((value, 0, variable.metadata, variable.schema))
         elif kind == "node" and index not in found and self._is_new(kind, index, live):
-            entry = self._entries[index]
+            entry = self._nodes[index]
             if type(live) is entry.cls:
                 found[index] = live
                 order.append(entry)

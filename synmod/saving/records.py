@@ -104,12 +104,10 @@ def _module(site: _Site, children: list[tuple[Any, Any]], made: Any, names: Attr
         "attributes": _attributes(site, children, config, names),
         "build": _build(site),
     }
-    now = {"name": made.name, "description": made.description, "trainable": made.trainable}
-    record |= {
-        label: value
-        for (label, value), before in zip(now.items(), made.given or now.values(), strict=True)
-        if value != before and not (label in config and is_passed_on(site.node._record, label))
-    }
+    for label, before in zip(("name", "description", "trainable"), made.given or (), strict=False):
+        value = getattr(made, label)
+        if value != before and not (label in config and is_passed_on(site.node._record, label)):
+            record[label] = value
     if made.removed:
         record["removed"] = list(made.removed)
     if made.isolated:
@@ -147,7 +145,7 @@ def _attributes(
     """Return the attributes that a load must restore.
 
     Left out: statics, plain values that `build` made or that a class with a `get_config` of its own answers for, and
-    what equals its same-named argument.
+    what equals its same-named argument; one that holds a node or Variable has a place in the order.
     """
     answers = _is_overridden(site.cls, "get_config")
     made_again = frozenset[str]() if site.node._record.flow else attributes_of_build(site.node)
@@ -165,7 +163,7 @@ def _attributes(
             continue
         known = len(problems)
         term = site.term(value, f"attribute {name!r}")
-        if name in config and _is_same(term, config[name]):
+        if name in config and not any(references(term)) and to_json(term) == to_json(config[name]):
             del problems[known:]  # they are those of the argument
         else:
             attributes[name] = term
@@ -175,11 +173,6 @@ def _attributes(
 def _holds_structure(value: Any) -> bool:
     """Whether a value is or holds a node or a Variable."""
     return kind_of(value) != STATIC and any(visit.kind != "container" for visit in walk(value, recursive=False))
-
-
-def _is_same(term: Term, argument: Json) -> bool:
-    """Whether an attribute repeats an argument; one that holds a node or Variable has a place in the order."""
-    return term == argument and not any(references(term)) and to_json(term) == to_json(argument)
 
 
 def _build(site: _Site) -> Json:
@@ -319,12 +312,8 @@ class NodeEntry:
             flow["outputs"],
         ]
 
-    def needs(self) -> list[int]:
-        """Return the nodes that the constructor is given."""
-        return _needs(self.record)
 
-
-def _needs(record: dict[str, Json]) -> list[int]:
+def needed_nodes(record: dict[str, Json]) -> list[int]:
     """Return the nodes in the constructor arguments of a record."""
     terms = record.get("config", {}).values()
     return [index for term in terms for kind, index in references(term) if kind == "node"]
@@ -333,7 +322,7 @@ def _needs(record: dict[str, Json]) -> list[int]:
 def circle_of(records: list[dict[str, Json]]) -> list[int]:
     """Return the nodes of a circle of constructor arguments that need one another; there should be none."""
     try:
-        TopologicalSorter({index: _needs(record) for index, record in enumerate(records)}).prepare()
+        TopologicalSorter({index: needed_nodes(record) for index, record in enumerate(records)}).prepare()
     except CycleError as error:
         return error.args[1]
     return []
@@ -419,12 +408,12 @@ def _check_argument(cls: type[Module], name: str, where: Where) -> None:
     Raises:
         LoadError: It does not.
     """
-    if _is_overridden(cls, "from_config"):
-        return
     signature = declaration_of(cls).init
     parameters: Mapping[str, inspect.Parameter] = {} if signature is None else signature.parameters
+    if (name in parameters and name not in ("hooks", _REFUSED)) or _is_overridden(cls, "from_config"):
+        return
     takes_any = any(each.kind is each.VAR_KEYWORD and each.name != _REFUSED for each in parameters.values())
-    if name == "hooks" or not (takes_any or (name in parameters and name != _REFUSED)):
+    if name == "hooks" or not takes_any:
         known = [each for each in parameters if each not in ("hooks", _REFUSED, name)]
         raise load_fault(
             where,

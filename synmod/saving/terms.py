@@ -21,7 +21,7 @@ from uuid import UUID
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from synmod.data import JsonDataModel, Schema, SymbolicDataModel, schema_from, typed_instance, wrap
+from synmod.data import JsonDataModel, Schema, SymbolicDataModel, schema_from, symbol, typed_instance, wrap
 from synmod.errors import DataError, SchemaError, SynmodError
 from synmod.flow import SymbolRef
 from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen, is_array, is_object
@@ -337,11 +337,7 @@ SCALARS: Final[dict[type, tuple[str, Callable[[Any], str | None], Callable[[str]
     timedelta: ("timedelta", _duration_text, lambda text: timedelta(microseconds=int(text.replace(".", "")))),
     Decimal: ("decimal", str, Decimal),
     UUID: ("uuid", str, UUID),
-    bytes: (
-        "bytes",
-        lambda value: base64.b64encode(value).decode(),
-        functools.partial(base64.b64decode, validate=True),
-    ),
+    bytes: ("bytes", lambda x: base64.b64encode(x).decode(), lambda x: base64.b64decode(x, validate=True)),
 }
 """Scalars beyond JSON, by class (subclasses are not meant): name, to text, from text."""
 
@@ -396,7 +392,7 @@ class TermReader:
         self._readers: dict[str, Callable[[Json, Where], Any]] = {
             "json": lambda payload, _: payload,
             **{kind: functools.partial(self._reference, kind) for kind in ("node", "variable", "language_model")},
-            "data_model": lambda payload, where: self._entry(payload, where).declared(),
+            "data_model": self._data_model,
             "symbol": lambda payload, where: SymbolRef(check_index(payload, len(self._symbols), where, "symbols")),
             "data": self._data,
             "function": self._function,
@@ -467,6 +463,10 @@ class TermReader:
     def _entry(self, index: Json, where: Where) -> ModelEntry:
         models = self.tables["data_model"]
         return models[check_index(index, len(models), where, "data_models")]
+
+    def _data_model(self, payload: Json, where: Where) -> Any:
+        entry = self._entry(payload, where)
+        return None if self.dry else entry.cls or keep_id(symbol(entry.schema), entry.public_id)
 
     def _data(self, payload: Json, where: Where) -> Any:
         record = check_record(payload, where, ("data_model", "json"))

@@ -350,6 +350,7 @@ def test_the_good_ones_load():
         ("defaults", []),
         ("supply", ["api_key"]),
         ("supply", "api_base"),
+        ("supply", 3),
         ("supply", ["headers", "api_base"]),
         ("api_base", "http://evil.example"),
         ("api_key", "sk"),
