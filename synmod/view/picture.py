@@ -209,7 +209,8 @@ def _draw_skips(picture: Picture) -> None:
     """Draw a line from each module that stashes a value to each that pops or peeks at it."""
     members = picture.outline.members
     aliases = {member.path: member.stands_for.path for member in members if member.stands_for is not None}
-    for route in skip_layout(members[0].module).routes:
+    declares = any(member.module._record.declaration.skips for member in members)
+    for route in skip_layout(members[0].module).routes if declares else ():
         source, target = (picture.boxes[aliases.get(path, path)] for path in (route.producer, route.consumer))
         picture.connect(source, target, "skip", skip_name(route.key))
 

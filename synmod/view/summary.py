@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from operator import add
 from typing import Any, Final, NamedTuple, cast
 from unicodedata import combining, east_asian_width
 
@@ -116,10 +117,6 @@ class Figures(NamedTuple):
     usage: Usage = Usage()
     elapsed_s: float = 0.0
 
-    def plus(self, other: Figures) -> Figures:
-        """Return the sum."""
-        return Figures(*(cast("Any", one) + more for one, more in zip(self, other, strict=True)))
-
     @property
     def variables(self) -> int:
         """How many Variables there are."""
@@ -142,16 +139,20 @@ class Figures(NamedTuple):
         return f"{plural(self.variables, 'Variable')} ({kinds}), {size_text(self.size)}, about {self.tokens} tokens"
 
 
-def _measured(text: str, *, trainable: bool) -> Figures:
-    """Return the figures of one Variable, given its JSON."""
-    return Figures(int(trainable), int(not trainable), len(text.encode(errors="replace")), len(text))
-
-
 _NOTHING: Final = Figures()
 
 
 def _sum(figures: Iterable[Figures]) -> Figures:
-    return reduce(Figures.plus, figures, _NOTHING)
+    columns: Iterable[Iterable[Any]] = zip(_NOTHING, *figures, strict=True)
+    return Figures(*(reduce(add, column) for column in columns))
+
+
+def _held(texts: Iterable[tuple[str, bool]]) -> Figures:
+    """Return the figures of Variables, given the JSON of each and whether it is trainable."""
+    known = list(texts)
+    trainable = sum(counts for _, counts in known)
+    size = sum(len(text.encode(errors="replace")) for text, _ in known)
+    return Figures(trainable, len(known) - trainable, size, sum(len(text) for text, _ in known))
 
 
 _HEADINGS = ("Variable", "type", "trainable", "size", "tokens", "schema", "value")
@@ -186,8 +187,8 @@ def format_variables(variables: Any) -> str:
     total = _NOTHING
     for label, variable in _labelled(variables):
         text = dump_json(variable.value)
-        figures = _measured(text, trainable=variable.trainable)
-        total = total.plus(figures)
+        figures = _held([(text, variable.trainable)])
+        total = _sum((total, figures))
         rows.append(
             [
                 label,
@@ -250,8 +251,8 @@ class Row:
 
 def _row(member: Member) -> Row:
     """Return the line of a module at its own place."""
-    held = [_measured(dump_json(visit.value.value), trainable=is_trainable(visit)) for visit in member.variables]
-    row = Row(member, _sum(held), dict.fromkeys(member.model_names()))
+    held = _held((dump_json(visit.value.value), is_trainable(visit)) for visit in member.variables)
+    row = Row(member, held, dict.fromkeys(member.model_names()))
     module, skips = member.module, member.module._record.declaration.skips
     if skips is not None:
         peeked = [f"{skip_name(module.namespaced(name))} (peek)" for name in skips.peeks]
@@ -274,7 +275,7 @@ def _add_calls(rows: Mapping[str, Row], root: TraceNode) -> None:
         row = places[id(call)] = known or places[id(call.parent)]
         usage = sum((lm_call.usage for lm_call in call.lm_calls), Usage())
         mine = Figures(usage=usage) if known is None else Figures(0, 0, 0, 0, 1, usage, call.elapsed_s or 0.0)
-        row.figures = row.figures.plus(mine)
+        row.figures = _sum((row.figures, mine))
     for row in rows.values():
         row.recorded = True
         if row.figures.invocations:
@@ -287,7 +288,7 @@ def _fold(members: Iterable[Member], rows: dict[str, Row], depth: int) -> None:
         if member.above is not None and member.level > depth and member.stands_for is None:
             row, above = rows[member.path], rows[member.above.path]
             rows[member.path] = above
-            above.figures = above.figures.plus(row.figures)
+            above.figures = _sum((above.figures, row.figures))
             above.models |= row.models
             above.stash |= row.stash
             above.pop |= row.pop
