@@ -116,7 +116,7 @@ def _schema(meanings: Mapping[str, str], question: str | None, multiple: bool, w
     return {"title": "Decision", **object_schema(**fields)}
 
 
-# -- Branch, Route and Guard -------------------------------------------------------------------------------------------
+# -- Branch, Route, Guard and Fallback ---------------------------------------------------------------------------------
 
 
 @register_own()
