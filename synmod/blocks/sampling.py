@@ -207,9 +207,7 @@ class Majority(Module):
 # -- one after the other -----------------------------------------------------------------------------------------------
 
 
-class _Remark(DataModel):
-    """What a round is told of the one before."""
-
+class _Remark(DataModel, title=""):  # neither title nor description: the inputs keep theirs when it joins them
     critique: str
 
 

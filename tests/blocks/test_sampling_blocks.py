@@ -279,6 +279,26 @@ async def test_refine_of_inputs_that_have_a_critique():
     assert module._asked[1] == {"question": "Who?", "critique": "c0"}
 
 
+async def test_the_inputs_of_refine_keep_their_title_and_description():
+    """The critique is one more field of them: a model is shown no name of ours."""
+
+    class Asked(sm.DataModel):
+        """A question of a customer."""
+
+        question: str
+
+    seen = []
+
+    class Sees(sm.Module):
+        async def call(self, inputs):
+            seen.append(inputs.get_schema())
+            return Answer(answer="a")
+
+    await sm.Refine(Sees(), critic(0.1, 0.2))(Asked(question="Who?"))
+    assert [schema["title"] for schema in seen] == ["Asked", "Asked"]
+    assert [schema["description"] for schema in seen] == ["A question of a customer."] * 2
+
+
 async def test_refine_needs_members_that_fit():
     """A module that cannot take the critique, a critic that gives none: found when composed."""
 
