@@ -49,7 +49,7 @@ from synmod.flow import (
     Failed as Failed, Progress as Progress, in_thread as in_thread, map_concurrently as map_concurrently, run as run,
 )
 from synmod.leaves.names import KeyPath as KeyPath
-from synmod.leaves.clock import rng as rng
+from synmod.leaves.names import rng as rng
 from synmod.lm import (
     Attempt as Attempt, LanguageModel as LanguageModel, LMReply as LMReply, LMRequest as LMRequest,
     default_language_model as default_language_model, set_default_language_model as set_default_language_model,

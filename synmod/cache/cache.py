@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from synmod.errors import ArgumentError, ConfigError, DataError
 from synmod.leaves import aio
-from synmod.leaves.clock import wall_time
+from synmod.leaves.aio import wall_time
 from synmod.leaves.frozen import FrozenDict, Json, frozen
 
 if TYPE_CHECKING:

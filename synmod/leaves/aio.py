@@ -1,8 +1,8 @@
-"""The one async door: tasks, scopes, signals, threads and driving coroutines, on asyncio and trio alike.
+"""The one async door: tasks, the clock, scopes, signals, threads and driving coroutines, on asyncio and trio alike.
 
 Floor: 2. Tasks are those of `asyncio.TaskGroup` on asyncio, of anyio's task group on trio; cancel scopes, threads and
 limiters are anyio's, which is imported by the first scope, thread or trio task group.
-State: none.
+State: one ContextVar, the clock that a test injects.
 Must never know: modules, models, what a call is.
 """
 
@@ -13,10 +13,12 @@ import contextlib
 import inspect
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
+from contextvars import ContextVar
 from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Protocol, Self, TypeVar, cast
 
 from synmod.errors import add_note, notes_of
 
@@ -239,6 +241,113 @@ def reraise(error: BaseException) -> NoReturn:
     finally:
         _CONTEXT.__set__(error, context)  # an exception may refuse attributes
         del error, context  # else the traceback's frame and the exception hold each other
+
+
+# -- the clock -------------------------------------------------------------------------------------------------------
+
+
+class Clock(Protocol):
+    """An object that returns the time and waits."""
+
+    def now(self) -> float:
+        """Return the seconds since some moment; never goes back. Readable from any thread."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...
+
+
+class LoopClock:
+    """The clock of an event loop (so that a loop's test clock holds), or the monotonic one outside a loop."""
+
+    __slots__ = ("_read",)
+
+    def __init__(self, read: Callable[[], float]) -> None:
+        self._read = read
+
+    def now(self) -> float:
+        """Return the seconds since some moment."""
+        return self._read()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait on the running loop."""
+        await sleep(seconds)
+
+
+_MONOTONIC = LoopClock(time.monotonic)
+_INJECTED: ContextVar[Clock | None] = ContextVar("synmod_clock", default=None)
+
+
+def current_clock() -> Clock:
+    """Return the clock that is in force here: the injected one, else that of the running loop.
+
+    Returns:
+        A clock that may be read from anywhere later.
+
+    Example:
+        >>> clock = current_clock()
+        >>> clock.now() <= clock.now()
+        True
+
+    Source: trio's clocks.
+    """
+    injected = _INJECTED.get()
+    if injected is not None:
+        return injected
+    trio = running_trio()
+    if trio is not None:
+        return LoopClock(trio.lowlevel.current_clock().current_time)
+    loop = asyncio._get_running_loop()
+    return _MONOTONIC if loop is None else LoopClock(loop.time)
+
+
+@contextlib.contextmanager
+def use_clock(clock: Clock) -> Generator[None, None, None]:
+    """Put another clock in force in a block and in the tasks started inside.
+
+    Args:
+        clock: Any object with `now()` and `async sleep(seconds)`.
+
+    Example:
+        >>> class Frozen:
+        ...     def now(self): return 7.0
+        >>> with use_clock(Frozen()):
+        ...     current_clock().now()
+        7.0
+
+    Source: trio.testing.MockClock.
+    """
+    token = _INJECTED.set(clock)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):  # left in another context: there is nothing to set back
+            _INJECTED.reset(token)
+
+
+def wall_time() -> float:
+    """Return the time for what outlives a loop or a process, such as an entry of a cache.
+
+    Returns:
+        Seconds since 1970; the time of the injected clock where there is one.
+
+    Example:
+        >>> abs(wall_time() - time.time()) < 1
+        True
+
+    Source: HTTP's `Age`, which outlives connections; differs: testable without waiting.
+    """
+    injected = _INJECTED.get()
+    if injected is not None:
+        return injected.now()
+    trio = running_trio()
+    if trio is not None:
+        clock = trio.lowlevel.current_clock()
+        # trio's own clock begins each run at a random moment
+        return time.time() if type(clock).__name__ == "SystemClock" else clock.current_time()
+    ahead = current_clock().now() - time.monotonic()  # zero, unless the loop has a test clock
+    return time.time() + ahead
 
 
 # -- limits on waiting -----------------------------------------------------------------------------------------------

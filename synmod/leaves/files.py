@@ -12,7 +12,6 @@ from typing import Final
 
 from synmod.errors import SaveError, SaveProblem
 
-_LONGEST_STEM: Final = 200  # a name may have 255 bytes, and ours adds 22
 _OLD_STANDS: Final = "What stood there before is untouched."
 
 
@@ -50,7 +49,7 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> Path:
     with _step(path, "making the folder"):
         for folder in reversed([each for each in target.parents if not each.is_dir()]):
             folder.mkdir(mode=0o700, exist_ok=True)
-    temporary = target.with_name(f".{_stem(target.name)}.{os.urandom(8).hex()}.tmp")
+    temporary = target.with_name(f".{os.urandom(8).hex()}.tmp")
     try:
         with _step(path, "writing the temporary file"):
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -95,11 +94,6 @@ def _mode_of(target: Path, path: str) -> int:
     if not stat.S_ISREG(found):
         raise OSError(errno.EINVAL, "this is a folder, pipe, socket or device, and only a file is replaced", path)
     return stat.S_IMODE(found)
-
-
-def _stem(name: str) -> str:
-    """Return what the name of the temporary file begins with: the name, or what fits of a very long one."""
-    return name if len(os.fsencode(name)) <= _LONGEST_STEM else os.fsencode(name)[: _LONGEST_STEM // 2].hex()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -15,7 +15,7 @@ import json as _json
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from math import copysign, isfinite
-from typing import Any, Final, NoReturn, TypeAlias, TypeGuard, cast
+from typing import Any, Final, NoReturn, Self, TypeAlias, TypeGuard
 
 from synmod.errors import ArgumentError, DataError
 from synmod.leaves.names import pointer
@@ -38,13 +38,24 @@ def _refuse(*_: object, **__: object) -> NoReturn:
     raise TypeError("This JSON is frozen: change a plain copy of it, made by thaw(x).")
 
 
-class FrozenDict(dict[str, Any]):
+class _Frozen:
+    """What frozen objects and arrays have in common; depth and hash are measured once."""
+
+    __slots__ = ()
+
+    def __copy__(self, memo: object = None) -> Self:
+        return self
+
+    __deepcopy__ = __copy__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return frozen, (_thawed(self), _DEEPEST_PICKLE)
+
+
+class FrozenDict(_Frozen, dict[str, Any]):
     """A JSON object that cannot be changed; made by `frozen`, equal to the plain dict of the same content."""
 
     __slots__ = ("__weakref__", "_depth", "_hash")
-
-    _depth: int
-    _hash: int
 
     __init__ = __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse
@@ -55,36 +66,17 @@ class FrozenDict(dict[str, Any]):
     def __hash__(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]  (a dict has none)
         return _measured(self, "_hash", lambda: hash(frozenset(self.items())))
 
-    def __copy__(self, memo: object = None) -> FrozenDict:
-        return self
 
-    __deepcopy__ = __copy__
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return frozen, (_thawed(self), _DEEPEST_PICKLE)
-
-
-class FrozenList(list[Any]):
+class FrozenList(_Frozen, list[Any]):
     """A JSON array that cannot be changed; made by `frozen`, equal to the plain list of the same content."""
 
     __slots__ = ("__weakref__", "_depth", "_hash")
-
-    _depth: int
-    _hash: int
 
     __init__ = __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
     append = clear = extend = insert = pop = remove = reverse = sort = _refuse
 
     def __hash__(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]  (a list has none)
         return _measured(self, "_hash", lambda: hash(tuple(self)))
-
-    def __copy__(self, memo: object = None) -> FrozenList:
-        return self
-
-    __deepcopy__ = __copy__
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return frozen, (_thawed(self), _DEEPEST_PICKLE)
 
 
 CONTAINERS: Final = (dict, list)
@@ -94,11 +86,6 @@ _SHOWN: Final = 200  # characters of a pointer
 _FROZEN: Final = (FrozenDict, FrozenList)
 _STR: Final = {str}
 _DEEPEST_PICKLE: Final = 1_000  # schemas and cached entries nest deeper than values
-
-_new_dict = FrozenDict.__new__
-_new_list = FrozenList.__new__
-_fill_dict = cast("Callable[[FrozenDict, Mapping[str, Any]], None]", dict.update)
-_fill_list = cast("Callable[[FrozenList, Iterable[Any]], None]", list.extend)
 
 
 def _measured(container: Any, slot: str, measure: Callable[[], int]) -> int:
@@ -113,20 +100,20 @@ def _measured(container: Any, slot: str, measure: Callable[[], int]) -> int:
 
 def fill(new: FrozenDict, content: Mapping[str, Any]) -> None:
     """Put content into a frozen object that nobody has seen yet."""
-    _fill_dict(new, content)
+    dict.update(new, content)
 
 
 def frozen_dict(content: Mapping[str, Any]) -> FrozenDict:
     """Wrap what is known to be JSON: scalars and frozen parts. Nothing is checked."""
-    new = _new_dict(FrozenDict)
-    _fill_dict(new, content)
+    new = FrozenDict.__new__(FrozenDict)
+    dict.update(new, content)
     return new
 
 
 def frozen_list(content: Iterable[Any]) -> FrozenList:
     """Wrap what is known to be JSON: scalars and frozen parts. Nothing is checked."""
-    new = _new_list(FrozenList)
-    _fill_list(new, content)
+    new = FrozenList.__new__(FrozenList)
+    list.extend(new, content)
     return new
 
 

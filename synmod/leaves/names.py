@@ -1,4 +1,4 @@
-"""Names: of modules, fields and runs, of places in a program and in JSON; the known name nearest to a misspelt one."""
+"""Names: of modules, fields and runs, of places in a program and in JSON, and of random choices, which `rng` makes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import keyword
 import os
 from collections.abc import Container, Iterable
 from functools import lru_cache
+from random import Random
 from typing import TypeAlias
 
-from synmod.errors import BadNameError
+from synmod.errors import ArgumentError, BadNameError
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 """Steps from a root: attribute names, dict keys, indices."""
@@ -125,3 +126,41 @@ def new_run_id() -> str:
     Source: trace ids of OpenTelemetry; differs: short, because people read them in error notes.
     """
     return f"{next(_RunIds.numbers):x}"
+
+
+class _Seeded(Random):
+    """A generator that draws from `random()` alone: the one sequence that Python promises to keep."""
+
+    def random(self) -> float:
+        return super().random()  # a subclass that defines only this method is read by no other for its bits
+
+
+def rng(seed: int, step: int, purpose: str) -> Random:
+    """Return the generator of one random choice.
+
+    No generator is shared and none is saved: any step can be computed again from its name.
+
+    Args:
+        seed: That of the run.
+        step: Number of the step.
+        purpose: What is chosen, a path-like name such as `"propose/writer/instructions"`.
+
+    Returns:
+        A `random.Random` seeded with `f"{seed}/{step}/{purpose}"`. Its choices, shuffles and samples use `random()`
+        only, so that they are equal on every version of Python.
+
+    Raises:
+        ArgumentError: Seed or step is not an int, or purpose is empty.
+
+    Example:
+        >>> rng(7, 0, "minibatch").random() == rng(7, 0, "minibatch").random()
+        True
+
+    Source: JAX's split keys; differs: names instead of splits.
+    """
+    for name, number in (("seed", seed), ("step", step)):
+        if not isinstance(number, int) or isinstance(number, bool):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+            raise ArgumentError(f"rng got {name}={number!r}: write a whole number.")
+    if not isinstance(purpose, str) or not purpose:  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+        raise ArgumentError(f"rng got purpose={purpose!r}: write what the choice is for, such as 'minibatch'.")
+    return _Seeded(f"{seed}/{step}/{purpose}")

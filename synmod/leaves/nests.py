@@ -261,10 +261,12 @@ def is_namedtuple(cls: type[Any]) -> bool:
 def parts_of(x: Any) -> tuple[Pairs, Any]:
     """The `(step, child)` pairs of a container, and what else it is made of; no property of a dataclass runs."""
     cls = cast("type[Any]", type(x))
+    if cls is list or cls is tuple:  # hot
+        return [*enumerate(x)], None
     if cls in DICTS:
         return list(x.items()), getattr(x, "default_factory", None)
-    if cls in (list, tuple, deque):
-        return [*enumerate(x)], getattr(x, "maxlen", None)
+    if cls is deque:
+        return [*enumerate(x)], x.maxlen
     if is_registered_container(cls):
         import optree
 

@@ -22,7 +22,7 @@ from weakref import WeakSet
 from synmod import errors
 from synmod.data import parse_json
 from synmod.leaves import aio
-from synmod.leaves.clock import wall_time
+from synmod.leaves.aio import wall_time
 from synmod.leaves.frozen import Json, is_array, is_object
 from synmod.scope import Usage
 

@@ -122,7 +122,7 @@ def attribute_of(module: Module, name: str | int) -> Any:
 
 def held(value: Any) -> Iterator[tuple[KeyPath, Any]]:
     """Yield the nodes and Variables that `value` is or holds, with their paths below it; nodes stay shut."""
-    seen = set[int]()
+    seen: set[int] = set()
     pending: list[tuple[KeyPath, Any]] = [((), value)]
     while pending:
         at, x = pending.pop()

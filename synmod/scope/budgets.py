@@ -11,8 +11,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded
-from synmod.leaves.aio import deadline_scope, in_task
-from synmod.leaves.clock import Clock, current_clock
+from synmod.leaves.aio import Clock, current_clock, deadline_scope, in_task
 
 from .frame import Ambient, Block, CallFrame, ambient, current_call, place_name
 from .usage import Usage, UsageMeter

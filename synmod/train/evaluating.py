@@ -23,8 +23,7 @@ from synmod.errors import (
     UnboundModelError,
 )
 from synmod.flow import Progress, Shown, map_concurrently, shown
-from synmod.leaves.aio import close_generator, is_cancellation
-from synmod.leaves.clock import current_clock
+from synmod.leaves.aio import close_generator, current_clock, is_cancellation
 from synmod.lm import current_sample, drawing
 from synmod.module import Module
 from synmod.scope import (

@@ -6,8 +6,7 @@ Every check comes before the first write. `capture` is the block that collects w
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Mapping
 from inspect import getattr_static
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self, cast
@@ -24,7 +23,7 @@ from .graphdef import record
 from .looking import PathTable, path_table
 from .nodes import KNOWN, NODE, STATIC, VARIABLE, Kinds, class_of, get_node_impl, holds_node, own_impl
 from .states import Fault, State, StateLike, checked_leaf, fit, leaves_of, raise_faults
-from .variable import MISSING, Layer, Variable, VariableState, Write, checked_metadata, layered, snapshot
+from .variable import MISSING, Layer, Variable, VariableState, Write, checked_metadata, snapshot
 from .walk import Visit, check_root, walk
 
 
@@ -207,7 +206,7 @@ def _is_structure(value: Any, kinds: Kinds) -> bool:
 def pop(node: Any, filter: FilterLike) -> State:  # noqa: A002  (the word of the contract)
     """Take matching Variables out of their holders, from all their paths.
 
-    Attributes and dict entries can be taken out; a sealed module is sealed anew. All of them or none.
+    Attributes and dict entries can be taken out; a sealed module is sealed anew.
 
     Args:
         node: A program.
@@ -239,41 +238,19 @@ def pop(node: Any, filter: FilterLike) -> State:  # noqa: A002  (the word of the
             "container. Hold it in an attribute or a dict."
         )
     popped = State.of_leaves({visit.path: visit.value.to_state() for visit in visits if visit.first})
-    holders = {id(visit.above.value): visit.above for visit in visits if visit.above is not None}
-    with ExitStack() as putting_back:
-        for holder in holders.values():
-            putting_back.callback(_undo(holder))
-        for visit in visits:
-            assert visit.above is not None
-            if visit.above.kind == "node":
-                get_node_impl(visit.above.value).pop_key(visit.above.value, visit.step)
-            else:
-                visit.above.value.pop(visit.step, None)  # a dict that stands in two places has it once
-                _set_again(visit.above)
-        putting_back.pop_all()
+    for visit in visits:
+        assert visit.above is not None
+        if visit.above.kind == "node":
+            get_node_impl(visit.above.value).pop_key(visit.above.value, visit.step)
+        else:
+            visit.above.value.pop(visit.step, None)  # a dict that stands in two places has it once
+            _set_again(visit.above)
     return popped
 
 
 def _can_go(visit: Visit) -> bool:
     above = visit.above
     return above is not None and (above.kind == "node" or type(above.value) in DICTS)
-
-
-def _undo(holder: Visit) -> Callable[[], None]:
-    """What makes a holder again what it is now."""
-    value: Any = holder.value
-    if holder.kind == "container":
-        content = dict(value)
-
-        def fill_again() -> None:
-            value.clear()
-            value.update(content)
-            _set_again(holder)
-
-        return fill_again
-    impl = get_node_impl(value)
-    metadata, pairs = impl.metadata_of(value), impl.pairs(value)
-    return lambda: become(value, metadata, pairs)
 
 
 def _set_again(container: Visit) -> None:
@@ -352,30 +329,30 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
     Source: Keras' stateless scope; differs: concurrent, validated.
     """
 
-    __slots__ = ("_block", "_layer", "_node", "_state", "_variables")
+    __slots__ = ("_is_open", "_layer", "_node", "_state", "_variables")
 
     def __init__(self, node: Any, state: StateLike = None) -> None:
         self._node = node
         self._state = state
         self._layer: Layer | None = None
+        self._is_open = False
         self._variables: Mapping[KeyPath, Variable] = {}
-        self._block: layered | None = None
 
     def __enter__(self) -> Self:
-        if self._block is not None:
+        if self._is_open:
             raise GraphError("This overlay is entered already: make a using(...) for each block.")
         table = path_table(self._node, sealed=True)
         self._variables = variables = dict(table.variables)
         values = {} if self._state is None else _values(self._node, table, self._state)
         self._layer = Layer(frozenset(map(id, variables.values())), values)
-        self._block = layered(self._layer)
-        self._block.__enter__()
+        self._layer.__enter__()
+        self._is_open = True
         return self
 
-    def __exit__(self, *error: object) -> None:
-        block, self._block = self._block, None
-        if block is not None:
-            block.__exit__(*error)
+    def __exit__(self, *_: object) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._entered().__exit__()
 
     @property
     def state(self) -> State:
@@ -395,12 +372,13 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
 
     def _snapshot(self, values: dict[int, Json]) -> State:
         """The values by the paths of their Variables."""
-        leaves: dict[KeyPath, VariableState] = {}
-        for path, variable in self._variables.items():
-            value = values.get(id(variable), MISSING)
-            if value is not MISSING:
-                leaves[path] = snapshot(type(variable), value, variable.schema, variable.full_metadata)
-        return State.of_leaves(leaves)
+        return State.of_leaves(
+            {
+                path: snapshot(type(each), values[id(each)], each.schema, each.full_metadata)
+                for path, each in self._variables.items()
+                if id(each) in values
+            }
+        )
 
     def __repr__(self) -> str:
         return f"using({type(self._node).__name__}, {self._state!r:.80})"

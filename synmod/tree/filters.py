@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any as Anything, ClassVar, TypeAlias
+from contextlib import suppress
+from typing import Any as Anything, TypeAlias
 
 from synmod.data import contains, declare
 from synmod.errors import ArgumentError, GraphError
 from synmod.leaves.frozen import Json, frozen, json_equal
-from synmod.leaves.names import KeyPath, parse_path, path_str
+from synmod.leaves.names import KeyPath, escape_step, parse_path, path_str
 
 from .variable import Variable, VariableState
 from .walk import Visit, walk
@@ -26,13 +26,10 @@ FilterLike: TypeAlias = Anything
 class Filter:
     """Whether a value at a path is meant; equal, hashed and printed by content."""
 
-    __slots__ = ("_content",)
-
-    looks_at_path: ClassVar[bool] = True
+    looks_at_path: bool = True
     """Whether `matches` must be given the path; where not, a walk need not make it."""
 
-    def __init__(self, *content: Anything) -> None:
-        self._content = content
+    _content: tuple[Anything, ...] = ()
 
     def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:
         """Whether the filter takes a value; `masked` is whether a frozen module lies above it."""
@@ -64,11 +61,7 @@ def _is_same(a: Anything, b: Anything) -> bool:
 class Everything(Filter):
     """Take everything; also written `...` or True."""
 
-    __slots__ = ()
     looks_at_path = False
-
-    def __init__(self) -> None:
-        super().__init__()
 
     def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """True."""
@@ -78,11 +71,7 @@ class Everything(Filter):
 class Nothing(Filter):
     """Take nothing; also written None or False."""
 
-    __slots__ = ()
     looks_at_path = False
-
-    def __init__(self) -> None:
-        super().__init__()
 
     def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """False."""
@@ -106,7 +95,6 @@ class OfType(Filter):
     Source: Flax NNX `OfType`.
     """
 
-    __slots__ = ()
     looks_at_path = False
 
     def __init__(self, type: type) -> None:  # noqa: A002  (what it is called everywhere)
@@ -114,7 +102,7 @@ class OfType(Filter):
             isinstance(None, type)
         except TypeError:
             raise _invalid(type, "OfType takes a class") from None
-        super().__init__(type)
+        self._content = (type,)
 
     def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """Whether it is an instance."""
@@ -136,11 +124,10 @@ class WithTag(Filter):
     Source: Flax NNX `WithTag`.
     """
 
-    __slots__ = ()
     looks_at_path = False
 
     def __init__(self, tag: Json) -> None:
-        super().__init__(frozen(tag))
+        self._content = (frozen(tag),)
 
     def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """Whether the metadata has the tag."""
@@ -153,11 +140,7 @@ class WithTag(Filter):
 class Trainable(Filter):
     """Take Variables that count as trainable: own bit set, no frozen module above; in a State by the own bit alone."""
 
-    __slots__ = ()
     looks_at_path = False
-
-    def __init__(self) -> None:
-        super().__init__()
 
     def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """Whether the bit is set and not masked."""
@@ -171,12 +154,11 @@ class Schema(Filter):
         model: The data model, or a schema.
     """
 
-    __slots__ = ()
     looks_at_path = False
 
     def __init__(self, model: Anything) -> None:
         declared = declare(model, root="any")
-        super().__init__(model if isinstance(model, type) else declared)
+        self._content = (model if isinstance(model, type) else declared,)
 
     def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """Whether the schema contains the wanted one."""
@@ -201,12 +183,10 @@ class PathContains(Filter):
     Source: Flax NNX `PathContains`.
     """
 
-    __slots__ = ()
-
     def __init__(self, key: str | int, exact: bool = True) -> None:
         if not isinstance(key, str | int):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
             raise _invalid(key, "PathContains takes one step, a str or an int")
-        super().__init__(key, exact)
+        self._content = (key, exact)
 
     def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """Whether a step fits."""
@@ -237,14 +217,12 @@ class PathIn(Filter):
     Source: Flax NNX `PathIn`.
     """
 
-    __slots__ = ("_texts",)
-
     def __init__(self, *paths: KeyPath | str) -> None:
         for path in paths:
             if not isinstance(path, str | tuple):  # pyright: ignore[reportUnnecessaryIsInstance]  (likewise)
                 raise _invalid(path, "PathIn takes paths, each a str or a tuple of steps")
         self._texts = frozenset(path if isinstance(path, str) else path_str(path) for path in paths)
-        super().__init__(*sorted(self._texts))
+        self._content = tuple(sorted(self._texts))
 
     def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """Whether the path is among them."""
@@ -265,42 +243,32 @@ class Path(Filter):
         (True, True)
     """
 
-    __slots__ = ()
-
     def __init__(self, glob: str) -> None:
         if not isinstance(glob, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (likewise)
             raise _invalid(glob, 'Path takes a glob, such as "encoder/**/prompt"')
-        super().__init__(glob)
+        self._content = (glob,)
+        self._pattern = re.compile("".join(map(_pattern, parse_path(glob))))
 
     def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """Whether the path matches."""
-        return _compiled(self._content[0]).fullmatch(_steps_text(path)) is not None
+        return self._pattern.fullmatch("".join(map(_ended, path))) is not None
 
 
-def _steps_text(path: KeyPath) -> str:
-    """The path text with every step ended by a slash."""
-    return f"{path_str(path)}/" if path else ""
+def _ended(step: str | int) -> str:
+    """A step of a path as text, ended by a slash."""
+    return f"{escape_step(step)}/"
 
 
-@lru_cache(maxsize=256)
-def _compiled(glob: str) -> re.Pattern[str]:
-    """A glob as a regular expression over `_steps_text`."""
-    return re.compile("".join(map(_step_pattern, parse_path(glob))))
-
-
-def _step_pattern(step: str) -> str:
-    if step == "**":
-        return "(?:[^/]*/)*"
-    return re.escape(path_str((step,))).replace(r"\*", "[^/]*") + "/"
+def _pattern(step: str) -> str:
+    """A step of a glob as a regular expression."""
+    return "(?:[^/]*/)*" if step == "**" else re.escape(_ended(step)).replace(r"\*", "[^/]*")
 
 
 class Where(Filter):
     """Take what a function of path and value returns True for. Also written as the function itself."""
 
-    __slots__ = ()
-
     def __init__(self, function: Callable[[KeyPath, Anything], Anything]) -> None:
-        super().__init__(function)
+        self._content = (function,)
 
     def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """Call the function."""
@@ -310,21 +278,13 @@ class Where(Filter):
 class _Composed(Filter):
     """A filter made of filters."""
 
-    __slots__ = ()
-
-    @property
-    def looks_at_path(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]  (read like the attribute)
-        """Whether one of its filters does."""
-        return any(one.looks_at_path for one in self._content)
+    def __init__(self, *filters: FilterLike) -> None:
+        self._content = tuple(map(to_filter, filters))
+        self.looks_at_path = any(one.looks_at_path for one in self._content)
 
 
 class Any(_Composed):
     """Take what at least one of the filters takes. Also written as a tuple or list."""
-
-    __slots__ = ()
-
-    def __init__(self, *filters: FilterLike) -> None:
-        super().__init__(*map(to_filter, filters))
 
     def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:
         """Whether one matches."""
@@ -334,11 +294,6 @@ class Any(_Composed):
 class All(_Composed):
     """Take what all of the filters take."""
 
-    __slots__ = ()
-
-    def __init__(self, *filters: FilterLike) -> None:
-        super().__init__(*map(to_filter, filters))
-
     def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:
         """Whether all match."""
         return all(one.matches(path, value, masked) for one in self._content)
@@ -347,10 +302,8 @@ class All(_Composed):
 class Not(_Composed):
     """Take what the filter does not take."""
 
-    __slots__ = ()
-
     def __init__(self, filter: FilterLike) -> None:  # noqa: A002  (what it is)
-        super().__init__(to_filter(filter))
+        super().__init__(filter)
 
     def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:
         """Whether it does not match."""
@@ -395,25 +348,20 @@ class Decisions:
             at the canonical paths.
     """
 
-    __slots__ = ("_known", "_wanted")
-
     def __init__(self, wanted: Filter, root: Anything = None) -> None:
         self._wanted = wanted
         self._known: dict[int, bool] = {}
         if root is not None and wanted.looks_at_path:
-            try:
+            with suppress(GraphError):  # the walk to come raises it where it stands
                 for visit in walk(root):
                     self.takes(visit)
-            except GraphError:  # the walk to come raises it where it stands
-                return
 
     def takes(self, visit: Visit) -> bool:
         """Whether the filter takes what is visited."""
-        wanted, key = self._wanted, id(visit.value)
-        if not wanted.looks_at_path:
-            return wanted.matches((), visit.value, visit.masked)
-        if visit.index is None:
-            return wanted.matches(visit.path, visit.value, visit.masked)
-        if key not in self._known:
-            self._known[key] = wanted.matches(visit.path, visit.value, visit.masked)
-        return self._known[key]
+        if visit.index is not None and id(visit.value) in self._known:
+            return self._known[id(visit.value)]
+        path = visit.path if self._wanted.looks_at_path else ()
+        taken = self._wanted.matches(path, visit.value, visit.masked)
+        if visit.index is not None:
+            self._known[id(visit.value)] = taken
+        return taken

@@ -15,6 +15,7 @@ import json
 import types
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -104,7 +105,7 @@ class VariableDef(NamedTuple):
     metadata: FrozenDict
 
 
-Reference: TypeAlias = NodeRef | VariableRef
+REFERENCES: Final = frozenset({NodeRef, VariableRef})
 Term: TypeAlias = NodeRef | VariableRef | ContainerDef | StaticDef
 Definition: TypeAlias = NodeDef | VariableDef
 
@@ -112,6 +113,7 @@ Definition: TypeAlias = NodeDef | VariableDef
 # -- GraphDef ----------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class GraphDef(Immutable, Generic[M]):
     """Nodes, statics, references by index, and types, schemas and metadata of Variables. No values.
 
@@ -131,29 +133,13 @@ class GraphDef(Immutable, Generic[M]):
     Source: Flax NNX `GraphDef`; differs: flat, so depth is no limit, and comparable across processes.
     """
 
-    __slots__ = (
-        "__weakref__", "_places", "definitions", "foreign", "index_mapping", "kept", "leaf_paths", "root",
-    )  # fmt: skip
-
     root: Term
     definitions: Mapping[int, Definition]
     leaf_paths: Mapping[KeyPath, int]
-    kept: Mapping[int, Any]
-    foreign: Mapping[int, KeyPath]
-    index_mapping: Mapping[int, int] | None
-    _places: list[Place] | None
-
-    def __init__(
-        self,
-        root: Term,
-        definitions: Mapping[int, Definition],
-        leaf_paths: Mapping[KeyPath, int],
-        kept: Mapping[int, Any] | None = None,
-        foreign: Mapping[int, KeyPath] | None = None,
-        index_mapping: Mapping[int, int] | None = None,
-    ) -> None:
-        self._put(root=root, definitions=definitions, leaf_paths=leaf_paths, kept=kept or {}, foreign=foreign or {})
-        self._put(index_mapping=index_mapping, _places=None)
+    kept: Mapping[int, Any] = field(default_factory=dict[int, Any])
+    foreign: Mapping[int, KeyPath] = field(default_factory=dict[int, KeyPath])
+    index_mapping: Mapping[int, int] | None = None
+    _places: list[Place] | None = None
 
     @property
     def nodes(self) -> tuple[NodeDef, ...]:
@@ -243,12 +229,6 @@ class GraphDef(Immutable, Generic[M]):
 
     def __hash__(self) -> int:
         return hash(tuple(self._compared()))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return GraphDef, (
-            self.root, dict(self.definitions), dict(self.leaf_paths), dict(self.kept), dict(self.foreign),
-            self.index_mapping,
-        )  # fmt: skip
 
     def __repr__(self) -> str:
         root = "static" if isinstance(self.root, StaticDef) else self.root.type.__name__
@@ -557,6 +537,8 @@ def _written(
                     kept[index] = value
         above = visit.above
         if above is not None:
+            if above.parts is None:
+                above.parts = {}
             above.parts[visit.step] = term
     written.sort(key=itemgetter(0))
     return term, dict(written), kept
@@ -564,7 +546,7 @@ def _written(
 
 def _children(visit: Visit) -> tuple[Term, ...]:
     """The terms of the children of a visit; those that were not visited are statics."""
-    parts = visit.parts
+    parts: dict[Any, Term] = visit.parts or {}
     return tuple([parts.get(step) or _static(child) for step, child in visit.children])
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from inspect import iscoroutine
 from typing import Any
 
-from pydantic import BaseModel
-
-from synmod.data import Schema, declare, dump, is_valid, model_of, trusted_schema
+from synmod.data import Schema, declare, dump, is_valid, model_of
 from synmod.errors import ArgumentError, SchemaError
 from synmod.leaves.frozen import FrozenDict, Json, frozen, json_equal
 
@@ -72,21 +69,22 @@ class Empty:
         Raises:
             SchemaError: The schema accepts none of them.
         """
-        return empty_value(declare(schema, root="any"), None if self.data_model is None else model_of(self.data_model))
+        return empty_value(declare(schema, root="any"), self.data_model)
 
     def __repr__(self) -> str:
         return "Empty()" if self.data_model is None else f"Empty(data_model={self.data_model!r})"
 
 
-def empty_value(schema: Schema, model: type[BaseModel] | None = None) -> Json:
-    """The emptiest value of a schema, by way of the class where one is known.
+def empty_value(schema: Schema, data_model: Any = None) -> Json:
+    """The emptiest value of a schema, frozen, by way of the class where one is known.
 
     Raises:
         SchemaError: The defaults of the class do not make an instance, or the schema accepts no empty value.
     """
+    model = None if data_model is None else model_of(data_model)
     if model is not None and not any(field.is_required() for field in model.model_fields.values()):
         try:
-            return dump(model())
+            return frozen(dump(model()))
         except ValueError as error:
             raise SchemaError(f"{model.__name__}: its defaults do not make an instance: {error}") from error
     if "default" in schema:
@@ -137,21 +135,13 @@ def first_value(kind: str, value: Json, initializer: Any, data_model: Any, decla
         if initializer is not None:
             raise ArgumentError(f"{kind}: `value` and `initializer` are both given: give one of them.")
         return frozen(value)
-    if callable(initializer) and not isinstance(initializer, Empty):
-        return frozen(_called(kind, initializer, declared))
     if initializer is not None and not isinstance(initializer, Empty):
-        return frozen(initializer)
+        made = initializer({} if declared is None else declared) if callable(initializer) else initializer
+        if iscoroutine(made):
+            made.close()
+            raise ArgumentError(f"{kind}: the initializer is async; a first value is made by a plain function.")
+        return frozen(made)
     if initializer is None and not isinstance(data_model, type) and hasattr(data_model, "__synmod_json__"):
         return frozen(data_model)
-    if declared is None:
-        return None
     model = data_model if initializer is None or initializer.data_model is None else initializer.data_model
-    return frozen(empty_value(declared, None if model is None else model_of(model)))
-
-
-def _called(kind: str, initializer: Callable[[Schema], Json], declared: Schema | None) -> Json:
-    value = initializer(trusted_schema(True) if declared is None else declared)
-    if iscoroutine(value):
-        value.close()
-        raise ArgumentError(f"{kind}: the initializer is async; a first value is made by a plain function.")
-    return value
+    return None if declared is None else empty_value(declared, model)

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Coroutine, Mapping, MutableMapping, Sequence
 from contextlib import ExitStack, suppress
 from contextvars import ContextVar, Token
-from typing import Any, Final, Generic, Literal, Self, TypeAlias, TypeVar, cast, overload
+from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, cast, overload
 
 from synmod.errors import ArgumentError, GraphError, StateError
 from synmod.leaves.frozen import FrozenDict, Json
@@ -19,23 +19,11 @@ from synmod.leaves.nests import put_together
 
 from .editing import become, write_all
 from .filters import Everything, Filter, FilterLike, to_filter
-from .graphdef import (
-    ContainerDef,
-    Definition,
-    GraphDef,
-    NodeDef,
-    NodeRef,
-    Recording,
-    StaticDef,
-    VariableDef,
-    VariableRef,
-    paths_to,
-    record,
-)  # fmt: skip
+from .graphdef import REFERENCES, ContainerDef, GraphDef, NodeDef, Recording, StaticDef, VariableDef, paths_to, record
 from .looking import find_duplicates
 from .nodes import Impls, get_node_impl
 from .states import Fault, State, StateLike, fit, partition, raise_faults
-from .variable import Variable, VariableState, Write
+from .variable import Variable, Write
 from .walk import RefMap, check_root, walk
 
 M = TypeVar("M")
@@ -243,10 +231,11 @@ def _checked_values(
         StateSchemaError: Values do not satisfy their schemas.
     """
     definitions: Any = graphdef.definitions
-    if len(states) == 1 and type(states[0]) is State and not metadata:
-        own = _values_of_own_state(graphdef, states[0].flat())
-        if own is not None:
-            return own
+    leaves = states[0].flat() if len(states) == 1 and type(states[0]) is State and not metadata else {}
+    if leaves and leaves.keys() == graphdef.leaf_paths.keys():
+        own = [(index, leaves[path], definitions[index]) for path, index in graphdef.leaf_paths.items()]
+        if all(leaf.schema is each.schema and leaf.type is each.type for _, leaf, each in own):
+            return {index: (leaf.value, each.metadata) for index, leaf, each in own}
     fitted, faults = fit(graphdef, states, lambda index: definitions[index].schema, what, overwrite=overwrite)
     faulty = {fault.order for fault in faults}
     values: dict[int, tuple[Json, FrozenDict]] = {}
@@ -267,23 +256,6 @@ def _checked_values(
     return values
 
 
-def _values_of_own_state(graphdef: GraphDef[Any], leaves: Mapping[KeyPath, VariableState]) -> Values | None:
-    """The values, where each leaf is exactly what the graph has at its path, as in what `split` returned; else None."""
-    if leaves.keys() != graphdef.leaf_paths.keys():
-        return None
-    values: dict[int, tuple[Json, FrozenDict]] = {}
-    for path, index in graphdef.leaf_paths.items():
-        leaf = leaves[path]
-        definition: Any = graphdef.definitions[index]
-        if leaf.schema is not definition.schema or leaf.type is not definition.type:
-            return None
-        values[index] = leaf.value, definition.metadata
-    return values
-
-
-_REFERENCES: Final = frozenset({NodeRef, VariableRef})
-
-
 def build_graph(graphdef: GraphDef[M], values: Values, objects: dict[int, Any], *, unsealed: bool = False) -> M:
     """Make the objects of a graph, without running any `__init__`.
 
@@ -300,7 +272,7 @@ def build_graph(graphdef: GraphDef[M], values: Values, objects: dict[int, Any], 
     Raises:
         GraphError: A node type is not registered here.
     """
-    new: list[Definition] = [each for each in graphdef.definitions.values() if each.index not in objects]
+    new = [each for each in graphdef.definitions.values() if each.index not in objects]
     impls = Impls()
     nodes: list[NodeDef] = []
     for each in new:
@@ -324,7 +296,7 @@ def build_graph(graphdef: GraphDef[M], values: Values, objects: dict[int, Any], 
 
 def _resolved(metadata: Any, map_refs: Callable[[Any, Callable[[Any], Any]], Any], objects: Mapping[int, Any]) -> Any:
     """Metadata with objects in the place of its references."""
-    return map_refs(metadata, lambda x: objects[x.index] if type(x) in _REFERENCES else x)
+    return map_refs(metadata, lambda x: objects[x.index] if type(x) in REFERENCES else x)
 
 
 def _pairs_of(node: NodeDef, objects: Mapping[int, Any]) -> list[tuple[Any, Any]]:
@@ -334,7 +306,7 @@ def _pairs_of(node: NodeDef, objects: Mapping[int, Any]) -> list[tuple[Any, Any]
     term: Any
     for step, term in node.attributes:
         kind = type(term)  # pyright: ignore[reportUnknownVariableType]  (hot: no `class_of`)
-        if kind in _REFERENCES:
+        if kind in REFERENCES:
             pairs.append((step, objects[term.index]))
         elif kind is StaticDef:
             pairs.append((step, term.value))
@@ -345,11 +317,11 @@ def _pairs_of(node: NodeDef, objects: Mapping[int, Any]) -> list[tuple[Any, Any]
 
 def _realised(term: Any, objects: Mapping[int, Any]) -> Any:
     """The object that a term stands for; containers are put together anew."""
-    if type(term) in _REFERENCES:
+    if type(term) in REFERENCES:
         return objects[term.index]
     if isinstance(term, ContainerDef):
         terms: tuple[Any, ...] = term.children
-        children = [objects[each.index] if type(each) in _REFERENCES else _realised(each, objects) for each in terms]
+        children = [objects[each.index] if type(each) in REFERENCES else _realised(each, objects) for each in terms]
         return put_together(term.type, term.steps, term.aux, children)
     return term.value
 
@@ -737,7 +709,7 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
             StateError, StateSchemaError: As `sm.merge`.
         """
         self._check_open()
-        if isinstance(graphdef, NodeRef | VariableRef) or not getattr(graphdef, "definitions", True):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if type(graphdef) in REFERENCES or not getattr(graphdef, "definitions", True):  # pyright: ignore[reportUnnecessaryContains]
             raise GraphError("Expected a NodeDef, got a reference to one: merge the graph that defines it.")
         _check_graphdef(graphdef)
         outside = self._outside
@@ -844,7 +816,7 @@ class split_context:  # noqa: N801  # likewise
         states = states_of(taken, parts_for)
         self._numbers = tried
         root = taken.graphdef.root
-        known = not taken.graphdef.definitions and isinstance(root, NodeRef | VariableRef)
+        known = not taken.graphdef.definitions and type(root) in REFERENCES
         return (root if known else taken.graphdef), *states
 
 
@@ -893,7 +865,7 @@ class merge_context:  # noqa: N801  # likewise
         if self._objects is None:
             raise GraphError("This merge_context has ended and is empty: merge inside its block.")
         shape: Any = graphdef
-        if isinstance(shape, NodeRef | VariableRef):
+        if type(shape) in REFERENCES:
             shape = GraphDef[Any](shape, {}, {}, foreign={shape.index: ()})
         _check_graphdef(shape)
         return unflatten(shape, state, *states, index_ref=self._objects)

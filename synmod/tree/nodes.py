@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeVar, final
 
 from synmod import registry
 from synmod.errors import DataError, GraphError
-from synmod.leaves.frozen import INT_END, FrozenDict, FrozenList, frozen, thaw
+from synmod.leaves.frozen import FrozenDict, FrozenList, frozen, thaw
 from synmod.leaves.names import KeyPath, path_str
 from synmod.leaves.nests import DICTS, Pairs, is_namedtuple, is_registered_container, parts_of
 
@@ -347,30 +347,6 @@ def holds_node(x: Any, kinds: Kinds, wanted: tuple[int, ...] = (NODE, VARIABLE))
                 seen[id(part)] = part
                 pending.append(part)
     return False
-
-
-# -- keys that can stand in a path -------------------------------------------------------------------------------------
-
-
-def bad_key(pairs: Pairs) -> str | None:
-    """What is wrong with the first key that cannot be a step of a path; None where all can.
-
-    Args:
-        pairs: `(key, child)` pairs.
-    """
-    texts: set[str] = set()
-    for key, _ in pairs:
-        if type(key) is not str and type(key) is not int:
-            return f"{key!r:.200} is of type {type(key).__name__}"
-        if key == "":
-            return "'' is empty"
-        if type(key) is int and not -INT_END < key < INT_END:
-            return f"of {key.bit_length()} bits is an int of too many digits"
-        text = str(key)
-        if text in texts:
-            return f"{key!r} looks like another key when written as text"
-        texts.add(text)
-    return None
 
 
 registry.admit_when(is_node_type)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Container, Mapping
-from contextvars import ContextVar, Token
+from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any, ClassVar, Final, NoReturn, Self, TypeAlias, final
 
 from synmod.data import Schema, declare, trusted_schema, validate
@@ -54,6 +55,8 @@ class Immutable:
 class Layer:
     """Values by the identity of their Variable, over an outer layer or the live values.
 
+    A block: inside it, and in the tasks started there, the layer is on top.
+
     Args:
         members: Identities of the Variables whose writes belong here; None for all.
         values: First values, by identity; whoever makes the layer keeps those Variables alive.
@@ -61,10 +64,9 @@ class Layer:
 
     Attributes:
         written: The Variables that were written, by identity.
-        left_early: Whether its block ended before a block inside it, which then skips this layer when it ends.
     """
 
-    __slots__ = ("left_early", "members", "outer", "silent", "values", "written")
+    __slots__ = ("members", "outer", "silent", "values", "written")
 
     def __init__(self, members: Container[int] | None, values: dict[int, Json], silent: bool = False) -> None:
         self.outer: Layer | None = None
@@ -72,47 +74,35 @@ class Layer:
         self.values = values
         self.written: dict[int, Variable] = {}
         self.silent = silent
-        self.left_early = False
+
+    def __enter__(self) -> None:
+        self.outer = LAYER.get()
+        LAYER.set(self)
+
+    def __exit__(self, *_: object) -> None:
+        """Take the layer out, wherever in this context it lies: a block inside it may still be open."""
+        above = LAYER.get()
+        if above is self:
+            LAYER.set(self.outer)
+        while above is not None:
+            if above.outer is self:
+                above.outer = self.outer
+            above = above.outer
 
 
 LAYER: Final[ContextVar[Layer | None]] = ContextVar("synmod_overlay", default=None)
 """The innermost layer of this context."""
 
 
-class layered:  # noqa: N801  # read as a word: `with layered(layer):`
-    """Put a layer on top for the block and the tasks started in it.
+def discarding_writes() -> Layer:
+    """A block in which `assign` validates, and whose writes are dropped at its end; no live value changes.
 
-    A class, because what `contextlib` makes of a generator writes to exceptions that pass, which frozen ones refuse.
+    Source: Keras' symbolic calls, which write nothing.
     """
-
-    __slots__ = ("_layer", "_token")
-
-    def __init__(self, layer: Layer) -> None:
-        self._layer = layer
-        self._token: Token[Layer | None] | None = None
-
-    def __enter__(self) -> None:
-        self._layer.outer = LAYER.get()
-        self._token = LAYER.set(self._layer)
-
-    def __exit__(self, *_: object) -> None:
-        if self._token is None:
-            return
-        top = LAYER.get()
-        if top is not self._layer:  # left in another context, or before a block inside it
-            while top is not None and top is not self._layer:
-                top = top.outer
-            self._layer.left_early = top is not None
-            return
-        _reset(self._token)
-        below = around = LAYER.get()
-        while around is not None and around.left_early:
-            around = around.outer
-        if around is not below:
-            LAYER.set(around)
+    return Layer(None, {}, silent=True)
 
 
-class keeping_writes:  # noqa: N801  # likewise
+class keeping_writes:  # noqa: N801  # read as a word: `with keeping_writes():`
     """Write past the `discarding_writes` blocks around this one: what the block assigns stays."""
 
     __slots__ = ("_token",)
@@ -124,23 +114,8 @@ class keeping_writes:  # noqa: N801  # likewise
         self._token = LAYER.set(layer)
 
     def __exit__(self, *_: object) -> None:
-        _reset(self._token)
-
-
-def discarding_writes() -> layered:
-    """A block in which `assign` validates, and whose writes are dropped at its end; no live value changes.
-
-    Source: Keras' symbolic calls, which write nothing.
-    """
-    return layered(Layer(None, {}, silent=True))
-
-
-def _reset(token: Token[Layer | None]) -> None:
-    """Restore what was there before; nothing in another context than that of the token."""
-    try:
-        LAYER.reset(token)
-    except ValueError:
-        return
+        with suppress(ValueError):  # left in another context: there is nothing to restore
+            LAYER.reset(self._token)
 
 
 # -- metadata ----------------------------------------------------------------------------------------------------------

@@ -11,25 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
 
 from synmod.errors import ArgumentError, GraphError
+from synmod.leaves.frozen import INT_END
 from synmod.leaves.names import KeyPath, path_str
 from synmod.leaves.nests import MAX_DEPTH, Pairs, parts_of
 
-from .nodes import (
-    KNOWN,
-    NODE,
-    SEQUENCE,
-    SET,
-    STATIC,
-    TREE,
-    VARIABLE,
-    Impls,
-    Kinds,
-    NodeImpl,
-    bad_key,
-    class_of,
-    holds_node,
-    where,
-)
+from .nodes import KNOWN, NODE, SEQUENCE, SET, STATIC, TREE, VARIABLE, Impls, Kinds, NodeImpl, holds_node, where
 
 V = TypeVar("V")
 
@@ -116,7 +102,7 @@ class Visit:
         children: The `(step, child)` pairs of a container, or of a node that is descended.
         aux: What makes up a container besides its children.
         impl: The rules of a node whose children are visited; None for aliases and the rest.
-        parts: Room for what a fold makes of the children.
+        parts: Room for what a fold makes of the children; None at first.
     """
 
     above: Visit | None
@@ -129,7 +115,7 @@ class Visit:
     children: Pairs = NO_CHILDREN
     aux: Any = None
     impl: NodeImpl | None = None
-    parts: dict[Any, Any] = field(default_factory=dict[Any, Any])
+    parts: Any = None
 
     @property
     def path(self) -> KeyPath:
@@ -163,7 +149,7 @@ class Reader:
 
     def enter(self, node: Any, visit: Visit) -> tuple[Pairs, bool]:
         """Return the children of a node, and whether it masks the Variables below."""
-        impl = visit.impl = self.impls[class_of(node)]
+        impl = visit.impl = self.impls[type(node)]
         pairs = [] if impl.by_reference else impl.pairs(node)
         if not impl.is_module:  # whose keys are attribute names
             self._check_keys(pairs, [child for _, child in pairs], visit)
@@ -193,13 +179,34 @@ class Reader:
 
     def _check_keys(self, pairs: Pairs, holder: Any, visit: Visit) -> bool:
         """Whether all keys can be steps; raises where one that cannot leads to a node or Variable."""
-        fault = bad_key(pairs)
+        fault = _bad_key(pairs)
         if fault is not None and holds_node(holder, self.kinds):
             raise GraphError(
                 f"{where(visit.path)}: the key {fault}, and a node or Variable is below: keys on the way to one must "
                 "be str (not empty) or int, and differ as text."
             )
         return fault is None
+
+
+def _bad_key(pairs: Pairs) -> str | None:
+    """What is wrong with the first key that cannot be a step of a path; None where all can.
+
+    Args:
+        pairs: `(key, child)` pairs.
+    """
+    texts: set[str] = set()
+    for key, _ in pairs:
+        if type(key) is not str and type(key) is not int:
+            return f"{key!r:.200} is of type {type(key).__name__}"
+        if key == "":
+            return "'' is empty"
+        if type(key) is int and not -INT_END < key < INT_END:
+            return f"of {key.bit_length()} bits is an int of too many digits"
+        text = str(key)
+        if text in texts:
+            return f"{key!r} looks like another key when written as text"
+        texts.add(text)
+    return None
 
 
 def check_root(root: object) -> None:

@@ -12,7 +12,7 @@ import trio
 
 import synmod as sm
 from synmod.leaves import aio
-from synmod.leaves.clock import use_clock
+from synmod.leaves.aio import use_clock
 from synmod.testing import ScriptedLM, assert_saves
 
 

@@ -11,7 +11,7 @@ import trio.testing
 import synmod as sm
 from synmod.cache import Cache, key_of
 from synmod.leaves import aio
-from synmod.leaves.clock import use_clock, wall_time
+from synmod.leaves.aio import use_clock, wall_time
 
 
 class Clock:

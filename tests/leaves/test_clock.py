@@ -6,7 +6,7 @@ import time
 import trio
 import trio.testing
 
-from synmod.leaves.clock import current_clock, use_clock, wall_time
+from synmod.leaves.aio import current_clock, use_clock, wall_time
 
 
 class Manual:

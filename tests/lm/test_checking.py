@@ -6,7 +6,7 @@ import pytest
 
 import synmod as sm
 from synmod.errors import AuthError, BadReplyError, DeadlineExceeded, ModelTimeout, UnavailableError
-from synmod.leaves.clock import use_clock
+from synmod.leaves.aio import use_clock
 from synmod.lm import LanguageModel, LMReply
 from synmod.testing import FunctionLM
 

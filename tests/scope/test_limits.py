@@ -10,8 +10,7 @@ import trio
 import trio.testing
 
 from synmod.errors import ArgumentError, DeadlineExceeded
-from synmod.leaves.aio import backend, checkpoint, is_cancellation, sleep, task_group, to_thread
-from synmod.leaves.clock import use_clock
+from synmod.leaves.aio import backend, checkpoint, is_cancellation, sleep, task_group, to_thread, use_clock
 from synmod.scope import ambient, check_deadline, current_call, deadline, time_left
 from tests.scope.part import Part
 

@@ -233,31 +233,6 @@ def test_pop_takes_from_a_dict_that_stands_in_two_places():
     assert held == {"y": 2}
 
 
-def test_pop_is_atomic():
-    """Where a holder refuses, everything is put back in its place."""
-
-    class Refusing:
-        def __init__(self):
-            self.v = sm.Stat(0)
-
-    def refuse(x, key):
-        raise RuntimeError("mine")
-
-    sm.register_graph_node_type(
-        Refusing,
-        flatten=lambda x: (list(vars(x).items()), None),
-        set_key=setattr,
-        pop_key=refuse,
-        create_empty=lambda metadata: Refusing(),
-        clear=lambda x: vars(x).clear(),
-    )
-    root = Store(a=sm.Stat(1), d={"x": sm.Stat(2), "y": 1}, c=sm.Param(1), r=Refusing())
-    before = list(sm.iter_graph(root))
-    with pytest.raises(RuntimeError, match="mine"):
-        sm.pop(root, sm.Stat)
-    assert [(p, id(x)) for p, x in sm.iter_graph(root)] == [(p, id(x)) for p, x in before]
-
-
 async def test_pop_seals_anew(tree):
     """The version of the module that lost something goes up; it stays removed after a load."""
     await sm.build(tree, Query)

@@ -152,7 +152,7 @@ def test_records_are_readable():
     assert leaf.metadata == {"trainable": True, "tag": "t"}
     assert shape.nodes[1].metadata == "l"
     assert dict(shape.leaf_paths) == {("a",): 1}
-    with pytest.raises(AttributeError, match="frozen"):
+    with pytest.raises(AttributeError, match="root"):
         shape.root = None
 
 
