@@ -175,15 +175,9 @@ async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
         reply = await _answered(call, asked)
         json, reason, errors = _read(reply, request, sent)
         if not reason:
-            return replace(
-                reply,
-                json=json,
-                message=reply.message or message("assistant", reply.text),
-                usage=call.usage(),
-                model=reply.model or request.model,
-                attempts=tuple(call.attempts),
-                elapsed_s=call.elapsed_s,
-            )
+            turn, by = reply.message or message("assistant", reply.text), reply.model or request.model
+            total = {"usage": call.usage(), "attempts": tuple(call.attempts), "elapsed_s": call.elapsed_s}
+            return replace(reply, json=json, message=turn, model=by, **total)
         faults = [f"- {pointer or '(root)'}: {problem}" for pointer, problem in errors]
         if reason in ("length", "refused") or not repairs or call.requests >= call.model.attempts:
             text = "\n  ".join([_FAULTS[reason], *faults])

@@ -36,16 +36,12 @@ if TYPE_CHECKING:
     from aiohttp import ClientSession
 
 T = TypeVar("T")
+Loop: TypeAlias = asyncio.AbstractEventLoop
 
 OPENAI: Final = "https://api.openai.com/v1"
 
-LOCAL: Final[Mapping[str, str]] = {
-    "hosted_vllm": "http://localhost:8000/v1",
-    "llamafile": "http://localhost:8080/v1",
-    "lm_studio": "http://localhost:1234/v1",
-    "ollama": "http://localhost:11434/v1",
-    "vllm": "http://localhost:8000/v1",
-}
+_PORTS: Final = {"hosted_vllm": 8000, "llamafile": 8080, "lm_studio": 1234, "ollama": 11434, "vllm": 8000}
+LOCAL: Final[Mapping[str, str]] = {provider: f"http://localhost:{port}/v1" for provider, port in _PORTS.items()}
 """Provider -> the usual address of its server on this machine."""
 
 _PRIVATE: Final = re.compile(
@@ -106,10 +102,10 @@ class DirectAdapter:
 
     async def aclose(self) -> None:
         """Close the connections of the running loop, unless another model uses them."""
-        _, users = await _SESSIONS.get()
-        users.discard(self)
-        if not users:
-            await _SESSIONS.aclose()
+        if held := _SESSIONS.here():
+            held[1].discard(self)
+            if not held[1]:
+                await _SESSIONS.aclose()
 
     async def _exchanged(self, request: LMRequest) -> LMReply | errors.ModelError:
         """Send one request with its key; a failure is returned, not raised."""
@@ -130,14 +126,10 @@ class DirectAdapter:
             await aio.to_thread(_roots)  # that takes a while
         session, users = await _SESSIONS.get()
         users.add(self)
-        content = bytearray()
+        url, data, content = self._url, json_text(body).encode(), bytearray()
         try:
             async with session.post(
-                self._url,
-                data=json_text(body).encode(),
-                headers=headers,
-                allow_redirects=False,
-                proxy=_proxy(self._url),
+                url, data=data, headers=headers, allow_redirects=False, proxy=_proxy(url)
             ) as response:
                 status, received = response.status, {name.lower(): text for name, text in response.headers.items()}
                 async for chunk in response.content.iter_any():
@@ -210,12 +202,10 @@ async def _close(_loop: object, held: tuple[ClientSession, WeakSet[DirectAdapter
 class PerLoop(Generic[T]):
     """What an adapter holds in each event loop of asyncio: opened when first needed, closed when the loop ends."""
 
-    def __init__(
-        self, opened: Callable[[], T], close: Callable[[asyncio.AbstractEventLoop, T], Coroutine[Any, Any, None]]
-    ) -> None:
+    def __init__(self, opened: Callable[[], T], close: Callable[[Loop, T], Coroutine[Any, Any, None]]) -> None:
         self._opened = opened
         self._close = close
-        self._held: dict[asyncio.AbstractEventLoop, tuple[T, AsyncGenerator[None]]] = {}
+        self._held: dict[Loop, tuple[T, AsyncGenerator[None]]] = {}
         atexit.register(self._close_abandoned, at_exit=True)
 
     async def get(self) -> T:
@@ -229,12 +219,17 @@ class PerLoop(Generic[T]):
             self._held[loop] = held, ending
         return self._held[loop][0]
 
+    def here(self) -> T | None:
+        """Return what is held in the running loop; None where nothing is."""
+        found = self._held.get(asyncio.get_running_loop())
+        return found and found[0]
+
     async def aclose(self) -> None:
         """Close what is held in the running loop."""
         if found := self._held.get(asyncio.get_running_loop()):
             await found[1].aclose()
 
-    async def _until_the_loop_ends(self, loop: asyncio.AbstractEventLoop, held: T) -> AsyncGenerator[None]:
+    async def _until_the_loop_ends(self, loop: Loop, held: T) -> AsyncGenerator[None]:
         """Wait to be closed, by `aclose` or by the end of the loop."""
         try:
             yield

@@ -72,12 +72,11 @@ class LiteLLMAdapter:
         """
         self._litellm = await open_litellm()
         known = self._supported() if request.params and self._settings.api_base is None else None
-        if known is not None:
-            takes_top_k = self._settings.provider not in _WITHOUT_TOP_K
-            wrong = [name for name in request.params if name not in known and not (name == _UNLISTED and takes_top_k)]
-            if wrong:
-                message = f"this model does not take {', '.join(wrong)}; leave it out of the parameters."
-                raise RequestError(message, sent=False)
+        unlisted = () if self._settings.provider in _WITHOUT_TOP_K else (_UNLISTED,)
+        wrong = [name for name in request.params if known is not None and name not in (*known, *unlisted)]
+        if wrong:
+            message = f"this model does not take {', '.join(wrong)}; leave it out of the parameters."
+            raise RequestError(message, sent=False)
 
     def reasons(self, request: LMRequest) -> bool:
         """Whether the provider is known to reason on a request, and to return its reasoning with the reply."""

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
 
 from synmod.data import Schema, declare
 from synmod.errors import BuildError, ConfigError, UnboundModelError
@@ -25,6 +25,8 @@ from .litellm_adapter import LiteLLMAdapter, LiteLLMPrice, Price, counted_tokens
 from .nearest import embedded_adapter
 from .records import ATTRIBUTES, Adapter, LMReply, LMRequest, ModelCounters, estimate_tokens, turns
 from .settings import ApiKey, Secret, Secrets, Settings, check_seconds, check_structured, sampling_params, settings_for
+
+V = TypeVar("V")
 
 _CALL_KEYWORDS: Final = ("schema", "sample", "timeout_s", "structured", "reasoning_field")
 _TOKENIZED: Final = ("azure", "openai")
@@ -170,15 +172,10 @@ class LanguageModel:
         if params:
             checked = sampling_params(params, f"await LanguageModel({name!r})(...)", _CALL_KEYWORDS)
             merged = frozen_dict({**merged, **checked})
-        request = LMRequest(
-            name,
-            turns(messages),
-            wanted,
-            params=merged,
-            sample=current_sample() if sample is None else check_sample(sample),
-            structured=settings.structured if structured is None else check_structured(structured, name),
-            reasoning_field=reasoning_field,
-        )
+        draw = current_sample() if sample is None else check_sample(sample)
+        level = settings.structured if structured is None else check_structured(structured, name)
+        no_tools = (None, None)
+        request = LMRequest(name, turns(messages), wanted, *no_tools, merged, draw, level, reasoning_field)
         limit = settings.timeout_s if timeout_s is None else check_seconds(name, "timeout_s", timeout_s)
         return await answer(model, request, limit)
 
@@ -388,6 +385,16 @@ current_sample = _SAMPLE.get
 """Return the number of the draw in force here."""
 
 
+@contextmanager
+def _set(variable: ContextVar[V], value: V) -> Generator[None]:
+    """Set a context variable for a block."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        reset(variable, token)
+
+
 def model_from(model: LanguageModel | str, where: str = "language_model") -> LanguageModel:
     """Return the model itself, or the one model of this process that a string names.
 
@@ -445,11 +452,8 @@ def default_language_model(model: LanguageModel | str | None) -> Generator[Langu
     Source: DSPy's `context`.
     """
     chosen = None if model is None else model_from(model, "default_language_model")
-    token = _DEFAULT.set((chosen,))
-    try:
+    with _set(_DEFAULT, (chosen,)):
         yield chosen
-    finally:
-        reset(_DEFAULT, token)
 
 
 def current_language_model() -> LanguageModel | None:
@@ -514,11 +518,8 @@ def use_language_models(models: LanguageModel | str | Mapping[str, LanguageModel
         block.update({str(name): model_from(model, f"{where}[{name!r}]") for name, model in models.items()})
     else:
         block[None] = model_from(models, where)
-    token = _STAND_INS.set((block, *_STAND_INS.get()))
-    try:
+    with _set(_STAND_INS, (block, *_STAND_INS.get())):
         yield
-    finally:
-        reset(_STAND_INS, token)
 
 
 def stand_in_for(name: str | None) -> LanguageModel | None:
@@ -574,8 +575,5 @@ def drawing(sample: int) -> Generator[None]:
 
     Source: best-of-n sampling; DSPy's `rollout_id`.
     """
-    token = _SAMPLE.set(check_sample(sample))
-    try:
+    with _set(_SAMPLE, check_sample(sample)):
         yield
-    finally:
-        reset(_SAMPLE, token)

@@ -238,9 +238,8 @@ class _Prompt:
         strings = [field for field in fields if field.get("type") == "string"]
         if len(strings) != 1 or any(_declared_values(field) for field in fields):
             return None
-        labels = [label for label, _ in self._rules.values()]
-        short = [one for one in labels if len(one.split()) <= _LONGEST_LABEL and _NOT_IN_LABELS.isdisjoint(one)]
-        return [one for one in short if self._fits(one, part)]
+        short = [label for label, _ in self._rules.values() if len(label.split()) <= _LONGEST_LABEL]
+        return [label for label in short if _NOT_IN_LABELS.isdisjoint(label) and self._fits(label, part)]
 
     def _ranked(self, values: list[Json], path: str, seen: list[Any]) -> list[Json]:
         """Return the values, the one with the highest score first; ties in the order of declaration."""

@@ -67,9 +67,6 @@ class Slots(dict[str, str]):
             return self[name]
         raise AttributeError(f"A prompt has the slots {', '.join(SLOTS)}, not {name!r}.")
 
-    def __repr__(self) -> str:
-        return f"Slots({', '.join(name for name in SLOTS if self[name])})"
-
 
 PromptFunction: TypeAlias = Callable[[Slots], object]
 

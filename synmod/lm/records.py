@@ -328,16 +328,9 @@ class ModelCounters(PerPhase[ModelCounts]):
 
     def count(self, phase: str, usage: Usage, *, failed: bool) -> None:
         """Count one call at its end."""
-        counts = ModelCounts(
-            calls=1,
-            requests=usage.requests,
-            failed_calls=int(failed),
-            unpriced_calls=int(usage.cost_usd is None),
-            prompt_tokens=usage.prompt_tokens,
-            completion_tokens=usage.completion_tokens,
-            cost_usd=usage.cost_usd or 0.0,
-        )
-        self.add(counts, phase)
+        tokens, cached, cancelled = (usage.prompt_tokens, usage.completion_tokens), 0, 0
+        kinds = (int(failed), cached, int(usage.cost_usd is None), cancelled)
+        self.add(ModelCounts(1, usage.requests, *kinds, *tokens, usage.cost_usd or 0.0), phase)
 
     def count_cancelled(self, phase: str, requests: int) -> None:
         """Count one call that was cancelled."""

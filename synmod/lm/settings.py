@@ -51,7 +51,6 @@ _ELSEWHERE: Final = {
     "request_timeout": "timeout_s", "base_url": "api_base", "key": "api_key", "max_completion_tokens": "max_tokens",
     "max_output_tokens": "max_tokens", "stop_sequences": "stop", "response_format": "structured",
 }  # fmt: skip
-_OF_MODELS: Final = ("attempts", "timeout_s", "api_base", "api_key", "extra_body")
 
 
 def sampling_params(given: Mapping[str, Any], where: str, others: Collection[str] = ()) -> FrozenDict:
@@ -87,7 +86,7 @@ def sampling_params(given: Mapping[str, Any], where: str, others: Collection[str
 def _unknown_keyword(name: str, where: str, others: Collection[str]) -> ConfigError:
     """Return the error for an unknown keyword, with the word that was probably meant."""
     known = (*others, *SAMPLING)
-    meant = name if name in _OF_MODELS else _ELSEWHERE.get(name)
+    meant = name if name in _KEYWORDS else _ELSEWHERE.get(name)
     hint = did_you_mean(name, known)
     if meant is not None:
         hint = f" Did you mean {meant!r}{'' if meant in known else ' of the LanguageModel'}?"

@@ -329,6 +329,16 @@ async def test_aclose_closes_the_connections_and_the_model_still_works():
         assert len(server.arrived) == 33
 
 
+def test_a_model_that_was_never_called_has_nothing_to_close():
+    """`aclose` opens no session and imports nothing."""
+    code = (
+        "import asyncio, sys; from synmod.lm import LanguageModel\n"
+        "asyncio.run(LanguageModel('openai/m').aclose()); print('aiohttp' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
 async def test_a_key_over_plain_http_to_a_public_host_warns():
     """A SynmodWarning; private networks and https do not warn."""
     with pytest.warns(SynmodWarning, match="plain http"):
