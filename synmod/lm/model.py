@@ -10,7 +10,7 @@ import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 from synmod.data import Schema, declare
 from synmod.errors import BuildError, ConfigError, UnboundModelError
@@ -29,8 +29,6 @@ from .settings import ApiKey, Secret, Secrets, Settings, check_seconds, check_st
 V = TypeVar("V")
 
 _CALL_KEYWORDS: Final = ("schema", "sample", "timeout_s", "structured", "reasoning_field")
-_TOKENIZED: Final = ("azure", "openai")
-"""Providers whose tokenizer litellm carries."""
 
 
 class LanguageModel:
@@ -160,10 +158,11 @@ class LanguageModel:
         model, frame = stand_in_for(self.name) or self, current_call()
         name, settings = model.model, model.settings
         if frame is not None and frame.symbolic:
-            raise BuildError(
-                f"{frame.path or frame.name!r}: {name} was called while the module is built on symbols. Call it in"
-                " `call`, and declare the output of `call` (`-> Answer`), so that its schema is known without a model."
+            what = f"{frame.path or frame.name!r}: {name} was called while the module is built on symbols"
+            remedy = (
+                "Call it in `call`, and declare the output of `call` (`-> Answer`), which is then known without a model"
             )
+            raise BuildError(f"{what}. {remedy}.")
         wanted = schema if schema is None or type(schema) is Schema else declare(schema, root="any")
         if reasoning_field is not None and (not isinstance(reasoning_field, str) or wanted is None):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             got = f"got {reasoning_field!r:.100}, wanted the name of a field of the schema"
@@ -265,7 +264,7 @@ class LanguageModel:
             3
         """
         checked = turns(messages)
-        known = self.settings.provider in _TOKENIZED and self.settings.api_base is None
+        known = self.settings.provider in ("azure", "openai") and self.settings.api_base is None
         if known and isinstance(self.adapter, DirectAdapter | LiteLLMAdapter):
             return await counted_tokens(self.model, checked)
         return estimate_tokens(checked)
@@ -296,20 +295,16 @@ class LanguageModel:
         return self
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError(
-            f"{self!r} cannot be pickled: it holds live connections and maybe a key. Save the program with sm.save,"
-            " or leave the model out and use sm.set_default_language_model."
-        )
+        remedy = "Save the program with sm.save, or leave the model out and use sm.set_default_language_model"
+        raise TypeError(f"{self!r} cannot be pickled: it holds live connections and maybe a key. {remedy}.")
 
 
-class _NoConnection:
+class _NoConnection(NamedTuple):
     """The adapter of an unbound model: raises before anything is done."""
 
-    name = "unbound"
-    version = 1
-
-    def __init__(self, message: str) -> None:
-        self._message = message
+    message: str
+    name: str = "unbound"
+    version: int = 1
 
     def check(self, request: LMRequest) -> NoReturn:  # noqa: ARG002  # no request will do
         """Raise.
@@ -317,7 +312,7 @@ class _NoConnection:
         Raises:
             UnboundModelError: Always.
         """
-        raise UnboundModelError(self._message)
+        raise UnboundModelError(self.message)
 
     send = check
 
@@ -345,14 +340,10 @@ class UnboundLanguageModel(LanguageModel):
     __slots__ = ("_saved",)
 
     def __init__(self, name: str, record: Mapping[str, Json], needs: Sequence[str]) -> None:
-        wants = ", ".join(needs) or "a live model"
+        wants = f"was loaded without its connection; it needs {', '.join(needs) or 'a live model'}"
+        remedy = f"Write load(..., language_models={{{name!r}: LanguageModel(...)}})."
         super().__init__(
-            str(record.get("model")),
-            name=name,
-            adapter=_NoConnection(
-                f"the model {name!r} was loaded without its connection; it needs {wants}."
-                f" Write load(..., language_models={{{name!r}: LanguageModel(...)}})."
-            ),
+            str(record.get("model")), name=name, adapter=_NoConnection(f"the model {name!r} {wants}. {remedy}")
         )
         self._saved = record
 
@@ -485,11 +476,9 @@ def resolve_model(model: LanguageModel | str | None, where: str) -> LanguageMode
         return model_from(model, where)
     found = current_language_model() or stand_in_for(None)
     if found is None:
-        raise ConfigError(
-            f"{where or 'The module'}: no language model. Pass language_model=... to the module, call"
-            " sm.set_default_language_model('provider/model') for the process, or write"
-            " `with sm.default_language_model('provider/model'):` for a block."
-        )
+        ways = "Pass language_model=... to the module, call sm.set_default_language_model('provider/model'), or write"
+        block = "`with sm.default_language_model('provider/model'):`"
+        raise ConfigError(f"{where or 'The module'}: no language model. {ways} {block}.")
     return found
 
 
