@@ -276,11 +276,9 @@ async def _build(mine: Build, module: Module, args: tuple[Any, ...], kwargs: Map
 def mark_built(module: Module, arguments: dict[str, Any], assigned: frozenset[str] = frozenset()) -> None:
     """Note that the module's own build is done, what it was built on and which attributes it assigned, and seal it."""
     record = module._record
-    record.build_config = arguments
-    record.made_in_build = assigned
+    record.build_config, record.made_in_build = arguments, assigned
     record.built = True
-    record.contract = None
-    record.declared = None
+    record.contract = record.declared = None
     seal(module)
 
 
@@ -288,10 +286,8 @@ async def _announced(module: Module, inputs: inspect.BoundArguments) -> None:
     """Run the body under a frame of its own, between the build events, which show the place of the call that builds."""
     caller = current_call()
     with SymbolicFrame(module) as frame:
-        listeners = hooks_for(ambient(), module._record.hooks)
-        if not listeners or module._record.restored is not None:  # a load is not an event
-            await _body(module, inputs)
-            return
+        is_load = module._record.restored is not None  # which is not an event
+        listeners = () if is_load else hooks_for(ambient(), module._record.hooks)
         place = caller if caller is not None and caller.owner is module._record else frame
         started = perf_counter()
         failure: BaseException | None = None
@@ -310,7 +306,8 @@ async def _announced(module: Module, inputs: inspect.BoundArguments) -> None:
 async def _body(module: Module, inputs: inspect.BoundArguments) -> None:
     """Run the class's own `build`, plain or async; what it assigns stays, also where a trace reaches it."""
     with keeping_writes():
-        pending = inspect.getattr_static(class_of(module), "build").run(module, *inputs.args, **inputs.kwargs)
+        body = inspect.getattr_static(class_of(module), "build").function.__get__(module)
+        pending = body(*inputs.args, **inputs.kwargs)
         if inspect.isawaitable(pending):
             await pending
 

@@ -427,17 +427,11 @@ class BuildMethod:
 
     def __call__(self, module: Any, *inputs: Any, **named: Any) -> Any:
         """Run the body where the module's own build runs (`super().build(...)`), else build the module."""
-        running = running_own_build(module._record)
-        if running is None:
+        if running_own_build(module._record) is None:
             return build(module, *inputs, **named)
         if self is inspect.getattr_static(class_of(module), "build"):
             raise waits_for_itself(module)
-        return self.run(module, *inputs, **named)
-
-    def run(self, module: Any, *inputs: Any, **named: Any) -> Any:
-        """Run the body, whatever it is: plain or async."""
-        body: Any = self.function.__get__(module)
-        return body(*inputs, **named)
+        return self.function.__get__(module)(*inputs, **named)
 
 
 def empty_build(_module: Any, *_inputs: Any, **_named: Any) -> Nothing:

@@ -205,11 +205,9 @@ class Runner(Protocol):
 
     def run(self, module: Module, frame: CallFrame, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run `call` in its frame, with what must happen before and after it; the result is to be awaited."""
-        ...
 
     def assume(self, module: Module, frame: CallFrame) -> None:
         """Do to the lane what the class declares, unless `call` was followed on symbols to its end."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -509,7 +507,6 @@ class Attempt(Protocol):
 
     def keep(self) -> None:
         """Keep what they left."""
-        ...
 
 
 def attempt() -> AbstractContextManager[Attempt]:

@@ -181,7 +181,8 @@ class Module(metaclass=ModuleMeta):
 
         Source: Keras `add_weight`.
         """
-        return structure.add_variable(self, initializer, data_model, schema, trainable, name, description, type)
+        given = {"initializer": initializer, "data_model": data_model, "schema": schema, "trainable": trainable}
+        return structure.add_variable(self, type, **given, name=name, description=description)
 
     def get_variable(self, name: str | None = None, index: int | None = None) -> Variable:
         """Find one Variable by name or by its index in `variables`.

@@ -352,28 +352,12 @@ def delete_attribute(module: Module, name: str) -> None:
 # -- Variables --------------------------------------------------------------------------------------------------------
 
 
-def add_variable(
-    module: Module,
-    initializer: Any,
-    data_model: Any,
-    schema: Any,
-    trainable: bool | None,
-    name: str | None,
-    description: str | None,
-    kind: type[Variable],
-) -> Variable:
+def add_variable(module: Module, kind: type[Variable], **given: Any) -> Variable:
     """Make a Variable and hold it under its name, or `name_1`, ... where that is taken."""
-    refuse_if_sealed(module, name or "variable", "a Variable was to be added")
+    refuse_if_sealed(module, given["name"] or "variable", "a Variable was to be added")
     if not isinstance(kind, type) or not issubclass(kind, Variable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ArgumentError(f"{where(module)}: type={kind!r} is not a Variable type; use sm.Param, sm.Memory, ...")
-    variable = kind(
-        initializer=initializer,
-        data_model=data_model,
-        schema=schema,
-        trainable=trainable,
-        name=name,
-        description=description,
-    )
+    variable = kind(**given)
     if variable.name is None:
         variable.name = _name_of(variable.schema.get("title"))
     restored = module._record.restored or set[str]()
