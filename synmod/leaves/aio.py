@@ -1,7 +1,7 @@
 """The one async door: tasks, the clock, scopes, signals, threads and driving coroutines, on asyncio and trio alike.
 
-Floor: 2. Tasks are those of `asyncio.TaskGroup` on asyncio, of anyio's task group on trio; cancel scopes, threads and
-limiters are anyio's, which is imported by the first scope, thread or trio task group.
+Floor: 2. On asyncio, tasks end in the manner of `asyncio.TaskGroup`; on trio they are those of anyio's task group.
+Cancel scopes, threads and limiters are anyio's, which is imported by the first scope, thread or trio task group.
 State: one ContextVar, the clock that a test injects.
 Must never know: modules, models, what a call is.
 """
@@ -112,65 +112,60 @@ class task_group:  # noqa: N801  # read as a word
     Source: asyncio.TaskGroup, trio's nursery; differs: the first failure is raised without an ExceptionGroup.
     """
 
-    __slots__ = ("_failure", "_group", "_idle", "_is_eager", "_tasks", "_trio")
+    __slots__ = ("_failure", "_idle", "_is_eager", "_loop", "_owner", "_tasks", "_trio", "_was_torn")
 
     def __init__(self) -> None:
         self._failure: BaseException | None = None
-        self._idle: asyncio.Future[None] | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._trio = running_trio() is not None
+        self._idle: asyncio.Future[None] | None = None  # where the block waits for its tasks
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._trio: Any = None
+        self._was_torn = False  # whether a failure has cancelled the block
 
     async def __aenter__(self) -> Self:
-        if self._trio:
+        if running_trio() is not None:
             import anyio
 
-            self._group: Any = anyio.create_task_group()
-        else:
-            self._group = asyncio.TaskGroup()
-            self._is_eager = asyncio.get_running_loop().get_task_factory() is not None
-        await self._group.__aenter__()
+            self._trio = anyio.create_task_group()
+            await self._trio.__aenter__()
+            return self
+        self._loop = asyncio.get_running_loop()
+        self._owner = cast("asyncio.Task[Any]", asyncio.current_task())
+        self._is_eager = self._loop.get_task_factory() is not None
         return self
 
     def start_soon(self, function: Callable[..., Coroutine[Any, Any, object]], *args: object) -> None:
-        """Start `await function(*args)` as a task, in a copy of this context; after a failure nothing begins."""
+        """Start `await function(*args)` as a task, in a copy of this context; after a failure nothing begins. Hot."""
         if self._failure is not None:
             return
-        if self._trio:
-            self._group.start_soon(self._run_on_trio, function, args)
+        if self._trio is not None:
+            self._trio.start_soon(self._run_on_trio, function, args)
             return
-        task = self._group.create_task(self._run(function, args))
+        task = self._loop.create_task(_run_later(function, args) if self._is_eager else function(*args))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        """Forget a task; the last one wakes the block that waits."""
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        """Take the end of a task: a failure cancels all others, the last one wakes the block that waits."""
         self._tasks.discard(task)
+        try:
+            error = task.exception()
+        except asyncio.CancelledError as cancellation:
+            error = None if task.cancelling() else cancellation  # of its own code: asyncio would take it for finished
+        if error is not None:
+            self._failed(error)
+            self.cancel()
+            if self._idle is None and not self._was_torn:
+                self._was_torn = self._owner.cancel()
         if not self._tasks and self._idle is not None and not self._idle.done():
             self._idle.set_result(None)
 
     def cancel(self) -> None:
         """Cancel the tasks of the group, which is not a failure of theirs."""
-        if self._trio:
-            self._group.cancel_scope.cancel()
+        if self._trio is not None:
+            self._trio.cancel_scope.cancel()
         for task in self._tasks:
             if not task.cancelling():  # a second cancellation would cut its clean-up off
                 task.cancel()
-
-    async def _run(self, function: Callable[..., Coroutine[Any, Any, object]], args: tuple[object, ...]) -> None:
-        """Run one task on asyncio."""
-        try:
-            if self._is_eager:
-                await asyncio.sleep(0)  # else tasks that start tasks would grow the stack
-            await function(*args)
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            self._failed(error)  # nobody cancelled this task: asyncio would take it for finished
-            raise _Stopped from error
-        except BaseException as error:
-            self._failed(error)
-            raise
 
     async def _run_on_trio(self, function: Callable[..., Coroutine[Any, Any, object]], args: Any) -> None:
         """Run one task on trio."""
@@ -196,8 +191,10 @@ class task_group:  # noqa: N801  # read as a word
         if error is not None and not is_cancellation(error):
             self._failed(error)
         try:
-            error = error or await self._waited()
-            await self._group.__aexit__(None if error is None else type(error), error, trace)
+            if self._trio is None:
+                await self._wait(error)
+            else:
+                await self._trio.__aexit__(kind, error, trace)
         except BaseException as raised:
             if self._failure is None:
                 raise  # the block was cancelled
@@ -213,24 +210,31 @@ class task_group:  # noqa: N801  # read as a word
             finally:
                 del failure
 
-    async def _waited(self) -> asyncio.CancelledError | None:
-        """Wait for the tasks on asyncio; return the cancellation that ended the wait, if one did.
+    async def _wait(self, error: BaseException | None) -> None:
+        """Wait for the tasks on asyncio; a cancellation that arrives meanwhile is raised when they have ended."""
+        arrived: asyncio.CancelledError | None = None
+        if error is not None:
+            self.cancel()
+        while self._tasks:
+            self._idle = self._loop.create_future()
+            try:
+                await self._idle
+            except asyncio.CancelledError as cancellation:
+                arrived = cancellation
+                self.cancel()
+        if self._was_torn:
+            self._owner.uncancel()
+        if arrived is not None:
+            try:
+                raise arrived
+            finally:
+                del arrived  # else this frame and the traceback hold each other
 
-        A failure that arrives while asyncio's own group waits would leave the task of the block counted as cancelled
-        (Python 3.11 and 3.12).
-        """
-        if not self._tasks:
-            return None
-        self._idle = asyncio.get_running_loop().create_future()
-        try:
-            await self._idle
-        except asyncio.CancelledError as cancellation:
-            return cancellation
-        return None
 
-
-class _Stopped(Exception):
-    """Ends the group of a task whose own code raised a cancellation."""
+async def _run_later(function: Callable[..., Coroutine[Any, Any, object]], args: tuple[object, ...]) -> None:
+    """Run a task of an eager loop in a later turn: else tasks that start tasks would grow the stack."""
+    await asyncio.sleep(0)
+    await function(*args)
 
 
 def reraise(error: BaseException) -> NoReturn:
