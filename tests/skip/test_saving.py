@@ -106,7 +106,7 @@ def _changed(change):
     ("change", "text"),
     [
         (lambda nodes: nodes[1].update(isolated=[["other", {"node": 2}]]), "declares no skip 'other'"),
-        (lambda nodes: nodes[1].update(isolated=[["doc", {"node": 0}]]), "is not a Namespace"),
+        (lambda nodes: nodes[1].update(isolated=[["doc", {"node": 0}]]), "a node that is a Namespace"),
         (lambda nodes: nodes[1].update(isolated=[["doc", {"node": 9}]]), "is not an index"),
         (lambda nodes: nodes[1].update(isolated=[["doc", {"node": 2}]] * 2), "twice"),
         (lambda nodes: nodes[1].update(isolated=[["doc"]]), "pair"),
