@@ -152,11 +152,8 @@ class Cache:
         try:
             with database.reading:  # a statement that another thread has open would hold an older state of the file
                 row = database.reader.execute("SELECT body, made FROM entry WHERE key = ?", (key,)).fetchone()
-        except (
-            sqlite3.Error,
-            UnicodeError,
-        ) as error:  # else: busy, closed in the meantime, or a row whose text is damaged
-            if _is_damage(error):
+        except (sqlite3.Error, UnicodeError) as error:
+            if _is_damage(error):  # else: busy, closed in the meantime, or a row whose text is damaged
                 await aio.to_thread(self._set_aside, database, error, limiter=self._one_writer)
             return None
         if row is None:
