@@ -136,8 +136,7 @@ def _check(schema: Schema) -> None:
 
 
 _HINTS: Final[Mapping[Any, str]] = {
-    "exclusiveMaximum": "the bound itself is written here today",
-    "exclusiveMinimum": "the bound itself is written here today",
+    **dict.fromkeys(("exclusiveMaximum", "exclusiveMinimum"), "the bound itself is written here today"),
     "items": "a list of schemas is written 'prefixItems' today",
     "type": "write one or a list of array, boolean, integer, null, number, object, string",
 }

@@ -126,10 +126,6 @@ class _Shape:
             return self.fates[key]
         return True if any(_matches(step, key) for step in self.last_steps) else self.fates.get(None)
 
-    def names_undeclared(self) -> bool:
-        """Whether a pattern may name an undeclared key by more than `*`."""
-        return any(step not in self.fates and step not in _ANY for step in self.last_steps)
-
 
 class _Shapes:
     """The shapes of some patterns on one schema, whose references all go to definitions."""
@@ -339,7 +335,8 @@ class _Writer:
     def _mask_extra_keys(self, new: dict[str, Any], shape: _Shape) -> None:
         """Write what undeclared keys may be; closed only where no other schema describes the same object."""
         extra = shape.fates.get(None)
-        also_whole = self._keep and shape.names_undeclared()  # a pattern may name some of them whole
+        # a pattern may name some of them whole, by more than `*`
+        also_whole = self._keep and any(step not in shape.fates and step not in _ANY for step in shape.last_steps)
         if isinstance(extra, _Shape):
 
             def masked(field: Any) -> Any:

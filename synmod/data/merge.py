@@ -42,7 +42,7 @@ class Concatenation:
         self._declared: list[list[str]] = []  # for each operand the fields of the fold up to it
         for operand in operands:
             operand = beside(definitions, operand)
-            taken = {*fields, *(name for name in operand.fields if name not in fields)}
+            taken = {*fields, *operand.fields}
             renames: dict[str, str] = {}
             for name in operand.fields:
                 if name in fields:

@@ -145,10 +145,7 @@ class _Proof:
             return part
         # `unevaluated...` would forbid what the dropped ones evaluate
         left = {k: v for k, v in part.items() if k not in dropped and not k.startswith("unevaluated")}
-        return self._written((id(part), keyword), left)
-
-    def _written(self, key: object, schema: Mapping[str, Any]) -> Any:
-        return self.made.setdefault(key, frozen_dict(schema))
+        return self.made.setdefault((id(part), keyword), frozen_dict(left))
 
     def _meets(self, parts: list[Any], types: frozenset[str], demand: Any) -> bool:
         """Prove every keyword of one schema."""
@@ -185,7 +182,8 @@ class _Proof:
             return True
         if len(types) < 2:
             return False
-        of_type = [self._written(kind, {"type": "number" if kind == "fraction" else kind}) for kind in sorted(types)]
+        names = {kind: "number" if kind == "fraction" else kind for kind in sorted(types)}
+        of_type = [self.made.setdefault(kind, frozen_dict({"type": name})) for kind, name in names.items()]
         return all(any(self.below([*parts, only], arm) for arm in arms) for only in of_type)
 
     def same(self, a: Any, b: Any) -> bool:
