@@ -49,7 +49,7 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> Path:
     with _step(path, "making the folder"):
         for folder in reversed([each for each in target.parents if not each.is_dir()]):
             folder.mkdir(mode=0o700, exist_ok=True)
-    temporary = target.with_name(f".{os.urandom(8).hex()}.tmp")
+    temporary = target.with_name(f".{target.name[:50]}.{os.urandom(8).hex()}.tmp")  # at most 222 bytes
     try:
         with _step(path, "writing the temporary file"):
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)

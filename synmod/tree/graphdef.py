@@ -400,7 +400,7 @@ def _places(graphdef: GraphDef[Any], *, in_order: bool) -> list[Place]:
     nowhere: dict[int, int] = {}  # what metadata alone mentions, by order of mention
 
     def reference(x: Any) -> str | None:
-        if not isinstance(x, NodeRef | VariableRef):
+        if type(x) not in REFERENCES:
             return None
         at = first.get(x.index)
         return f"nowhere {nowhere.setdefault(x.index, len(nowhere))}" if at is None else f"place {at}"

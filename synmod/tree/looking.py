@@ -246,10 +246,8 @@ class PathTable(dict[int, str]):
             lead = self._joined(lead, step)
         above = self.steps_of(lead)
         texts: dict[int, str] = {}
-        held: list[Visit] = []  # so that no visit takes the identity of another
         found: list[Any] = []
-        for visit in visits:
-            held.append(visit)
+        for visit in list(visits):  # held, so that no visit takes the identity of another
             text = lead if visit.above is None else self._joined(texts[id(visit.above)], visit.step)
             texts[id(visit)] = text
             located = self._located(visit) if visit.first else None
