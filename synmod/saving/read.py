@@ -322,20 +322,10 @@ class _Loader:
         return (kind, key) not in self._made and id(live) not in self._references
 
     def _pair(self, term: Term, live: Any, found: dict[int, Any], order: list[NodeEntry]) -> None:
-        """Pair the nodes of a term with those that stand in their places, and let the Variables there be its own."""
+        """Pair the nodes and Variables of a term with those that stand in their places."""
         ((kind, payload),) = term.items()
-        index: int = payload
-        if kind == "variable" and self._is_new(kind, index, live):
-            variable = self._variables[index]
-            if type(live) is variable.cls:
-                self._enter(kind, index, live)
-                value = live.snapshot()[0] if variable.value is NO_VALUE else variable.value
-                live.restore((value, 0, variable.metadata, variable.schema))
-        elif kind == "node" and index not in found and self._is_new(kind, index, live):
-            entry = self._nodes[index]
-            if type(live) is entry.cls:
-                found[index] = live
-                order.append(entry)
+        if kind in ("node", "variable"):
+            self._claim(kind, payload, live, found, order)
         elif kind in ("list", "tuple") and type(live).__name__ == kind:
             for part, value in zip(payload, live, strict=False):
                 self._pair(part, value, found, order)
@@ -343,6 +333,20 @@ class _Loader:
             for key, part in payload:
                 if key in live:
                     self._pair(part, live[key], found, order)
+
+    def _claim(self, kind: str, index: int, live: Any, found: dict[int, Any], order: list[NodeEntry]) -> None:
+        """Let a Variable be the one of a record; note a node that may be, once its children are known."""
+        if not self._is_new(kind, index, live):
+            return
+        if kind == "variable":
+            entry = self._variables[index]
+            if type(live) is entry.cls:
+                self._enter(kind, index, live)
+                value = live.snapshot()[0] if entry.value is NO_VALUE else entry.value
+                live.restore((value, 0, entry.metadata, entry.schema))
+        elif index not in found and type(live) is self._nodes[index].cls:
+            found[index] = live
+            order.append(self._nodes[index])
 
     def _is_as_recorded(self, entry: NodeEntry, live: Any) -> bool:
         """Whether a node that a constructor made has the recorded arguments, written as terms."""

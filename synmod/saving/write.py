@@ -205,7 +205,7 @@ class _GraphWriter:
         """Return the term of a node, Variable or language model; what only an argument reaches is walked now."""
         if id(x) not in self._known:
             self._meet(walk(x, seen=self._seen))
-        return self._known[id(x)]
+        return dict(self._known[id(x)])
 
     def _meet(self, visits: Iterator[Visit]) -> None:
         """Enter what a walk finds."""
