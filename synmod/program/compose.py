@@ -219,8 +219,9 @@ class Sequential(Program[M]):
         super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
         if isinstance(members, Module) or not isinstance(members, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"{self.name!r}: members is {kind_text(members)}; give a list: sm.Sequential([...]).")
+        index = 0
         for member in members:
-            self._append(member)
+            index += self._append(member, index)
         if self.input_spec is not None:
             self._build_now()
 
@@ -244,8 +245,9 @@ class Sequential(Program[M]):
             GraphError: An Input elsewhere than first.
             ConfigError: It is neither a module nor a callable.
         """
-        refuse_if_sealed(self, str(len(self.members)), "a member was to be added")
-        self._append(member)
+        index = len(self.members)
+        refuse_if_sealed(self, str(index), "a member was to be added")
+        self._append(member, index)
         self._record_members([*self._recorded_members(), member])
 
     def pop(self) -> Module:
@@ -297,14 +299,13 @@ class Sequential(Program[M]):
         if config is not None:
             seal(self)
 
-    def _append(self, member: Any) -> None:
-        """Take a member in behind the others, or the Input, which stands before all and is not a member."""
-        index = len(self.members)
+    def _append(self, member: Any, index: int) -> bool:
+        """Take a member in behind `index` others; False for the Input, which stands before all and is not a member."""
         if _is_input(member):
             if index or self.input_spec is not None:
                 raise GraphError(f"{self.name!r}: member {index} is an Input; an Input may only stand first.")
             self.input_spec = _as_input(member)
-            return
+            return False
         if not isinstance(member, Module) and (isinstance(member, type) or not callable(member)):
             raise ConfigError(
                 f"{self.name!r}: member {index} is {kind_text(member)}; members are modules (instances) or plain "
@@ -312,6 +313,7 @@ class Sequential(Program[M]):
             )
         attributes: dict[Any, Any] = vars(self)
         attributes[index] = member if isinstance(member, Module) else Lambda(member, name=_label(member))
+        return True
 
     def _recorded_members(self) -> list[Any]:
         """The members in the constructor's record, an Input among them."""
