@@ -20,7 +20,7 @@ from synmod.errors import ArgumentError, BuildError, ConfigError, GraphError, Se
 from synmod.leaves.aio import Signal
 from synmod.leaves.names import did_you_mean, path_str, snake_case, unused
 from synmod.scope import current_call, reset
-from synmod.tree import PathTable, Static, Variable, class_of, is_token, outdate, own_impl, variables
+from synmod.tree import KNOWN, STATIC, PathTable, Static, Variable, class_of, is_token, outdate, own_impl, variables
 
 from .record import ABSENT, LABELS, Module, ModuleRecord, attribute_of, extend_paths, held, structural_attributes, where
 
@@ -422,7 +422,7 @@ def layout_of(attributes: Iterable[tuple[str | int, Any]]) -> dict[str | int, An
     others may take its place. Hot: made for every module of a merge, and compared in every split.
     """
     layout: dict[str | int, Any] = {}
-    for name, value in attributes:
+    for name, value in [each for each in attributes if KNOWN.get(type(each[1])) != STATIC]:  # pyright: ignore[reportUnknownArgumentType]
         parts = [(at, 0, own_impl(class_of(x))) if _is_by_reference(x) else (at, id(x), x) for at, x in held(value)]
         if parts:
             layout[name] = parts
