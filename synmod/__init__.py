@@ -43,7 +43,8 @@ from synmod.errors import (
     SealedError as SealedError, SkipError as SkipError, SkipNameError as SkipNameError,
     SkipVerifyError as SkipVerifyError, StateError as StateError, StateSchemaError as StateSchemaError,
     SymbolicValueError as SymbolicValueError, SynmodError as SynmodError, SynmodWarning as SynmodWarning,
-    TrainerError as TrainerError, UnavailableError as UnavailableError, UnboundModelError as UnboundModelError,
+    LifecycleError as LifecycleError, TrainerError as TrainerError, UnavailableError as UnavailableError,
+    UnboundModelError as UnboundModelError,
 )
 from synmod.flow import (
     Failed as Failed, Progress as Progress, in_thread as in_thread, map_concurrently as map_concurrently, run as run,

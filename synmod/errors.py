@@ -22,6 +22,7 @@
     ├── BudgetExceeded [RuntimeError]       what `sm.budget` allows is spent
     ├── EvaluationError [RuntimeError]      an evaluation that was stopped
     ├── TrainerError [ValueError]           a training that cannot be made as set up
+    ├── LifecycleError [RuntimeError]       a method of a Trainer before what it needs
     ├── RunError [RuntimeError]             `sm.run` inside a running loop, a pool without its block
     ├── SkipError [RuntimeError]            a skip connection: commands, entry, completeness
     │   └── SkipNameError [ValueError]      a name put into a namespace that is not declared
@@ -213,8 +214,18 @@ class TrainerError(SynmodError, ValueError):
     """A training that cannot be made as set up: an unknown reward, nothing to optimise, too small a budget."""
 
 
+class LifecycleError(SynmodError, RuntimeError):
+    """A method of a Trainer was called before what it needs."""
+
+
 class RunError(SynmodError, RuntimeError):
-    """A run cannot be started here."""
+    """A run cannot be started here.
+
+    Attributes:
+        differences: Of a folder that holds a run of something else: (name, old, new) of each difference.
+    """
+
+    differences: tuple[tuple[str, Any, Any], ...] = ()
 
 
 class SkipError(SynmodError, RuntimeError):

@@ -158,13 +158,9 @@ class Cache:
             return None
         if row is None:
             return None
-        try:
-            value: Any = frozen(json.loads(row[0]), _DEEPEST)
-            made = float(row[1])
-        except (ValueError, TypeError):  # a damaged row
-            return None
+        value = _read(row[0])
         limits = [limit for limit in (self.ttl_s, ttl_s) if limit is not None]
-        if type(value) is not FrozenDict or (limits and wall_time() - made > min(limits)):
+        if value is None or (limits and not _age(row[1]) <= min(limits)):
             return None
         if self.max_bytes is not None:
             self._uses.pop(key, None)
@@ -173,7 +169,7 @@ class Cache:
                 self._uses.pop(next(iter(self._uses)), None)
         return value
 
-    async def keep(self, key: str, value: Json) -> None:
+    async def keep(self, key: str, value: Json) -> bool:
         """Remember a JSON object; returns when it is committed.
 
         A cancellation while it waits takes nothing back. What cannot be written (a full disk, a file that another
@@ -182,6 +178,9 @@ class Cache:
         Args:
             key: A short ASCII text, such as `key_of` returns.
             value: A JSON object.
+
+        Returns:
+            Whether it is kept.
 
         Raises:
             ArgumentError: The key is not an ASCII text.
@@ -192,9 +191,15 @@ class Cache:
             raise DataError(f"A cache remembers JSON objects, not a {type(value).__name__}: write {{'value': ...}}.")
         body = _text(frozen(value, _DEEPEST))
         if self.path is None:
-            self._write(key, body, wall_time())
-        else:
-            await aio.to_thread(self._write, key, body, wall_time(), limiter=self._one_writer)
+            return self._write(key, body, wall_time())
+        return await aio.to_thread(self._write, key, body, wall_time(), limiter=self._one_writer)
+
+    def items(self) -> list[tuple[str, FrozenDict]]:
+        """Return what is remembered, in the order of last use; damaged rows are left out."""
+        database = self._open()
+        with database.reading:
+            rows = database.reader.execute("SELECT key, body FROM entry ORDER BY used").fetchall()
+        return [(key, value) for key, body in rows if (value := _read(body)) is not None]
 
     def close(self) -> None:
         """Close the file; the next use opens it again. What is in memory is kept."""
@@ -214,8 +219,11 @@ class Cache:
 
     # -- the database -------------------------------------------------------------------------------------------------
 
-    def _write(self, key: str | None = None, body: str = "", made: float = 0.0) -> None:
-        """Commit an entry, and the uses since the last commit; what there is no room for goes, oldest use first."""
+    def _write(self, key: str | None = None, body: str = "", made: float = 0.0) -> bool:
+        """Commit an entry, and the uses since the last commit; return whether it stands.
+
+        What there is no room for goes, oldest use first.
+        """
         import sqlite3
 
         size = len(body.encode()) + _ENTRY_BYTES
@@ -233,12 +241,13 @@ class Cache:
                                 writer.execute(_PUT, (key, body, made, size))
                         while self.max_bytes is not None and writer.execute(_OLDEST, (self.max_bytes,)).rowcount:
                             pass
-                    return
+                    return True
                 except (sqlite3.Error, UnicodeError) as error:
                     if not _is_damage(error):
                         _LOG.warning("Cache %s: %s. This entry is not kept.", self.path, error)
-                        return
+                        return False
                     self._set_aside(database, error)
+        return False
 
     def _open(self) -> _Database:
         """Return the connections of this process; where the file cannot serve, those of a database in memory."""
@@ -297,6 +306,20 @@ class Cache:
 
     def __repr__(self) -> str:
         return f"Cache({self.path!r}, max_bytes={self.max_bytes}, ttl_s={self.ttl_s})"
+
+
+def _read(body: Any) -> FrozenDict | None:
+    """Return the object of a row; None where it is damaged."""
+    try:
+        value: Any = frozen(json.loads(body), _DEEPEST)
+    except (ValueError, TypeError):
+        return None
+    return value if type(value) is FrozenDict else None
+
+
+def _age(made: Any) -> float:
+    """Return how many seconds ago a row was made; no number where it is damaged."""
+    return wall_time() - made if isinstance(made, float | int) else float("nan")
 
 
 def _connected(path: str | None) -> _Database:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
 from synmod.errors import ArgumentError, ConfigError
 from synmod.leaves.names import check_name
-from synmod.scope import CallCounters, Hook, add_reward, check_hook, rewards_of
+from synmod.scope import CallCounters, Feedback, Hook, add_reward, check_hook, rewards_of
 from synmod.tree import Param, Variable, clone, deepcopy_node, flattened, set_attributes, submodules_of, variables_of
 
 from . import constructing, structure
@@ -485,6 +485,21 @@ class Module(metaclass=ModuleMeta):
             CallError: Outside a call, or no finite number.
         """
         add_reward(self._record, value, name)
+
+    def route_feedback(self, inputs: Any, outputs: Any, feedback: Feedback) -> Any:  # noqa: ARG002  # for overrides
+        """Say what the calls inside one call of this module are told when a reward has judged it; plain or async.
+
+        Args:
+            inputs: What the call got, as JSON.
+            outputs: What it returned, as JSON.
+            feedback: What this call is told.
+
+        Returns:
+            The Feedback for the calls inside; here the same.
+
+        Source: backward hooks of PyTorch; TextGrad.
+        """
+        return feedback
 
     @property
     def rewards(self) -> tuple[float, ...]:

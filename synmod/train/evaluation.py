@@ -124,6 +124,20 @@ class _Mean:
         return self._sum / self._rows if self._rows else 0.0
 
 
+def feed(metric: Any, results: Iterable[ExampleResult]) -> None:
+    """Feed an object that counts, a `Metric` or one of one's own, with results in order.
+
+    Raises:
+        ArgumentError: Its `update_state` asks for something else.
+        Exception: What it raised.
+    """
+    update = BoundReward(metric.update_state, _FED, what=f"metric {getattr(metric, 'name', type(metric).__name__)!r}")
+    for result in results:
+        if result.error is None or not getattr(metric, "skip_failed", False):
+            fed = {"inputs": result.inputs, "outputs": result.outputs, "target": result.target}
+            update.call(**fed, example_id=result.id, rollout=result)
+
+
 class _Stateful:
     """An object that is fed row by row; a module counts in a copy, so that evaluations side by side do not mix."""
 

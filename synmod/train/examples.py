@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel
 from synmod.errors import ArgumentError
-from synmod.leaves.frozen import is_object
+from synmod.leaves.frozen import Json, frozen, is_object
 from synmod.leaves.nests import SEQUENCE, kind_of, leaves
 from synmod.module import Module, declared_inputs
 
@@ -40,6 +40,12 @@ class Example:
     target: Any = None
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
     group: str | None = None
+
+
+class Several(tuple[Any, ...]):
+    """The inputs of a program that takes more than one, in order."""
+
+    __slots__ = ()
 
 
 class ExampleReader:
@@ -121,3 +127,15 @@ def _wrapped(symbol: SymbolicDataModel, json: Any) -> JsonDataModel[Any]:
     if symbol._model is not None:
         return JsonDataModel(json, data_model=symbol._model)
     return JsonDataModel(json, schema=symbol._schema)
+
+
+def as_json(nest: Any) -> Json:
+    """Return a nest of data models as frozen JSON, tuples as lists; what is not JSON as its text."""
+    if isinstance(nest, tuple | list):
+        return frozen([as_json(each) for each in cast("list[Any]", nest)])
+    if is_object(nest):
+        return frozen({str(key): as_json(each) for key, each in nest.items()})
+    try:
+        return frozen(nest)
+    except ValueError:
+        return repr(nest)

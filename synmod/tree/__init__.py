@@ -11,7 +11,8 @@ from synmod.leaves.names import KeyPath as KeyPath, path_str as path_str
 from . import filters as filters, initializers as initializers
 from .editing import (
     Sown as Sown, capture as capture, open_captures as open_captures, pop as pop, set_attributes as set_attributes,
-    set_metadata as set_metadata, update as update, using as using,
+    set_metadata as set_metadata, share_variables as share_variables,
+    update as update, using as using,
 )
 from .filters import (
     All as All, Any as Any, Everything as Everything, Not as Not, Nothing as Nothing, OfType as OfType,

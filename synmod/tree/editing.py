@@ -248,6 +248,24 @@ def pop(node: Any, filter: FilterLike) -> State:  # noqa: A002  (the word of the
     return popped
 
 
+def share_variables(node: Any, variables: Mapping[KeyPath, Variable]) -> None:
+    """Put other Variables in the place of a program's own, at all their paths; whoever calls it has checked them.
+
+    Args:
+        node: A program.
+        variables: The new ones, by canonical path.
+    """
+    visits = [visit for visit in walk(node) if visit.kind == "variable"]
+    new = {id(visit.value): variables[visit.path] for visit in visits if visit.first}
+    for visit in visits:
+        assert visit.above is not None
+        if visit.above.kind == "node":
+            get_node_impl(visit.above.value).set_key(visit.above.value, visit.step, new[id(visit.value)])
+        else:
+            visit.above.value[visit.step] = new[id(visit.value)]
+            _set_again(visit.above)
+
+
 def _can_go(visit: Visit) -> bool:
     above = visit.above
     return above is not None and (above.kind == "node" or type(above.value) in DICTS)

@@ -259,6 +259,6 @@ async def test_cancellation_while_it_waits_leaves_nothing(cache):
     for task in tasks[::3]:
         task.cancel()
     results = await asyncio.gather(*tasks, return_exceptions=True)
-    assert all(result is None or isinstance(result, asyncio.CancelledError) for result in results)
+    assert all(result is True or isinstance(result, asyncio.CancelledError) for result in results)
     assert asyncio.all_tasks() == {asyncio.current_task()}
     assert await cache.find("k998") == {"x": 998}

@@ -1,0 +1,11 @@
+"""Optimizers: what makes a program's Variables better against a reward, each in one chapter.
+
+Floor: 10. Purpose: six ways to search, over four shared pieces: harvest, halving, the pool, reflection. State: none
+beside the `OptState` Variables of each optimizer. Must never know: Program, files, how a row is run.
+"""
+
+from synmod.train import Optimizer as Optimizer
+
+from .gepa import Gepa as Gepa
+from .random_few_shot import RandomFewShot as RandomFewShot
+from .reflect import Reflect as Reflect

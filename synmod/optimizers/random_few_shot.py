@@ -1,0 +1,72 @@
+"""RandomFewShot: random sets of examples, the best of which is found by halving."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from synmod.registry import register_own
+from synmod.train import Bench, Optimizer, TargetKind, positive
+from synmod.tree import OptState, State
+
+from .harvest import halved, halving_cost, harvested, labelled, random_set, register, with_entries
+
+
+@register_own()
+class RandomFewShot(Optimizer):
+    """Draws sets of examples from labelled rows, or from rows that went well, and keeps the best: one step.
+
+    Args:
+        max_examples: Entries per examples Variable at most.
+        sets: How many sets are compared, the present one included.
+        threshold: The score from which a row makes examples; None for the highest, if enough rows reach it.
+        first: How many validation rows the first round has.
+        **options: Those of every optimizer.
+
+    Raises:
+        ArgumentError: A number below 1.
+
+    Example:
+        >>> RandomFewShot(max_examples=16).done
+        False
+
+    Source: DSPy's `BootstrapFewShotWithRandomSearch`; differs: halving in place of full evaluation, labels where they
+    fit, a row never sees the example made of it.
+    """
+
+    kinds: ClassVar[tuple[TargetKind, ...]] = ("examples",)
+    ends: ClassVar[bool] = True
+
+    def __init__(
+        self, max_examples: int = 8, sets: int = 16, threshold: float | None = None, first: int = 5, **options: Any
+    ) -> None:
+        super().__init__(**options)
+        self.max_examples = positive(self, "max_examples", max_examples)
+        self.sets = positive(self, "sets", sets)
+        self.threshold = threshold
+        self.first = positive(self, "first", first)
+        self.searched = self.add_variable(False, schema={"type": "boolean"}, name="searched", type=OptState)
+
+    async def update(self, state: State, feedback: Any, bench: Bench) -> State:  # noqa: ARG002  (of every optimizer)
+        """Draw the sets and return the best."""
+        harvest = labelled(bench) or await harvested(bench, state, threshold=self.threshold)
+        register(bench, harvest)
+        states = [state]
+        for number in range(1, self.sets):
+            drawn = with_entries(state, random_set(harvest, self.max_examples, bench.rng(f"sets/{number}")))
+            bench.candidate(drawn, state, operator="random set")
+            states.append(drawn)
+        best = await halved(bench, states, self.first)
+        paths = list(harvest)
+        bench.log("random set", paths, "no_gain" if best == state else "accepted", rows=len(bench.scores(best)))
+        self.searched.assign(True)
+        return best
+
+    def step_cost(self, bench: Bench) -> int:
+        """Return the rollouts of the harvest and of the halving."""
+        harvest = 0 if labelled(bench) else len(bench.train)
+        return harvest + halving_cost(self.sets, self.first, len(bench.validation))
+
+    @property
+    def done(self) -> bool:
+        """Whether the sets were drawn."""
+        return bool(self.searched.value)

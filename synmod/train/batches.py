@@ -1,0 +1,241 @@
+"""Batches of rows, and the contexts in which rows run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from synmod.cache import key_of
+from synmod.errors import ArgumentError, TrainerError
+from synmod.leaves.aio import Gate
+from synmod.leaves.clock import rng
+from synmod.lm import LanguageModel, model_from, use_language_models
+
+from .examples import Example, as_json
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows that run together.
+
+    Args:
+        data: For one input a list of rows (data models or JSON objects); for several a dict from name to list.
+        label: A list of targets, one per row; None where nobody knows.
+        pad: The last `pad` rows are filling: predictions drop them.
+
+    Example:
+        >>> Batch([{"text": "a"}, {"text": "b"}], ["x", "y"]).size
+        2
+
+    Source: MXNet's `DataBatch`.
+    """
+
+    data: Any
+    label: Sequence[Any] | None = None
+    pad: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many rows it has.
+
+        Raises:
+            TrainerError: Its lists differ in length.
+        """
+        return len(rows_of(self))
+
+
+def rows_of(batch: Any) -> list[Example]:
+    """Return the rows of a batch as examples; rows that are `Example`s stand as they are.
+
+    Args:
+        batch: A `Batch`, or any object with `data` and what it needs of `label` and `pad`.
+
+    Raises:
+        TrainerError: Its lists differ in length, or it has no rows.
+    """
+    data, labels = batch.data, getattr(batch, "label", None)
+    columns = cast("Mapping[str, Sequence[Any]]", data) if isinstance(data, Mapping) else {"data": data}
+    lengths = {name: len(column) for name, column in columns.items()}
+    if labels is not None:
+        lengths["label"] = len(labels)
+    if len(set(lengths.values())) != 1:
+        shown = ", ".join(f"{name}: {length}" for name, length in lengths.items())
+        raise TrainerError(f"all data must have the same batch size; got {shown or 'no data'}.")
+    size = next(iter(lengths.values()))
+    if not size:
+        raise TrainerError("the batch has no rows.")
+    rows = [{name: column[i] for name, column in columns.items()} for i in range(size)]
+    inputs: list[Any] = list(rows) if isinstance(data, Mapping) else list(data)
+    targets = [None] * size if labels is None else labels
+    return [
+        row if isinstance(row, Example) else Example(None, row, target)
+        for row, target in zip(inputs, targets, strict=True)
+    ]
+
+
+def identified(rows: Iterable[Example], known: Mapping[str, Example]) -> list[Example]:
+    """Return rows with ids: a row without one has the digest of its JSON; other rows of one id get a number.
+
+    Args:
+        rows: What `rows_of` returned.
+        known: Rows by id that came before.
+    """
+    found: dict[str, Example] = {}
+    named: list[Example] = []
+    for row in rows:
+        content = as_json([row.inputs, row.target, dict(row.extra)])
+        first = name = row.id or key_of({"row": content})[:16]
+        number = 1
+        while (other := found.get(name) or known.get(name)) is not None:
+            if as_json([other.inputs, other.target, dict(other.extra)]) == content:
+                break
+            number += 1
+            name = f"{first}-{number}"
+        found[name] = replace(row, id=name)
+        named.append(found[name])
+    return named
+
+
+class Batches:
+    """Batches of one data set, anew in each epoch.
+
+    Args:
+        data: Rows, or a dict from input name to rows.
+        label: Targets, one per row.
+        batch_size: Rows per batch; the last one may be short.
+        shuffle: Whether each epoch has an order of its own.
+        seed: What the orders are drawn from.
+
+    Raises:
+        TrainerError: Lists of different lengths, no rows, or a batch size below 1.
+
+    Example:
+        >>> [batch.size for batch in Batches([{"n": i} for i in range(5)], batch_size=2)]
+        [2, 2, 1]
+
+    Source: MXNet's `NDArrayIter`; differs: orders are a function of seed and epoch.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        label: Sequence[Any] | None = None,
+        *,
+        batch_size: int = 32,
+        shuffle: bool = False,
+        seed: int = 0,
+    ) -> None:
+        if type(batch_size) is not int or batch_size < 1:
+            raise TrainerError(f"batch_size is {batch_size!r}; give a whole number of at least 1.")
+        self._data: Any = data
+        self._label = label
+        self._size, self._rows = batch_size, Batch(data, label).size
+        self._shuffle, self._seed, self._epoch = shuffle, seed, 0
+
+    def __len__(self) -> int:
+        return math.ceil(self._rows / self._size)
+
+    def __iter__(self) -> Iterator[Batch]:
+        order = list(range(self._rows))
+        if self._shuffle:
+            rng(self._seed, self._epoch, "batches").shuffle(order)
+        self._epoch += 1
+        for start in range(0, self._rows, self._size):
+            chosen = order[start : start + self._size]
+            label = None if self._label is None else [self._label[i] for i in chosen]
+            columns = self._data
+            if isinstance(columns, Mapping):
+                columns = cast("Mapping[str, Sequence[Any]]", columns)
+                yield Batch({name: [column[i] for i in chosen] for name, column in columns.items()}, label)
+            else:
+                yield Batch([self._data[i] for i in chosen], label)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Where rows run: a language model that stands in for the program's, and a limit of rows at once.
+
+    Args:
+        name: What messages call it.
+        language_model: Stands in for every model of the program; None for the program's own.
+        limit: How many rows run at once; None for what the trainer allows.
+
+    Raises:
+        ArgumentError: A limit below 1.
+        ConfigError: Something that is not a model.
+
+    Example:
+        >>> Context("local", limit=4).name
+        'local'
+
+    Source: MXNet's contexts; differs: a provider instead of a device.
+    """
+
+    name: str
+    language_model: LanguageModel | str | None = None
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and (type(self.limit) is not int or self.limit < 1):
+            raise ArgumentError(f"Context {self.name!r}: limit is {self.limit!r}; give a whole number of at least 1.")
+        if self.language_model is not None:
+            object.__setattr__(self, "language_model", model_from(self.language_model, f"Context {self.name!r}"))
+
+
+class Places:
+    """Room for rows in the contexts of a trainer.
+
+    Args:
+        contexts: Where rows run.
+        concurrency: How many rows of a context without a limit run at once.
+    """
+
+    def __init__(self, contexts: Sequence[Context], concurrency: int) -> None:
+        self.contexts = tuple(contexts)
+        self._free = [context.limit or concurrency for context in contexts]
+        self._gates: dict[int | None, Gate] = {index: Gate() for index in (None, *range(len(contexts)))}
+
+    @asynccontextmanager
+    async def taken(self, index: int | None = None) -> AsyncGenerator[int]:
+        """Hold a place in one context, or in the one that has most room; its model stands in for the program's inside.
+
+        Args:
+            index: Number of the context; None for any.
+
+        Yields:
+            The number of the context.
+        """
+        wanted = range(len(self._free)) if index is None else (index,)
+        while not any(self._free[i] for i in wanted):
+            await self._gates[index].wait()
+        here = max(wanted, key=lambda i: self._free[i])
+        self._free[here] -= 1
+        model = self.contexts[here].language_model
+        try:
+            with nullcontext() if model is None else use_language_models(model):
+                yield here
+        finally:
+            self._free[here] += 1
+            self._gates[here].wake()
+            self._gates[None].wake()
+
+
+def sliced(rows: int, loads: Sequence[float]) -> list[int]:
+    """Return for each row the number of its context: each gets its share, rounded half to even, the last the rest.
+
+    Raises:
+        TrainerError: A context would get no row.
+
+    Example:
+        >>> sliced(10, [1, 2]).count(0), sliced(7, [1, 1, 1]).count(2)
+        (3, 3)
+    """
+    total = sum(loads)
+    sizes = [round(rows * load / total) for load in loads[:-1]]
+    sizes.append(rows - sum(sizes))
+    if min(sizes) < 1:
+        raise TrainerError(f"Too many slices: {rows} rows on work loads {list(loads)} make slices of {sizes}.")
+    return [index for index, size in enumerate(sizes) for _ in range(size)]

@@ -1,0 +1,505 @@
+"""The bench: an optimizer's only way to act. It runs candidates as overlays, counts what they cost, and asks models.
+
+It is deterministic: whatever runs at once has a place of its own (a lane), and what is asked, noted and logged is
+ordered by place, never by time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from math import fsum, sqrt
+from random import Random
+from typing import Any, Final, Literal, TypeAlias, TypeVar
+
+from synmod.cache import key_of
+from synmod.data import JsonDataModel, schema_of, thaw
+from synmod.errors import BudgetExceeded, EvaluationError
+from synmod.flow import together
+from synmod.leaves.clock import rng
+from synmod.leaves.frozen import Json, json_equal
+from synmod.lm import drawing, models_in_force
+from synmod.module import Module
+from synmod.scope import Usage, phase, track_usage
+from synmod.tree import State
+
+from .examples import Example, as_json
+from .optimizer import Candidate, FeedbackItem, Race, Target
+from .rollouts import Rollout
+from .routing import Routing
+from .runs import Runner, identity_of
+
+Split: TypeAlias = Literal["train", "validation"]
+Word: TypeAlias = Literal["accepted", "no_gain", "worse", "duplicate", "invalid", "failed", "perfect"]
+T = TypeVar("T")
+
+_LOG: Final = logging.getLogger("synmod.train")
+_OUTAGE_SHARE, _OUTAGE_ROWS, _FIRST_ROWS = 0.1, 5, 20  # when failures are an outage rather than bad luck
+FINALISTS: Final = 3
+"""How many candidates are completed on all validation rows at the end."""
+
+
+@dataclass(slots=True)
+class Lane:
+    """The place of running code in its step: a branch of a `gather`, and how much it has noted so far."""
+
+    place: tuple[int, ...] = (0,)
+    noted: int = 0
+
+    def next(self) -> tuple[int, ...]:
+        """Return a new place, after all before it in this lane."""
+        self.noted += 1
+        return (*self.place, self.noted)
+
+
+_LANE: Final[ContextVar[Lane | None]] = ContextVar("synmod_lane", default=None)
+
+
+@dataclass(slots=True)
+class Known:
+    """What is known of a candidate: who made it and when, and what its rows scored."""
+
+    state: State
+    order: tuple[int, ...]
+    parents: tuple[str, ...] = ()
+    operator: str = ""
+    scores: dict[Split, dict[str, list[float]]] = field(default_factory=dict[Split, dict[str, list[float]]])
+    tokens: int = 0
+
+    def means(self, split: Split = "validation") -> dict[str, float]:
+        """Return the mean score of each row."""
+        return {row: fsum(scores) / len(scores) for row, scores in self.scores.get(split, {}).items()}
+
+
+class Bench:
+    """Evaluates candidates on rows, asks models, and keeps count. The trainer makes it, one for each run.
+
+    Args:
+        runner: Runs rows.
+        routing: Takes feedback to the targets.
+        targets: The Variables that may change, by path text.
+        examples: The rows of each split by id, in one seeded order.
+        score_range: That of the reward; None without a reward.
+        task: What the program is for.
+        room: How many rollouts the run may take; None for any number.
+        run_seed: What `rng` draws from.
+
+    Attributes:
+        batch: Ids of the rows of the present batch.
+        step: Number of the present step.
+        lines: What was logged, in order.
+        usage: What all rollouts and proposals used, each once.
+        rollouts: How many rollouts were needed, recorded ones included and void ones not.
+
+    Source: GEPA's adapter; differs: deterministic under concurrency, exact budgets.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        routing: Routing,
+        *,
+        targets: Mapping[str, Target],
+        examples: Mapping[Split, Mapping[str, Example]],
+        score_range: tuple[float, float] | None = (0.0, 1.0),
+        task: str = "",
+        room: int | None = None,
+        run_seed: int = 0,
+    ) -> None:
+        self.targets, self.seed, self.task = dict(targets), runner.seed, task
+        self.score_range = score_range
+        self.batch: tuple[str, ...] = ()
+        self.step, self.rollouts = 0, 0
+        self.lines: list[dict[str, Json]] = []
+        self.usage = Usage()
+        self._runner, self._routing, self._examples = runner, routing, examples
+        self._limit, self._run_seed = room, run_seed
+        self._counted: set[str] = set()
+        self._candidates: dict[str, Known] = {}
+        self._made_from: dict[tuple[str, str], set[str]] = {}
+        self._unordered: list[tuple[tuple[int, ...], dict[str, Json]]] = []
+        self._spent: dict[str, Usage] = {}
+        self._rows = self._faults = 0
+        self._first: list[bool] = []
+        self._lane = Lane((0,))
+        self.candidate(self.seed, operator="seed")
+
+    @property
+    def train(self) -> tuple[str, ...]:
+        """Ids of the train rows."""
+        return tuple(self._examples["train"])
+
+    @property
+    def validation(self) -> tuple[str, ...]:
+        """Ids of the validation rows."""
+        return tuple(self._examples["validation"])
+
+    def example(self, row: str, split: Split = "train") -> Example:
+        """Return a row."""
+        return self._examples[split][row]
+
+    @property
+    def is_live(self) -> bool:
+        """Whether anything was paid for in this process."""
+        return self._runner.live > 0
+
+    # -- time, chance and room ----------------------------------------------------------------------------------------
+
+    def begin(self, step: int, batch: Sequence[str] = ()) -> None:
+        """Begin a step."""
+        self.step, self.batch = step, tuple(batch)
+        self._rows = self._faults = 0
+        self._lane = Lane((step,))
+
+    def end(self) -> None:
+        """End a step: put what was noted in it into order."""
+        self._unordered.sort(key=lambda noted: noted[0])
+        self.lines += [line for _, line in self._unordered]
+        self._unordered.clear()
+        spent = [self._spent[key] for key in sorted(self._spent)]  # sums of dollars are floats: one order everywhere
+        self.usage = sum(spent, Usage())
+
+    def rng(self, purpose: str) -> Random:
+        """Return the generator of one random choice: a function of seed, step and purpose."""
+        return rng(self._run_seed, self.step, purpose)
+
+    @property
+    def room(self) -> int:
+        """How many rollouts are left."""
+        return 1 << 62 if self._limit is None else self._limit - self.rollouts
+
+    @property
+    def width(self) -> float:
+        """The width of the range of scores."""
+        low, high = self.score_range or (0.0, 1.0)
+        return high - low
+
+    @property
+    def best_score(self) -> float:
+        """The highest score there is."""
+        return (self.score_range or (0.0, 1.0))[1]
+
+    def _here(self) -> Lane:
+        """Return the lane of the running code."""
+        return _LANE.get() or self._lane
+
+    async def gather(self, *coroutines: Coroutine[Any, Any, T]) -> list[T]:
+        """Return the results of coroutines that run at once, in order; the first failure cancels the others."""
+        place = self._here().next()
+
+        async def run(index: int) -> T:
+            token = _LANE.set(Lane((*place, index)))
+            try:
+                return await coroutines[index]
+            finally:
+                _LANE.reset(token)
+
+        try:
+            return await together(*(partial(run, index) for index in range(len(coroutines))))
+        finally:
+            for each in coroutines:
+                each.close()
+
+    # -- candidates ---------------------------------------------------------------------------------------------------
+
+    def complete(self, state: State) -> State:
+        """Return a State with the seed's values where it has none.
+
+        Raises:
+            StateError: It has a path that is no target, or a value misses its schema.
+        """
+        if list(state) == list(self.seed):
+            return state
+        return self.seed.replace(dict(state.items()))
+
+    def candidate(self, state: State, *parents: State, operator: str = "") -> Known:
+        """Note where a State came from; what is known already stands.
+
+        Args:
+            state: Values of the targets.
+            *parents: What it was made of.
+            operator: What made it.
+        """
+        state = self.complete(state)
+        known = self._candidates.get(state.fingerprint)
+        order = self._here().next()
+        if known is None:
+            above = tuple(self.complete(parent).fingerprint for parent in parents)
+            known = self._candidates[state.fingerprint] = Known(state, order, above, operator)
+        elif order < known.order:
+            known.order = order
+            if parents:
+                known.parents = tuple(self.complete(parent).fingerprint for parent in parents)
+                known.operator = operator
+        return known
+
+    def knows(self, state: State) -> bool:
+        """Whether a State was a candidate before."""
+        return self.complete(state).fingerprint in self._candidates
+
+    def scores(self, state: State, split: Split = "validation") -> dict[str, float]:
+        """Return the score of each row that a State was run on, by id."""
+        known = self._candidates.get(self.complete(state).fingerprint)
+        return {} if known is None else known.means(split)
+
+    def rollouts_of(self, state: State, split: Split = "validation") -> list[Rollout]:
+        """Return what is known of a State's first samples, in the order of the rows."""
+        state = self.complete(state)
+        keys = (self._runner.key(example, state, 0) for example in self._examples[split].values())
+        return [rollout for key in keys if (rollout := self._runner.known(key)) is not None]
+
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Return the candidates that were run, in the order in which they were made; `c0` is the seed."""
+        found = sorted(self._candidates.values(), key=lambda known: known.order)
+        shown = [known for known in found if known.scores.get("validation") or known.state is self.seed]
+        names = {known.state.fingerprint: f"c{number}" for number, known in enumerate(shown)}
+        return tuple(
+            Candidate(
+                names[known.state.fingerprint], known.state, tuple(names[p] for p in known.parents if p in names),
+                known.operator, known.order[0],
+                {split: dict(sorted(known.means(split).items())) for split in sorted(known.scores)},
+            )
+            for known in shown
+        )  # fmt: skip
+
+    def ranking(self) -> list[Known]:
+        """Return what has validation scores: higher mean first, then more rows, fewer tokens, the older one."""
+        found = [known for known in self._candidates.values() if known.scores.get("validation")]
+
+        def rank(known: Known) -> Any:
+            means = known.means()
+            return -fsum(means.values()) / len(means), -len(means), known.tokens, known.order
+
+        return sorted(found, key=rank)
+
+    # -- rollouts -----------------------------------------------------------------------------------------------------
+
+    def made_from(self, path: str, entry: Json, row: str) -> None:
+        """Note of which train row an entry of an examples Variable was made: that row never sees it."""
+        self._made_from.setdefault((path, key_of({"entry": entry})), set()).add(row)
+
+    def _guarded(self, state: State, row: str) -> State:
+        """Return a State without the examples that were made from a train row."""
+        changes: dict[str, Json] = {}
+        for path, target in self.targets.items():
+            if target.kind == "examples":
+                value: Any = state[path].value
+                kept = [each for each in value if not self._shows(path, each, row)]
+                if len(kept) < len(value):
+                    changes[path] = kept
+        return state.replace(changes) if changes else state
+
+    def _shows(self, path: str, entry: Any, row: str) -> bool:
+        """Whether an entry of an examples Variable shows a train row."""
+        if row in self._made_from.get((path, key_of({"entry": entry})), ()):
+            return True
+        return json_equal(entry["inputs"], as_json(self._examples["train"][row].inputs))
+
+    async def evaluate(
+        self, state: State, ids: Iterable[str], *, split: Split = "validation", samples: int = 1, calls: bool = False
+    ) -> list[Rollout]:
+        """Run a candidate on rows, all at once; what was run before is free.
+
+        Args:
+            state: Values of the targets.
+            ids: The rows.
+            split: Which rows these ids name.
+            samples: Runs per row.
+            calls: Whether the rollouts hold the calls of modules that own a target.
+
+        Returns:
+            The rollouts, in the order of `ids`.
+
+        Raises:
+            BudgetExceeded: They do not fit into the room; nothing was run.
+            EvaluationError: Too much of what was run says nothing about the candidate: an outage, a broken reward.
+            StateError: A path of the State is no target.
+        """
+        known = self.candidate(state)
+        rows = self._examples[split]
+        shown = [(rows[row], self._guarded(known.state, row) if split == "train" else known.state) for row in ids]
+        jobs = [
+            (self._runner.key(example, overlay, sample), example, overlay, sample)
+            for example, overlay in shown
+            for sample in range(samples)
+        ]
+        new = dict.fromkeys(job[0] for job in jobs if job[0] not in self._counted)
+        if len(new) > self.room:
+            raise BudgetExceeded(f"{len(new)} rollouts are needed and {self.room} are left of the budget.")
+        self._counted.update(new)
+        self.rollouts += len(new)
+        try:
+            found = await self._run(jobs)
+            again = [number for number, rollout in enumerate(found) if rollout.void]
+            if again:  # once more at the end, when an outage may be over
+                for number, rollout in zip(again, await self._run([jobs[number] for number in again]), strict=True):
+                    found[number] = rollout
+        except BaseException:
+            self._uncount(new)
+            raise
+        self._uncount({job[0] for job, rollout in zip(jobs, found, strict=True) if rollout.void} & set(new))
+        for job, rollout in zip(jobs, found, strict=True):
+            self._take(known, split, job[0], rollout)
+        self._check_outage(known, split, found)
+        return found if calls else [replace(rollout, calls=()) for rollout in found]
+
+    async def _run(self, jobs: Sequence[tuple[str, Example, State, int]]) -> list[Rollout]:
+        """Run rows at once."""
+        return await together(*(partial(self._runner.run, *job) for job in jobs)) if jobs else []
+
+    def _uncount(self, keys: Iterable[str]) -> None:
+        """Take back what was counted and not run."""
+        for key in keys:
+            if key in self._counted and self._runner.known(key) is None:
+                self._counted.discard(key)
+                self.rollouts -= 1
+
+    def _take(self, known: Known, split: Split, key: str, rollout: Rollout) -> None:
+        """Keep what a rollout says about its candidate."""
+        if key not in self._spent and not rollout.void:
+            self._spent[key] = rollout.usage
+        if rollout.score is None:
+            return
+        scores = known.scores.setdefault(split, {}).setdefault(rollout.id, [])
+        if len(scores) <= rollout.sample:
+            scores.append(rollout.score)
+            known.tokens += rollout.usage.prompt_tokens + rollout.usage.completion_tokens
+
+    def _check_outage(self, known: Known, split: Split, rollouts: Sequence[Rollout]) -> None:
+        """Raise where too many rollouts say nothing.
+
+        Raises:
+            EvaluationError: Void rows and errors of the reward, over a tenth of the step and at least five; or over
+                half of the seed's first 20.
+        """
+        silent = [rollout for rollout in rollouts if rollout.score is None and self.score_range is not None]
+        self._rows += len(rollouts)
+        self._faults += len(silent)
+        if known.state is self.seed and len(self._first) < _FIRST_ROWS:
+            self._first += [rollout.score is None for rollout in rollouts][: _FIRST_ROWS - len(self._first)]
+        many = self._faults >= _OUTAGE_ROWS and self._faults > _OUTAGE_SHARE * self._rows
+        early = self.score_range is not None and sum(self._first) > _FIRST_ROWS / 2
+        if silent and (many or early):
+            causes = list(dict.fromkeys(str(rollout.error) for rollout in silent))[:3]
+            raise EvaluationError(
+                f"step {self.step}: {self._faults} of {self._rows} rollouts on {split} rows say nothing about the "
+                f"program: {'; '.join(causes)}. What finished is kept: mend the cause and run the same line again."
+            )
+
+    # -- comparing ----------------------------------------------------------------------------------------------------
+
+    async def race(self, challenger: State, incumbent: State, *, block: int, ids: Sequence[str] | None = None) -> Race:
+        """Run a challenger against an incumbent on the same validation rows, block by block, while it may win.
+
+        It is retired as soon as its mean difference lies more than a standard error below zero.
+
+        Args:
+            challenger: What may be better.
+            incumbent: What it is compared with.
+            block: Rows at a time.
+            ids: The rows; None for all validation rows.
+
+        Source: racing (Maron and Moore's Hoeffding races), paired.
+        """
+        rows = self.validation if ids is None else tuple(ids)
+        gains: list[float] = []
+        for start in range(0, len(rows), block):
+            part = rows[start : start + block]
+            await self.gather(self.evaluate(challenger, part), self.evaluate(incumbent, part))
+            new, old = self.scores(challenger), self.scores(incumbent)
+            gains = [new[row] - old[row] for row in rows[: start + block] if row in new and row in old]
+            if self.is_beaten(gains):
+                return Race(False, fsum(gains), len(gains))
+        return Race(True, fsum(gains), len(gains))
+
+    def is_beaten(self, gains: Sequence[float]) -> bool:
+        """Whether paired differences say that a challenger is worse."""
+        n = len(gains)
+        if not n:
+            return False
+        middle = fsum(gains) / n
+        spread = sqrt(fsum((gain - middle) ** 2 for gain in gains) / (n - 1)) if n > 1 else 0.0
+        return middle + max(spread, self.width / 4) / sqrt(n) < 0
+
+    async def certified(self, state: State) -> State:
+        """Return the best of what was evaluated, proved on all validation rows; the seed where nothing is better.
+
+        Without a reward the State there is stands.
+
+        Args:
+            state: What the program holds.
+        """
+        if self.score_range is None:
+            return state
+        self.candidate(state)
+        try:
+            for known in self.finalists():
+                missing = self.missing(known)
+                if len(missing) <= self.room:
+                    await self.evaluate(known.state, missing)
+        except BudgetExceeded:
+            _LOG.info("the budget is spent: the best is chosen of what is known.")
+        rows = len(self.validation)
+        seed = self._candidates[self.seed.fingerprint]
+        complete = [known for known in self.ranking() if len(known.means()) == rows]
+        for known in complete or self.ranking():
+            old, new = seed.means(), known.means()
+            if fsum(new[row] - old[row] for row in new if row in old) > 0:
+                return known.state
+        return self.seed
+
+    def finalists(self) -> list[Known]:
+        """Return what is completed at the end: the best one, the seed, then the next ones."""
+        seed = self._candidates[self.seed.fingerprint]
+        best = self.ranking()[:FINALISTS]
+        return list({known.state.fingerprint: known for known in (*best[:1], seed, *best[1:])}.values())
+
+    def missing(self, known: Known) -> list[str]:
+        """Return the validation rows that a candidate was not run on."""
+        scored = known.scores.get("validation", {})
+        return [row for row in self.validation if row not in scored]
+
+    def finish_cost(self) -> int:
+        """Return the most rollouts that it takes to complete the best one and the seed."""
+        return 0 if self.score_range is None else sum(len(self.missing(known)) for known in self.finalists()[:2])
+
+    # -- models and words ---------------------------------------------------------------------------------------------
+
+    async def ask(self, module: Module, inputs: Any) -> JsonDataModel[Any]:
+        """Return what a module answers, called in phase `optimizer`; recorded, and drawn anew at each place.
+
+        Args:
+            module: Such as a `Proposer`.
+            inputs: One data model.
+
+        Raises:
+            Exception: What the call raised; nothing is recorded then.
+        """
+        place = [self._run_seed, *self._here().next()]
+        question = {"inputs": as_json(inputs), "module": identity_of(module), "models": models_in_force()}
+        key = key_of({"ask": place, **question})
+        entry = await self._runner.journal.find(key)
+        if entry is None:
+            sample = rng(self._run_seed, self.step, f"ask/{'/'.join(map(str, place))}").randrange(1 << 31)
+            with phase("optimizer"), drawing(sample), track_usage() as usage:
+                output = await module(inputs)
+            entry = {"json": thaw(as_json(output)), "schema": thaw(schema_of(output)), "usage": asdict(usage.total())}
+            await self._runner.keep(key, entry)
+            self._runner.live += 1
+        self._spent[key] = Usage(**entry["usage"])
+        return JsonDataModel(entry["json"], schema=entry["schema"])
+
+    async def feedback(self, rollouts: Iterable[Rollout]) -> dict[str, tuple[FeedbackItem, ...]]:
+        """Return what each target's module is told of rollouts that were run with `calls=True`."""
+        return await self._routing.items(rollouts)
+
+    def log(self, operator: str, paths: Iterable[str], word: Word, gain: float = 0.0, rows: int = 0) -> None:
+        """Write one line: what was tried, on which paths, and what became of it."""
+        line: dict[str, Json] = {
+            "step": self.step, "operator": operator, "paths": list(paths), "word": word, "gain": gain, "rows": rows
+        }  # fmt: skip
+        self._unordered.append((self._here().next(), line))
+        _LOG.info("step %d: %s of %s: %s, gain %.4g over %d rows", self.step, operator, line["paths"], word, gain, rows)

@@ -1,0 +1,289 @@
+"""What a Trainer fixes of a program: the names and schemas of its data, and the class of each Variable."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias, cast
+
+from synmod.data import (
+    DataModel,
+    JsonDataModel,
+    Schema,
+    SymbolicDataModel,
+    declare,
+    is_subschema,
+    label,
+    model_of,
+    schema_of,
+    symbol,
+)
+from synmod.errors import SchemaError, StateError, SynmodWarning, TrainerError
+from synmod.flow import leaves, leaves_with_path
+from synmod.leaves.frozen import is_object, json_equal
+from synmod.leaves.names import KeyPath, did_you_mean, parse_path, path_str
+from synmod.module import Module, declared_inputs, own_inputs_of
+from synmod.tree import Memory, Path, State, Trainable, Variable, initializers, iter_graph, share_variables, state
+
+from .examples import Example, Several
+from .optimizer import Target
+
+Schemas: TypeAlias = list[tuple[str, SymbolicDataModel]]
+Role: TypeAlias = Literal["state", "fixed", "param", "aux"]
+"""What becomes of a Variable: it is reset for each row, stays, is trained, or is none of these."""
+
+
+# -- names and schemas of data -----------------------------------------------------------------------------------------
+
+
+def input_names(program: Module) -> list[str]:
+    """Return the names of what a program takes: those of its Inputs, else the parameters of its `call`."""
+    own = own_inputs_of(program)
+    if own:
+        nest = declared_inputs(program)
+        if is_object(nest):
+            return [str(name) for name in nest]
+        return [label(leaf) or f"input_{number}" for number, leaf in enumerate(leaves(nest))]
+    parameters = program._record.declaration.call.positional
+    return [parameter.name for parameter in parameters if parameter.name != "training"] or ["inputs"]
+
+
+def check_data_names(program: Module, given: Sequence[str] | None) -> list[str]:
+    """Return the names of a program's inputs, or those that were given.
+
+    Raises:
+        TrainerError: The program has no such input.
+    """
+    known = input_names(program)
+    for name in given or ():
+        if name not in known:
+            raise TrainerError(
+                f"data_names: {name!r} is not found in {program.name!r}.{did_you_mean(name, known)} "
+                f"It takes: {', '.join(known)}."
+            )
+    return known if given is None else list(given)
+
+
+def named_schemas(given: Any, names: Sequence[str]) -> Schemas:
+    """Return symbols by the names of the inputs.
+
+    Args:
+        given: A data model, a JSON schema, or a list of `(name, schema)`.
+        names: The names of the inputs.
+
+    Raises:
+        TrainerError: Other names.
+        SchemaError: Something is not a schema.
+    """
+    pairs: Schemas = (
+        [(str(name), _symbol(schema)) for name, schema in cast("list[tuple[str, Any]]", given)]
+        if isinstance(given, list)
+        else [(names[0] if names else "data", _symbol(given))]
+    )
+    if sorted(name for name, _ in pairs) != sorted(names):
+        raise TrainerError(f"Data provided by {[name for name, _ in pairs]} do not match the inputs {list(names)}.")
+    order = {name: number for number, name in enumerate(names)}
+    return sorted(pairs, key=lambda pair: order[pair[0]])
+
+
+def _symbol(given: Any) -> SymbolicDataModel:
+    """Return a declaration as a symbol, with its class where it has one."""
+    return symbol(declare(given), None if isinstance(given, Mapping) else model_of(given))
+
+
+def output_schemas(outputs: Any) -> list[tuple[str, Schema]]:
+    """Return the schemas of what a program returns, by name."""
+    found: list[tuple[str, Schema]] = []
+    for path, leaf in leaves_with_path(outputs):
+        if leaf is not None:
+            found.append((path_str(path) or label(leaf) or "outputs", schema_of(leaf)))
+    return found
+
+
+def check_compatible(old: Schemas, new: Schemas) -> None:
+    """Raise unless new schemas say the same as the old ones, or have further optional fields.
+
+    Raises:
+        SchemaError: Names the input.
+    """
+    before = dict(old)
+    for name, schema in new:
+        if not is_subschema(schema_of(schema), schema_of(before[name])):
+            raise SchemaError(
+                f"reshape: {name!r} is not compatible with what is bound: {schema_of(schema)!r:.200} against "
+                f"{schema_of(before[name])!r:.200}. Bind anew with force_rebind=True."
+            )
+
+
+def wrapped(example: Example, schemas: Schemas) -> Example:
+    """Return a row whose inputs are data models: plain JSON is wrapped by the schemas of the inputs.
+
+    Raises:
+        SchemaError: A value misses its schema; names the row.
+    """
+    names = [name for name, _ in schemas]
+    if len(names) == 1:
+        inputs = _wrapped(example.inputs, schemas[0][1], example.id)
+    else:
+        row: Any = example.inputs
+        if not isinstance(row, Mapping) or set(cast("Mapping[str, Any]", row)) != set(names):
+            raise TrainerError(f"row {example.id}: its inputs are {row!r:.100}; give a dict of {', '.join(names)}.")
+        inputs = Several(_wrapped(row[name], schema, example.id) for name, schema in schemas)
+    return replace(example, inputs=inputs)
+
+
+def _wrapped(value: Any, schema: Any, row: str | None) -> Any:
+    """Return one input as a data model."""
+    if value is None or isinstance(value, DataModel | JsonDataModel):
+        return cast("Any", value)
+    model = model_of(schema)
+    try:
+        if model is not None:
+            return JsonDataModel(value, data_model=model)
+        return JsonDataModel(value, schema=schema_of(schema))
+    except SchemaError as error:
+        raise SchemaError(f"row {row}: {error}", error.errors) from None
+
+
+# -- classes of Variables ----------------------------------------------------------------------------------------------
+
+
+def roles_of(program: Module, fixed: Iterable[Any], states: Iterable[Any]) -> dict[KeyPath, Role]:
+    """Return what becomes of each Variable: the first class that applies.
+
+    Args:
+        program: A built program.
+        fixed: Paths, globs or filters of Variables that stay.
+        states: The same of Variables that are reset for each row; a `Memory` is in any case.
+
+    Raises:
+        TrainerError: An entry matches nothing.
+    """
+    everything = state(program)
+    reset = _matching(everything, states, "state_names")
+    stays = _matching(everything, fixed, "fixed_param_names")
+    trained = set(state(program, Trainable()))
+    roles: dict[KeyPath, Role] = {}
+    for path, leaf in everything.items():
+        is_state = path in reset or issubclass(leaf.type, Memory)
+        roles[path] = "state" if is_state else "fixed" if path in stays else "param" if path in trained else "aux"
+    return roles
+
+
+def _matching(everything: State, entries: Any, what: str) -> set[KeyPath]:
+    """Return the paths that paths, globs or filters take.
+
+    Raises:
+        TrainerError: One of them takes nothing.
+    """
+    given = list(cast("Iterable[Any]", entries)) if isinstance(entries, list | tuple | set) else [entries]
+    found: set[KeyPath] = set()
+    for entry in given:
+        taken = set(everything.filter(Path(entry) if isinstance(entry, str) else entry))
+        if not taken:
+            known = [path_str(path) for path in everything]
+            raise TrainerError(
+                f"{what}: {entry!r} matches no Variable.{did_you_mean(entry, known)} There are: {', '.join(known)}."
+            )
+        found |= taken
+    return found
+
+
+def warn_of_unasked(label_names: Sequence[str], labels: Any, needs_target: bool) -> None:
+    """Warn of target fields that nobody asks for: the target has none of that name, or no target is needed."""
+    fields = set(label_names) if labels is None else set(symbol(schema_of(labels)).keys())
+    for name in sorted(set(label_names) - (fields if needs_target else set())):
+        warnings.warn(f"label_names: nobody asks for {name!r}.", SynmodWarning, stacklevel=4)
+
+
+def targets_of(program: Module, roles: Mapping[KeyPath, Role]) -> dict[str, Target]:
+    """Return the Variables of a program that are trained, by path text."""
+    owners = {path for path, _ in iter_graph(program, Module)}
+    found: dict[str, Target] = {}
+    for path, variable in iter_graph(program, Variable):
+        if roles.get(path) == "param":
+            owner = next(path[:depth] for depth in range(len(path) - 1, -1, -1) if path[:depth] in owners)
+            found[path_str(path)] = Target.of(path, path_str(owner), variable)
+    return found
+
+
+_REQUESTS = ("write", "add", "null")
+
+
+def requests_of(given: str | Sequence[str] | Mapping[str, str], params: Sequence[str]) -> dict[str, str]:
+    """Return what becomes of the feedback of each param, by path text.
+
+    Raises:
+        TrainerError: An unknown word, another number of words than params, a path that matches none.
+    """
+    if isinstance(given, str):
+        found = dict.fromkeys(params, given)
+    elif isinstance(given, Mapping):
+        found = dict.fromkeys(params, "write")
+        for key, word in given.items():
+            taken = [path for path in params if key == path or Path(key).matches(parse_path(path), None, False)]
+            if not taken:
+                raise TrainerError(f"grad_req: {key!r} matches no param.{did_you_mean(key, params)}")
+            found.update(dict.fromkeys(taken, word))
+    else:
+        if len(given) != len(params):
+            raise TrainerError(f"grad_req has {len(given)} entries for {len(params)} params: {', '.join(params)}.")
+        found = dict(zip(params, given, strict=True))
+    for path, word in found.items():
+        if word not in _REQUESTS:
+            raise TrainerError(f"grad_req of {path!r} is {word!r}; write one of {', '.join(_REQUESTS)}.")
+    return found
+
+
+async def first_values(
+    program: Module, roles: Mapping[KeyPath, Role], initializer: Any, made: State, *, skip: Container[str]
+) -> dict[str, Any]:
+    """Return the values with which Variables begin: `init` in their metadata, the initializer's, else their own.
+
+    Args:
+        program: A built program.
+        roles: The classes of its Variables; fixed ones are left alone.
+        initializer: A State, a dict by path, a function `(path, schema)`, one of `sm.initializers`, or None.
+        made: The values at the first bind.
+        skip: Paths with a value of their own.
+    """
+    found: dict[str, Any] = {}
+    for path, variable in iter_graph(program, Variable):
+        text = path_str(path)
+        if text in skip or roles[path] == "fixed":
+            continue
+        if "init" in variable.metadata:
+            found[text] = variable.metadata["init"]
+        elif isinstance(initializer, Mapping):
+            named = cast("Mapping[str | KeyPath, Any]", initializer)
+            given = {path_str(key) if isinstance(key, tuple) else key: leaf for key, leaf in named.items()}
+            if text in given:
+                found[text] = given[text]
+        elif initializer is not None:
+            is_ours = isinstance(initializer, initializers.Constant | initializers.Empty)
+            value = initializer(variable.schema) if is_ours else initializer(text, variable.schema)
+            found[text] = await value if inspect.isawaitable(value) else value
+        else:
+            found[text] = made[path].value
+    return found
+
+
+def share_program(program: Module, other: Module) -> None:
+    """Put the Variables of another program into the places of this one's, by path.
+
+    Raises:
+        StateError: Paths that one side lacks, or with another schema; lists all of them. Nothing changed.
+    """
+    mine, theirs = state(program), state(other)
+    faults = [f"{path_str(path)!r} is missing in {other.name!r}" for path in mine if path not in theirs]
+    faults += [f"{path_str(path)!r} is missing in {program.name!r}" for path in theirs if path not in mine]
+    faults += [
+        f"{path_str(path)!r} has another schema in {other.name!r}"
+        for path, leaf in mine.items()
+        if path in theirs and not json_equal(leaf.schema, theirs[path].schema)
+    ]
+    if faults:
+        raise StateError(f"shared_module: {'; '.join(faults)}. Programs that share have the same Variables.")
+    share_variables(program, dict(iter_graph(other, Variable)))

@@ -1,0 +1,313 @@
+"""The protocol of optimizers: States in, a State out, and a bench as the only way to act."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import fsum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+from synmod.data import Schema
+from synmod.errors import ArgumentError, TrainerError
+from synmod.leaves.frozen import Json
+from synmod.leaves.names import KeyPath, did_you_mean, path_str, snake_case
+from synmod.lm import LanguageModel, model_from
+from synmod.module import Module
+from synmod.registry import registered
+from synmod.scope import Feedback
+from synmod.tree import OptState, State, Variable
+
+if TYPE_CHECKING:
+    from .bench import Bench
+
+TargetKind: TypeAlias = Literal["examples", "instruction", "value"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A Variable that an optimizer may change.
+
+    Attributes:
+        path: Its path.
+        module: Path of the module that owns it.
+        schema: What its values satisfy.
+        description: What it says.
+        kind: `examples` (objects with `inputs` and `outputs`), `instruction` (a string) or `value` (any other JSON).
+    """
+
+    path: str
+    module: str
+    schema: Schema
+    description: str
+    kind: TargetKind
+
+    @classmethod
+    def of(cls, path: KeyPath, module: str, variable: Variable) -> Target:
+        """Return the record of a Variable."""
+        return cls(path_str(path), module, variable.schema, variable.description or "", kind_of(variable.schema))
+
+
+def kind_of(schema: Any) -> TargetKind:
+    """Return what kind of target values of a schema are.
+
+    Example:
+        >>> kind_of({"type": "string"})
+        'instruction'
+    """
+    match schema:
+        case {"enum": _} | {"const": _}:
+            return "value"
+        case {"type": "string"}:
+            return "instruction"
+        case {"type": "array", "items": {"properties": {"inputs": _, "outputs": _}}}:
+            return "examples"
+        case _:
+            return "value"
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackItem:
+    """What one call of a module got, gave, and was told.
+
+    Attributes:
+        row: Number of the row in its batch.
+        path: The module, below the program.
+        inputs: As JSON.
+        outputs: As JSON; None where the call failed.
+        feedback: What was routed to it.
+
+    Example:
+        >>> FeedbackItem(0, "writer", {"q": "?"}, {"a": "!"}, Feedback(0.0, "Too short.")).feedback.critique
+        'Too short.'
+
+    Source: TextGrad; differs: credit goes by call id and path.
+    """
+
+    row: int
+    path: str
+    inputs: Json
+    outputs: Json
+    feedback: Feedback
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the item as plain JSON."""
+        return {
+            "row": self.row, "path": self.path, "inputs": self.inputs, "outputs": self.outputs,
+            "feedback": self.feedback.to_json(),
+        }  # fmt: skip
+
+
+FeedbackByPath: TypeAlias = Mapping[str, tuple[FeedbackItem, ...]]
+"""The items of each target, by its path text, in (row, call) order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A State of the targets, where it came from, and what it scored.
+
+    Attributes:
+        id: `c0` is the seed.
+        state: The values.
+        parents: Ids of the candidates that it was made of.
+        operator: What made it.
+        step: In which step.
+        scores: `{split: {row id: score}}`.
+
+    Example:
+        >>> Candidate("c1", State(), scores={"validation": {"a": 1.0, "b": 0.0}}).score
+        0.5
+
+    Source: GEPA's pool; differs: a frozen record.
+    """
+
+    id: str
+    state: State
+    parents: tuple[str, ...] = ()
+    operator: str = "seed"
+    step: int = 0
+    scores: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: MappingProxyType({}))
+
+    def mean(self, split: str = "validation", ids: Iterable[str] | None = None) -> float | None:
+        """Return the mean score on the rows of a split that it was run on; None where there is none.
+
+        Args:
+            split: `validation` or `train`.
+            ids: Only these rows.
+        """
+        scores = self.scores.get(split, {})
+        return mean([scores[i] for i in (scores if ids is None else ids) if i in scores])
+
+    @property
+    def score(self) -> float | None:
+        """The mean score on validation rows."""
+        return self.mean()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the candidate as plain JSON."""
+        return {
+            "id": self.id, "state": self.state.to_json(), "parents": list(self.parents), "operator": self.operator,
+            "step": self.step, "scores": {split: dict(of) for split, of in self.scores.items()},
+        }  # fmt: skip
+
+
+def mean(numbers: Sequence[float]) -> float | None:
+    """Return the mean, whatever the order; None of nothing."""
+    return fsum(numbers) / len(numbers) if numbers else None
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """How a challenger did against an incumbent.
+
+    Attributes:
+        kept: Whether it was not retired.
+        gain: Sum of the differences of scores over the rows that both have.
+        rows: How many rows that are.
+    """
+
+    kept: bool
+    gain: float
+    rows: int
+
+
+def crossover(a: State, b: State, mask: Sequence[bool]) -> State:
+    """Mix two States path by path.
+
+    Args:
+        a: Gives the values where the mask is False.
+        b: Gives those where it is True; has the same paths.
+        mask: One bool per path, in order.
+
+    Raises:
+        ArgumentError: The paths differ, or the mask has another length.
+
+    Example:
+        >>> import synmod as sm
+        >>> a, b = sm.state({"x": sm.Param(1), "y": sm.Param(2)}), sm.state({"x": sm.Param(3), "y": sm.Param(4)})
+        >>> crossover(a, b, [False, True]).to_json()
+        {'x': 1, 'y': 4}
+
+    Source: uniform crossover of genetic algorithms.
+    """
+    if list(a) != list(b) or len(mask) != len(a):
+        raise ArgumentError(f"crossover mixes States of the same paths: {len(a)} and {len(b)}, a mask of {len(mask)}.")
+    return State.of_leaves({path: (b if taken else a)[path] for path, taken in zip(a, mask, strict=True)})
+
+
+class Optimizer(Module):
+    """Makes a program's Variables better, step by step. Derive from it and write `update`.
+
+    What it knows from step to step stands in `OptState` Variables of its own, made in `__init__`; what it draws comes
+    from `bench.rng`. So neither concurrency, latency nor a restart changes what it does.
+
+    Args:
+        only: Filter for the Variables that it may change; None for all that are trained.
+        language_model: Answers where it asks a model; None for the default of the calling context.
+        proposer: A module that asks a model for a better value, in place of `synmod.train.Proposer`.
+        patience: Steps without an accepted candidate until it is done.
+        seed: In place of the seed of the run.
+        name: Label.
+
+    Example:
+        >>> class Keep(Optimizer):
+        ...     async def update(self, state, feedback, bench):
+        ...         return state
+        >>> Keep(patience=3).done
+        False
+
+    Source: DSPy's teleprompters, optax; differs: one coroutine per step on frozen States.
+    """
+
+    learns_from_batches: ClassVar[bool] = False
+    """Whether `fit` runs forward and backward of each batch first."""
+    kinds: ClassVar[tuple[TargetKind, ...]] = ("examples", "instruction", "value")
+    """The kinds of Variables that it can change."""
+    ends: ClassVar[bool] = False
+    """Whether it comes to an end by itself, so that `fit` needs no number of epochs."""
+
+    def __init__(
+        self,
+        *,
+        only: Any = None,
+        language_model: LanguageModel | str | None = None,
+        proposer: Module | None = None,
+        patience: int = 10,
+        seed: int | None = None,
+        name: str | None = None,
+        description: str | None = None,
+    ) -> None:
+        super().__init__(name=name, description=description)
+        self.only = only
+        self.language_model = None if language_model is None else model_from(language_model, type(self).__name__)
+        self.proposer = proposer
+        self.patience = positive(self, "patience", patience)
+        self.seed = seed
+        self.idle = self.add_variable(0, schema={"type": "integer"}, name="idle", type=OptState)
+
+    async def update(self, state: State, feedback: FeedbackByPath, bench: Bench) -> State:
+        """Return the State that the program shall hold now: one step.
+
+        Args:
+            state: The State of the targets as it is.
+            feedback: What was routed to each target; empty unless it learns from batches.
+            bench: Evaluates, races, asks.
+        """
+        raise NotImplementedError(f"{type(self).__name__} defines no update(self, state, feedback, bench).")
+
+    async def finish(self, state: State, bench: Bench) -> State:
+        """Return the State that the program is left with: the best one on all validation rows, never below the seed.
+
+        Args:
+            state: The State of the targets as it is.
+            bench: Knows what was evaluated.
+        """
+        return await bench.certified(state)
+
+    def step_cost(self, bench: Bench) -> int:
+        """Return the most rollouts that the next step takes."""
+        return len(bench.batch) if self.learns_from_batches else 0
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to try."""
+        return self.idle.value >= self.patience
+
+    def note(self, accepted: bool) -> None:
+        """Count a step without an accepted candidate, or begin to count anew."""
+        self.idle.assign(0 if accepted else self.idle.value + 1)
+
+
+def optimizer_from(given: Any, params: Mapping[str, Any] | None = None) -> Optimizer:
+    """Return an optimizer: itself, or a new one by its name.
+
+    Args:
+        given: An Optimizer, or the name of a registered one, such as `"gepa"`.
+        params: What one that is named is made with.
+
+    Raises:
+        TrainerError: Something else, an unknown name, or parameters for one that is made already.
+    """
+    if isinstance(given, Optimizer):
+        if params:
+            raise TrainerError(f"optimizer_params are for an optimizer that is named; {type(given).__name__} is made.")
+        return given
+    known = {snake_case(cls.__name__): cls for cls in registered().values()
+             if isinstance(cls, type) and issubclass(cls, Optimizer)}  # fmt: skip
+    if not isinstance(given, str) or given not in known:
+        raise TrainerError(
+            f"optimizer is {given!r:.100}, which is neither an Optimizer nor the name of one."
+            f"{did_you_mean(given, known)} There are: {', '.join(known)}."
+        )
+    return known[given](**params or {})
+
+
+def positive(optimizer: Optimizer, name: str, value: int) -> int:
+    """Return a number of an optimizer's settings.
+
+    Raises:
+        ArgumentError: It is not a whole number of at least 1.
+    """
+    if type(value) is not int or value < 1:
+        raise ArgumentError(f"{type(optimizer).__name__}: {name} is {value!r:.100}; give a whole number of at least 1.")
+    return value

@@ -1,0 +1,388 @@
+"""One run of a program on one example: outputs, calls, what the reward makes of them, and whose fault a failure is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, Literal, TypeAlias
+
+from synmod.errors import (
+    AuthError,
+    BuildError,
+    ConfigError,
+    ModelError,
+    ModelTimeout,
+    RateLimitError,
+    SchemaError,
+    UnavailableError,
+    UnboundModelError,
+    add_note,
+    notes_of,
+)
+from synmod.flow import Failed, together
+from synmod.leaves.clock import current_clock
+from synmod.leaves.frozen import Json
+from synmod.lm import drawing
+from synmod.module import Module
+from synmod.scope import (
+    BoundReward,
+    BuildEnd,
+    CallBegin,
+    CallEnd,
+    Feedback,
+    Hook,
+    Usage,
+    hooks,
+    is_of_block_around,
+    message_of,
+    track_rewards,
+    track_usage,
+)
+from synmod.tree import State, using
+
+from .batches import Places
+from .evaluation import ExampleError, ExampleResult
+from .examples import Example, Several, UnreadableRow, as_json, inputs_for
+
+Fault: TypeAlias = Literal["program", "reward", "void", "fatal"]
+"""Whose fault a failure is: that of the program, of the reward, of nobody (an outage), or not of the example at all."""
+
+_TRANSIENT: Final = (RateLimitError, UnavailableError, ModelTimeout)
+_FATAL: Final = (AuthError, ConfigError, BuildError, UnboundModelError)
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """One module call of a run.
+
+    Attributes:
+        call_id: Its number in the run, as text: callers first, calls of one path in the order of their beginnings.
+        parent_id: That of the nearest recorded call around it; None where there is none.
+        path: The module, below the entry module.
+        inputs: What it got, as JSON.
+        outputs: What it returned, as JSON; None where it failed.
+        error: Why it failed; None where it did not.
+    """
+
+    call_id: str
+    parent_id: str | None
+    path: str
+    inputs: Json
+    outputs: Json
+    error: str | None = None
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the record as plain JSON."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout(ExampleResult):
+    """One run of the program on one example under one candidate.
+
+    Attributes:
+        candidate: Fingerprint of the State that was run.
+        void: Whether an outage ended it: it has no score, and counts nowhere.
+        calls: The calls of modules that own a Variable which is trained.
+
+    Example:
+        >>> rollout = Rollout("1", None, None, None, 0.5, None, None, Usage(), 0.1, None, 0, candidate="c")
+        >>> rollout.score, rollout.void
+        (0.5, False)
+
+    Source: GEPA's trajectories; differs: calls carry ids and paths, an outage is no score.
+    """
+
+    candidate: str = ""
+    void: bool = False
+    calls: tuple[CallRecord, ...] = field(default=(), repr=False)
+
+
+class Watch(Hook):
+    """Notes the entry call of one run, where each failure arose, and the calls of some modules.
+
+    Args:
+        paths: The modules whose calls are recorded.
+    """
+
+    def __init__(self, paths: frozenset[str] = frozenset()) -> None:
+        self.call_id: str | None = None
+        self._paths = paths
+        self._failures: list[tuple[BaseException, str]] = []
+        self._of_builds: list[BaseException] = []
+        self._begun: dict[str | None, list[CallBegin]] = {}
+        self._ended: dict[str | None, CallEnd] = {}
+
+    def on_call_begin(self, event: CallBegin) -> None:
+        self.call_id = self.call_id or event.call_id
+        if self._paths:
+            self._begun.setdefault(event.parent_call_id, []).append(event)
+
+    def on_call_end(self, event: CallEnd) -> None:
+        if event.exception is not None:
+            self._failures.append((event.exception, event.path))
+        if event.path in self._paths:
+            self._ended[event.call_id] = event
+
+    def on_build_end(self, event: BuildEnd) -> None:
+        if event.exception is not None:
+            self._of_builds.append(event.exception)
+
+    def path_of(self, failure: BaseException) -> str:
+        """Return the path of the innermost call that a failure ended; "" where it ended none."""
+        return next((path for error, path in self._failures if error is failure), "")
+
+    def is_of_build(self, failure: BaseException) -> bool:
+        """Whether a failure is that of a build."""
+        return any(failure is one for one in self._of_builds)
+
+    def calls(self) -> tuple[CallRecord, ...]:
+        """Return the recorded calls, callers first.
+
+        Siblings stand by path, then by beginning: so the order does not depend on which branch was faster.
+        """
+        records: list[CallRecord] = []
+        roots = [event for events in self._begun.values() for event in events if event.call_id == self.call_id]
+        pending: list[tuple[CallBegin, str | None]] = [(event, None) for event in roots]
+        while pending:
+            event, parent = pending.pop()
+            end = self._ended.get(event.call_id)
+            if end is not None:
+                number = str(len(records))
+                error = None if end.exception is None else str(ExampleError.of(end.exception, event.path))
+                inputs = event.inputs[0] if len(event.inputs) == 1 else list(event.inputs)
+                records.append(CallRecord(number, parent, event.path, as_json(inputs), as_json(end.outputs), error))
+                parent = number
+            below = sorted(self._begun.get(event.call_id, ()), key=lambda one: one.path)
+            pending.extend((one, parent) for one in reversed(below))
+        return tuple(records)
+
+
+@dataclass(slots=True)
+class Ran:
+    """What became of one run.
+
+    Attributes:
+        inputs: As the program was called.
+        outputs: What it returned.
+        feedback: What the reward returned.
+        failure: What ended it, whose `fault` that is, and where it arose.
+        watch: What was noted of its calls.
+        usage: What its model calls used.
+        elapsed_s: Seconds.
+        values: What functions that measure it returned, by name.
+    """
+
+    watch: Watch
+    inputs: Any = None
+    outputs: Any = None
+    feedback: Feedback | None = None
+    failure: Exception | None = None
+    fault: Fault | None = None
+    usage: Usage = field(default_factory=Usage)
+    elapsed_s: float = 0.0
+    values: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def error(self) -> ExampleError | None:
+        """Return the record of the failure."""
+        return None if self.failure is None else ExampleError.of(self.failure, self.watch.path_of(self.failure))
+
+
+async def run_once(
+    program: Module,
+    example: Example,
+    *,
+    reward: BoundReward | None = None,
+    metrics: Any = None,
+    sample: int = 0,
+    paths: frozenset[str] = frozenset(),
+    training: bool | None = None,
+) -> Ran:
+    """Run a program on one example and judge it: its failure is its result.
+
+    Args:
+        program: Any module.
+        example: The row.
+        reward: What judges it.
+        metrics: What measures it: an object with `async measure(offered)`.
+        sample: Number of the draw.
+        paths: The modules whose calls are recorded.
+        training: The mode of the call; None for the program's own.
+
+    Raises:
+        UnreadableRow: The inputs are plain JSON, and the program declares no schema for them.
+        BudgetExceeded, DeadlineExceeded: That of an enclosing block.
+    """
+    clock, ran, in_program = current_clock(), Ran(Watch(paths)), True
+    started = clock.now()
+    with track_usage() as usage:
+        try:
+            with ExitStack() as blocks:
+                blocks.enter_context(drawing(sample))
+                given = blocks.enter_context(track_rewards())
+                ran.inputs = inputs_for(program, example)
+                args = ran.inputs if isinstance(ran.inputs, Several) else (ran.inputs,)
+                with hooks(ran.watch):
+                    ran.outputs = await program(*args, training=training)
+                in_program = False
+                offered = offered_of(ran, example, reward)
+                if reward is not None:
+                    ran.feedback = with_objectives(await reward(**offered), given)
+                if metrics is not None:
+                    ran.values = await metrics.measure(offered)
+        except UnreadableRow:
+            raise
+        except Exception as error:  # one example under collection: its failure is its result
+            if is_of_block_around(error):
+                raise
+            ran.failure, ran.fault = error, _fault(error, ran.watch, in_program=in_program)
+    ran.usage, ran.elapsed_s = usage.total(), clock.now() - started
+    return ran
+
+
+def offered_of(ran: Ran, example: Example, reward: BoundReward | None) -> dict[str, Any]:
+    """Return what a reward may ask for of a run."""
+    wants_calls = reward is not None and "calls" in reward.asks_for
+    return {
+        "inputs": ran.inputs,
+        "outputs": ran.outputs,
+        "target": example.target,
+        "example_id": example.id,
+        "extra": example.extra,
+        "calls": ran.watch.calls() if wants_calls else (),
+    }
+
+
+def with_objectives(feedback: Feedback, given: list[Any]) -> Feedback:
+    """Return the feedback with the rewards that modules gave during the call, by path."""
+    if not given:
+        return feedback
+    by_path = {path if name is None else f"{path}/{name}".lstrip("/"): value for path, name, value in given}
+    return Feedback(
+        feedback.score, feedback.critique, feedback.target, {**by_path, **feedback.objectives}, feedback.parts
+    )
+
+
+def _fault(error: Exception, watch: Watch, *, in_program: bool) -> Fault:
+    """Return whose fault a failure is."""
+    if isinstance(error, _FATAL) or (isinstance(error, SchemaError) and watch.is_of_build(error)):
+        return "fatal"
+    if isinstance(error, _TRANSIENT) or (isinstance(error, ModelError) and not in_program):
+        return "void"
+    return "program" if in_program else "reward"
+
+
+def failure_text(error: BaseException) -> str:
+    """Return what went wrong in one line, with its notes."""
+    return "; ".join([f"{type(error).__name__}: {message_of(error)}", *notes_of(error)])
+
+
+# -- the rows of a batch -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What became of one row of a forward.
+
+    Attributes:
+        number: Its place in the batch.
+        example: Inputs and target.
+        ran: The run.
+        context: Number of the context where it ran.
+        after: The state Variables after it.
+    """
+
+    number: int
+    example: Example
+    ran: Ran
+    context: int
+    after: State
+
+    @property
+    def shown(self) -> Any:
+        """The outputs, or a `Failed` in their place."""
+        return self.ran.outputs if self.ran.failure is None else Failed(self.number, self.ran.failure)
+
+    def rollout(self, target: Any = None, feedback: Feedback | None = None) -> Rollout:
+        """Return the row as a rollout."""
+        ran = self.ran
+        return Rollout(
+            id=self.example.id or str(self.number), inputs=self.example.inputs,
+            target=self.example.target if target is None else target, outputs=as_json(ran.outputs),
+            score=None if feedback is None else feedback.score, feedback=feedback, error=ran.error(),
+            usage=ran.usage, elapsed_s=ran.elapsed_s, call_id=ran.watch.call_id, sample=0,
+            void=ran.fault == "void", calls=ran.watch.calls(),
+        )  # fmt: skip
+
+
+async def run_rows(
+    program: Module,
+    rows: Sequence[Example],
+    places: Places,
+    chosen: Sequence[int | None],
+    carried: Sequence[State],
+    *,
+    training: bool,
+    paths: frozenset[str],
+    keep_failures: bool,
+    monitors: Sequence[Any],
+) -> list[Row]:
+    """Run rows at once, each with its own state Variables.
+
+    Args:
+        program: Stays as it is.
+        rows: Inputs as data models.
+        places: Where rows run.
+        chosen: The context of each row; None for any.
+        carried: The state Variables of each row.
+        training: The mode of the calls.
+        paths: The modules whose calls are recorded.
+        keep_failures: Whether a failure is kept, instead of raised.
+        monitors: Watch the calls.
+
+    Raises:
+        Exception: The first failure, with the number of its row as a note.
+    """
+
+    async def run(number: int) -> Row:
+        async with places.taken(chosen[number]) as context:
+            with ExitStack() as blocks:
+                for monitor in monitors:
+                    blocks.enter_context(monitor.watching(number))
+                overlay = blocks.enter_context(using(program, carried[number]))
+                ran = await run_once(program, rows[number], paths=paths, training=training)
+        if ran.failure is not None and not keep_failures:
+            add_note(ran.failure, f"row {number}")
+            raise ran.failure
+        changes = {path: leaf for path, leaf in overlay.changes.items() if path in carried[number]}
+        return Row(number, rows[number], ran, context, carried[number] | State.of_leaves(changes))
+
+    return await together(*(partial(run, number) for number in range(len(rows))))
+
+
+async def judge_rows(rows: Sequence[Row], reward: BoundReward) -> list[Feedback]:
+    """Return what a reward says of each row: the lowest score for one that failed, none for an outage.
+
+    Raises:
+        Exception: What the reward raised, with the number of the row as a note.
+    """
+
+    async def judge(row: Row) -> Feedback:
+        if row.ran.failure is not None:
+            return Feedback(None if row.ran.fault == "void" else reward.lowest, critique=failure_text(row.ran.failure))
+        try:
+            return await reward(**offered_of(row.ran, row.example, reward))
+        except Exception as error:
+            add_note(error, f"row {row.number}")
+            raise
+
+    return await together(*(partial(judge, row) for row in rows))
+
+
+def by_context(values: Sequence[Any], rows: Sequence[Row], contexts: int, merge: bool) -> list[Any]:
+    """Return values of rows in input order, or in a list per context."""
+    if merge:
+        return list(values)
+    return [[value for value, row in zip(values, rows, strict=True) if row.context == n] for n in range(contexts)]

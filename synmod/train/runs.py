@@ -1,0 +1,344 @@
+"""Runs: rows are run once. What was paid for stands in a journal, so that the same line goes on where it was killed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final, cast
+
+from synmod.cache import Cache, key_of
+from synmod.data import dump_json, parse_json, thaw
+from synmod.errors import EvaluationError, RunError
+from synmod.flow import SingleFlight
+from synmod.leaves.clock import wall_time
+from synmod.leaves.files import write_atomic
+from synmod.leaves.frozen import Json, json_equal
+from synmod.lm import models_in_force
+from synmod.module import Module
+from synmod.scope import BoundReward, Feedback, Usage
+from synmod.tree import State, graphdef, state as state_of, using
+
+from .batches import Places
+from .evaluation import ExampleError
+from .examples import Example, as_json
+from .rollouts import CallRecord, Ran, Rollout, failure_text, run_once
+
+
+class Runner:
+    """Runs a program on examples under States, and remembers what came of it.
+
+    Args:
+        program: Stays as it is: a State is an overlay.
+        reward: What judges, as it was given, and bound.
+        places: Where rows run.
+        journal: Keeps what was paid for; None for this process alone.
+        paths: The modules whose calls are recorded.
+        first: Values that every row begins with, such as memories.
+        seed: The values of what is trained, which stand in the keys of rollouts and not in the run's identity.
+        failure_score: What a failure of the program scores.
+
+    Source: Temporal, DBOS (durable execution by replay); differs: records are keyed by content, not by position.
+    """
+
+    def __init__(
+        self,
+        program: Module,
+        reward: Any = None,
+        bound: BoundReward | None = None,
+        *,
+        places: Places,
+        journal: Cache | None = None,
+        paths: frozenset[str] = frozenset(),
+        first: State | None = None,
+        seed: State | None = None,
+        failure_score: float | None = None,
+    ) -> None:
+        self.program, self.places = program, places
+        self.journal = Cache(max_bytes=None) if journal is None else journal
+        self._bound, self._paths, self._first = bound, paths, first or State()
+        self._failure_score = bound.lowest if failure_score is None and bound is not None else failure_score
+        self._flights = SingleFlight()
+        self._done: dict[str, Rollout] = {}
+        self.live = 0
+        """How many pieces were run in this process, rather than found."""
+        self.seed = State() if seed is None else seed
+        others = state_of(program)
+        others = State.of_leaves({path: leaf for path, leaf in others.items() if path not in self.seed})
+        self._identity = key_of(
+            {
+                "program": [graphdef(program).fingerprint_with(name_of), others.to_json()],
+                "models": [models_in_force(), [str(context.language_model) for context in places.contexts]],
+                "reward": None if reward is None else identity_of(reward),
+                "calls": sorted(paths),
+            }
+        )
+
+    def key(self, example: Example, state: State, sample: int) -> str:
+        """Return what a rollout depends on, as the key of its record."""
+        row = {"inputs": example.inputs, "target": example.target, "extra": dict(example.extra), "id": example.id}
+        return key_of({"run": self._identity, "state": state.to_json(), "row": as_json(row), "sample": sample})
+
+    async def run(self, key: str, example: Example, state: State, sample: int = 0) -> Rollout:
+        """Return the rollout of a row under a State: recorded, under way, or run now.
+
+        Args:
+            key: What `key` returned for the rest.
+            example: The row.
+            state: Values of the Variables that are trained.
+            sample: Number of the draw.
+
+        Raises:
+            EvaluationError: A failure that is not about the row: no key, no model, a program that cannot be built.
+            BudgetExceeded, DeadlineExceeded: That of an enclosing block.
+        """
+        known = self._done.get(key)
+        if known is not None:
+            return known
+
+        async def work() -> Rollout:
+            entry = await self.journal.find(key)
+            if entry is not None:
+                rollout = _rollout_of(entry, example, state, sample)
+            else:
+                async with self.places.taken():
+                    ran = await self._attempt(example, state, sample)
+                rollout = self._judged(ran, example, state, sample)
+                self.live += 1
+                if not rollout.void:
+                    await self.keep(key, _entry(rollout))
+            if not rollout.void:
+                self._done[key] = rollout
+            return rollout
+
+        return cast("Rollout", await self._flights.run(key, work))
+
+    async def keep(self, key: str, entry: Json) -> None:
+        """Write a record; what is not written would be paid for again.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        if not await self.journal.keep(key, entry):
+            raise OSError(f"{self.journal.path}: the journal cannot be written. What finished before is kept.")
+
+    def known(self, key: str) -> Rollout | None:
+        """Return a rollout that was run or found before."""
+        return self._done.get(key)
+
+    async def _attempt(self, example: Example, state: State, sample: int) -> Ran:
+        """Run one row on a copy of its own."""
+        with ExitStack() as overlays:
+            overlays.enter_context(using(self.program, state | self._first))
+            return await run_once(self.program, example, reward=self._bound, sample=sample, paths=self._paths)
+
+    def _judged(self, ran: Ran, example: Example, state: State, sample: int) -> Rollout:
+        """Return the rollout of what became of a run."""
+        failure, error, feedback = ran.failure, ran.error(), ran.feedback
+        if failure is not None and ran.fault == "fatal":
+            raise EvaluationError(
+                f"row {example.id!r} failed for a reason that is not its own: {error}. What finished is kept."
+            ) from failure
+        if failure is not None:
+            is_own = ran.fault == "program"
+            feedback = Feedback(self._failure_score if is_own else None, critique=failure_text(failure))
+        return Rollout(
+            id=cast("str", example.id), inputs=example.inputs, target=example.target, outputs=as_json(ran.outputs),
+            score=None if feedback is None else feedback.score, feedback=feedback, error=error, usage=ran.usage,
+            elapsed_s=ran.elapsed_s, call_id=ran.watch.call_id, sample=sample, candidate=state.fingerprint,
+            void=ran.fault == "void", calls=ran.watch.calls(),
+        )  # fmt: skip
+
+
+def identity_of(module: Module) -> Json:
+    """Return what the results of a module depend on: its structure, and the values of its Variables."""
+    return [graphdef(module).fingerprint_with(name_of), state_of(module).to_json()]
+
+
+def name_of(thing: object) -> str:
+    """Return a text for what cannot be written, such as a function: where it is defined."""
+    return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', type(thing).__qualname__)}"
+
+
+def _entry(rollout: Rollout) -> dict[str, Json]:
+    """Return the record of a rollout as the journal keeps it; the row itself stands in its key."""
+    feedback, error = rollout.feedback, rollout.error
+    return thaw(
+        {
+            "row": rollout.id,
+            "outputs": rollout.outputs,
+            "feedback": None if feedback is None else {**feedback.record(), "target": as_json(feedback.target)},
+            "error": None if error is None else {**asdict(error), "notes": list(error.notes)},
+            "usage": asdict(rollout.usage),
+            "elapsed_s": rollout.elapsed_s,
+            "call_id": rollout.call_id,
+            "calls": [call.to_json() for call in rollout.calls],
+        }
+    )
+
+
+def _rollout_of(entry: Mapping[str, Any], example: Example, state: State, sample: int) -> Rollout:
+    """Return the rollout of a record."""
+    feedback = None if entry["feedback"] is None else Feedback(**entry["feedback"])
+    error: Any = entry["error"]
+    return Rollout(
+        id=cast("str", example.id), inputs=example.inputs, target=example.target, outputs=entry["outputs"],
+        score=None if feedback is None else feedback.score, feedback=feedback,
+        error=None if error is None else ExampleError(**{**dict(error), "notes": tuple(error["notes"])}),
+        usage=Usage(**entry["usage"]), elapsed_s=entry["elapsed_s"], call_id=entry["call_id"], sample=sample,
+        candidate=state.fingerprint, calls=tuple(CallRecord(**call) for call in entry["calls"]),
+    )  # fmt: skip
+
+
+# -- folders -----------------------------------------------------------------------------------------------------------
+
+_FORMAT: Final = "synmod-run/1"
+
+
+class Run:
+    """A folder that keeps every rollout and proposal of a run as soon as it is done.
+
+    A path is accepted wherever a run is. `run.json` says what the run is of; `journal.db` holds the records, in the
+    form of `sm.Cache`: the sqlite3 tool and a text editor read them. Neither holds keys of providers.
+
+    Args:
+        path: The folder; made when the run begins.
+
+    Example:
+        >>> Run("runs/faq-01").path.name
+        'faq-01'
+
+    Source: Temporal, DBOS (durable execution by replay); differs: records are keyed by content, not by position.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+    @property
+    def usage(self) -> Usage:
+        """What all recorded pieces used, across restarts; nothing before the run has begun."""
+        return sum((Usage(**value["usage"]) for _, value in self._records() if "usage" in value), Usage())
+
+    def export(self, path: str | os.PathLike[str]) -> Path:
+        """Write the records as JSON lines, `{"key", "value"}` each, in the order of their keys.
+
+        Args:
+            path: Where to; replaced atomically.
+
+        Raises:
+            RunError: The run has not begun.
+            OSError: The file cannot be written.
+        """
+        if not (self.path / "journal.db").exists():
+            raise RunError(f"{self.path}: there is no journal; the run has not begun.")
+        lines = [dump_json({"key": key, "value": value}) for key, value in sorted(self._records())]
+        return write_atomic(path, "".join(f"{line}\n" for line in lines))
+
+    def _records(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """Return what the journal holds."""
+        file = self.path / "journal.db"
+        if not file.exists():
+            return []
+        journal = Cache(file, max_bytes=None)
+        try:
+            return list(journal.items())
+        finally:
+            journal.close()
+
+    @contextmanager
+    def opened(self, identity: Mapping[str, Json], state: str) -> Generator[Cache]:
+        """Hold the folder, and give its journal; no other process or task may hold it meanwhile.
+
+        Args:
+            identity: What the run is of, by name.
+            state: Fingerprint of the values that the program holds; those that the run began with, or has written.
+
+        Raises:
+            RunError: Another holder, or a run of something else; lists each difference.
+            OSError: The folder cannot be written.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        with _locked(self.path / "lock", self.path):
+            journal = Cache(self.path / "journal.db", max_bytes=None)
+            try:
+                self._check(identity, state, {key for key, _ in journal.items() if key.startswith("state/")})
+                yield journal
+            finally:
+                journal.close()
+
+    def _check(self, identity: Mapping[str, Json], state: str, written: set[str]) -> None:
+        """Write what the run is of, or compare it with what stands there.
+
+        Raises:
+            RunError: It differs, or the file is not one of ours.
+        """
+        file = self.path / "run.json"
+        if not file.exists():
+            created = datetime.fromtimestamp(wall_time(), UTC).isoformat(timespec="seconds")
+            header = {"format": _FORMAT, "created": created, "synmod": version("synmod")}
+            write_atomic(file, dump_json({**header, "identity": {**identity, "state": state}}, indent=2) + "\n")
+            return
+        try:
+            found: Any = parse_json(file.read_bytes())
+            before: dict[str, Json] = dict(found["identity"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunError(f"{file} is not the file of a run: {error}. Begin in another folder.") from error
+        here = {**identity, "state": before.get("state") if f"state/{state}" in written else state}
+        differences = tuple(
+            (name, before.get(name), here.get(name))
+            for name in sorted({*before, *here})
+            if not json_equal(before.get(name), here.get(name))
+        )
+        if differences:
+            shown = "\n".join(f"  {name}: was {old!r:.200}, is {new!r:.200}" for name, old, new in differences)
+            error = RunError(
+                f"{self.path}: this is a run of something else:\n{shown}\nBegin in another folder, or undo the change."
+            )
+            error.differences = differences
+            raise error
+
+
+def run_from(given: Any) -> Run | None:
+    """Return a run: itself, or that of a path."""
+    return given if given is None or isinstance(given, Run) else Run(given)
+
+
+@contextmanager
+def _locked(file: Path, folder: Path) -> Generator[None]:
+    """Hold a file by a lock of the operating system, which ends with its holder.
+
+    Raises:
+        RunError: Another one holds it; names its process.
+    """
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            _lock(descriptor)
+        except OSError:
+            holder = os.read(descriptor, 20).decode("ascii", "replace").strip() or "unknown"
+            raise RunError(
+                f"{folder}: the run is under way in process {holder}. Wait for it, or use another folder."
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    """Lock a file without waiting.
+
+    Raises:
+        OSError: Another one holds it.
+    """
+    import fcntl
+
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
