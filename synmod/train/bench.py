@@ -19,7 +19,7 @@ from synmod.cache import key_of
 from synmod.data import JsonDataModel, schema_of, thaw
 from synmod.errors import BudgetExceeded, EvaluationError
 from synmod.flow import together
-from synmod.leaves.clock import rng
+from synmod.leaves.aio import rng
 from synmod.leaves.frozen import Json, json_equal
 from synmod.lm import drawing, models_in_force
 from synmod.module import Module

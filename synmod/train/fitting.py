@@ -14,7 +14,7 @@ from synmod.cache import Cache, key_of
 from synmod.data import DataModel, JsonDataModel, model_of, schema_of
 from synmod.errors import BudgetExceeded, DeadlineExceeded, SynmodWarning, TrainerError
 from synmod.flow import leaves
-from synmod.leaves.clock import current_clock
+from synmod.leaves.aio import current_clock
 from synmod.leaves.frozen import Json
 from synmod.lm import models_in_force
 from synmod.module import declared_inputs, own_inputs_of

@@ -22,7 +22,7 @@ from synmod.errors import (
     notes_of,
 )
 from synmod.flow import Failed, together
-from synmod.leaves.clock import current_clock
+from synmod.leaves.aio import current_clock
 from synmod.leaves.frozen import Json
 from synmod.lm import drawing
 from synmod.module import Module

@@ -15,7 +15,7 @@ from synmod.cache import Cache, key_of
 from synmod.data import dump_json, parse_json, thaw
 from synmod.errors import EvaluationError, RunError
 from synmod.flow import SingleFlight
-from synmod.leaves.clock import wall_time
+from synmod.leaves.aio import wall_time
 from synmod.leaves.files import write_atomic
 from synmod.leaves.frozen import Json, json_equal
 from synmod.lm import models_in_force
