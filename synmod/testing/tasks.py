@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from synmod.blocks import Generator
 from synmod.data import DataModel, JsonDataModel, parse_json
-from synmod.leaves.aio import rng
+from synmod.leaves.names import rng
 from synmod.lm import LMRequest, current_sample
 from synmod.module import Module
 from synmod.program import Input, Sequential

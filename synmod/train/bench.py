@@ -19,8 +19,8 @@ from synmod.cache import key_of
 from synmod.data import JsonDataModel, schema_of, thaw
 from synmod.errors import BudgetExceeded, EvaluationError
 from synmod.flow import together
-from synmod.leaves.aio import rng
 from synmod.leaves.frozen import Json, json_equal
+from synmod.leaves.names import rng
 from synmod.lm import drawing, models_in_force
 from synmod.module import Module
 from synmod.scope import Usage, phase, track_usage
