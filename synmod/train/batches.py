@@ -10,7 +10,8 @@ from typing import Any, cast
 
 from synmod.cache import key_of
 from synmod.errors import ArgumentError, TrainerError
-from synmod.leaves.aio import Gate, rng
+from synmod.leaves.aio import Gate
+from synmod.leaves.names import rng
 from synmod.lm import LanguageModel, model_from, use_language_models
 
 from .examples import Example, as_json
