@@ -62,9 +62,10 @@ def patterns_of(mask: Any, *, recursive: bool = False) -> list[Pattern]:
 
 def _steps_of(pattern: object) -> list[str]:
     """Return the steps of a pattern."""
-    steps: Any = pattern.split("/") if isinstance(pattern, str) else pattern
-    if isinstance(steps, list | tuple) and steps and all(isinstance(step, str) for step in cast("list[Any]", steps)):
-        return list(cast("list[str]", steps))
+    if isinstance(pattern, str):
+        return pattern.split("/")
+    if isinstance(pattern, list | tuple) and pattern and all(isinstance(step, str) for step in cast("Any", pattern)):
+        return list(cast("list[str]", pattern))
     raise ArgumentError(
         f"A mask is a pattern, a list of patterns or a data model, got {pattern!r:.100}: write 'field/field', or the "
         "steps as a tuple."
