@@ -162,4 +162,4 @@ def rows(scale=1.0):
             print("requests: the first call is not measured beside dspy, which is not installed", file=sys.stderr)
             return
         dspy = _new_process(FIRST_OF_DSPY, base)
-        yield paired("... beside dspy", first, dspy, budget=0.5, rounds=rounds, clock=children)
+        yield paired("... beside dspy", first, dspy, budget=1.5, rounds=rounds, clock=children)
