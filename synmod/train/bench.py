@@ -21,7 +21,7 @@ from synmod.errors import BudgetExceeded, EvaluationError
 from synmod.flow import together
 from synmod.leaves.frozen import Json, json_equal
 from synmod.leaves.names import rng
-from synmod.lm import drawing, models_in_force
+from synmod.lm import LanguageModel, drawing, models_in_force
 from synmod.module import Module
 from synmod.scope import Usage, phase, track_usage
 from synmod.tree import State
@@ -299,7 +299,14 @@ class Bench:
         return json_equal(entry["inputs"], as_json(self._examples["train"][row].inputs))
 
     async def evaluate(
-        self, state: State, ids: Iterable[str], *, split: Split = "validation", samples: int = 1, calls: bool = False
+        self,
+        state: State,
+        ids: Iterable[str],
+        *,
+        split: Split = "validation",
+        samples: int = 1,
+        calls: bool = False,
+        teacher: State | LanguageModel | None = None,
     ) -> list[Rollout]:
         """Run a candidate on rows, all at once; what was run before is free.
 
@@ -309,6 +316,8 @@ class Bench:
             split: Which rows these ids name.
             samples: Runs per row.
             calls: Whether the rollouts hold the calls of modules that own a target.
+            teacher: Runs the rows in the candidate's place, to whom nothing is credited: further values of the
+                program, or a model that stands in for its models.
 
         Returns:
             The rollouts, in the order of `ids`.
@@ -320,9 +329,10 @@ class Bench:
         """
         known = self.candidate(state)
         rows = self._examples[split]
-        shown = [(rows[row], self._guarded(known.state, row) if split == "train" else known.state) for row in ids]
+        run_as, model = (known.state | teacher, None) if isinstance(teacher, State) else (known.state, teacher)
+        shown = [(rows[row], self._guarded(run_as, row) if split == "train" else run_as) for row in ids]
         jobs = [
-            (self._runner.key(example, overlay, sample), example, overlay, sample)
+            (self._runner.key(example, overlay, sample, model), example, overlay, sample, model)
             for example, overlay in shown
             for sample in range(samples)
         ]
@@ -342,11 +352,11 @@ class Bench:
             raise
         self._uncount({job[0] for job, rollout in zip(jobs, found, strict=True) if rollout.void} & set(new))
         for job, rollout in zip(jobs, found, strict=True):
-            self._take(known, split, job[0], rollout)
+            self._take(known if teacher is None else None, split, job[0], rollout)
         self._check_outage(known, split, found)
         return found if calls else [replace(rollout, calls=()) for rollout in found]
 
-    async def _run(self, jobs: Sequence[tuple[str, Example, State, int]]) -> list[Rollout]:
+    async def _run(self, jobs: Sequence[tuple[str, Example, State, int, LanguageModel | None]]) -> list[Rollout]:
         """Run rows at once."""
         return await together(*(partial(self._runner.run, *job) for job in jobs)) if jobs else []
 
@@ -357,11 +367,11 @@ class Bench:
                 self._counted.discard(key)
                 self.rollouts -= 1
 
-    def _take(self, known: Known, split: Split, key: str, rollout: Rollout) -> None:
-        """Keep what a rollout says about its candidate."""
+    def _take(self, known: Known | None, split: Split, key: str, rollout: Rollout) -> None:
+        """Keep what a rollout says about its candidate; None for a teacher's."""
         if key not in self._spent and not rollout.void:
             self._spent[key] = rollout.usage
-        if rollout.score is None:
+        if rollout.score is None or known is None:
             return
         scores = known.scores.setdefault(split, {}).setdefault(rollout.id, [])
         if len(scores) <= rollout.sample:

@@ -18,7 +18,7 @@ from synmod.flow import SingleFlight
 from synmod.leaves.aio import wall_time
 from synmod.leaves.files import write_atomic
 from synmod.leaves.frozen import Json, json_equal
-from synmod.lm import models_in_force
+from synmod.lm import LanguageModel, models_in_force, use_language_models
 from synmod.module import Module
 from synmod.scope import BoundReward, Feedback, Usage
 from synmod.tree import State, graphdef, state as state_of, using
@@ -78,12 +78,15 @@ class Runner:
             }
         )
 
-    def key(self, example: Example, state: State, sample: int) -> str:
+    def key(self, example: Example, state: State, sample: int, model: LanguageModel | None = None) -> str:
         """Return what a rollout depends on, as the key of its record."""
         row = {"inputs": example.inputs, "target": example.target, "extra": dict(example.extra), "id": example.id}
-        return key_of({"run": self._identity, "state": state.to_json(), "row": as_json(row), "sample": sample})
+        content = {"run": self._identity, "state": state.to_json(), "row": as_json(row), "sample": sample}
+        return key_of(content if model is None else {**content, "model": [model.model, model.defaults]})
 
-    async def run(self, key: str, example: Example, state: State, sample: int = 0) -> Rollout:
+    async def run(
+        self, key: str, example: Example, state: State, sample: int = 0, model: LanguageModel | None = None
+    ) -> Rollout:
         """Return the rollout of a row under a State: recorded, under way, or run now.
 
         Args:
@@ -91,6 +94,7 @@ class Runner:
             example: The row.
             state: Values of the Variables that are trained.
             sample: Number of the draw.
+            model: Stands in for every model of the program; None for those it has.
 
         Raises:
             EvaluationError: A failure that is not about the row: no key, no model, a program that cannot be built.
@@ -106,7 +110,7 @@ class Runner:
                 rollout = _rollout_of(entry, example, state, sample)
             else:
                 async with self.places.taken():
-                    ran = await self._attempt(example, state, sample)
+                    ran = await self._attempt(example, state, sample, model)
                 rollout = self._judged(ran, example, state, sample)
                 self.live += 1
                 if not rollout.void:
@@ -130,9 +134,11 @@ class Runner:
         """Return a rollout that was run or found before."""
         return self._done.get(key)
 
-    async def _attempt(self, example: Example, state: State, sample: int) -> Ran:
+    async def _attempt(self, example: Example, state: State, sample: int, model: LanguageModel | None) -> Ran:
         """Run one row on a copy of its own."""
         with ExitStack() as overlays:
+            if model is not None:
+                overlays.enter_context(use_language_models(model))
             overlays.enter_context(using(self.program, state | self._first))
             return await run_once(self.program, example, reward=self._bound, sample=sample, paths=self._paths)
 
