@@ -1,7 +1,8 @@
-"""`embedded/nearest`: a model in the process that answers from what its prompt says, equal in every process.
+"""Models in the process: `embedded/nearest` answers from what its prompt says, `embedded/rules` writes rules for it.
 
 Rule lines in the instructions (`label: word, phrase`) and the examples nearest to the input decide, so that programs
-really get better or worse with their prompts. First steps, tests, docs and benchmarks run on it.
+really get better or worse with their prompts. First steps, tests, docs and benchmarks run on it. Both answer equally in
+every process.
 """
 
 from __future__ import annotations
@@ -42,21 +43,23 @@ _NEAREST: Final = 3  # examples that decide together
 _HIT: Final = 0.5  # what a hit of a rule weighs
 _LONGEST_LABEL: Final = 5  # words; a longer head of a rule is a sentence
 _FEW_WORDS: Final = 12
+_NEW_WORDS: Final = (6, 3, 12, 1)  # per rule line; the next number where the value of the one before was tried
 _DEEPEST: Final = 40  # a recursive type that demands itself has no answer; the reply will fail validation
 _MOST: Final = 1e300  # a larger int is not a float
 _MISSING: Final = object()
 
 
-def embedded_adapter(name: str) -> NearestAdapter:
+def embedded_adapter(name: str) -> NearestAdapter | RulesAdapter:
     """Return the adapter of the model `embedded/<name>`.
 
     Raises:
         ConfigError: There is no such model in the process ('Did you mean').
     """
-    if name != "nearest":
-        hint = did_you_mean(name, ["nearest"])
-        raise ConfigError(f"embedded/{name}: the only embedded model is embedded/nearest.{hint}")
-    return NearestAdapter()
+    adapters = {"nearest": NearestAdapter, "rules": RulesAdapter}
+    if name not in adapters:
+        hint = did_you_mean(name, adapters)
+        raise ConfigError(f"embedded/{name}: the embedded models are embedded/nearest and embedded/rules.{hint}")
+    return adapters[name]()
 
 
 class NearestAdapter:
@@ -82,9 +85,90 @@ class NearestAdapter:
     def send(self, request: LMRequest) -> LMReply:
         """Answer a request from its own text; never fails, never waits."""
         prompt = _Prompt(request)
-        text = prompt.answer()
-        tokens = sum(_tokens(line) for turn in prompt.texts for line in turn.split("\n")), _tokens(text)
-        return LMReply(text, usage=Usage(prompt_tokens=tokens[0], completion_tokens=tokens[1], cost_usd=0.0))
+        return _reply(prompt.texts, prompt.answer())
+
+
+class RulesAdapter:
+    """The adapter of `embedded/rules`, which writes better instructions for a program on `embedded/nearest`.
+
+    It reads the inputs of a `synmod.train.Proposer`. For each value of a closed field that the records expect it writes
+    one rule line, after the other lines of the current instructions: the words of the rule that stands there, unless
+    the records contradict them, and those that occur with this value and with no other.
+
+    Example:
+        >>> from synmod.lm import LMRequest
+        >>> records = [
+        ...     {"inputs": {"text": "It came late"}, "outputs": {"mood": "good"}, "expected": {"mood": "bad"}},
+        ...     {"inputs": {"text": "It was lovely"}, "outputs": {"mood": "good"}, "expected": {"mood": "good"}},
+        ... ]
+        >>> question = json_text({"current": "Be brief.", "records": records, "tried": []})
+        >>> turns = ({"role": "user", "content": f"<inputs>{question}</inputs>"},)
+        >>> parse_json(RulesAdapter().send(LMRequest("embedded/rules", turns)).text)["value"].splitlines()
+        ['Be brief.', 'bad: came, late', 'good: lovely, was']
+
+    Source: one-rule classifiers; differs: it writes them as text.
+    """
+
+    name = "embedded"
+    version = 2
+
+    def send(self, request: LMRequest) -> LMReply:
+        """Return `reason` and `value`.
+
+        Raises:
+            ConfigError: The prompt is not that of a proposer.
+        """
+        texts = [text for _, text in _turns_of(request)]
+        asked: Any = next((_parsed(block) for text in reversed(texts) for block in _blocks(text, "inputs")), None)
+        if not is_object(asked) or not {"current", "records"} <= asked.keys():
+            raise ConfigError("embedded/rules only answers a synmod.train.Proposer; ask embedded/nearest.")
+        value = asked["current"]
+        if isinstance(value, str):
+            choices = [_with_rules(value, asked["records"], most) for most in _NEW_WORDS]
+            value = next((choice for choice in choices if choice not in (value, *asked.get("tried", ()))), value)
+        return _reply(texts, json_text({"reason": "These words occur with one value alone.", "value": value}))
+
+
+def _reply(prompt: Sequence[str], text: str) -> LMReply:
+    """Return the reply to a prompt, with what it used."""
+    tokens = sum(_tokens(line) for turn in prompt for line in turn.split("\n")), _tokens(text)
+    return LMReply(text, usage=Usage(prompt_tokens=tokens[0], completion_tokens=tokens[1], cost_usd=0.0))
+
+
+def _with_rules(instructions: str, records: Sequence[Mapping[str, Any]], most: int) -> str:
+    """Return instructions with a rule line for each value that the records expect; `most` new words each."""
+    given = [outputs for record in records if is_object(outputs := record.get("outputs"))]
+    seen: dict[str, dict[str, Counter[str]]] = {}  # how often the words occur, by field and by its value
+    for record in records:
+        text = set(_WORD.findall(_leaf_text(record.get("inputs")).lower()))
+        expected = record.get("expected", record.get("target"))
+        for field, value in expected.items() if is_object(expected) else ():
+            label = _label(value)
+            if label and (not given or any(field in outputs for outputs in given)):  # else of another module
+                seen.setdefault(field, {}).setdefault(label, Counter()).update(text)
+    known, lines = _rules(instructions), list[str]()
+    for by_label in seen.values():
+        for label, counts in by_label.items():
+            others = {word for other, words in by_label.items() if other != label for word in words}
+            before = [phrase.strip() for phrase in known.get(label.casefold(), (label, ()))[1]]
+            telling = sorted(counts.keys() - others - {*before}, key=lambda word: (-counts[word], -len(word), word))
+            if listed := [*(phrase for phrase in before if phrase not in others), *telling[:most]]:
+                lines.append(f"{label}: {', '.join(listed)}")
+    replaced = {label.casefold() for by_label in seen.values() for label in by_label}
+    kept = "\n".join(line for line in instructions.split("\n") if _head(line) not in replaced).rstrip()
+    return "\n".join([kept, *lines] if kept else lines)
+
+
+def _label(value: Json) -> str:
+    """Return a value of a closed field as the head of a rule line; nothing for what cannot be one."""
+    text = value if isinstance(value, str) else json_text(value) if isinstance(value, bool) else ""
+    is_head = len(text.split()) <= _LONGEST_LABEL and _NOT_IN_LABELS.isdisjoint(text)
+    return text if is_head and _head(f"{text}: word") == text.casefold() else ""
+
+
+def _head(line: str) -> str:
+    """Return the label of a rule line in folded case; nothing for another line."""
+    return next(iter(_rules(line)), "")
 
 
 class _Index:
