@@ -8,7 +8,7 @@ from tests import house
 
 LINES, FILES = 23_500, 137
 ROOM = 1.05
-HOPS = {"a call": 5, "a Generator call": 25, "a first call with build": 26, "a save": 29, "a load": 39}
+HOPS = {"a call": 3, "a Generator call": 16, "a first call with build": 18, "a save": 20, "a load": 29}
 
 
 @pytest.fixture(scope="module")

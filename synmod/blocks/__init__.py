@@ -5,7 +5,9 @@ State: Variables of its modules only. Speed: a Generator call on a model without
 Must never know: the insides of other rooms, Program, files, training.
 """
 
-from .again import Cached as Cached, Repeat as Repeat, Retry as Retry
+from .again import (
+    BestOf as BestOf, Cached as Cached, Majority as Majority, Refine as Refine, Repeat as Repeat, Retry as Retry,
+)
 from .functions import (
     And as And, Concat as Concat, Constant as Constant, Factorize as Factorize, Identity as Identity, InMask as InMask,
     Lambda as Lambda, Not as Not, Or as Or, OutMask as OutMask, Prefix as Prefix, Suffix as Suffix, Xor as Xor,
@@ -18,4 +20,3 @@ from .routing import (
     Branch as Branch, Decision as Decision, Fallback as Fallback, Guard as Guard, Map as Map, Parallel as Parallel,
     Route as Route,
 )
-from .sampling import BestOf as BestOf, Majority as Majority, Refine as Refine

@@ -9,47 +9,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NamedT
 from pydantic import BaseModel, Field, PydanticUserError, create_model
 from typing_extensions import TypeVar
 
-from synmod.data import (
-    TOLD_BRIEFLY,
-    ChatMessage,
-    DataModel,
-    JsonDataModel,
-    Schema,
-    Score,
-    SymbolicDataModel,
-    declaration,
-    model_of,
-    ops,
-    portable,
-    schema_of,
-    symbol,
-    trusted_schema,
-    validator_faults,
-    wrap,
-)
+from synmod import data, lm
+from synmod.data import ChatMessage, DataModel, JsonDataModel, Schema, SymbolicDataModel, ops, schema_of
 from synmod.errors import ArgumentError, CallError
 from synmod.leaves.frozen import Json, frozen
-from synmod.lm import (
-    SAMPLING,
-    LanguageModel,
-    Layout,
-    LMReply,
-    Message,
-    Sampling,
-    check_sample,
-    check_structured,
-    default_instructions,
-    model_from,
-    resolve_model,
-    sampling_params,
-)
+from synmod.lm import LanguageModel, LMReply, Message, Sampling
 from synmod.module import Module, ModuleOptions
 from synmod.registry import register_own
 from synmod.scope import Hook
 
 M = TypeVar("M", bound=BaseModel, default=Any)
 
-_SAMPLING: Final = frozenset(SAMPLING)
+_SAMPLING: Final = frozenset(lm.SAMPLING)
 _JSON: Final = (str, int, float, list, dict, type(None))
 """What the values of a JSON schema are, and types of fields are not."""
 
@@ -81,7 +52,7 @@ def check_params(block: type[Module], given: Mapping[str, Json]) -> Json:
     own = [*spec.args[1:], *spec.kwonlyargs]
     known = [*own, *(name for name in GeneratorOptions.__annotations__ if name not in {*own, *_SAMPLING})]
     params = {name: value for name, value in given.items() if name not in known}
-    return sampling_params(params, block.__name__, known)
+    return lm.sampling_params(params, block.__name__, known)
 
 
 class Form(NamedTuple):
@@ -241,18 +212,18 @@ class Generator(Module, Generic[M]):
         form = data_model if isinstance(data_model, Form) else _form(data_model, schema, kind)
         asked = None if form.asked is None else schema_of(form.asked)
         self._form, self._return_inputs = form, return_inputs
-        self._layout = Layout(asked, template, prompt, system_from_inputs=system_from_inputs)
+        self._layout = lm.Layout(asked, template, prompt, system_from_inputs=system_from_inputs)
         self._settings: dict[str, Any] = {
-            "sample": None if sample is None else check_sample(sample),
-            "structured": check_structured(structured, kind),
+            "sample": None if sample is None else lm.check_sample(sample),
+            "structured": lm.check_structured(structured, kind),
             "reasoning_field": form.reasoning,
         }
         if language_model is not None:
-            self.language_model = model_from(language_model, f"{kind}: language_model")
+            self.language_model = lm.model_from(language_model, f"{kind}: language_model")
         if isinstance(instructions, str):  # another kind is left to the schema of the Variable
             instructions = inspect.cleandoc(instructions)
         self.instructions = self.add_variable(
-            default_instructions(asked) if instructions is None else instructions,
+            lm.default_instructions(asked) if instructions is None else instructions,
             schema={"type": "string"},
             name="instructions",
             description="What the model is told to do.",
@@ -286,7 +257,7 @@ class Generator(Module, Generic[M]):
         """
         model = self.language_model
         if not isinstance(model, LanguageModel):
-            model = resolve_model(model, self._where)
+            model = lm.resolve_model(model, self._where)
         form, sampling = self._form, {name: value for name, value in vars(self).items() if name in _SAMPLING}
         reply = await model(
             self._prompt(inputs), None if form.asked is None else schema_of(form.asked), **self._settings, **sampling
@@ -343,10 +314,10 @@ class Generator(Module, Generic[M]):
             return message.to_json_data_model()
         if form.hidden is not None:
             json = frozen({name: value for name, value in json.items() if name != form.hidden})
-        model = model_of(form.output)
+        model = data.model_of(form.output)
         if model is not None:
-            validator_faults(model, json, "the reply")
-        return wrap(json, schema_of(form.output), model)
+            data.validator_faults(model, json, "the reply")
+        return data.wrap(json, schema_of(form.output), model)
 
     def _refuse_nest(self, inputs: Any) -> None:
         """Raise a CallError for a list, tuple or dict of data models: a prompt is rendered for one."""
@@ -366,7 +337,7 @@ class Generator(Module, Generic[M]):
 def _form(data_model: Any, schema: Json, kind: str) -> Form:
     """Return the form of a declared output model; of none, that of a reply in plain text."""
     if data_model is None and schema is None:
-        return Form(None, symbol(schema_of(ChatMessage), ChatMessage))
+        return Form(None, data.symbol(schema_of(ChatMessage), ChatMessage))
     output = declared_symbol(data_model, schema, kind)
     return Form(output, output)
 
@@ -378,8 +349,8 @@ def declared_symbol(data_model: Any, schema: Json, kind: str) -> SymbolicDataMod
         ArgumentError: Neither a data model nor a schema, or two that differ.
         SchemaError: The schema cannot be used.
     """
-    declared, model = declaration(schema, _made_model(data_model), kind)
-    return symbol(declared, model)
+    declared, model = data.declaration(schema, _made_model(data_model), kind)
+    return data.symbol(declared, model)
 
 
 def _made_model(data_model: Any) -> Any:
@@ -410,14 +381,14 @@ def object_schema(**fields: Any) -> dict[str, Any]:
 
 def apart(schema: Schema) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a schema as a part of another one, and the `$defs` that this other one must have for it."""
-    part = dict(portable(schema))
+    part = dict(data.portable(schema))
     return part, {"$defs": part.pop("$defs")} if "$defs" in part else {}
 
 
 def _examples_schema(output: Schema) -> Schema:
     """Return the schema of `[{"inputs": object, "outputs": ...}, ...]` for an output schema."""
     outputs, definitions = apart(output)
-    return trusted_schema(
+    return data.trusted_schema(
         {"type": "array", "items": object_schema(inputs={"type": "object"}, outputs=outputs), **definitions}
     )
 
@@ -436,7 +407,7 @@ class Thinking(DataModel):
     Source: chain-of-thought prompting (Wei et al. 2022), Synalinks' `Thinking`.
     """
 
-    model_config = TOLD_BRIEFLY
+    model_config = data.TOLD_BRIEFLY
 
     thinking: str = Field(description="the reasoning, step by step")
 
@@ -452,10 +423,10 @@ class Critique(DataModel):
     Source: Synalinks' `CritiqueWithReward`.
     """
 
-    model_config = TOLD_BRIEFLY
+    model_config = data.TOLD_BRIEFLY
 
     critique: str = Field(description="what is wrong, and what would make it better")
-    score: Score = Field(description="how good it is, from 0.0 to 1.0")
+    score: data.Score = Field(description="how good it is, from 0.0 to 1.0")
 
 
 @register_own()

@@ -16,9 +16,9 @@ from synmod.leaves.frozen import (
 
 from . import ops as ops
 from .checking import schema_from as schema_from
-from .classes import (
-    dump as dump, schema_of_class as schema_of_class, typed_instance as typed_instance,
-    validator_faults as validator_faults,
+from .validation import (
+    dump as dump, is_valid as is_valid, problems as problems, schema_of_class as schema_of_class,
+    typed_instance as typed_instance, validate as validate, validator_faults as validator_faults,
 )
 from .merge import items_of as items_of, with_items as with_items
 from .messages import (
@@ -38,4 +38,3 @@ from .schema import (
     trusted_schema as trusted_schema,
 )
 from .subschema import includes as includes
-from .validation import is_valid as is_valid, problems as problems, validate as validate

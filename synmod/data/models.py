@@ -22,10 +22,9 @@ from synmod.leaves.nests import leaves
 from synmod.registry import admit as register
 
 from .checking import Root, schema_from
-from .classes import dump, schema_of_class, typed_instance, validator_faults
 from .schema import Schema, properties_of
 from .subschema import proven
-from .validation import validate
+from .validation import dump, schema_of_class, typed_instance, validate, validator_faults
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass

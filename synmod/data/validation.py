@@ -1,7 +1,8 @@
-"""Whether a value satisfies its schema, and if not, why.
+"""Whether a value satisfies its schema, and if not, why; and how Pydantic classes give schemas and values.
 
 A library decides (`checking.py`). Why a value is invalid is found here, by walking schema and value together and asking
-for each subschema whether it holds; of alternatives that all fail the one that was meant is followed.
+for each subschema whether it holds; of alternatives that all fail the one that was meant is followed. The schema of a
+class is made once and kept with the class.
 """
 
 from __future__ import annotations
@@ -9,14 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from json import JSONEncoder
-from typing import Any, Final
+from typing import Any, Final, get_args, get_origin
 
-from synmod.errors import Problem, SchemaError
-from synmod.leaves.frozen import CONTAINERS, FrozenDict, Json, frozen_dict, is_array, is_object, thaw
+from pydantic import BaseModel, Secret, SecretBytes, SecretStr, ValidationError
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUndefinedAnnotation, PydanticUserError
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import PydanticSerializationError, to_json
+
+from synmod.errors import ArgumentError, DataError, Problem, SchemaError
+from synmod.leaves.frozen import CONTAINERS, FrozenDict, Json, frozen, frozen_dict, is_array, is_object, thaw
 from synmod.leaves.names import did_you_mean, pointer
 
-from .checking import MAX_VALUE_DEPTH, compiled, matcher, nests_too_deep, validator_of
-from .schema import ANNOTATIONS, NO_DEMANDS, IsValid, Schema, Step, portable, references, target_of
+from .checking import MAX_VALUE_DEPTH, compiled, matcher, nests_too_deep, schema_from, validator_of
+from .schema import ANNOTATIONS, NO_DEMANDS, IsValid, Schema, Step, portable, properties_of, references, target_of
 
 MAX_SHOWN: Final = 200
 """How many characters of a value an error shows."""
@@ -312,3 +318,169 @@ _WORDS: Final[Mapping[str, Callable[[Any], str]]] = {
     "type": lambda value: _joined(value if is_array(value) else [value]),
     "uniqueItems": lambda _: "items that all differ",
 }
+
+
+_KEPT: Final = "__synmod_schema__"
+
+
+def schema_of_class(cls: type[BaseModel]) -> Schema:
+    """Return the schema of a pydantic class; after the first time one dictionary read.
+
+    Raises:
+        SchemaError: The class cannot be written as a schema, or breaks a rule of data models. Names the field.
+    """
+    return cls.__dict__.get(_KEPT) or _kept_schema(cls)
+
+
+def dump(instance: BaseModel) -> FrozenDict:
+    """Return the JSON of an instance by alias, None and defaults kept, frozen. Hot.
+
+    Raises:
+        DataError: It has no JSON, or one that does not satisfy the schema of its class. Names the place.
+        SchemaError: The class breaks a rule of data models.
+    """
+    cls = type(instance)
+    schema = cls.__dict__.get(_KEPT) or _kept_schema(cls)
+    try:
+        # round_trip leaves out computed fields, at every depth
+        plain = instance.__pydantic_serializer__.to_python(
+            instance, mode="json", by_alias=True, round_trip=True, warnings=False
+        )
+    except (PydanticSerializationError, UnicodeDecodeError) as error:  # the latter of bytes in a field of Any
+        raise DataError(f"{cls.__name__}: has no JSON: {error}") from error
+    json = frozen(plain)
+    try:
+        validate(schema, json, cls.__name__)
+    except SchemaError as error:
+        raise DataError(
+            f"{error} The instance was changed in place, or is written differently than declared."
+        ) from None
+    return json
+
+
+def _kept_schema(cls: type[BaseModel]) -> Schema:
+    """Write the schema of a class by pydantic, check it, and keep it with the class."""
+    try:
+        if not cls.__pydantic_complete__:
+            cls.model_rebuild()
+        written = cls.model_json_schema(by_alias=True, schema_generator=_Writer, mode="validation")
+    except PydanticUndefinedAnnotation as error:
+        raise SchemaError(
+            f"{cls.__name__}: the name {error.name!r} in its annotations is not defined yet: define it first."
+        ) from error
+    except PydanticUserError as error:
+        raise SchemaError(f"{cls.__name__}: {error.message}") from error
+    if secret := _secret_field(cls):
+        raise SchemaError(f"{secret}: a secret is written as stars: keep it out of the data.")
+    schema = schema_from(written, root="any")
+    setattr(cls, _KEPT, schema)
+    return schema
+
+
+def _secret_field(cls: type[BaseModel]) -> str | None:
+    """Return the first field of a class, or of the classes in it, that holds a secret; None where there is none."""
+    pending = [cls]
+    for model in pending:  # grows while it is read
+        for name, field in model.model_fields.items():
+            for part in _classes_in(field.annotation):
+                if issubclass(part, SecretStr | SecretBytes | Secret):
+                    return f"{model.__name__}.{name}"
+                if issubclass(part, BaseModel) and part not in pending:
+                    pending.append(part)
+    return None
+
+
+def _classes_in(annotation: Any) -> Iterator[type[Any]]:
+    """Yield every class in an annotation."""
+    for part in (annotation, get_origin(annotation)):
+        if isinstance(part, type):
+            yield part
+    for part in get_args(annotation):
+        yield from _classes_in(part)
+
+
+class _Writer(GenerateJsonSchema):
+    """Pydantic's generator, without the patterns that it writes for a type of its own; errors name the field."""
+
+    _failed: Any = None  # the part of pydantic's own schema that an error has left last
+
+    def generate_inner(self, schema: Any) -> dict[str, Any]:
+        """Write one part; name the field that cannot be written.
+
+        The pattern of numbers written as texts is dropped: it needs look-around, and `.to(Model)` checks them.
+        """
+        try:
+            written = super().generate_inner(schema)
+        except PydanticInvalidForJsonSchema as error:
+            for name, field in schema["fields"].items() if schema["type"] == "model-fields" else ():
+                if field is self._failed:
+                    owner = f"{schema['model_name']}." if "model_name" in schema else ""
+                    raise SchemaError(f"{owner}{name}: it has no JSON Schema: {error.message}") from error
+            self._failed = schema
+            raise
+        return _without_pattern(written) if schema["type"] in ("complex", "decimal") else written
+
+    def emit_warning(self, kind: Any, detail: str) -> None:
+        """Raise for a default that is not JSON; pydantic would leave it out with a warning."""
+        if kind == "non-serializable-default":
+            raise PydanticInvalidForJsonSchema(detail)
+
+
+def _without_pattern(written: dict[str, Any]) -> dict[str, Any]:
+    """Take `pattern` out of a schema and of its alternatives."""
+    kept = {key: value for key, value in written.items() if key != "pattern"}
+    if "anyOf" in kept:
+        kept["anyOf"] = [_without_pattern(arm) for arm in kept["anyOf"]]
+    return kept
+
+
+def typed_instance(json: FrozenDict, model: Any) -> BaseModel:
+    """Return an instance of `model`, built from the fields it declares.
+
+    Raises:
+        ArgumentError: `model` is not a pydantic class.
+        SchemaError: A field is missing or wrong.
+    """
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        got = "only a schema is known here" if model is None else f"got {model!r:.100}"
+        raise ArgumentError(f"There is no class to build: {got}. Write x.to(Model) with a data-model class.")
+    schema = schema_of_class(model)
+    if model.model_config.get("extra") != "allow":
+        declared = properties_of(schema)
+        if not json.keys() <= declared.keys():
+            json = frozen_dict({key: value for key, value in json.items() if key in declared})
+    validate(schema, json, model.__name__)
+    return validator_faults(model, json, model.__name__)
+
+
+def validator_faults(model: type[BaseModel], json: FrozenDict, where: str) -> BaseModel:
+    """Run the validators of a class on JSON that is valid for its schema; return the instance.
+
+    Raises:
+        SchemaError: The class does not accept it. Begins with `where`.
+    """
+    try:
+        # From text, so that strict classes read dates, and no frozen part gets into an instance. The whole is made
+        # plain beforehand, since pydantic tries all else before a subclass of dict.
+        return model.model_validate_json(to_json(dict(json)))
+    except ValidationError as error:
+        faults = [
+            Problem(pointer(_place(fault["loc"], json)), fault["msg"], f"{fault['input']!r:.200}")
+            for fault in error.errors(include_url=False)[:10]
+        ]
+        lines = "\n".join(f"  {fault.pointer or 'the whole'}: {fault.wanted}; got {fault.got}" for fault in faults)
+        raise SchemaError(f"{where}: the class does not accept the value:\n{lines}", faults) from error
+
+
+def _place(steps: tuple[str | int, ...], json: Any) -> list[str | int]:
+    """Keep the steps that lead somewhere in the JSON: pydantic also names the alternatives it has tried."""
+    place: list[str | int] = []
+    for step in steps:
+        if is_object(json) and step in json:
+            json = json[str(step)]
+        elif is_array(json) and isinstance(step, int) and step < len(json):
+            json = json[step]
+        else:
+            continue
+        place.append(step)
+    return place

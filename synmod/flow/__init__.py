@@ -13,14 +13,13 @@ from synmod.leaves.nests import (
     map_leaves as map_leaves, pack as pack,
 )
 
-from .bridge import in_thread as in_thread, run as run
+from .concurrency import (
+    Failed as Failed, Progress as Progress, Shown as Shown, SingleFlight as SingleFlight, in_thread as in_thread,
+    map_concurrently as map_concurrently, run as run, shown as shown,
+)
 from .engine import Plan as Plan, compile_flow as compile_flow, run_plan as run_plan, together as together
 from .graph import (
     Declared as Declared, FlowGraph as FlowGraph, FlowStep as FlowStep, Origin as Origin, Step as Step,
     SymbolRef as SymbolRef, live_graph as live_graph, record_call as record_call, record_graph as record_graph,
     step_of as step_of, steps_between as steps_between, symbol_of as symbol_of,
-)
-from .pool import (
-    Failed as Failed, Progress as Progress, Shown as Shown, SingleFlight as SingleFlight,
-    map_concurrently as map_concurrently, shown as shown,
 )

@@ -24,10 +24,8 @@ from .prompt import (
     in_order as in_order, input_fields as input_fields, resolved as resolved,
 )
 from .records import (
-    ATTRIBUTES as ATTRIBUTES, Adapter as Adapter, Attempt as Attempt, LMReply as LMReply, LMRequest as LMRequest,
-    Message as Message, estimate_text as estimate_text, estimate_tokens as estimate_tokens, message as message,
-    turns as turns,
+    ATTRIBUTES as ATTRIBUTES, ENVIRONMENT as ENVIRONMENT, SAMPLING as SAMPLING, Adapter as Adapter, Attempt as Attempt,
+    LMReply as LMReply, LMRequest as LMRequest, Message as Message, Sampling as Sampling,
+    check_structured as check_structured, environment_secrets as environment_secrets, estimate_text as estimate_text,
+    estimate_tokens as estimate_tokens, message as message, sampling_params as sampling_params, turns as turns,
 )
-from .settings import ENVIRONMENT as ENVIRONMENT, SAMPLING as SAMPLING, Sampling as Sampling
-from .settings import check_structured as check_structured, environment_secrets as environment_secrets
-from .settings import sampling_params as sampling_params

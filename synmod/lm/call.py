@@ -13,31 +13,16 @@ from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from synmod import scope
 from synmod.data import Schema, parse_frozen, problems, trusted_schema
 from synmod.errors import BadReplyError, ConfigError, DataError, ModelError, ModelTimeout, SchemaTooComplex
 from synmod.leaves import aio
 from synmod.leaves.aio import current_clock
 from synmod.leaves.frozen import Json, frozen_dict, is_object
-from synmod.scope import (
-    CallFrame,
-    LMBegin,
-    LMEnd,
-    Usage,
-    ambient,
-    check_deadline,
-    current_call,
-    hooks_inside,
-    note_waiting,
-    notify,
-    open_meters,
-    phase_in,
-    place_of,
-    reserve,
-)
+from synmod.scope import CallFrame, Usage, check_deadline, current_call, notify, place_of
 
 from .prompt import REPAIR_OPENING, fields_of, value_text
-from .records import Adapter, Attempt, LMReply, LMRequest, Message, estimate_tokens, message
-from .settings import shortened
+from .records import Adapter, Attempt, LMReply, LMRequest, Message, estimate_tokens, message, shortened
 
 if TYPE_CHECKING:
     from .model import LanguageModel
@@ -64,9 +49,9 @@ class ModelCall:
     def __init__(self, model: LanguageModel, timeout_s: float | None) -> None:
         self.model = model
         self.timeout_s = timeout_s
-        self.ambient = ambient()
+        self.ambient = scope.ambient()
         self.frame: CallFrame | None = current_call()
-        self.phase = phase_in(self.ambient, self.frame)
+        self.phase = scope.phase_in(self.ambient, self.frame)
         self.clock = current_clock()
         self.started = self.limited_from = self.clock.now()
         self.attempts: list[Attempt] = []
@@ -124,11 +109,11 @@ class ModelCall:
 async def answer(model: LanguageModel, request: LMRequest, timeout_s: float | None) -> LMReply:
     """Answer a request by this very model; hooks, counters and meters get its begin and its end once each."""
     call = ModelCall(model, timeout_s)
-    listeners, meters = hooks_inside(call.ambient, call.frame), open_meters(call.frame)
+    listeners, meters = scope.hooks_inside(call.ambient, call.frame), scope.open_meters(call.frame)
     reply, failure, usage = None, None, Usage()
     try:
         if listeners:
-            notify(listeners, LMBegin(*place_of(call.frame, call.phase), request, request.model))
+            notify(listeners, scope.LMBegin(*place_of(call.frame, call.phase), request, request.model))
         check_deadline(call.frame or "", call.ambient)
         await aio.checkpoint()  # so that every call can be cancelled, also one that is answered without a wait
         reply = await _valid(call, request)
@@ -141,7 +126,7 @@ async def answer(model: LanguageModel, request: LMRequest, timeout_s: float | No
             _complete(error, call)
         if aio.is_cancellation(error) or isinstance(error, GeneratorExit):
             usage = call.usage(calls=0)
-            note_waiting(call.frame or "")
+            scope.note_waiting(call.frame or "")
             model.counters.count_cancelled(call.phase, call.requests)
         else:
             usage = call.usage()
@@ -153,7 +138,7 @@ async def answer(model: LanguageModel, request: LMRequest, timeout_s: float | No
         if listeners:
             elapsed_s = call.elapsed_s if reply is None else reply.elapsed_s
             ended = (request, request.model, reply, failure, call.requests, usage, elapsed_s)
-            notify(listeners, LMEnd(*place_of(call.frame, call.phase), *ended))
+            notify(listeners, scope.LMEnd(*place_of(call.frame, call.phase), *ended))
         failure = None  # the error's traceback holds this frame: neither may keep the other alive
 
 
@@ -261,7 +246,7 @@ async def _sent(call: ModelCall, request: LMRequest) -> LMReply:
                 remedy = "pass LanguageModel(..., price=(usd per million in, usd per million out))"
                 raise ConfigError(f"{request.model}: cost_usd is limited, and the price is not known: {remedy}.")
             cost = price.cost_usd(prompt, completion)
-    with reserve(0 if call.requests else 1, prompt + completion, cost, where=call.path) as reservation:
+    with scope.reserve(0 if call.requests else 1, prompt + completion, cost, where=call.path) as reservation:
         try:
             reply = await _exchanged(call, request)
         except Exception as error:  # a cancellation gives everything back

@@ -27,8 +27,7 @@ from synmod.leaves.frozen import Json, is_array, is_object
 from synmod.scope import Usage
 
 from .prompt import json_text, schema_text
-from .records import LMReply, LMRequest, Message, estimate_text, estimate_tokens, message
-from .settings import Secrets, Settings, shortened
+from .records import LMReply, LMRequest, Message, Secrets, Settings, estimate_text, estimate_tokens, message, shortened
 
 if TYPE_CHECKING:
     import ssl

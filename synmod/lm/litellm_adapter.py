@@ -24,8 +24,7 @@ from synmod.leaves import aio
 from synmod.leaves.frozen import thaw
 
 from .chat_completions import PerLoop, chat_body, litellm_error, refuse_trio, reply_of, reply_or_raise, with_hints
-from .records import LMReply, LMRequest, Message
-from .settings import Secrets, Settings
+from .records import LMReply, LMRequest, Message, Secrets, Settings
 
 _CONNECT_S: Final = 10.0
 _LONGEST_S: Final = 3_600.0  # the call ends a request earlier

@@ -19,12 +19,23 @@ from synmod.leaves.frozen import FrozenDict, Json, frozen_dict
 from synmod.leaves.names import did_you_mean
 from synmod.scope import current_call, reset
 
+from . import records
 from .call import answer
 from .chat_completions import LOCAL, DirectAdapter, serves
 from .litellm_adapter import LiteLLMAdapter, LiteLLMPrice, Price, counted_tokens, list_price
 from .nearest import embedded_adapter
-from .records import ATTRIBUTES, Adapter, LMReply, LMRequest, ModelCounters, estimate_tokens, turns
-from .settings import ApiKey, Secret, Secrets, Settings, check_seconds, check_structured, sampling_params, settings_for
+from .records import (
+    ATTRIBUTES,
+    Adapter,
+    ApiKey,
+    LMReply,
+    LMRequest,
+    ModelCounters,
+    Secret,
+    Settings,
+    estimate_tokens,
+    turns,
+)
 
 V = TypeVar("V")
 
@@ -86,8 +97,8 @@ class LanguageModel:
         **defaults: Json,
     ) -> None:
         given = {name: value for name, value in locals().items() if name not in ("self", "model")}
-        self.settings: Settings = settings_for(model, given)
-        self.secrets = Secrets(self.settings)
+        self.settings: Settings = records.settings_for(model, given)
+        self.secrets = records.Secrets(self.settings)
         self.adapter: Adapter = self._adapter(adapter)
         self.counters = ModelCounters()
         self.backoff = True  # whether waits between attempts are waited; a double need not
@@ -169,13 +180,13 @@ class LanguageModel:
             raise ConfigError(f"{name}: reasoning_field: {got}.")
         merged = settings.defaults
         if params:
-            checked = sampling_params(params, f"await LanguageModel({name!r})(...)", _CALL_KEYWORDS)
+            checked = records.sampling_params(params, f"await LanguageModel({name!r})(...)", _CALL_KEYWORDS)
             merged = frozen_dict({**merged, **checked})
         draw = current_sample() if sample is None else check_sample(sample)
-        level = settings.structured if structured is None else check_structured(structured, name)
+        level = settings.structured if structured is None else records.check_structured(structured, name)
         no_tools = (None, None)
         request = LMRequest(name, turns(messages), wanted, *no_tools, merged, draw, level, reasoning_field)
-        limit = settings.timeout_s if timeout_s is None else check_seconds(name, "timeout_s", timeout_s)
+        limit = settings.timeout_s if timeout_s is None else records.check_seconds(name, "timeout_s", timeout_s)
         return await answer(model, request, limit)
 
     @property

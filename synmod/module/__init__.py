@@ -5,8 +5,7 @@ ContextVars (the frame of `scope`, the running build). Speed: a nested call of a
 and a few identity checks: no walk, no `inspect`, no schema work, no lock. Must never know: Program, files, training.
 """
 
-from . import node as node
-from .building import build as build
+from .calling import build as build
 from .constructing import (
     declaration_of as declaration_of, from_config as from_config, is_passed_on as is_passed_on,
     read_build_config as read_build_config, unknown_keyword as unknown_keyword,
@@ -26,6 +25,6 @@ from .declaring import (
 from .module import Module as Module
 from .record import attributes_of_build as attributes_of_build, kind_text as kind_text, where as where
 from .structure import (
-    Build as Build, is_built_here as is_built_here, refuse_if_sealed as refuse_if_sealed,
+    Build as Build, refuse_if_sealed as refuse_if_sealed,
     running_own_build as running_own_build, seal as seal,
 )

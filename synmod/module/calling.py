@@ -1,37 +1,461 @@
-"""One call, step by step, with values or with symbols. `call_module` is hot, and so it is flat.
+"""One call, step by step, with values or with symbols, and the build before the first. `call_module` is hot and flat.
 
-Everything after the frame is set is left through one `try`, so that return, error and cancellation restore what was.
-The common case (values whose schemas were seen before, nobody listening) is answered by a few identity checks.
+A module is built once for all concurrent callers: the first one builds, the others look again when the build has ended.
+In a call everything after the frame is set is left through one `try`, so that return, error and cancellation restore
+what was. The common case (values whose schemas were seen before, nobody listening) takes a few identity checks.
 """
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
+from contextvars import Token
 from time import perf_counter
+from types import TracebackType
 from typing import Any
 
+from synmod import scope
 from synmod.data import JsonDataModel
-from synmod.errors import SynmodError
+from synmod.errors import BuildError, SkipError, SkipVerifyError, SymbolicValueError, SynmodError, add_note, notes_of
+from synmod.flow import record_call
 from synmod.leaves.aio import is_cancellation
-from synmod.scope import (
-    AMBIENT,
-    FRAME,
-    CallFrame,
-    RootFrame,
-    begin_call,
-    check_deadline,
-    effective,
-    end_call,
-    hand_up,
-    hooks_for,
-    nearest_live,
-    plain_limit,
+from synmod.leaves.names import KeyPath, path_str
+from synmod.leaves.nests import LEAF, kind_of
+from synmod.scope import AMBIENT, FRAME, CallFrame, RootFrame, effective, hooks_for, nearest_live
+from synmod.tree import class_of, discarding_writes, keeping_writes, walk
+
+from . import contract
+from .contract import ANY_CLASS, check_inputs, check_output, convert_arguments, holds_symbol, is_not_taken, no_outputs
+from .declaring import own_inputs_of, passes_none, verify_first_call, verify_wiring
+from .record import ABSENT, Module, ModuleRecord, attributes_of, extend_paths, paths_below, where
+from .structure import Build, gave_way_to, is_building_tree, is_ready_here, seal, take_turn, wait_for
+
+# -- frames and failures -----------------------------------------------------------------------------------------------
+
+
+class SymbolicFrame:
+    """The block in which a module runs on symbols: its frame is the current one.
+
+    A class, because what `contextlib` makes of a generator writes to exceptions that pass, which frozen ones refuse.
+
+    Args:
+        module: The module.
+        training: As the caller gave it.
+        inputs: Its positional arguments, for the note of a failure; None inside a call of the same module, which notes
+            its own failure, and to which nothing goes on that was stashed in the block.
+    """
+
+    __slots__ = ("_frame", "_inputs", "_module", "_token", "left")
+
+    def __init__(self, module: Module, training: bool | None = None, inputs: tuple[Any, ...] | None = None) -> None:
+        self._module = module
+        self._inputs = inputs
+        self.left: Mapping[Any, Any] | None = None
+        """What the call has left beside its outputs, once it has ended."""
+        parent = nearest_live(FRAME.get())
+        phase = scope.phase_in(scope.ambient(), parent)
+        record = module._record
+        if training is None and parent is not None:
+            training = parent.decided_training
+        if training is None:
+            training = module.__dict__.get("training", record.declaration.call.training_on_class)
+        if parent is None:
+            self._frame: CallFrame = RootFrame(record, training, phase, True, paths_below(module))
+        else:
+            self._frame = CallFrame(parent, record, training, phase, True)
+        self._token: Token[CallFrame | None] | None = None
+
+    def __enter__(self) -> CallFrame:
+        self._token = FRAME.set(self._frame)
+        return self._frame
+
+    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
+        frame, layer = self._frame, self._frame.layer
+        try:
+            if layer is not None and error is None and self._inputs is not None:
+                self.left = layer.left()
+                layer.commit()
+            elif layer is not None:
+                layer.drop()
+            if error is not None and self._inputs is not None:
+                note_failure(error, frame, self._module, self._inputs)
+        finally:
+            frame.live = False
+            frame.layer = None
+            if self._token is not None:
+                scope.reset(FRAME, self._token)
+
+
+_MARK = "_synmod_noted_in"
+
+
+def note_failure(error: BaseException, frame: CallFrame, module: Module, inputs: Any) -> None:
+    """Note where a call failed, or where a cancellation found it waiting; an interrupt is none of the call's.
+
+    Args:
+        error: What was raised; a note is added unless a call below has done so already. An object that is raised again
+            in another run (a shared build error, a scripted reply) keeps its first note.
+        frame: The frame of the call.
+        module: The module that was called.
+        inputs: Its positional arguments.
+    """
+    if is_cancellation(error):
+        scope.note_waiting(frame)
+    elif isinstance(error, Exception) and _MARK not in error.__dict__:
+        note = f"in {frame.path or frame.name!r} ({type(module).__name__}), call {frame.id}"
+        if not module._record.ready:
+            titles = [
+                str(leaf._schema.get("title") or leaf.name)
+                for leaf in contract.leaves_of_any(inputs)
+                if contract.is_datum(leaf)
+            ]
+            if titles or not inputs:  # what is not data is told of by the error itself
+                note += f", while building on {', '.join(titles) or 'no inputs'}"
+        add_note(error, note)
+        error.__dict__[_MARK] = True
+
+
+# -- symbolic calls ----------------------------------------------------------------------------------------------------
+
+
+_REMEDIES = (
+    "A schema was to be found by running `call` on symbols, which have no values. Say what comes out: "
+    "annotate `-> Answer` on call, set `output_spec = Answer`, or override `compute_output_spec`."
 )
 
-from .building import call_symbolic, ensure_built, note_failure
-from .contract import ANY_CLASS, check_inputs, check_output, convert_arguments, holds_symbol, is_not_taken, no_outputs
-from .declaring import passes_none
-from .record import Module, ModuleRecord, paths_below
+
+async def call_symbolic(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
+    """Call `module` on symbols.
+
+    Args:
+        module: The module.
+        args: Positional arguments, at least one leaf of them (or of `kwargs`) a symbol.
+        kwargs: Keyword arguments.
+        training: As the caller gave it.
+
+    Returns:
+        A nest of fresh symbols, each of which remembers this call.
+
+    Raises:
+        ArgumentError, CallError, SchemaError: As a call with values raises them.
+        BuildError: The module cannot be built.
+        SymbolicValueError: Nothing declares the output, and `call` reads a value.
+    """
+    with (block := SymbolicFrame(module, training, args)) as frame:
+        args, kwargs = contract.convert_arguments(module, args, kwargs)
+        contract.check_inputs(module, args, kwargs)
+        await ensure_built(module, args, kwargs)
+        contract.check_inputs(module, args, kwargs)
+        if is_building_tree():
+            await _follow(module, args, kwargs)
+        outputs = await output_symbols(module, args, kwargs)
+        if module._record.runner is not None:
+            module._record.runner.assume(module, frame)
+    decided = {} if training is None else {"training": training}  # what was said of this call holds when it runs
+    record_call(module, args, {**kwargs, **decided}, outputs, block.left)
+    return outputs
+
+
+async def _follow(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Trace a `call` whose output is declared, as far as it can be traced: what is inside builds, and is checked."""
+    record = module._record
+    if record.flow is not None or record.declaration.declares_spec or contract.declared_outputs(module).nothing:
+        return
+    try:
+        with SymbolicFrame(module):
+            await trace(module, args, kwargs)
+    except SymbolicValueError:
+        return
+
+
+async def output_symbols(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Find the outputs of a call as fresh symbols: overridden spec, declaration, or a trace."""
+    with discarding_writes():
+        outputs = module.compute_output_spec(*args, **kwargs)
+        if inspect.isawaitable(outputs):
+            outputs = await outputs
+    if module._record.declaration.declares_spec:  # what a user's method returned may hold classes and schemas
+        outputs = contract.symbols_of(outputs, f"{module.name}: compute_output_spec")
+    return contract.symbolic_outputs(module, outputs)
+
+
+async def default_output_spec(module: Module, /, *args: Any, **kwargs: Any) -> Any:
+    """What `Module.compute_output_spec` answers: the declared outputs, else those of a trace."""
+    declared = contract.declared_outputs(module)
+    if not declared.nothing:
+        return declared.fresh()
+    return await trace(module, args, kwargs)
+
+
+async def trace(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Run `call` on symbols; what it writes into Variables is thrown away.
+
+    Raises:
+        NoCallError: The class defines no `call`.
+        SymbolicValueError: `call` reads a value; a note lists the remedies.
+    """
+    call = module._record.declaration.call
+    function = getattr(module, "call", None)
+    if function is None:
+        raise contract.no_call(module)
+    frame = scope.current_call()
+    run = module._record.runner
+    if run is not None and (frame is None or frame.owner is not module._record):
+        with SymbolicFrame(module):
+            return await trace(module, args, kwargs)
+    named = dict(kwargs)
+    if call.has_training:
+        named["training"] = frame.training if frame is not None else call.training_default
+    try:
+        with discarding_writes():
+            outputs = function(*args, **named) if run is None or frame is None else run.run(module, frame, args, named)
+            if inspect.isawaitable(outputs):
+                outputs = await outputs
+    except SymbolicValueError as error:
+        if _REMEDIES not in notes_of(error):
+            add_note(error, _REMEDIES)
+        raise
+    return contract.symbolic_outputs(module, outputs)
+
+
+# -- the build of one module -------------------------------------------------------------------------------------------
+
+
+async def ensure_built(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Build `module` on these inputs unless it is built; wait where other code is building it, then look again.
+
+    Args:
+        module: The module.
+        args: Positional inputs, as `call` gets them.
+        kwargs: Keyword inputs.
+
+    Raises:
+        BuildError: The build waits for itself, or cannot be given its inputs.
+        Exception: What the module's `build` raised.
+    """
+    record = module._record
+    while not is_ready_here(record):
+        if record.built and record.building is None:
+            verify_first_call(module)
+            seal(module)
+            extend_paths(module)
+            return
+        try:
+            mine, other = take_turn(module)
+            if mine is not None:
+                await _build(mine, module, args, kwargs)
+            elif other is not None:
+                await wait_for(other)
+        except BaseException as error:
+            other = gave_way_to(error)
+            if other is None:
+                raise
+            await other.over.wait()
+
+
+async def _build(mine: Build, module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Run the module's own `build` as `mine`."""
+    with mine:
+        before = dict(attributes_of(module))
+        inputs = _symbols_for(module, args, kwargs)
+        await _announced(module, inputs)
+        assigned = [name for name, value in attributes_of(module) if before.get(name, ABSENT) is not value]
+        mark_built(module, dict(inputs.arguments), frozenset(assigned))
+
+
+def mark_built(module: Module, arguments: dict[str, Any], assigned: frozenset[str] = frozenset()) -> None:
+    """Note that the module's own build is done, what it was built on and which attributes it assigned, and seal it."""
+    record = module._record
+    record.build_config, record.made_in_build = arguments, assigned
+    record.built = True
+    record.contract = record.declared = None
+    seal(module)
+
+
+async def _announced(module: Module, inputs: inspect.BoundArguments) -> None:
+    """Run the body under a frame of its own, between the build events, which show the place of the call that builds."""
+    caller = scope.current_call()
+    with SymbolicFrame(module) as frame:
+        is_load = module._record.restored is not None  # which is not an event
+        listeners = () if is_load else hooks_for(scope.ambient(), module._record.hooks)
+        place = caller if caller is not None and caller.owner is module._record else frame
+        started = perf_counter()
+        failure: BaseException | None = None
+        try:
+            scope.notify(listeners, scope.BuildBegin(*scope.place_of(place, place.phase), inputs.args, inputs.kwargs))
+            await _body(module, inputs)
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            ended = (inputs.args, failure, perf_counter() - started)
+            scope.notify(listeners, scope.BuildEnd(*scope.place_of(place, place.phase), *ended))
+            failure = None  # avoids a reference cycle of the exception and this frame
+
+
+async def _body(module: Module, inputs: inspect.BoundArguments) -> None:
+    """Run the class's own `build`, plain or async; what it assigns stays, also where a trace reaches it."""
+    with keeping_writes():
+        body = inspect.getattr_static(class_of(module), "build").function.__get__(module)
+        pending = body(*inputs.args, **inputs.kwargs)
+        if inspect.isawaitable(pending):
+            await pending
+
+
+def _symbols_for(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
+    """Return the arguments of a module's own `build`: a symbol in the place of each value.
+
+    Raises:
+        CallError: What was given by keyword for a required parameter is not data.
+        BuildError: A required parameter is left open; names it.
+    """
+    signature = module._record.declaration.build
+    data = contract.data_among(kwargs)
+    matched = contract.inputs_by_parameter(signature, args, data)
+    missing = [
+        name for name, p in signature.parameters.items()
+        if name not in matched and p.default is p.empty and p.kind is not inspect.Parameter.VAR_KEYWORD
+    ]  # fmt: skip
+    for name in missing:
+        if name in kwargs and name not in data:
+            raise contract.wrong_leaf(module, name, kwargs[name])
+    if missing:
+        raise BuildError(
+            f"{where(module)}: build{signature} is left without {', '.join(map(repr, missing))}. It receives a "
+            "symbol for each positional input of call, and the keyword data that it names."
+        )
+    return inspect.BoundArguments(signature, {name: contract.fresh(value) for name, (_, value) in matched.items()})  # pyright: ignore[reportArgumentType]
+
+
+# -- `sm.build` --------------------------------------------------------------------------------------------------------
+
+
+async def build(module: Module, *schemas: Any, training: bool | None = None, **named: Any) -> Any:
+    """Build a module and everything below it, on symbols: no model is called and no value changes.
+
+    Args:
+        module: The module; a program that has its Inputs needs no schemas.
+        *schemas: What the positional inputs of `call` will be: data models, schemas, symbols, values (their schema is
+            taken), or nests of them.
+        training: The mode in which `call` is followed.
+        **named: The same for keyword inputs; what declares no data goes to `call` as it is.
+
+    Returns:
+        The symbolic outputs; None if `call` must read a value, nothing is left unbuilt, and no output is declared.
+
+    Raises:
+        BuildError: A module below defines `build` and was not reached; or a build waits for itself, calls a model, or
+            cannot be given its inputs.
+        SchemaError: A schema does not meet a contract.
+        ArgumentError: The schemas do not fit the signature of `call`.
+        SkipVerifyError: The skip connections below do not match.
+        NoCallError: The class defines neither `call` nor `build`, and schemas were given.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Query(sm.DataModel):
+        ...     question: str
+        >>> sm.run(sm.build, sm.Identity(), Query).keys()
+        ('question',)
+
+    Source: Keras `Model.build`; differs: schemas for shapes, everything or nothing.
+    """
+    place = f"{where(module)}: sm.build"
+    args = tuple(contract.symbols_of(schema, place) for schema in schemas) or own_inputs_of(module)
+    kwargs = {name: _by_keyword(value, place) for name, value in named.items()}
+    while True:
+        try:
+            with SymbolicFrame(module, training, args) as frame, Build() as whole:
+                if module._record.building is None:  # another caller's build restores what it began with
+                    whole.remember(module)
+                return await _verified(module, args, kwargs, is_root=frame.parent is None)
+        except BaseException as error:
+            other = gave_way_to(error)
+            if other is None:
+                raise
+        await other.over.wait()
+
+
+def _by_keyword(value: Any, place: str) -> Any:
+    """A symbol for what declares data; anything else is for `call` itself."""
+    return contract.symbols_of(value, place) if kind_of(value) != LEAF or contract.is_declaration(value) else value
+
+
+async def _verified(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, is_root: bool) -> Any:
+    """Build, and check the wiring of a whole program; a fault there explains more than the call that met it."""
+    if is_root:
+        verify_wiring(module, is_whole=False)
+    try:
+        outputs = await _built(module, args, kwargs)
+    except SkipError as error:
+        if is_root:
+            try:
+                verify_wiring(module)
+            except SkipVerifyError as faults:
+                raise faults from error
+        raise
+    if is_root:
+        verify_wiring(module)
+    for _, each in _modules_below(module):  # what the build did not come by: no trace has called it
+        if each._record.built:
+            seal(each)
+    return outputs
+
+
+async def _built(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Build the module, then all below it that following `call` reaches, also where the output is declared.
+
+    Where a functional program, or an overridden `compute_output_spec`, follows what is inside by itself, `call` is
+    traced only if something below is unbuilt.
+    """
+    record, declaration = module._record, module._record.declaration
+    given, call = args or kwargs, declaration.call
+    is_followed = hasattr(module, "call") and (
+        given or not declaration.defines_build or 0 in call.counts or call.rest is not None
+    )
+    if is_followed:
+        contract.check_signature(module, call, args, kwargs)
+        contract.check_inputs(module, args, kwargs)
+    elif given and not declaration.defines_build:
+        raise contract.no_call(module)  # nobody would look at the schemas
+    await ensure_built(module, args, kwargs)
+    outputs: Any = None
+    reason = ""
+    if is_followed:
+        contract.check_inputs(module, args, kwargs)
+        if (record.flow is None and not declaration.declares_spec) or unbuilt_below(module):
+            try:
+                outputs = await trace(module, args, kwargs)
+            except SymbolicValueError as error:
+                reason = f" call could not be followed to them: {error}"
+        if declaration.declares_spec or not contract.declared_outputs(module).nothing:
+            outputs = await output_symbols(module, args, kwargs)
+    elif hasattr(module, "call"):
+        outputs = contract.declared_outputs(module).fresh()
+    left = unbuilt_below(module)
+    if left:
+        raise BuildError(
+            f"{where(module)}: still unbuilt: {', '.join(path_str(path) or '(root)' for path in left)}.{reason} "
+            f"Build them in the parent's build: `await {_expression(left[0])}.build(Schema)`."
+        )
+    return outputs
+
+
+def unbuilt_below(module: Module) -> list[KeyPath]:
+    """The paths of all modules, `module` included, that define `build` and are unbuilt."""
+    return [path for path, each in _modules_below(module) if not each.built]
+
+
+def _modules_below(module: Module) -> list[tuple[KeyPath, Module]]:
+    """List the modules of a tree with their paths, each once."""
+    visits = (visit for visit in walk(module) if visit.first and visit.impl is not None and visit.impl.is_module)
+    return [(visit.path, visit.value) for visit in visits]
+
+
+def _expression(path: KeyPath) -> str:
+    """How code of the root writes a path."""
+    steps = (f".{step}" if isinstance(step, str) and step.isidentifier() else f"[{step!r}]" for step in path)
+    return f"self{''.join(steps)}"
 
 
 def was_cancelled(failure: BaseException) -> bool:
@@ -48,7 +472,7 @@ def end_entry(record: ModuleRecord, frame: CallFrame, phase: str, failure: BaseE
     if failure is None and frame.layer is not None:
         frame.layer.close()
     if failure is None and frame.root.given_rewards:
-        hand_up(frame)
+        scope.hand_up(frame)
 
 
 def end_failed(record: ModuleRecord, frame: CallFrame, failure: BaseException) -> None:
@@ -114,7 +538,7 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
     listeners = hooks_for(around, record.hooks) if record.hooks or (around is not None and around.hooks) else ()
     started = perf_counter() if listeners else 0.0
     failure: BaseException | None = None
-    limit = plain_limit(around) if parent is None and around is not None else None
+    limit = scope.plain_limit(around) if parent is None and around is not None else None
     if limit is not None:
         limit.__enter__()
     try:
@@ -123,12 +547,12 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
                 args, kwargs = convert_arguments(module, args, kwargs)
             except SynmodError:
                 if listeners:
-                    begin_call(listeners, frame, args, kwargs)
+                    scope.begin_call(listeners, frame, args, kwargs)
                 raise
         if listeners:
-            begin_call(listeners, frame, args, kwargs)
+            scope.begin_call(listeners, frame, args, kwargs)
         if around is not None and around.deadline is not None:
-            check_deadline(frame, around)
+            scope.check_deadline(frame, around)
         contract = record.contract
         if contract is None:
             check_inputs(module, args, kwargs)
@@ -156,7 +580,7 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
             frame.layer.commit()
         if listeners:
             begun, listeners = listeners, ()  # so that an interrupted end is not repeated below
-            end_call(begun, frame, output, None, started)
+            scope.end_call(begun, frame, output, None, started)
         return output
     except BaseException as error:
         failure = error
@@ -164,7 +588,7 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
             frame.layer.drop()
         note_failure(error, frame, module, args)
         if listeners:
-            end_call(listeners, frame, None, error, started)
+            scope.end_call(listeners, frame, None, error, started)
         raise
     finally:
         frame.live = False

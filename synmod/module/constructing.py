@@ -21,7 +21,7 @@ from synmod.lm import LanguageModel
 from synmod.scope import Hook, NameScope
 from synmod.tree import Static, Variable, class_of, get_node_impl, merge, split, walk
 
-from .building import SymbolicFrame, build, ensure_built, mark_built
+from .calling import SymbolicFrame, build, ensure_built, mark_built
 from .declaring import POSITIONAL, SPECS, ClassDeclaration, DeclaredSkips, check_class, is_base
 from .record import ABSENT, LABELS, Module, ModuleRecord, attribute_of, where
 from .structure import running_own_build, waits_for_itself

@@ -10,22 +10,8 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, TypeGuard
 
-from synmod.data import (
-    DataModel,
-    JsonDataModel,
-    Schema,
-    SymbolicDataModel,
-    admit,
-    contains,
-    declare,
-    is_subschema,
-    model_of,
-    schema_of,
-    symbol,
-    to_value,
-    validate,
-    validator_faults,
-)
+from synmod import data
+from synmod.data import DataModel, JsonDataModel, Schema, SymbolicDataModel, is_subschema, schema_of, symbol
 from synmod.errors import ArgumentError, CallError, DataError, NoCallError, SchemaError
 from synmod.leaves.names import KeyPath, did_you_mean
 from synmod.leaves.nests import LEAF, MAPPING, aligned, kind_of, leaves, leaves_with_path, map_leaves, pack, take_apart
@@ -120,7 +106,7 @@ def symbols_of(spec: Any, at: str) -> Any:
         SchemaError: A schema cannot be used.
     """
     if kind_of(spec) == MAPPING and not any(map(is_declaration, leaves(spec))):
-        return symbol(declare(spec), None)
+        return symbol(data.declare(spec), None)
     if kind_of(spec) != LEAF:
         parts = take_apart(spec)
         return parts.rebuild([symbols_of(part, at) for part in parts.children])
@@ -129,7 +115,7 @@ def symbols_of(spec: Any, at: str) -> Any:
     if is_datum(spec):
         return symbol(schema_of(spec), spec._model, spec._label)
     if isinstance(spec, bool) or is_declaration(spec):
-        return symbol(declare(spec), model_of(spec))
+        return symbol(data.declare(spec), data.model_of(spec))
     raise ArgumentError(
         f"{at}: {spec!r:.200} does not declare data; use a data model, a schema, a symbol, or a nest of them."
     )
@@ -238,7 +224,7 @@ def _converted(module: Module, argument: int | str, nest: Any) -> Any:
 
 
 def _model_to_value(leaf: Any) -> Any:
-    return to_value(leaf) if isinstance(leaf, DataModel) else leaf
+    return data.to_value(leaf) if isinstance(leaf, DataModel) else leaf
 
 
 def wrong_leaf(module: Module, argument: int | str, nest: Any) -> CallError:
@@ -448,13 +434,13 @@ def _meet(module: Module, demand: Demand, path: KeyPath, schema: Schema, leaf: A
     if model is None:
         fits = leaf._schema is schema or is_subschema(leaf._schema, schema)
     else:  # the validators of a class have not run for a value that was not made from an instance
-        fits = contains(leaf._schema, schema) and (not is_value or issubclass(leaf._model or object, model))
+        fits = data.contains(leaf._schema, schema) and (not is_value or issubclass(leaf._model or object, model))
     if fits:
         return True
     errors: Sequence[Any] = ()
     if is_value:
         try:
-            validate(schema, leaf._json, "") if model is None else leaf.to(model)
+            data.validate(schema, leaf._json, "") if model is None else leaf.to(model)
         except SchemaError as error:
             errors = error.errors
         else:
@@ -562,18 +548,18 @@ def _fits(module: Module, wanted: SymbolicDataModel | None, x: Any, at: str) -> 
     place = f"{where(module)}: the output of call{at}"
     if isinstance(x, dict):
         try:
-            return admit(x, schema, model, f"{place}, declared {title_of(schema)}", wanted._label), False
+            return data.admit(x, schema, model, f"{place}, declared {title_of(schema)}", wanted._label), False
         except DataError as error:
             raise DataError(f"{place}: {error}") from None
     value = _as_value(module, x, at)
     fits = value._schema is schema or is_subschema(value._schema, schema)
     if not fits:
         try:
-            validate(schema, value._json, f"{place}, declared {title_of(schema)}")
+            data.validate(schema, value._json, f"{place}, declared {title_of(schema)}")
         except SchemaError as error:
             raise SchemaError(f"{error}\n  got {title_of(value._schema)}", error.errors) from None
     if model is not None and not (value._model is not None and issubclass(value._model, model)):
-        validator_faults(model, value._json, place)  # not made from an instance: the validators have not run
+        data.validator_faults(model, value._json, place)  # not made from an instance: the validators have not run
         return value, False
     return value, fits
 
@@ -581,7 +567,7 @@ def _fits(module: Module, wanted: SymbolicDataModel | None, x: Any, at: str) -> 
 def _as_value(module: Module, x: Any, at: str) -> JsonDataModel[Any]:
     """Return a value as it is, and a model instance as a value."""
     if isinstance(x, DataModel):
-        return to_value(x)
+        return data.to_value(x)
     if not isinstance(x, JsonDataModel):
         raise _not_data(module, x, at)
     return x  # pyright: ignore[reportUnknownVariableType]

@@ -19,7 +19,7 @@ from synmod.data import DataModel, JsonDataModel, Schema
 from synmod.errors import ConfigError
 from synmod.leaves.names import KeyPath, snake_case
 from synmod.scope import CallFrame, Hook
-from synmod.tree import KNOWN, NODE, STATIC, VARIABLE, Kinds, class_of, holds_node
+from synmod.tree import NODE, STATIC, VARIABLE, holds_node, kind_of
 
 from .record import Module
 
@@ -415,12 +415,11 @@ def _check_hidden(cls: type) -> None:
 
 def _check_variables(cls: type) -> None:
     """Raise ConfigError for a Variable on the class, also in containers: all instances would share it unseen."""
-    kinds = Kinds(KNOWN)
     for base in cls.__mro__:
         namespace: Mapping[str, Any] = {} if "_declaration" in vars(base) else vars(base)
         for name, value in namespace.items():
-            kind = kinds[class_of(value)]
-            if kind == VARIABLE or (kind not in (STATIC, NODE) and holds_node(value, kinds, (VARIABLE,))):
+            kind = kind_of(value)
+            if kind == VARIABLE or (kind not in (STATIC, NODE) and holds_node(value, (VARIABLE,))):
                 raise ConfigError(
                     f"class {cls.__name__}: {name!r} is a Variable on the class, shared by all instances; "
                     f"make it in __init__: self.{name} = self.add_variable(...)."

@@ -14,9 +14,10 @@ from .budgets import (
     track_usage as track_usage,
 )
 from .frame import (
-    AMBIENT as AMBIENT, FRAME as FRAME, Ambient as Ambient, Block as Block, CallFrame as CallFrame,
-    NameScope as NameScope, Reward as Reward, RootFrame as RootFrame, ambient as ambient,
-    current_call as current_call, current_phase as current_phase, current_scope as current_scope,
+    AMBIENT as AMBIENT, FRAME as FRAME, PHASES as PHASES, Ambient as Ambient, Block as Block,
+    CallCounters as CallCounters, CallFrame as CallFrame, NameScope as NameScope, PerPhase as PerPhase,
+    PhaseCounters as PhaseCounters, Reward as Reward, RootFrame as RootFrame, Usage as Usage, UsageMeter as UsageMeter,
+    ambient as ambient, current_call as current_call, current_phase as current_phase, current_scope as current_scope,
     effective as effective, nearest_live as nearest_live, phase as phase, phase_in as phase_in, reset as reset,
 )
 from .hooks import (
@@ -33,8 +34,4 @@ from .rewards import (
 from .tracing import (
     PAGES as PAGES, LMCallNode as LMCallNode, TraceNode as TraceNode, Tracer as Tracer, message_of as message_of,
     trace as trace,
-)
-from .usage import (
-    PHASES as PHASES, CallCounters as CallCounters, PerPhase as PerPhase, PhaseCounters as PhaseCounters,
-    Usage as Usage, UsageMeter as UsageMeter,
 )

@@ -13,8 +13,7 @@ from typing import Final, Self
 from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded
 from synmod.leaves.aio import Clock, current_clock, deadline_scope, in_task
 
-from .frame import Ambient, Block, CallFrame, ambient, current_call, place_name
-from .usage import Usage, UsageMeter
+from .frame import Ambient, Block, CallFrame, Usage, UsageMeter, ambient, current_call, place_name
 
 # -- time --------------------------------------------------------------------------------------------------------------
 

@@ -16,8 +16,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from synmod.errors import ArgumentError
 
-from .frame import Ambient, Block, CallFrame, Reward, ambient, current_call, join_distinct, phase_in
-from .usage import Usage
+from .frame import Ambient, Block, CallFrame, Reward, Usage, ambient, current_call, join_distinct, phase_in
 
 _LOG: Final = logging.getLogger("synmod.hooks")
 

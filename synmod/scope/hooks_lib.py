@@ -18,10 +18,9 @@ from typing import Any, Final, TypeAlias, cast
 
 from synmod.errors import ArgumentError, ConfigError
 
-from .frame import FRAME
+from .frame import FRAME, Usage
 from .hooks import BuildEnd, CallBegin, CallEnd, Event, Hook, LMBegin, LMEnd
 from .tracing import Tracer, error_text, plain
-from .usage import Usage
 
 __all__ = ["Logger", "OpenTelemetry", "Recorder", "Tracer"]
 

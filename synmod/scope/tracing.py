@@ -22,9 +22,8 @@ from typing import Any, Final, cast
 from synmod.data import SymbolicDataModel
 from synmod.errors import ArgumentError
 
-from .frame import FRAME, Block, Reward
+from .frame import FRAME, NO_USAGE, Block, Reward, Usage
 from .hooks import CallBegin, CallEnd, Hook, LMBegin, LMEnd
-from .usage import NO_USAGE, Usage
 
 # -- arguments and results as plain JSON -------------------------------------------------------------------------------
 

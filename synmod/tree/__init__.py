@@ -11,13 +11,11 @@ from synmod.leaves.names import KeyPath as KeyPath, path_str as path_str
 from . import filters as filters, initializers as initializers
 from .editing import (
     Sown as Sown, capture as capture, open_captures as open_captures, pop as pop, set_attributes as set_attributes,
-    set_metadata as set_metadata, share_variables as share_variables,
-    update as update, using as using,
+    set_metadata as set_metadata, share_variables as share_variables, update as update, using as using,
 )
 from .filters import (
-    All as All, Any as Any, Everything as Everything, Not as Not, Nothing as Nothing, OfType as OfType,
-    Path as Path, PathContains as PathContains, PathIn as PathIn, Schema as Schema, Trainable as Trainable,
-    WithTag as WithTag,
+    All as All, Any as Any, Everything as Everything, Not as Not, Nothing as Nothing, OfType as OfType, Path as Path,
+    PathContains as PathContains, PathIn as PathIn, Schema as Schema, Trainable as Trainable, WithTag as WithTag,
 )
 from .graphdef import (
     CODEC as CODEC, GraphDef as GraphDef, NodeDef as NodeDef, NodeRef as NodeRef, VariableDef as VariableDef,
@@ -34,17 +32,16 @@ from .merging import (
     merge_context as merge_context, split as split, split_context as split_context, state as state,
     unflatten as unflatten, update_context as update_context, variables as variables,
 )
-from .nodes import (
-    DICT as DICT, KNOWN as KNOWN, NODE as NODE, SEQUENCE as SEQUENCE, STATIC as STATIC, SET as SET,
-    VARIABLE as VARIABLE, Kinds as Kinds, NodeImpl as NodeImpl, Static as Static, class_of as class_of,
-    get_node_impl as get_node_impl, holds_node as holds_node, is_token as is_token, kind_of as kind_of,
-    own_impl as own_impl, register_graph_node_type as register_graph_node_type, register_impl as register_impl,
-    static as static,
+from .walk import (
+    KNOWN as KNOWN, NODE as NODE, SEQUENCE as SEQUENCE, SET as SET, STATIC as STATIC,
+    VARIABLE as VARIABLE, NodeImpl as NodeImpl, RefMap as RefMap, Static as Static, Visit as Visit,
+     get_node_impl as get_node_impl, holds_node as holds_node, is_token as is_token,
+    kind_of as kind_of, own_impl as own_impl, register_graph_node_type as register_graph_node_type,
+    register_impl as register_impl, static as static, walk as walk,
 )
 from .states import State as State
 from .variable import (
     Intermediate as Intermediate, Memory as Memory, OptState as OptState, Param as Param, Stat as Stat,
     Variable as Variable, VariableState as VariableState, discarding_writes as discarding_writes,
-    keeping_writes as keeping_writes, snapshot as snapshot,
+    keeping_writes as keeping_writes, class_of as class_of, snapshot as snapshot,
 )
-from .walk import RefMap as RefMap, Visit as Visit, walk as walk

@@ -21,10 +21,9 @@ from synmod.scope import Block, ambient
 from .filters import Decisions, FilterLike, to_filter
 from .graphdef import record
 from .looking import PathTable, path_table
-from .nodes import KNOWN, NODE, STATIC, VARIABLE, Kinds, class_of, get_node_impl, holds_node, own_impl
 from .states import Fault, State, StateLike, checked_leaf, fit, leaves_of, raise_faults
-from .variable import MISSING, Layer, Variable, VariableState, Write, checked_metadata, snapshot
-from .walk import Visit, check_root, walk
+from .variable import MISSING, Layer, Variable, VariableState, Write, checked_metadata, class_of, snapshot
+from .walk import NODE, STATIC, VARIABLE, Visit, check_root, get_node_impl, holds_node, kind_of, walk
 
 
 def update(node: Any, *states: StateLike, allow_extra: bool = False, metadata: bool = False) -> tuple[KeyPath, ...]:
@@ -161,14 +160,13 @@ def set_attributes(node: Any, filter: FilterLike = ..., *, raise_if_not_found: b
     wanted = Decisions(to_filter(filter))
     nodes = [visit for visit in walk(node) if visit.kind == "node" and visit.first and wanted.takes(visit)]
     found = {name: [visit for visit in nodes if _present(visit, name) is not MISSING] for name in attrs}
-    kinds = Kinds(KNOWN)
     places = [
         repr(path_str((*visit.path, name)))
         for name, visits in found.items()
         for visit in visits
-        if _is_structure(_present(visit, name), kinds)
+        if _is_structure(_present(visit, name))
     ]
-    places += [f"the new value of {name!r}" for name, value in attrs.items() if _is_structure(value, kinds)]
+    places += [f"the new value of {name!r}" for name, value in attrs.items() if _is_structure(value)]
     if places:
         raise GraphError(
             f"set_attributes: {', '.join(places)} holds a node or Variable: only plain attributes are set. Assign it "
@@ -194,13 +192,12 @@ def _present(visit: Visit, name: str) -> Any:
     return getattr_static(visit.value, name, MISSING)
 
 
-def _is_structure(value: Any, kinds: Kinds) -> bool:
+def _is_structure(value: Any) -> bool:
     """Whether a value is or holds a Variable or a node; a by-reference node is not structure."""
-    kind = kinds[type(value)]
+    kind = kind_of(value)
     if kind == NODE:
-        impl = own_impl(class_of(value))
-        return impl is None or not impl.by_reference
-    return kind == VARIABLE or (kind != STATIC and holds_node(value, kinds))
+        return not get_node_impl(value).by_reference
+    return kind == VARIABLE or (kind != STATIC and holds_node(value))
 
 
 def pop(node: Any, filter: FilterLike) -> State:  # noqa: A002  (the word of the contract)

@@ -28,9 +28,8 @@ from synmod.leaves.names import KeyPath, path_str
 from synmod.leaves.nests import DICTS, LEAF, Pairs, kind_of, parts_of
 from synmod.registry import id_of
 
-from .nodes import KNOWN, NODE, SEQUENCE, STATIC, VARIABLE, Impls, Kinds, Static, class_of, own_impl
-from .variable import Immutable, Variable
-from .walk import Reader, RefMap, Visit, check_root, walk
+from .variable import Immutable, Variable, class_of
+from .walk import NODE, SEQUENCE, STATIC, VARIABLE, Kinds, Reader, RefMap, Static, Visit, check_root, own_impl, walk
 
 M = TypeVar("M")
 
@@ -564,15 +563,15 @@ def _reference_to(
     numbers: RefMap[int], written: list[tuple[int, Definition]], objects: dict[int, Any]
 ) -> Callable[[Any], Any]:
     """What puts references in the place of the graph's nodes and Variables; tokens belong to the graph wherever."""
-    entries, kinds, impls = numbers.entries, Kinds(KNOWN), Impls()
+    entries = numbers.entries
 
     def reference(x: Any) -> Any:
         entry = entries.get(id(x))
-        if entry is None and kinds[class_of(x)] == NODE and impls[class_of(x)].is_token:
+        if entry is None and (impl := own_impl(class_of(x))) is not None and impl.is_token:
             index = len(entries)
             entry = entries[id(x)] = (x, index)
             objects[index] = x
-            written.append((index, NodeDef(class_of(x), index, (), impls[class_of(x)].metadata_of(x))))
+            written.append((index, NodeDef(class_of(x), index, (), impl.metadata_of(x))))
         if entry is None or entry[0] is not x:
             return x
         return (VariableRef if isinstance(x, Variable) else NodeRef)(class_of(x), entry[1])

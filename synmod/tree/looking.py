@@ -11,9 +11,8 @@ from synmod.errors import ArgumentError, NotBuiltError
 from synmod.leaves.names import KeyPath, escape_step, parse_path, path_str
 
 from .filters import Decisions, Filter, FilterLike, Where, to_filter
-from .nodes import NODE, VARIABLE, class_of, kind_of, own_impl
-from .variable import Variable
-from .walk import Order, Visit, check_root, walk
+from .variable import Variable, class_of
+from .walk import NODE, VARIABLE, Order, Visit, check_root, kind_of, own_impl, walk
 
 T = TypeVar("T")
 

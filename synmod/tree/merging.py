@@ -21,10 +21,9 @@ from .editing import become, write_all
 from .filters import Everything, Filter, FilterLike, to_filter
 from .graphdef import REFERENCES, ContainerDef, GraphDef, NodeDef, Recording, StaticDef, VariableDef, paths_to, record
 from .looking import find_duplicates
-from .nodes import Impls, get_node_impl
 from .states import Fault, State, StateLike, fit, partition, raise_faults
 from .variable import Variable, Write
-from .walk import RefMap, check_root, walk
+from .walk import Impls, RefMap, check_root, get_node_impl, walk
 
 M = TypeVar("M")
 F = TypeVar("F", bound=Callable[..., Any])

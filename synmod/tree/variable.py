@@ -27,6 +27,11 @@ LABELS: Final = frozenset({"trainable", "name", "description"})
 """The metadata keys with a meaning of their own; every other one is free."""
 
 
+def class_of(x: object) -> type[Any]:
+    """The class of an object; for type checkers, to which `type` of Any is partly unknown."""
+    return type(x)
+
+
 class Immutable:
     """Whose attributes are put once, when it is made; a copy of it is itself."""
 

@@ -8,7 +8,7 @@ Must never know: Program, training; how to draw with a program that is not here.
 from synmod.module import ABOVE
 from synmod.scope import PAGES
 
-from .pages import trace_page as trace_page
+from .picture import trace_page as trace_page
 from .plotting import FORMATS as FORMATS, plot as plot
 from .summary import COLUMNS as COLUMNS, format_variables as format_variables, summary as summary
 

@@ -15,8 +15,7 @@ from synmod.errors import ArgumentError
 from synmod.leaves.names import did_you_mean
 from synmod.module import Module
 
-from .pages import escaped, picture_page, written
-from .picture import Edge, Node, Picture
+from .picture import Edge, Node, Picture, escaped, picture_page, written
 from .summary import printable, summary, width
 
 # -- SVG ---------------------------------------------------------------------------------------------------------------

@@ -1,26 +1,343 @@
-"""Work at the same time: a function over a stream, with bars that show how far it is, and equal work done once.
+"""Plain code that runs async code, and back; and work at the same time: a stream of items, equal work done once.
 
+From the main thread one event loop serves all calls until the process ends, so that connections live on from call to
+call. Nothing is patched. In a notebook, whose own loop runs, the code runs in a worker thread with a loop of its own.
 A worker pool holds many items at once in bounded memory; a single flight lets callers who want the same share it.
 """
 
 from __future__ import annotations
 
+import asyncio
+import atexit
+import contextvars
+import functools
+import inspect
 import logging
+import os
 import shutil
+import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import AsyncIterable, Awaitable, Callable, Hashable, Iterable, Sized
+from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Hashable, Iterable, Sized
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from inspect import isawaitable
-from types import TracebackType
-from typing import Any, Final, Generic, Literal, Protocol, Self, TypeVar
+from types import FrameType, TracebackType
+from typing import Any, Final, Generic, Literal, NoReturn, ParamSpec, Protocol, Self, TypeVar, overload
 
 from synmod.errors import ArgumentError, CallError, RunError, add_note
 from synmod.leaves import aio
 from synmod.leaves.names import did_you_mean
-from synmod.scope import CallFrame, current_call, is_of_block_around
+from synmod.scope import CallFrame, ambient, current_call, is_of_block_around, plain_limit
+
+T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
+
+_THREADS: Final = aio.ThreadLimit(8)
+"""How many functions of `in_thread` run at once."""
+
+
+@overload
+def run(main: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T: ...
+@overload
+def run(main: Awaitable[T]) -> T: ...
+def run(main: Any, *args: Any, **kwargs: Any) -> Any:
+    """Run async code from plain code, to its end.
+
+    For scripts, the command line and notebooks. The caller's ContextVars (default model, phase, overlays, hooks,
+    deadline) hold inside. In the main thread the first Ctrl-C or SIGTERM cancels `main`, the second leaves at once. In
+    a notebook's running loop it runs in a worker thread with its own loop, and the cell waits.
+
+    Args:
+        main: A coroutine function, a module, or an awaitable.
+        *args: Arguments for `main`, which must then be a function or a module.
+        **kwargs: Likewise by keyword.
+
+    Returns:
+        What `main` returns.
+
+    Raises:
+        RunError: A loop that is not a notebook's runs in this thread; shows the line to write instead.
+        ArgumentError: `main` is neither, or an awaitable with further arguments.
+        DeadlineExceeded: The time of an enclosing `sm.deadline` is over.
+        KeyboardInterrupt: Ctrl-C was pressed, and `main` has ended.
+        SystemExit: SIGTERM came, and `main` has ended; the code is 143.
+        BaseException: Whatever `main` raises, as itself.
+
+    Example:
+        >>> async def answer(x):
+        ...     return x + 1
+        >>> run(answer, 41)
+        42
+
+    Source: asyncio.run, anyio.run; differs: one loop for all calls from the main thread.
+    """
+    loop = aio.backend()
+    if loop is not None and not (loop == "asyncio" and _in_notebook()):
+        _raise_inside(main)
+    coroutine = _entry(main, args, kwargs)
+    context = contextvars.copy_context()
+    if loop is not None:
+        return _run_beside(coroutine, context)
+    if threading.current_thread() is not threading.main_thread():
+        with asyncio.Runner() as runner:
+            return runner.run(coroutine, context=context)
+    return _MAIN.run(coroutine, context)
+
+
+def in_thread(fn: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Make an async function that runs a plain one in a worker thread.
+
+    At most 8 run at once, in a copy of the caller's context. A thread cannot be interrupted and runs to its end.
+    CPU-heavy work belongs into another process.
+
+    Args:
+        fn: A plain function.
+
+    Returns:
+        An async function of the same signature.
+
+    Raises:
+        ArgumentError: `fn` is a coroutine function, or cannot be called.
+
+    Example:
+        >>> async def main():
+        ...     return await in_thread(len)("abc")
+        >>> run(main)
+        3
+
+    Source: anyio.to_thread, asyncio.to_thread.
+    """
+    if not callable(fn) or inspect.iscoroutinefunction(fn):
+        raise ArgumentError(
+            f"in_thread takes a plain function; got {fn!r:.100}. An async function needs no thread: await it."
+        )
+
+    @functools.wraps(fn)
+    async def threaded(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await aio.to_thread(functools.partial(fn, *args, **kwargs), limiter=_THREADS)
+
+    return threaded
+
+
+# -- what is run -----------------------------------------------------------------------------------------------------
+
+
+def _entry(main: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Coroutine[Any, Any, Any]:
+    """Make one coroutine that makes and awaits what is to run, inside the loop and the context."""
+    if inspect.isawaitable(main):
+        if args or kwargs:
+            _close_coroutine(main)
+            raise ArgumentError("run(awaitable) takes no further arguments: write run(function, *args).")
+        return _awaited(main)
+    if not callable(main):
+        raise ArgumentError(f"run takes a coroutine function, a module or an awaitable; got {main!r:.100}.")
+    return _called(main, args, kwargs)
+
+
+async def _awaited(awaitable: Awaitable[T]) -> T:
+    """Await it, where the deadline around the caller holds."""
+    with plain_limit(ambient()) or nullcontext():
+        return await awaitable
+
+
+async def _called(main: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call inside the loop, then await."""
+    awaitable = main(*args, **kwargs)
+    if not inspect.isawaitable(awaitable):
+        raise ArgumentError(
+            f"run takes a coroutine function; {getattr(main, '__name__', main)!r:.100} returned "
+            f"{type(awaitable).__name__}: a plain function needs no loop, call it."
+        )
+    return await _awaited(awaitable)
+
+
+def _raise_inside(main: Any) -> NoReturn:
+    """Show the line to write inside a running loop."""
+    _close_coroutine(main)
+    name = getattr(main, "__name__", None) or getattr(main, "name", None) or "main"
+    raise RunError(
+        "sm.run was called inside a running event loop, where it would wait for itself: "
+        f"write `await {name}(...)` instead."
+    )
+
+
+def _close_coroutine(x: Any) -> None:
+    """Close a coroutine that nobody will await, so that Python does not warn of it too."""
+    if inspect.iscoroutine(x):
+        x.close()
+
+
+# -- notebooks -------------------------------------------------------------------------------------------------------
+
+
+def _in_notebook() -> bool:
+    """Whether the running loop is that of an IPython kernel."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return getattr(shell, "kernel", None) is not None
+
+
+def _run_beside(coroutine: Coroutine[Any, Any, T], context: contextvars.Context) -> T:
+    """Run a coroutine in a worker thread with its own loop, and wait; an interrupt of the cell cancels it."""
+    started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+
+    async def main() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        started.append((task.get_loop(), task))
+        return await coroutine
+
+    def work() -> T:
+        with asyncio.Runner() as runner:
+            return runner.run(main(), context=context)
+
+    with ThreadPoolExecutor(1, "synmod.run") as threads:
+        future = threads.submit(work)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            for loop, task in started:
+                loop.call_soon_threadsafe(task.cancel)
+            raise
+
+
+# -- the main thread -------------------------------------------------------------------------------------------------
+
+
+class _MainLoop:
+    """The loop of the main thread: made by the first `run`, closed when the process ends."""
+
+    def __init__(self) -> None:
+        self._runner: asyncio.Runner | None = None
+        self._process = 0
+
+    def run(self, coroutine: Coroutine[Any, Any, T], context: contextvars.Context) -> T:
+        """Run a coroutine on the one loop."""
+        loop = self._loop()
+        task = loop.create_task(coroutine, context=context)
+        with _Interrupts(loop, task) as interrupts:
+            cancelled: asyncio.CancelledError | None = None
+            try:
+                loop.run_until_complete(task)
+            except asyncio.CancelledError as error:
+                cancelled = error
+            finally:
+                if interrupts.torn:
+                    self._abandon()
+                elif not task.done():  # another task raised KeyboardInterrupt or SystemExit through the loop
+                    _end(loop, task, interrupts)
+            ending = interrupts.ending(cancelled)
+        if ending is not None:
+            raise ending
+        return task.result()
+
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        """Return the loop; a forked child makes its own."""
+        if self._runner is None or self._process != os.getpid() or self._runner.get_loop().is_closed():
+            self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)  # and set no loop for others to find
+            self._process = os.getpid()
+            atexit.register(self._close, self._runner)
+        return self._runner.get_loop()
+
+    def _abandon(self) -> None:
+        """Leave a torn loop as it is: closing it would wait for the very work that was to be left at once."""
+        atexit.unregister(self._close)
+        self._runner = None
+
+    def _close(self, runner: asyncio.Runner) -> None:
+        """End the loop with the process that made it."""
+        if self._process == os.getpid():
+            runner.close()
+
+
+_MAIN: Final = _MainLoop()
+
+
+def _end(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any], interrupts: _Interrupts) -> None:
+    """Cancel a task and run the loop until it has ended; what ended the run is being raised already."""
+    task.cancel()
+    waiting = loop.create_task(asyncio.wait([task]))
+    while not waiting.done():
+        try:
+            loop.run_until_complete(waiting)
+        except (KeyboardInterrupt, SystemExit):
+            if interrupts.torn:
+                raise
+    if not task.cancelled():
+        task.exception()  # the same again, out of the group that the task held open
+
+
+_TERMINATED: Final = 128 + signal.SIGTERM
+"""The exit code of a process that SIGTERM ended."""
+
+_DEFAULTS: Final = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+
+
+class _Interrupts:
+    """A `with` block that turns the two signals into a cancellation of one task.
+
+    A signal that the user handles already is left alone; what was there is put back.
+
+    Attributes:
+        torn: Whether a second signal tore the loop, which then holds half-done work.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
+        self._loop = loop
+        self._task = task
+        self._first: int | None = None
+        self._installed: list[signal.Signals] = []
+        self.torn = False
+
+    def __enter__(self) -> Self:
+        for number, default in _DEFAULTS.items():
+            if signal.getsignal(number) is default:
+                signal.signal(number, self._received)
+                self._installed.append(number)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number in self._installed:
+            if signal.getsignal(number) == self._received:
+                signal.signal(number, _DEFAULTS[number])
+
+    def _received(self, number: int, _frame: FrameType | None) -> None:
+        """Cancel at the first signal, raise at the second."""
+        if self._first is None and not self._task.done():
+            self._first = number
+            self._task.cancel()
+            self._loop.call_soon_threadsafe(_wake)
+            return
+        self.torn = True
+        raise _ending(number)
+
+    def ending(self, error: asyncio.CancelledError | None) -> BaseException | None:
+        """Return what the caller must raise now that the task has ended, cancelled (`error`) or with a result.
+
+        A task that caught Ctrl-C and returned goes on, as in asyncio.run; SIGTERM is an order to the process.
+        """
+        if self._first == signal.SIGTERM:
+            return SystemExit(_TERMINATED)
+        if error is not None and self._first is not None and self._task.uncancel() == 0:
+            return _ending(self._first)
+        return error
+
+
+def _ending(number: int) -> BaseException:
+    """Return the exception that ends a process for a signal."""
+    return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(_TERMINATED)
+
+
+def _wake() -> None:
+    """Do nothing, in the loop, so that it looks at its tasks."""
+
 
 # -- progress ----------------------------------------------------------------------------------------------------------
 
@@ -133,9 +450,6 @@ class Bar:
 
 
 # -- pools -------------------------------------------------------------------------------------------------------------
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 _ON_ERROR: Final = ("raise", "collect")
 _END: Final = object()
