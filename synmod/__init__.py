@@ -13,7 +13,8 @@ from pydantic import Field as Field
 
 from synmod import (
     blocks as blocks, cache as cache, data as data, errors as errors, flow as flow, lm as lm, module as module,
-    program as program, saving as saving, scope as scope, skip as skip, train as train, tree as tree, view as view,
+    optimizers as optimizers, program as program, saving as saving, scope as scope, skip as skip, train as train,
+    tree as tree, view as view,
 )
 from synmod.blocks import (
     And as And, BestOf as BestOf, Branch as Branch, Cached as Cached, ChainOfThought as ChainOfThought,
@@ -70,7 +71,11 @@ from synmod.scope import (
     track_rewards as track_rewards, track_usage as track_usage,
 )
 from synmod.train import (
-    Evaluation as Evaluation, Example as Example, ExampleResult as ExampleResult, evaluate as evaluate,
+    Batch as Batch, Batches as Batches, BatchEndParam as BatchEndParam, Budget as Budget, CallRecord as CallRecord,
+    Candidate as Candidate, Context as Context, Evaluation as Evaluation, Example as Example,
+    ExampleResult as ExampleResult, FeedbackItem as FeedbackItem, History as History, Monitor as Monitor,
+    MonitorRecord as MonitorRecord, Rollout as Rollout, Run as Run, Trainer as Trainer, callbacks as callbacks,
+    evaluate as evaluate, latest_checkpoint as latest_checkpoint, list_checkpoints as list_checkpoints,
     metrics as metrics, rewards as rewards,
 )
 from synmod.tree import (

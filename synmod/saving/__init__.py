@@ -8,6 +8,9 @@ parsing and the constructors. Must never know: Program, training; how a provider
 
 from synmod.leaves.files import write_atomic as write_atomic
 
-from .document import FIRST_READERS as FIRST_READERS, FORMAT as FORMAT, FileLimits as FileLimits
+from .document import (
+    FIRST_READERS as FIRST_READERS, FORMAT as FORMAT, FileLimits as FileLimits, in_file as in_file,
+    read_document as read_document, write_document as write_document,
+)
 from .read import LoadReport as LoadReport, load as load, load_variables as load_variables, loads as loads
 from .write import dumps as dumps, save as save, save_variables as save_variables

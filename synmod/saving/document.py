@@ -302,14 +302,19 @@ FIRST_READERS: Final = {1: "0.1.0"}
 SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "program": ("graph", "data_models", "language_models", "state"),
     "variables": ("state",),
-    "checkpoint": ("params", "aux", "states"),
+    "checkpoint": ("params", "aux"),
+    "optimizer": ("class", "state"),
 }
 """What a file of each kind holds beside its header."""
+
+OPTIONAL: Final[Mapping[str, tuple[str, ...]]] = {"checkpoint": ("states",)}
+"""What it may hold besides."""
 
 _READ_BY = {
     "program": "sm.load(path)",
     "variables": "sm.load_variables(program, path)",
-    "checkpoint": "the Trainer that wrote it",
+    "checkpoint": "sm.Trainer.load(prefix)",
+    "optimizer": "trainer.load_optimizer_states(path)",
 }
 _RELEASE = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6}){0,3}([a-z]{1,6}[0-9]{0,6})?", re.ASCII)
 _SHORTEST_KEY = 12  # a shorter text may well be an ordinary word
@@ -325,7 +330,7 @@ def write_document(
     """Return the text of a document.
 
     Args:
-        kind: `program` or `variables`.
+        kind: One of `SECTIONS`.
         sections: The sections, in the order of the file.
         limits: What the text must not exceed.
         models: The language models of the program, which know their keys.
@@ -390,7 +395,7 @@ def read_document(source: bytes | str | os.PathLike[str], limits: FileLimits | N
         )
     for migrate in MIGRATIONS[header["format"] - 1 :]:
         document = migrate(document)
-    return check_record(document, (), SECTIONS[kind])
+    return check_record(document, (), SECTIONS[kind], OPTIONAL.get(kind, ()))
 
 
 def _checked_header(header: dict[str, Json]) -> dict[str, Any]:

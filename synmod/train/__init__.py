@@ -10,6 +10,8 @@ from synmod.scope import Feedback as Feedback
 from . import callbacks as callbacks, metrics as metrics, rewards as rewards
 from .batches import Batch as Batch, Batches as Batches, Context as Context
 from .bench import Bench as Bench
+from .callbacks import Monitor as Monitor, MonitorRecord as MonitorRecord
+from .checkpoints import latest_checkpoint as latest_checkpoint, list_checkpoints as list_checkpoints
 from .evaluating import evaluate as evaluate
 from .evaluation import Evaluation as Evaluation, ExampleError as ExampleError, ExampleResult as ExampleResult
 from .examples import Example as Example, as_json as as_json

@@ -1,20 +1,28 @@
-"""Batches of rows, and the contexts in which rows run."""
+"""Batches of rows: what they hold, in which contexts they run, and what becomes of them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from functools import partial
+from typing import Any, Final, cast
 
 from synmod.cache import key_of
-from synmod.errors import ArgumentError, TrainerError
+from synmod.data import DataModel, JsonDataModel
+from synmod.errors import ArgumentError, TrainerError, add_note
+from synmod.flow import Failed, together
 from synmod.leaves.aio import Gate
 from synmod.leaves.names import rng
 from synmod.lm import LanguageModel, model_from, use_language_models
+from synmod.module import Module
+from synmod.scope import BoundReward, Feedback
+from synmod.tree import State, using
 
 from .examples import Example, as_json
+from .rollouts import Ran, Rollout, failure_text, offered_of, run_once
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +82,38 @@ def rows_of(batch: Any) -> list[Example]:
         row if isinstance(row, Example) else Example(None, row, target)
         for row, target in zip(inputs, targets, strict=True)
     ]
+
+
+def batches_of(given: Any, most: int | None = None) -> Iterator[Any]:
+    """Yield batches: those of an iterable, a single one, or rows as one batch.
+
+    Args:
+        given: Batches, or rows.
+        most: How many of them; None for all.
+    """
+    if isinstance(given, Batch):
+        given = [given]
+    rows: list[Any] = []
+    for number, each in enumerate(given):
+        if not _is_batch(each):
+            rows.append(each)
+        elif most is None or number < most:
+            yield each
+        else:
+            break
+    if rows:
+        yield Batch([row if isinstance(row, Example) else Example(None, *_pair(row)) for row in rows])
+
+
+def _is_batch(each: Any) -> bool:
+    """Whether something is a batch, rather than a row."""
+    return hasattr(each, "data") and not isinstance(each, DataModel | JsonDataModel | Mapping | Example)
+
+
+def _pair(row: Any) -> tuple[Any, ...]:
+    """Return the inputs of a row, with its target where it is a pair."""
+    pair = cast("tuple[Any, ...]", row) if isinstance(row, tuple) else ()
+    return pair if len(pair) == 2 else (row,)
 
 
 def identified(rows: Iterable[Example], known: Mapping[str, Example]) -> list[Example]:
@@ -196,6 +236,8 @@ class Places:
     def __init__(self, contexts: Sequence[Context], concurrency: int) -> None:
         self.contexts = tuple(contexts)
         self._free = [context.limit or concurrency for context in contexts]
+        self.size = sum(self._free)
+        """How many rows run at once in all contexts."""
         self._gates: dict[int | None, Gate] = {index: Gate() for index in (None, *range(len(contexts)))}
 
     @asynccontextmanager
@@ -239,3 +281,138 @@ def sliced(rows: int, loads: Sequence[float]) -> list[int]:
     if min(sizes) < 1:
         raise TrainerError(f"Too many slices: {rows} rows on work loads {list(loads)} make slices of {sizes}.")
     return [index for index, size in enumerate(sizes) for _ in range(size)]
+
+
+# -- rows that run -----------------------------------------------------------------------------------------------------
+
+_ROW: Final[ContextVar[int | None]] = ContextVar("synmod_row", default=None)
+
+
+def current_row() -> int | None:
+    """Return the number of the row that is running here, in its batch; None outside of one."""
+    return _ROW.get()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What became of one row of a batch.
+
+    Attributes:
+        number: Its place in the batch.
+        example: Inputs and target.
+        ran: The run.
+        context: Number of the context where it ran.
+        after: The state Variables after it.
+    """
+
+    number: int
+    example: Example
+    ran: Ran
+    context: int
+    after: State
+
+    @property
+    def shown(self) -> Any:
+        """The outputs, or a `Failed` in their place."""
+        return self.ran.outputs if self.ran.failure is None else Failed(self.number, self.ran.failure)
+
+    def rollout(self, target: Any = None, feedback: Feedback | None = None) -> Rollout:
+        """Return the row as a rollout."""
+        ran = self.ran
+        return Rollout(
+            id=self.example.id or str(self.number), inputs=self.example.inputs,
+            target=self.example.target if target is None else target, outputs=as_json(ran.outputs),
+            score=None if feedback is None else feedback.score, feedback=feedback, error=ran.error(),
+            usage=ran.usage, elapsed_s=ran.elapsed_s, call_id=ran.watch.call_id, sample=0, calls=ran.watch.calls(),
+        )  # fmt: skip
+
+
+async def run_rows(
+    program: Module,
+    rows: Sequence[Example],
+    places: Places,
+    *,
+    states: Sequence[State],
+    chosen: Sequence[int | None] | None = None,
+    training: bool = False,
+    paths: frozenset[str] = frozenset(),
+    keep_failures: bool = False,
+) -> list[Row]:
+    """Run rows at once, each as one call with state Variables of its own.
+
+    Args:
+        program: Stays as it is.
+        rows: Inputs as data models.
+        places: Where rows run.
+        states: The state Variables of each row.
+        chosen: The context of each row; None for any.
+        training: The mode of the calls.
+        paths: The modules whose calls are recorded.
+        keep_failures: Whether a failure is kept, instead of raised.
+
+    Raises:
+        Exception: The first failure, with the number of its row as a note.
+    """
+
+    async def run(number: int) -> Row:
+        async with places.taken(None if chosen is None else chosen[number]) as context:
+            token = _ROW.set(number)
+            try:
+                with using(program, states[number]) as overlay:
+                    ran = await run_once(program, rows[number], paths=paths, training=training)
+            finally:
+                _ROW.reset(token)
+        if ran.failure is not None and not keep_failures:
+            add_note(ran.failure, f"row {number}")
+            raise ran.failure
+        changes = {path: leaf for path, leaf in overlay.changes.items() if path in states[number]}
+        return Row(number, rows[number], ran, context, states[number] | State.of_leaves(changes))
+
+    return await together(*(partial(run, number) for number in range(len(rows))))
+
+
+async def judge_rows(rows: Sequence[Row], reward: BoundReward) -> list[Feedback]:
+    """Return what a reward returns for each row: the lowest score for one that failed, none for an outage.
+
+    Raises:
+        Exception: What the reward raised, with the number of the row as a note.
+    """
+
+    async def judge(row: Row) -> Feedback:
+        if row.ran.failure is not None:
+            return Feedback(None if row.ran.fault == "void" else reward.lowest, critique=failure_text(row.ran.failure))
+        try:
+            return await reward(**offered_of(row.ran, row.example, reward))
+        except Exception as error:
+            add_note(error, f"row {row.number}")
+            raise
+
+    return await together(*(partial(judge, row) for row in rows))
+
+
+def by_context(values: Sequence[Any], contexts: Sequence[int], count: int) -> list[list[Any]]:
+    """Return values of rows as a list per context, each in input order.
+
+    Args:
+        values: One per row.
+        contexts: The number of the context of each row.
+        count: How many contexts there are.
+
+    Example:
+        >>> by_context("abc", [1, 0, 1], 2)
+        [['b'], ['a', 'c']]
+    """
+    return [[value for value, number in zip(values, contexts, strict=True) if number == n] for n in range(count)]
+
+
+def in_input_order(groups: Sequence[Sequence[Any]], contexts: Sequence[int]) -> list[Any]:
+    """Return what `by_context` returned as one list in input order; groups of other sizes one behind the other.
+
+    Example:
+        >>> in_input_order([["b"], ["a", "c"]], [1, 0, 1])
+        ['a', 'b', 'c']
+    """
+    if [len(group) for group in groups] != [contexts.count(n) for n in range(len(groups))]:
+        return [value for group in groups for value in group]
+    rest = [iter(group) for group in groups]
+    return [next(rest[number]) for number in contexts]

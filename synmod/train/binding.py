@@ -20,15 +20,15 @@ from synmod.data import (
     schema_of,
     symbol,
 )
-from synmod.errors import SchemaError, StateError, SynmodWarning, TrainerError
+from synmod.errors import ArgumentError, SchemaError, StateError, SynmodWarning, TrainerError
 from synmod.flow import leaves, leaves_with_path
 from synmod.leaves.frozen import is_object, json_equal
 from synmod.leaves.names import KeyPath, did_you_mean, parse_path, path_str
 from synmod.module import Module, declared_inputs, own_inputs_of
-from synmod.tree import Memory, Path, State, Trainable, Variable, initializers, iter_graph, share_variables, state
+from synmod.tree import Memory, Path, State, Trainable, Variable, initializers, iter_graph, state
 
 from .examples import Example, Several
-from .optimizer import Target
+from .optimizer import Optimizer, Target
 
 Schemas: TypeAlias = list[tuple[str, SymbolicDataModel]]
 Role: TypeAlias = Literal["state", "fixed", "param", "aux"]
@@ -51,7 +51,7 @@ def input_names(program: Module) -> list[str]:
 
 
 def check_data_names(program: Module, given: Sequence[str] | None) -> list[str]:
-    """Return the names of a program's inputs, or those that were given.
+    """Return the names of a program's inputs, in its order: all of them, or those that were given.
 
     Raises:
         TrainerError: The program has no such input.
@@ -63,7 +63,7 @@ def check_data_names(program: Module, given: Sequence[str] | None) -> list[str]:
                 f"data_names: {name!r} is not found in {program.name!r}.{did_you_mean(name, known)} "
                 f"It takes: {', '.join(known)}."
             )
-    return known if given is None else list(given)
+    return known if given is None else [name for name in known if name in given]
 
 
 def named_schemas(given: Any, names: Sequence[str]) -> Schemas:
@@ -209,6 +209,26 @@ def targets_of(program: Module, roles: Mapping[KeyPath, Role]) -> dict[str, Targ
     return found
 
 
+def targets_for(optimizer: Optimizer, program: Module, roles: Mapping[KeyPath, Role]) -> dict[str, Target]:
+    """Return the Variables that an optimizer may change, by path text.
+
+    Raises:
+        TrainerError: There is none; lists the Variables and why none fits.
+    """
+    found = targets_of(program, roles)
+    if optimizer.only is not None:
+        wanted = {path_str(path) for path in state(program, optimizer.only)}
+        found = {path: target for path, target in found.items() if path in wanted}
+    found = {path: target for path, target in found.items() if target.kind in optimizer.kinds}
+    if not found:
+        shown = [f"{path_str(path)} ({role})" for path, role in roles.items()]
+        raise TrainerError(
+            f"{type(optimizer).__name__} has nothing to optimise: it changes {', '.join(optimizer.kinds)} of "
+            f"trained Variables that its `only` takes. There are: {', '.join(shown) or 'none'}."
+        )
+    return found
+
+
 _REQUESTS = ("write", "add", "null")
 
 
@@ -237,44 +257,91 @@ def requests_of(given: str | Sequence[str] | Mapping[str, str], params: Sequence
     return found
 
 
-async def first_values(
-    program: Module, roles: Mapping[KeyPath, Role], initializer: Any, made: State, *, skip: Container[str]
+def by_text(values: Any) -> dict[str, Any]:
+    """Return values by path text: those of a State, or of a dict by path.
+
+    Raises:
+        ArgumentError: It is neither.
+    """
+    if not isinstance(values, Mapping):
+        raise ArgumentError(f"{values!r:.100} has no values by path; give a State, or a dict from path to value.")
+    pairs = cast("Mapping[str | KeyPath, Any]", values).items()
+    return {path_str(path) if isinstance(path, tuple) else path: value for path, value in pairs}
+
+
+def given_values(
+    roles: Mapping[KeyPath, Role], params: Any, aux: Any, allow_missing: bool, allow_extra: bool
 ) -> dict[str, Any]:
-    """Return the values with which Variables begin: `init` in their metadata, the initializer's, else their own.
+    """Return given values by path text, checked for paths that are missing or unknown.
+
+    Args:
+        roles: The classes of the Variables.
+        params: Values of params and fixed Variables; None for none.
+        aux: Values of the rest, states among them; these may always be left out.
+        allow_missing: Whether others may be left out.
+        allow_extra: Whether unknown paths are skipped.
+
+    Raises:
+        StateError: Lists every path.
+    """
+    known = {path_str(path): role for path, role in roles.items()}
+    values: dict[str, Any] = {}
+    missing: list[str] = []
+    for given, wanted in ((params, ("param", "fixed")), (aux, ("aux",))):
+        if given is not None:
+            named = by_text(given)
+            values |= named
+            missing += [path for path, role in known.items() if role in wanted and path not in named]
+    unknown = [path for path in values if path not in known]
+    faults: list[str] = []
+    if missing and not allow_missing:
+        faults.append(f"not presented: {', '.join(missing)}; allow_missing=True lets them keep what they have.")
+    if unknown and not allow_extra:
+        near = did_you_mean(unknown[0], known)
+        faults.append(f"unknown: {', '.join(unknown)}; allow_extra=True skips them.{near}")
+    if faults:
+        raise StateError(f"Values by path: {' '.join(faults)}")
+    return {path: value for path, value in values.items() if path in known}
+
+
+async def first_values(
+    program: Module, roles: Mapping[KeyPath, Role], initializer: Any, made: State, *, given: Container[str]
+) -> dict[str, Any]:
+    """Return the values with which Variables begin: `init` in their metadata, the initializer's, else those made.
 
     Args:
         program: A built program.
-        roles: The classes of its Variables; fixed ones are left alone.
+        roles: The classes of its Variables; fixed ones are left alone, and states begin as they were made.
         initializer: A State, a dict by path, a function `(path, schema)`, one of `sm.initializers`, or None.
         made: The values at the first bind.
-        skip: Paths with a value of their own.
+        given: Paths with a value of their own.
+
+    Raises:
+        ArgumentError: The initializer is none of these.
     """
+    make: Any = initializer if callable(initializer) else None
+    named = by_text({} if initializer is None else initializer) if make is None else {}
+    is_ours = isinstance(initializer, initializers.Constant | initializers.Empty)
     found: dict[str, Any] = {}
     for path, variable in iter_graph(program, Variable):
         text = path_str(path)
-        if text in skip or roles[path] == "fixed":
+        if text in given or roles[path] == "fixed":
             continue
         if "init" in variable.metadata:
             found[text] = variable.metadata["init"]
-        elif isinstance(initializer, Mapping):
-            named = cast("Mapping[str | KeyPath, Any]", initializer)
-            given = {path_str(key) if isinstance(key, tuple) else key: leaf for key, leaf in named.items()}
-            if text in given:
-                found[text] = given[text]
-        elif initializer is not None:
-            is_ours = isinstance(initializer, initializers.Constant | initializers.Empty)
-            value = initializer(variable.schema) if is_ours else initializer(text, variable.schema)
-            found[text] = await value if inspect.isawaitable(value) else value
+        elif make is None or roles[path] == "state":
+            found[text] = named.get(text, made[path].value)
         else:
-            found[text] = made[path].value
+            value = make(variable.schema) if is_ours else make(text, variable.schema)
+            found[text] = await value if inspect.isawaitable(value) else value
     return found
 
 
-def share_program(program: Module, other: Module) -> None:
-    """Put the Variables of another program into the places of this one's, by path.
+def check_shared(program: Module, other: Module) -> None:
+    """Raise unless the Variables of another program can stand in the places of this one's, by path.
 
     Raises:
-        StateError: Paths that one side lacks, or with another schema; lists all of them. Nothing changed.
+        StateError: Paths that one side lacks, or with another schema; lists all of them.
     """
     mine, theirs = state(program), state(other)
     faults = [f"{path_str(path)!r} is missing in {other.name!r}" for path in mine if path not in theirs]
@@ -286,4 +353,3 @@ def share_program(program: Module, other: Module) -> None:
     ]
     if faults:
         raise StateError(f"shared_module: {'; '.join(faults)}. Programs that share have the same Variables.")
-    share_variables(program, dict(iter_graph(other, Variable)))

@@ -1,25 +1,37 @@
-"""Callbacks: what happens beside a training run. `sm.callbacks`."""
+"""Callbacks: what happens beside a training run, and the Monitor, which looks into it. `sm.callbacks`."""
 
 from __future__ import annotations
 
 import csv
 import inspect
+import logging
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from synmod.data import dump_json
 from synmod.errors import ArgumentError, TrainerError
 from synmod.flow import Progress, shown
-from synmod.leaves.names import did_you_mean
+from synmod.leaves.frozen import Json, thaw
+from synmod.leaves.names import did_you_mean, path_str
+from synmod.lm import estimate_text
+from synmod.module import Module
+from synmod.scope import CallBegin, CallEnd, Hook
+from synmod.tree import State, state
 
+from .batches import current_row
+from .checkpoints import write_checkpoint
+from .examples import as_json
 from .optimizer import Candidate
 
 if TYPE_CHECKING:
     from .history import Budget
     from .trainer import Trainer
 
+_LOG: Final = logging.getLogger("synmod.train")
 _METHODS: Final = (
     "on_train_begin", "on_train_end", "on_epoch_begin", "on_epoch_end", "on_step_end", "on_candidate",
 )  # fmt: skip
@@ -239,3 +251,183 @@ class ProgressBar(Callback):
     def on_train_end(self, moment: Moment) -> None:  # noqa: ARG002
         """End it."""
         self._shown.end("done")
+
+
+# -- at the end of an epoch --------------------------------------------------------------------------------------------
+
+
+def do_checkpoint(prefix: str | os.PathLike[str], period: int = 1) -> Callable[[int, Module, State, State], None]:
+    """Return an epoch-end callback that saves program and values.
+
+    Args:
+        prefix: As in `Trainer.save_checkpoint`; epoch n is saved as number n + 1.
+        period: Every which number is saved.
+
+    Raises:
+        ArgumentError: A period below 1.
+
+    Example:
+        >>> callable(do_checkpoint("run/agent", period=2))
+        True
+
+    Source: MXNet's `callback.do_checkpoint`.
+    """
+    _check_period("do_checkpoint", period)
+
+    def at_epoch_end(epoch: int, program: Module, params: State, aux: State) -> None:
+        if (epoch + 1) % period == 0:
+            write_checkpoint(prefix, epoch + 1, program, params, aux)
+
+    return at_epoch_end
+
+
+def module_checkpoint(
+    trainer: Trainer, prefix: str | os.PathLike[str], period: int = 1, save_optimizer_states: bool = False
+) -> Callable[..., None]:
+    """Return an epoch-end callback that lets a trainer save a checkpoint.
+
+    Args:
+        trainer: What is saved.
+        prefix: As in `Trainer.save_checkpoint`; epoch n is saved as number n + 1.
+        period: Every which number is saved.
+        save_optimizer_states: Whether the states of the optimizer are saved, too.
+
+    Raises:
+        ArgumentError: A period below 1.
+
+    Example:
+        >>> from synmod.train import Trainer
+        >>> import synmod as sm
+        >>> callable(module_checkpoint(Trainer(sm.Identity()), "run/agent"))
+        True
+
+    Source: MXNet's `callback.module_checkpoint`.
+    """
+    _check_period("module_checkpoint", period)
+
+    def at_epoch_end(epoch: int, *_: object) -> None:
+        if (epoch + 1) % period == 0:
+            trainer.save_checkpoint(prefix, epoch + 1, save_optimizer_states)
+
+    return at_epoch_end
+
+
+def _check_period(what: str, period: int) -> None:
+    """Raise ArgumentError for a period below 1."""
+    if type(period) is not int or period < 1:
+        raise ArgumentError(f"{what}: period is {period!r:.100}; give a whole number of at least 1.")
+
+
+# -- the monitor -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorRecord:
+    """What a Monitor noted of one value.
+
+    Attributes:
+        step: Which `tic` it was, from 0.
+        name: `path:input` or `path:output` of a module, or the path of a Variable.
+        stat: What `stat_func` returned.
+        row: Number of the row in its batch; None for Variables, and for calls outside a batch.
+
+    Example:
+        >>> MonitorRecord(0, "writer:output", {"characters": 12, "tokens": 3}, 4).row
+        4
+
+    Source: MXNet's `Monitor`; differs: a record instead of a tuple, with the row.
+    """
+
+    step: int
+    name: str
+    stat: Json
+    row: int | None
+
+
+class Monitor(Hook):
+    """Notes what goes in and out of modules, and what Variables hold, at every n-th step.
+
+    Args:
+        interval: At every which `tic` it is active; the first included.
+        stat_func: What is noted of a value, which it gets as plain JSON; None for its length in characters and tokens.
+        pattern: A regular expression that names must begin with.
+        sort: Whether records come by name instead of by row.
+
+    Raises:
+        ArgumentError: An interval below 1, or a pattern that is none.
+
+    Example:
+        >>> monitor = Monitor(10, pattern=".*:output")
+        >>> monitor.toc()
+        []
+
+    Source: MXNet's `Monitor`; differs: a hook, with names by path.
+    """
+
+    def __init__(
+        self, interval: int, stat_func: Callable[[Any], Json] | None = None, pattern: str = ".*", sort: bool = False
+    ) -> None:
+        if type(interval) is not int or interval < 1:
+            raise ArgumentError(f"Monitor: interval is {interval!r:.100}; give a whole number of at least 1.")
+        try:
+            self._pattern = re.compile(pattern)
+        except re.error as error:
+            raise ArgumentError(f"Monitor: pattern {pattern!r:.100} is not a regular expression: {error}.") from None
+        self.interval, self.stat_func, self.sort = interval, stat_func or _lengths, sort
+        self.activated = False
+        self._tics = 0
+        self._seen: list[tuple[int | None, str, Json]] = []
+        self._program: Module | None = None
+
+    def install(self, program: Module) -> None:
+        """Watch the Variables of a program, too."""
+        self._program = program
+
+    def tic(self) -> None:
+        """Begin a step; at every n-th one what follows is noted."""
+        self.activated = self._tics % self.interval == 0
+        self._tics += 1
+        self._seen.clear()
+
+    def toc(self) -> list[MonitorRecord]:
+        """End a step; return what was noted in it, by row, and the Variables last.
+
+        Raises:
+            Exception: What `stat_func` raised.
+        """
+        if not self.activated:
+            return []
+        self.activated = False
+        found = sorted(self._seen, key=lambda seen: (seen[0] is None, seen[0] or 0))  # rows may run at once
+        if self._program is not None:
+            values = state(self._program).items()
+            found += [(None, name, leaf.value) for path, leaf in values if self._pattern.match(name := path_str(path))]
+        self._seen.clear()
+        records = [MonitorRecord(self._tics - 1, name, self.stat_func(thaw(value)), row) for row, name, value in found]
+        return sorted(records, key=lambda record: record.name) if self.sort else records
+
+    def toc_print(self) -> None:
+        """End a step, and log a line for each record."""
+        for record in self.toc():
+            row = "" if record.row is None else f" row {record.row}"
+            _LOG.info("Batch %d%s: %s %s", record.step, row, record.name, record.stat)
+
+    def on_call_begin(self, event: CallBegin) -> None:
+        """Note the inputs of a call."""
+        self._note(f"{event.path}:input", event.inputs[0] if len(event.inputs) == 1 else event.inputs)
+
+    def on_call_end(self, event: CallEnd) -> None:
+        """Note the outputs of a call that did not fail."""
+        if event.exception is None:
+            self._note(f"{event.path}:output", event.outputs)
+
+    def _note(self, name: str, value: Any) -> None:
+        """Note a value whose name is wanted."""
+        if self.activated and self._pattern.match(name):
+            self._seen.append((current_row(), name, as_json(value)))
+
+
+def _lengths(json: Json) -> Json:
+    """Return how long a value is: its text, or the text of its JSON."""
+    characters = len(json if isinstance(json, str) else dump_json(json))
+    return {"characters": characters, "tokens": estimate_text(characters)}

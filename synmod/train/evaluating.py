@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sized
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sized
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from itertools import count
 from types import MappingProxyType
@@ -68,6 +69,7 @@ async def evaluate(
     samples: int = 1,
     keep_results: bool = True,
     progress: Progress | Literal[False] | None = None,
+    around: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext,
 ) -> Evaluation:
     """Run a program on a data set and score what it returns.
 
@@ -89,6 +91,7 @@ async def evaluate(
         samples: Runs per example, as samples 0 to `samples` - 1.
         keep_results: Whether the Evaluation keeps the results, or means and errors only.
         progress: An object that is notified how far it is; None for a bar on a terminal, False for nothing.
+        around: Returns an async context manager in which a run happens, such as an overlay or a limit.
 
     Returns:
         The Evaluation: results in input order, whatever finished first.
@@ -117,7 +120,7 @@ async def evaluate(
     """
     _check(program, data, max_errors, failure_score, samples)
     bar = shown(progress)
-    under_way = _Evaluator(program, reward, metrics, max_errors, failure_score, samples, keep_results, bar)
+    under_way = _Evaluator(program, reward, metrics, max_errors, failure_score, samples, keep_results, bar, around)
     bar.begin("evaluate", len(data) * samples if isinstance(data, Sized) else None)
     outcome = "stopped"
     try:
@@ -192,6 +195,7 @@ class _Evaluator:
         samples: int,
         keep_results: bool,
         bar: Shown,
+        around: Callable[[], AbstractAsyncContextManager[Any]],
     ) -> None:
         self._program = program
         self._unchecked = None if reward is None else reward_from(reward)
@@ -203,7 +207,7 @@ class _Evaluator:
         lowest = None if self._reward is None else self._reward.lowest
         self._failure_score = lowest if failure_score == "lowest" else failure_score
         self._keep_results = keep_results
-        self._bar = bar
+        self._bar, self._around = bar, around
         self._first_sample = current_sample() * samples
         self._clock = current_clock()
         self._started = self._clock.now()
@@ -228,6 +232,11 @@ class _Evaluator:
             MaskError: A mask of the reward names nothing.
             BudgetExceeded, DeadlineExceeded: That of an enclosing block.
         """
+        async with self._around():
+            return await self._run(job)
+
+    async def _run(self, job: _Job) -> int:
+        """Run one example; see `run`."""
         self._stop_if_enough()
         self._begun += 1
         index, example, sample = job

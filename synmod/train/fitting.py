@@ -128,7 +128,7 @@ async def fit(
     if not trainer.bound or force_rebind:
         await trainer.bind(_schemas_of(trainer, rows), _label_schema(rows), force_rebind=force_rebind)
     if monitor is not None:
-        trainer.add_monitor(monitor)
+        trainer.install_monitor(monitor)
     if not trainer.params_initialized or force_init:
         await trainer.init_params(initializer, params, aux, allow_missing, force_init=force_init)
     if not trainer.optimizer_initialized or force_init:
@@ -144,14 +144,14 @@ async def fit(
         trainer,
         rows,
         limits,
-        metrics=_listed(eval_metric),
+        metrics=listed(eval_metric),
         epochs=range(begin_epoch, num_epoch) if num_epoch is not None else None,
         begin=begin_epoch,
         monitor=monitor,
         callbacks=callbacks,
-        batch_end=_listed(batch_end_callback),
-        epoch_end=_listed(epoch_end_callback),
-        eval_end=_listed(eval_end_callback),
+        batch_end=listed(batch_end_callback),
+        epoch_end=listed(epoch_end_callback),
+        eval_end=listed(eval_end_callback),
     )
     folder = run_from(run)
     if folder is None:
@@ -442,7 +442,7 @@ def _ends_the_run(error: BaseException) -> bool:
     return not isinstance(error, BudgetExceeded) or error.account is None or is_of_block_around(error)
 
 
-def _listed(given: Any) -> list[Any]:
+def listed(given: Any) -> list[Any]:
     """Return one or several callbacks as a list."""
     return [] if given is None else list(cast("Iterable[Any]", given)) if isinstance(given, list | tuple) else [given]
 

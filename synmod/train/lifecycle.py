@@ -15,6 +15,7 @@ PARAMETERS: Final = ("bind", "init_params")
 OPTIMIZER: Final = (*PARAMETERS, "init_optimizer")
 
 NEEDS: Final[dict[str, tuple[str, ...]]] = {
+    "shared_module": ("bind",),
     "reshape": ("bind",),
     "data_schemas": ("bind",),
     "label_schemas": ("bind",),

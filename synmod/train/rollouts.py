@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 from synmod.errors import (
@@ -18,10 +17,8 @@ from synmod.errors import (
     SchemaError,
     UnavailableError,
     UnboundModelError,
-    add_note,
     notes_of,
 )
-from synmod.flow import Failed, together
 from synmod.leaves.aio import current_clock
 from synmod.leaves.frozen import Json
 from synmod.lm import drawing
@@ -37,12 +34,11 @@ from synmod.scope import (
     hooks,
     is_of_block_around,
     message_of,
+    phase,
     track_rewards,
     track_usage,
 )
-from synmod.tree import State, using
 
-from .batches import Places
 from .evaluation import ExampleError, ExampleResult
 from .examples import Example, Several, UnreadableRow, as_json, inputs_for
 
@@ -221,6 +217,7 @@ async def run_once(
         try:
             with ExitStack() as blocks:
                 blocks.enter_context(drawing(sample))
+                blocks.enter_context(phase("inference"))
                 given = blocks.enter_context(track_rewards())
                 ran.inputs = inputs_for(program, example)
                 args = ran.inputs if isinstance(ran.inputs, Several) else (ran.inputs,)
@@ -277,112 +274,3 @@ def _fault(error: Exception, watch: Watch, *, in_program: bool) -> Fault:
 def failure_text(error: BaseException) -> str:
     """Return what went wrong in one line, with its notes."""
     return "; ".join([f"{type(error).__name__}: {message_of(error)}", *notes_of(error)])
-
-
-# -- the rows of a batch -----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What became of one row of a forward.
-
-    Attributes:
-        number: Its place in the batch.
-        example: Inputs and target.
-        ran: The run.
-        context: Number of the context where it ran.
-        after: The state Variables after it.
-    """
-
-    number: int
-    example: Example
-    ran: Ran
-    context: int
-    after: State
-
-    @property
-    def shown(self) -> Any:
-        """The outputs, or a `Failed` in their place."""
-        return self.ran.outputs if self.ran.failure is None else Failed(self.number, self.ran.failure)
-
-    def rollout(self, target: Any = None, feedback: Feedback | None = None) -> Rollout:
-        """Return the row as a rollout."""
-        ran = self.ran
-        return Rollout(
-            id=self.example.id or str(self.number), inputs=self.example.inputs,
-            target=self.example.target if target is None else target, outputs=as_json(ran.outputs),
-            score=None if feedback is None else feedback.score, feedback=feedback, error=ran.error(),
-            usage=ran.usage, elapsed_s=ran.elapsed_s, call_id=ran.watch.call_id, sample=0,
-            void=ran.fault == "void", calls=ran.watch.calls(),
-        )  # fmt: skip
-
-
-async def run_rows(
-    program: Module,
-    rows: Sequence[Example],
-    places: Places,
-    chosen: Sequence[int | None],
-    carried: Sequence[State],
-    *,
-    training: bool,
-    paths: frozenset[str],
-    keep_failures: bool,
-    monitors: Sequence[Any],
-) -> list[Row]:
-    """Run rows at once, each with its own state Variables.
-
-    Args:
-        program: Stays as it is.
-        rows: Inputs as data models.
-        places: Where rows run.
-        chosen: The context of each row; None for any.
-        carried: The state Variables of each row.
-        training: The mode of the calls.
-        paths: The modules whose calls are recorded.
-        keep_failures: Whether a failure is kept, instead of raised.
-        monitors: Watch the calls.
-
-    Raises:
-        Exception: The first failure, with the number of its row as a note.
-    """
-
-    async def run(number: int) -> Row:
-        async with places.taken(chosen[number]) as context:
-            with ExitStack() as blocks:
-                for monitor in monitors:
-                    blocks.enter_context(monitor.watching(number))
-                overlay = blocks.enter_context(using(program, carried[number]))
-                ran = await run_once(program, rows[number], paths=paths, training=training)
-        if ran.failure is not None and not keep_failures:
-            add_note(ran.failure, f"row {number}")
-            raise ran.failure
-        changes = {path: leaf for path, leaf in overlay.changes.items() if path in carried[number]}
-        return Row(number, rows[number], ran, context, carried[number] | State.of_leaves(changes))
-
-    return await together(*(partial(run, number) for number in range(len(rows))))
-
-
-async def judge_rows(rows: Sequence[Row], reward: BoundReward) -> list[Feedback]:
-    """Return what a reward says of each row: the lowest score for one that failed, none for an outage.
-
-    Raises:
-        Exception: What the reward raised, with the number of the row as a note.
-    """
-
-    async def judge(row: Row) -> Feedback:
-        if row.ran.failure is not None:
-            return Feedback(None if row.ran.fault == "void" else reward.lowest, critique=failure_text(row.ran.failure))
-        try:
-            return await reward(**offered_of(row.ran, row.example, reward))
-        except Exception as error:
-            add_note(error, f"row {row.number}")
-            raise
-
-    return await together(*(partial(judge, row) for row in rows))
-
-
-def by_context(values: Sequence[Any], rows: Sequence[Row], contexts: int, merge: bool) -> list[Any]:
-    """Return values of rows in input order, or in a list per context."""
-    if merge:
-        return list(values)
-    return [[value for value, row in zip(values, rows, strict=True) if row.context == n] for n in range(contexts)]

@@ -2,48 +2,33 @@
 
 from __future__ import annotations
 
-import logging
+import os
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, cast
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Literal, Self, cast
 
 from synmod.cache import Cache
-from synmod.data import declare, schema_of
+from synmod.data import DataModel, JsonDataModel, declare, schema_of
 from synmod.errors import StateError, SynmodWarning, TrainerError
-from synmod.leaves.names import KeyPath, did_you_mean, path_str
+from synmod.leaves.names import KeyPath, path_str
 from synmod.module import Module, build
-from synmod.scope import BoundReward, Feedback
-from synmod.tree import State, state as state_of, update as write, using
+from synmod.scope import BoundReward, Feedback, hooks, phase
+from synmod.tree import State, Variable, iter_graph, share_variables, state as state_of, update as write, using
 
-from .batches import Context, Places, identified, rows_of, sliced
+from . import batches, binding, checkpoints, fitting
+from .batches import Context, Places, Row
 from .bench import Bench, Split
-from .binding import (
-    Role,
-    Schemas,
-    check_compatible,
-    check_data_names,
-    first_values,
-    named_schemas,
-    output_schemas,
-    requests_of,
-    roles_of,
-    share_program,
-    targets_of,
-    warn_of_unasked,
-    wrapped,
-)
-from .evaluation import feed
+from .binding import Role, Schemas
+from .callbacks import Monitor
+from .evaluating import evaluate
+from .evaluation import Evaluation, feed
 from .examples import Example
-from .fitting import fit
-from .history import History
 from .lifecycle import Lifecycle, needs_its_steps
-from .optimizer import FeedbackItem, Optimizer, Target, optimizer_from
+from .optimizer import FeedbackByPath, FeedbackItem, Optimizer, Target, optimizer_from
 from .rewards import OFFERED, Reward, reward_from
-from .rollouts import Row, by_context, judge_rows, run_rows
 from .routing import Routing
 from .runs import Runner
-
-_LOG: Final = logging.getLogger("synmod.train")
 
 
 class Trainer:
@@ -105,10 +90,10 @@ class Trainer:
             if len(work_load_list) != len(contexts):
                 raise TrainerError(f"work_load_list has {len(work_load_list)} entries for {len(contexts)} contexts.")
             if min(work_load_list) <= 0:
-                raise TrainerError(f"work_load_list is {list(work_load_list)}; every work load is above 0.")
+                raise TrainerError(f"work_load_list is {list(work_load_list)}; give positive numbers.")
         self.program = program
         self.reward: Reward | None = None if reward is None else reward_from(reward)
-        self.data_names = check_data_names(program, data_names)
+        self.data_names = binding.check_data_names(program, data_names)
         self.label_names = list(label_names)
         self.seed = seed
         self.feedback: dict[str, tuple[FeedbackItem, ...]] = {}
@@ -126,22 +111,17 @@ class Trainer:
         self._requests: dict[str, str] = {}
         self._routing: Routing | None = None
         self._first = self._made = State()
-        self._states: list[State] = []
-        self._forward: list[Row] = []
+        self._states: State | list[State] = State()
+        self._rows: list[Row] = []
         self._seen: dict[str, Example] = {}
         self._updates = 0
-        self._hand: tuple[Optimizer, Bench] | None = None
+        self._hand: Bench | None = None
         self._input_feedback: list[Feedback] = []
-        self._monitors: list[Any] = []
-        self.loaded: tuple[State, State] | None = None
-        self.loaded_optimizer: Mapping[str, Any] | None = None
+        self._monitors: list[Monitor] = []
+        self._optimizer_states: tuple[str, Mapping[str, Any]] | None = None
 
     def __repr__(self) -> str:
         return f"Trainer({self.program.name!r}, lifecycle={self.lifecycle})"
-
-    def _warn(self, text: str) -> None:
-        """Warn the caller of a method that it changes nothing."""
-        warnings.warn(text, SynmodWarning, stacklevel=4)
 
     # -- what was done ------------------------------------------------------------------------------------------------
 
@@ -229,42 +209,45 @@ class Trainer:
             SkipVerifyError: The skip connections do not match.
         """
         if self.bound and not force_rebind:
-            self._warn("Already bound: bind(force_rebind=True) binds anew.")
+            _warn("Already bound: bind(force_rebind=True) binds anew.")
             return
         if inputs_need_grad and not for_training:
             raise TrainerError("inputs_need_grad needs for_training=True: nothing is recorded otherwise.")
-        data = named_schemas(data_schemas, self.data_names)
-        outputs = output_schemas(await build(self.program, *(schema for _, schema in data)))
+        if shared_module is not None:
+            shared_module._lifecycle.check("shared_module")
+        data = binding.named_schemas(data_schemas, self.data_names)
+        outputs = binding.output_schemas(await build(self.program, *(schema for _, schema in data)))
         labels = None if label_schemas is None else declare(label_schemas)
         if self.reward is not None:
             if len(outputs) == 1:
                 self.reward.check(outputs[0][1], labels)
-            warn_of_unasked(self.label_names, labels, self.reward.needs_target)
+            binding.warn_of_unasked(self.label_names, labels, self.reward.needs_target)
+        own = dict(iter_graph(self.program, Variable))
         if shared_module is not None:
-            share_program(self.program, shared_module.program)
-        roles = roles_of(self.program, self._fixed, self._state_names)
-        requests = requests_of(grad_req, [path_str(path) for path, role in roles.items() if role == "param"])
-        routing = Routing(self.program, targets_of(self.program, roles).values())
+            binding.check_shared(self.program, shared_module.program)
+            share_variables(self.program, dict(iter_graph(shared_module.program, Variable)))
+        try:
+            roles = binding.roles_of(self.program, self._fixed, self._state_names)
+            params = [path_str(path) for path, role in roles.items() if role == "param"]
+            requests = binding.requests_of(grad_req, params)
+            routing = Routing(self.program, binding.targets_of(self.program, roles).values())
+        except BaseException:
+            share_variables(self.program, own)
+            raise
         self.inputs, self._labels, self._outputs = data, labels, outputs
         self._roles, self._requests, self._routing = roles, requests, routing
         if not self.bound:
             self._made, self._first = state_of(self.program), self._of_role("state")
-        self._states, self._forward = [], []
+        self._states, self._rows, self._seen, self._hand = self._first, [], {}, None
+        self.feedback = {}
         self._lifecycle.drop("forward", "backward", "update", "bind for training", "inputs_need_grad")
-        self._lifecycle.add("bind")
-        if for_training:
-            self._lifecycle.add("bind for training")
-        if inputs_need_grad:
-            self._lifecycle.add("inputs_need_grad")
-        if shared_module is not None and shared_module.params_initialized:
+        modes = {"bind for training": for_training, "inputs_need_grad": inputs_need_grad}
+        for step in ("bind", *(mode for mode, holds in modes.items() if holds)):
+            self._lifecycle.add(step)
+        if shared_module is not None:
             self._lifecycle.add("init_params")
             if shared_module.optimizer is not None:
                 self.borrow_optimizer(shared_module)
-        if self.loaded is not None:
-            params, aux = self.loaded
-            write(self.program, params | aux)
-            self.loaded = None
-            self._lifecycle.add("init_params")
 
     @needs_its_steps
     def reshape(self, data_schemas: Any, label_schemas: Any = None) -> None:
@@ -274,8 +257,8 @@ class Trainer:
             TrainerError: Other names.
             SchemaError: A schema that is not compatible; nothing changed.
         """
-        data = named_schemas(data_schemas, self.data_names)
-        check_compatible(self.inputs, data)
+        data = binding.named_schemas(data_schemas, self.data_names)
+        binding.check_compatible(self.inputs, data)
         labels = self._labels if label_schemas is None else declare(label_schemas)
         self.inputs, self._labels = data, labels
 
@@ -315,17 +298,13 @@ class Trainer:
             StateSchemaError: Values that miss their schemas; nothing changed.
         """
         if self.params_initialized and not force_init:
-            warnings.warn(
-                "Parameters are initialized already; force_init=True does it anew.", SynmodWarning, stacklevel=2
-            )
+            _warn("Parameters are initialized already: init_params(force_init=True) does it anew.")
             return
-        values = self._given(params, aux, allow_missing, allow_extra)
+        values = binding.given_values(self._roles, params, aux, allow_missing, allow_extra)
         if initializer is not None or force_init:
-            first = await first_values(self.program, self._roles, initializer, self._made, skip=set(values))
+            first = await binding.first_values(self.program, self._roles, initializer, self._made, given=values)
             values = first | values
-        write(self.program, values)
-        self._first = self._of_role("state")
-        self._lifecycle.add("init_params")
+        self._write(values)
 
     @needs_its_steps
     def set_params(
@@ -338,44 +317,28 @@ class Trainer:
     ) -> None:
         """Write values into the program, all or none; errors of `init_params`."""
         if self.params_initialized and not force_init:
-            self._warn("Parameters are initialized already: force_init=True sets them.")
+            _warn("Parameters are initialized already: set_params(force_init=True) sets them.")
             return
-        write(self.program, self._given(params, aux, allow_missing, allow_extra))
+        self._write(binding.given_values(self._roles, params, aux, allow_missing, allow_extra))
+
+    def _write(self, values: Mapping[str, Any]) -> None:
+        """Write values that were given into the program; states among them are what rows begin with."""
+        write(self.program, values)
+        self._first = self._states = self._of_role("state")
         self._lifecycle.add("init_params")
 
-    def _given(self, params: Any, aux: Any, allow_missing: bool, allow_extra: bool) -> dict[str, Any]:
-        """Return given values by path text, checked for missing and unknown paths."""
-        values: dict[str, Any] = {}
-        missing: list[str] = []
-        known = {path_str(path): role for path, role in self._roles.items()}
-        for what, given, roles in (("params", params, ("param", "fixed")), ("aux", aux, ("aux", "state"))):
-            if given is None:
-                continue
-            pairs = cast("Mapping[str | KeyPath, Any]", given).items()
-            named = {path_str(path) if isinstance(path, tuple) else path: leaf for path, leaf in pairs}
-            values.update(named)
-            missing += [f"{path!r} is not presented in {what}" for path, role in known.items()
-                        if role in roles[:2] and role != "state" and path not in named]  # fmt: skip
-        if missing and not allow_missing:
-            raise StateError(f"{'; '.join(missing)}. allow_missing=True keeps what they have.")
-        unknown = [path for path in values if path not in known]
-        if unknown and not allow_extra:
-            raise StateError(
-                f"Unknown paths: {', '.join(map(repr, unknown))}.{did_you_mean(unknown[0], known)} "
-                "allow_extra=True skips them."
-            )
-        return {path: leaf for path, leaf in values.items() if path in known}
-
+    @needs_its_steps
     def get_params(self) -> tuple[State, State]:
-        """Return the State of params and fixed Variables, and that of the others: a snapshot."""
-        if self.loaded is not None:
-            return self.loaded
-        self._lifecycle.check("get_params")
+        """Return the State of params and fixed Variables, and that of aux Variables: a snapshot."""
         return self._of_role("param", "fixed"), self._of_role("aux")
 
     @needs_its_steps
-    def set_states(self, states: Sequence[State] | Sequence[Sequence[State]] | None = None, value: Any = None) -> None:
-        """Give the state Variables of the next forward's rows their values.
+    def set_states(
+        self,
+        states: Sequence[State | Mapping[str, Any]] | Sequence[Sequence[State]] | None = None,
+        value: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Give the state Variables of the next forward's rows their values; those that are not named begin anew.
 
         Args:
             states: One State per row, or a list of such per context, as `get_states` returns.
@@ -387,24 +350,161 @@ class Trainer:
         """
         if states is not None and value is not None:
             raise TrainerError("Only one of states & value can be given.")
-        if states is None and value is None:
-            raise TrainerError("At least one of states & value must be given.")
         if value is not None:
-            self._first = self._first.replace(dict(value.items()))
-            self._states = []
-            return
-        flat = [one for each in cast("Sequence[Any]", states) for one in ([each] if isinstance(each, State) else each)]
-        self._states = [self._first.replace({path: leaf.value for path, leaf in one.items()}) for one in flat]
+            self._states = self._first.replace(value)
+        elif states is not None:
+            given: list[Any] = list(states)
+            if given and not isinstance(given[0], Mapping):
+                given = batches.in_input_order(given, [row.context for row in self._rows])
+            self._states = [self._first.replace(each) for each in given]
+        else:
+            raise TrainerError("At least one of states & value must be given.")
 
     @needs_its_steps
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
-        """Return the states of the rows of the last forward: one State per row, or lists of them by context."""
-        states = self._states or [self._first]
-        return by_context(states, self._forward, len(self.places.contexts), merge_multi_context)
+        """Return the states of the rows of the last forward, or those that were set since.
 
-    def add_monitor(self, monitor: Any) -> None:
-        """Let a monitor watch the rows of each forward."""
-        self._monitors.append(monitor)
+        Args:
+            merge_multi_context: One State per row, in input order; False for a list of them per context.
+        """
+        states = [self._states] * max(1, len(self._rows)) if isinstance(self._states, State) else self._states
+        return self._merged(states, merge_multi_context)
+
+    def _merged(self, values: Sequence[Any], merge: bool) -> list[Any]:
+        """Return values of rows in input order, or a list of them per context."""
+        if merge:
+            return list(values)
+        contexts = [row.context for row in self._rows] if len(self._rows) == len(values) else [0] * len(values)
+        return batches.by_context(values, contexts, len(self.places.contexts))
+
+    # -- checkpoints --------------------------------------------------------------------------------------------------
+
+    @needs_its_steps
+    def save_checkpoint(
+        self,
+        prefix: str | os.PathLike[str],
+        epoch: int,
+        save_optimizer_states: bool = False,
+        save_states: bool = False,
+        keep: int | None = None,
+    ) -> None:
+        """Write program and values, so that `Trainer.load` goes on from there; all of it is plain JSON.
+
+        The files are `prefix-program.json`, `prefix-0003.json` and, with the optimizer, `prefix-0003.states.json`; each
+        is put in place whole, the values last. So a failure leaves the checkpoint before it whole.
+
+        Args:
+            prefix: What the names of the files begin with, such as `run/agent`.
+            epoch: Number of the epoch.
+            save_optimizer_states: Whether the optimizer's states are saved, too.
+            save_states: Whether the first values of state Variables are saved, too.
+            keep: How many epochs stay, with this one; older ones are removed after a success. None for all.
+
+        Raises:
+            LifecycleError: The optimizer's states are wanted, and there is no optimizer.
+            TrainerError: `epoch` or `keep` is not such a number.
+            SaveError: Something cannot be saved; nothing of the checkpoints before it is lost.
+        """
+        if save_optimizer_states:
+            self._lifecycle.check("save_optimizer_states")
+        params, aux = self.get_params()
+        checkpoints.write_checkpoint(
+            prefix, epoch, self.program, params, aux, states=self._first if save_states else None,
+            optimizer=self.optimizer if save_optimizer_states else None, keep=keep,
+        )  # fmt: skip
+
+    @classmethod
+    def load(
+        cls,
+        prefix: str | os.PathLike[str],
+        epoch: int | None = None,
+        load_optimizer_states: bool = False,
+        *,
+        program: Module | None = None,
+        strict: bool = True,
+        language_models: Any = None,
+        custom_objects: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Return a trainer of what `save_checkpoint` wrote: not bound yet, and its parameters have their values.
+
+        Args:
+            prefix: What the names of the files begin with.
+            epoch: Number of the epoch; None for the last one.
+            load_optimizer_states: Whether the next `init_optimizer` begins with the saved states.
+            program: Takes the values, in place of the program of the file.
+            strict: Whether `program` must be what was saved; False takes what fits, and `unmatched` lists the rest.
+            language_models: As in `sm.load`.
+            custom_objects: As in `sm.load`.
+            **options: Those of the constructor.
+
+        Raises:
+            LoadError: Files are missing: names them, and the epochs that there are; or one cannot be read.
+            StateError: `program` is another one; shows where it differs.
+        """
+        found = checkpoints.read_checkpoint(prefix, epoch, optimizer=load_optimizer_states)
+        named = {"language_models": language_models, "custom_objects": custom_objects}
+        program = checkpoints.program_of(found, program, strict, **named)
+        trainer = cls(program, **options)
+        trainer._roles = binding.roles_of(program, trainer._fixed, trainer._state_names)
+        trainer.unmatched = checkpoints.apply_values(program, found, strict)
+        trainer._optimizer_states = found.optimizer
+        trainer._write({})
+        return trainer
+
+    @needs_its_steps
+    def save_params(self, path: str | os.PathLike[str]) -> None:
+        """Write the values of params, fixed and aux Variables; a file such as `prefix-0003.json`.
+
+        Raises:
+            SaveError: They cannot be saved; what stood there before is whole.
+        """
+        checkpoints.write_params(path, self.program, *self.get_params())
+
+    @needs_its_steps
+    def load_params(self, path: str | os.PathLike[str]) -> None:
+        """Set the values of a file that `save_params` or `save_checkpoint` wrote, all or none.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            LoadError: It is another file (contains 'Invalid param file').
+            StateError: Its paths or values do not fit; nothing changed.
+        """
+        params, aux, states = checkpoints.read_params(path)
+        self.set_params(params, {**aux, **states})
+
+    @needs_its_steps
+    def save_optimizer_states(self, path: str | os.PathLike[str]) -> None:
+        """Write what the optimizer knows.
+
+        Raises:
+            SaveError: It cannot be saved; what stood there before is whole.
+        """
+        checkpoints.write_optimizer(path, cast("Optimizer", self.optimizer))
+
+    @needs_its_steps
+    def load_optimizer_states(self, path: str | os.PathLike[str]) -> None:
+        """Let the optimizer know what a file says that `save_optimizer_states` or `save_checkpoint` wrote.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            LoadError: It is another file.
+            StateError: It is of another class of optimizers; names both.
+        """
+        checkpoints.put_states(cast("Optimizer", self.optimizer), checkpoints.read_optimizer(path))
+
+    # -- the monitor --------------------------------------------------------------------------------------------------
+
+    @needs_its_steps
+    def install_monitor(self, monitor: Monitor) -> None:
+        """Let a monitor watch what runs, and the program's Variables."""
+        monitor.install(self.program)
+        if monitor not in self._monitors:
+            self._monitors.append(monitor)
+
+    def watching(self) -> hooks:
+        """Return a block in which the monitors watch that are active now."""
+        return hooks(*(monitor for monitor in self._monitors if monitor.activated))
 
     # -- the optimizer ------------------------------------------------------------------------------------------------
 
@@ -424,16 +524,14 @@ class Trainer:
             TrainerError: An unknown name; nothing that it may change.
         """
         if self.optimizer_initialized and not force_init:
-            warnings.warn(
-                "The optimizer is initialized already; force_init=True takes another.", SynmodWarning, stacklevel=2
-            )
+            _warn("The optimizer is initialized already: init_optimizer(force_init=True) takes another.")
             return
         made = optimizer_from(optimizer, optimizer_params)
-        self.targets_of(made)
-        if self.loaded_optimizer is not None:
-            write(made, dict(self.loaded_optimizer))
-            self.loaded_optimizer = None
-        self.optimizer = made
+        if "param" in self._roles.values():
+            self.targets_of(made)
+        if self._optimizer_states is not None:
+            checkpoints.put_states(made, self._optimizer_states)
+        self.optimizer, self._optimizer_states, self._hand = made, None, None
         self._lifecycle.add("init_optimizer")
 
     @needs_its_steps
@@ -445,7 +543,7 @@ class Trainer:
         """
         if other.optimizer is None:
             raise TrainerError("borrow_optimizer: the other trainer has no optimizer: call its init_optimizer first.")
-        self.optimizer = other.optimizer
+        self.optimizer, self._hand = other.optimizer, None
         self._lifecycle.add("init_optimizer")
 
     def targets_of(self, optimizer: Optimizer) -> dict[str, Target]:
@@ -454,18 +552,7 @@ class Trainer:
         Raises:
             TrainerError: Nothing; lists the params and why none fits.
         """
-        found = targets_of(self.program, self._roles)
-        if optimizer.only is not None:
-            wanted = {path_str(path) for path in state_of(self.program, optimizer.only)}
-            found = {path: target for path, target in found.items() if path in wanted}
-        found = {path: target for path, target in found.items() if target.kind in optimizer.kinds}
-        if not found:
-            shown = [f"{path_str(path)} ({role})" for path, role in self._roles.items()]
-            raise TrainerError(
-                f"{type(optimizer).__name__} has nothing to optimise: it changes {', '.join(optimizer.kinds)} of "
-                f"trained Variables that its `only` takes. There are: {', '.join(shown) or 'none'}."
-            )
-        return found
+        return binding.targets_for(optimizer, self.program, self._roles)
 
     # -- running ------------------------------------------------------------------------------------------------------
 
@@ -485,32 +572,47 @@ class Trainer:
             SchemaError: A row that misses the bound schema.
             Exception: The first failure, with the number of its row as a note.
         """
-        assert self._routing is not None
-        rows = [wrapped(row, self.inputs) for row in identified(rows_of(batch), self._seen)]
-        places = [None] * len(rows) if self._loads is None else sliced(len(rows), self._loads)
-        carried = self._states if len(self._states) == len(rows) else [self._first] * len(rows)
-        paths = self._routing.paths | ({""} if self.inputs_need_grad else set[str]())
-        self._forward = await run_rows(
-            self.program,
-            rows,
-            self.places,
-            places,
-            carried,
-            training=self.for_training if is_train is None else is_train,
-            paths=paths if self.for_training else frozenset(),
-            keep_failures=on_error == "collect",
-            monitors=self._monitors,
-        )
-        self._states = [row.after for row in self._forward]
+        rows = [binding.wrapped(row, self.inputs) for row in batches.identified(batches.rows_of(batch), self._seen)]
+        self._rows = await self._run(rows, self._states, is_train, on_error, record=self.for_training)
+        self._states = [row.after for row in self._rows]
         self._seen.update((cast("str", row.id), row) for row in rows)
         self._lifecycle.drop("backward", "update")
         self._lifecycle.add("forward")
 
+    async def _run(
+        self,
+        rows: Sequence[Example],
+        states: State | list[State],
+        is_train: bool | None,
+        on_error: Literal["raise", "collect"],
+        *,
+        record: bool = False,
+    ) -> list[Row]:
+        """Run rows at once, where the work loads say; errors of `forward`."""
+        if on_error not in ("raise", "collect"):
+            raise TrainerError(f"on_error is {on_error!r}; write 'raise' or 'collect'.")
+        if isinstance(states, State) or len(states) != len(rows):
+            states = [states if isinstance(states, State) else self._first] * len(rows)
+        with self.watching():
+            return await batches.run_rows(
+                self.program,
+                rows,
+                self.places,
+                states=states,
+                chosen=None if self._loads is None else batches.sliced(len(rows), self._loads),
+                training=self.for_training if is_train is None else is_train,
+                paths=self._routing.paths if record and self._routing is not None else frozenset(),
+                keep_failures=on_error == "collect",
+            )
+
     @needs_its_steps
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
-        """Return the outputs of the last forward in input order, or lists of them by context."""
-        return by_context([row.shown for row in self._forward], self._forward, len(self.places.contexts),
-                           merge_multi_context)  # fmt: skip
+        """Return the outputs of the last forward in input order, a `Failed` where a row failed.
+
+        Args:
+            merge_multi_context: False for a list of them per context.
+        """
+        return self._merged([row.shown for row in self._rows], merge_multi_context)
 
     @needs_its_steps
     async def update_metric(self, metric: Any, labels: Sequence[Any]) -> None:
@@ -519,9 +621,9 @@ class Trainer:
         Raises:
             TrainerError: Another number of labels than rows.
         """
-        if len(labels) != len(self._forward):
-            raise TrainerError(f"update_metric: {len(labels)} labels for {len(self._forward)} rows.")
-        feed(metric, [row.rollout(label) for row, label in zip(self._forward, labels, strict=True)])
+        if len(labels) != len(self._rows):
+            raise TrainerError(f"update_metric: {len(labels)} labels for {len(self._rows)} rows.")
+        feed(metric, [row.rollout(label) for row, label in zip(self._rows, labels, strict=True)])
 
     # -- learning -----------------------------------------------------------------------------------------------------
 
@@ -537,26 +639,39 @@ class Trainer:
             Exception: What the reward raised, with the number of the row as a note.
         """
         assert self._routing is not None
-        if out_grads is not None and len(out_grads) != len(self._forward):
-            raise TrainerError(f"backward: {len(out_grads)} out_grads for {len(self._forward)} rows.")
         given = await self._judged() if out_grads is None else list(out_grads)
-        rollouts = [row.rollout(feedback=feedback) for row, feedback in zip(self._forward, given, strict=True)]
-        items = await self._routing.items(rollouts)
-        for path, new in items.items():
-            request = self._requests.get(path, "write")
-            kept = self.feedback.get(path, ()) if request == "add" else ()
-            self.feedback[path] = () if request == "null" else (*kept, *new)
-        self._input_feedback = list(given)
+        if [type(each) for each in given] != [Feedback] * len(self._rows):
+            raise TrainerError(f"backward: out_grads are one sm.Feedback per row, {len(self._rows)} of them.")
+        rollouts = [row.rollout(feedback=feedback) for row, feedback in zip(self._rows, given, strict=True)]
+        new = await self._routing.items(rollouts)
+        kept = {path: self.feedback.get(path, ()) if self._requests[path] == "add" else () for path in new}
+        self.feedback = {
+            path: () if self._requests[path] == "null" else (*kept[path], *items) for path, items in new.items()
+        }
+        self._input_feedback = given
         self._lifecycle.drop("update")
         self._lifecycle.add("backward")
 
     async def _judged(self) -> list[Feedback]:
-        """Return what the reward says of every row of the last forward."""
+        """Return what the reward returns for each row of the last forward."""
         if self._bound_reward is None or self.reward is None:
-            raise TrainerError("backward needs a reward: give Trainer(reward=...), or backward(out_grads=[...]).")
-        if self.reward.needs_target and any(row.example.target is None for row in self._forward):
-            raise TrainerError(f"backward: the reward needs labels {self.label_names or ''}: give Batch(data, label).")
-        return await judge_rows(self._forward, self._bound_reward)
+            raise TrainerError("backward needs a reward: Trainer(reward=...), or backward(out_grads=[...]).")
+        if self.reward.needs_target:
+            for row in self._rows:
+                self._check_label(row.number, row.example.target)
+        return await batches.judge_rows(self._rows, self._bound_reward)
+
+    def _check_label(self, row: int, target: Any) -> None:
+        """Raise TrainerError for a target that is missing, or lacks a field of `label_names`."""
+        fields = cast("Mapping[str, Any]", target) if isinstance(target, Mapping | JsonDataModel) else None
+        if isinstance(target, DataModel):
+            fields = target.get_json()
+        missing = self.label_names if target is None else [n for n in self.label_names if fields and n not in fields]
+        if target is None or missing:
+            raise TrainerError(
+                f"backward: row {row} has no label {', '.join(missing)}: give Batch(data, label) with what label_names "
+                "names, or backward(out_grads=[...])."
+            )
 
     @needs_its_steps
     async def forward_backward(self, batch: Any) -> None:
@@ -566,9 +681,12 @@ class Trainer:
 
     @needs_its_steps
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
-        """Return for each of `data_names` one Feedback per row."""
-        found = by_context(self._input_feedback, self._forward, len(self.places.contexts), merge_multi_context)
-        return [list(found) for _ in self.data_names]
+        """Return for each of `data_names` one Feedback per row: that of the entry call.
+
+        Args:
+            merge_multi_context: False for a list of them per context.
+        """
+        return [self._merged(self._input_feedback, merge_multi_context) for _ in self.data_names]
 
     @needs_its_steps
     async def update(self) -> tuple[KeyPath, ...]:
@@ -583,20 +701,17 @@ class Trainer:
         """
         optimizer = self.optimizer
         assert optimizer is not None
-        if not any(role == "param" for role in self._roles.values()):
-            return ()
-        if self._hand is None or self._hand[0] is not optimizer:
-            self._hand = optimizer, self.bench(optimizer, {"train": self._seen, "validation": self._seen})
-        bench = self._hand[1]
-        bench.begin(self._updates, [row.example.id or "" for row in self._forward])
-        try:
-            changed = await self.step(optimizer, bench, self.feedback)
-        finally:
-            bench.end()
+        changed: tuple[KeyPath, ...] = ()
+        if "param" in self._roles.values():
+            bench = self._hand or self.bench(optimizer, {"train": self._seen, "validation": self._seen})
+            self._hand = bench
+            bench.begin(self._updates, [cast("str", row.example.id) for row in self._rows])
+            try:
+                changed = await self.step(optimizer, bench, self.feedback)
+            finally:
+                bench.end()
         self._updates += 1
-        self.feedback = {
-            path: () if self._requests.get(path) == "add" else items for path, items in self.feedback.items()
-        }
+        self.feedback = {path: () if self._requests[path] == "add" else each for path, each in self.feedback.items()}
         self._lifecycle.add("update")
         return changed
 
@@ -636,7 +751,7 @@ class Trainer:
         )
 
     async def step(
-        self, optimizer: Optimizer, bench: Bench, feedback: Any, *, finish: bool = False
+        self, optimizer: Optimizer, bench: Bench, feedback: FeedbackByPath, *, finish: bool = False
     ) -> tuple[KeyPath, ...]:
         """Take one step of an optimizer: program and optimizer change together, or not at all.
 
@@ -644,7 +759,7 @@ class Trainer:
             The paths of the program that changed.
         """
         before = self.params_state(bench.targets)
-        with using(optimizer) as own:
+        with using(optimizer) as own, phase("optimizer"):
             after = await (optimizer.finish(before, bench) if finish else optimizer.update(before, feedback, bench))
         if not isinstance(after, State):  # pyright: ignore[reportUnnecessaryIsInstance]  (users write optimizers)
             raise TrainerError(f"{type(optimizer).__name__}.update returned {after!r:.100}, which is not a sm.State.")
@@ -664,6 +779,80 @@ class Trainer:
 
     # -- whole runs ---------------------------------------------------------------------------------------------------
 
-    async def fit(self, train: Any, **options: Any) -> History:
-        """Train."""
-        return await fit(self, train, **options)
+    fit = fitting.fit
+
+    @needs_its_steps
+    async def score(
+        self, eval_data: Any, eval_metric: Any = None, num_batch: int | None = None, **options: Any
+    ) -> Evaluation:
+        """Run the program on data, and return what its outputs are worth; states begin anew in each row.
+
+        Args:
+            eval_data: Batches, or rows.
+            eval_metric: A metric or a list of them, in the forms of `sm.evaluate`.
+            num_batch: How many batches are run; None for all.
+            **options: Further keywords of `sm.evaluate`, such as `max_errors`.
+
+        Raises:
+            EvaluationError: Too many failures, or one that is not about its row.
+            Exception: Further ones of `sm.evaluate`.
+        """
+        rows = (
+            binding.wrapped(row, self.inputs)
+            for batch in batches.batches_of(eval_data, num_batch)
+            for row in _filled(batch)
+        )
+        metrics: list[Any] = [] if eval_metric is None else fitting.listed(eval_metric)
+        options = {"reward": self.reward, "metrics": metrics, "concurrency": self.places.size, **options}
+        return await evaluate(self.program, rows, **options, around=self._place)
+
+    @asynccontextmanager
+    async def _place(self) -> AsyncGenerator[None]:
+        """Hold a place for a row that begins with the first values of states."""
+        async with self.places.taken():
+            with using(self.program, self._first):
+                yield
+
+    @needs_its_steps
+    async def predict(
+        self,
+        eval_data: Any,
+        num_batch: int | None = None,
+        merge_batches: bool = True,
+        *,
+        on_error: Literal["raise", "collect"] = "raise",
+    ) -> list[Any]:
+        """Return the outputs of all rows in order, without those that fill a batch.
+
+        Args:
+            eval_data: Batches, or rows, which are one batch.
+            num_batch: How many batches are run; None for all.
+            merge_batches: Whether they are one list; False for a list per batch.
+            on_error: As in `forward`.
+
+        Raises:
+            Exception: The first failure, with the number of its row as a note.
+        """
+        found = [outputs async for outputs, _, _ in self.iter_predict(eval_data, num_batch, on_error=on_error)]
+        return [output for outputs in found for output in outputs] if merge_batches else found
+
+    @needs_its_steps
+    async def iter_predict(
+        self, eval_data: Any, num_batch: int | None = None, *, on_error: Literal["raise", "collect"] = "raise"
+    ) -> AsyncIterator[tuple[list[Any], int, Any]]:
+        """Yield `(outputs, nbatch, batch)` of each batch; arguments and errors of `predict`."""
+        for number, batch in enumerate(batches.batches_of(eval_data, num_batch)):
+            rows = [binding.wrapped(row, self.inputs) for row in _filled(batch)]
+            ran = await self._run(rows, self._first, False, on_error)
+            yield [row.shown for row in ran], number, batch
+
+
+def _filled(batch: Any) -> list[Example]:
+    """Return the rows of a batch without those that fill it."""
+    rows = batches.rows_of(batch)
+    return rows[: len(rows) - getattr(batch, "pad", 0)]
+
+
+def _warn(text: str) -> None:
+    """Warn the caller of a method that it changes nothing."""
+    warnings.warn(text, SynmodWarning, stacklevel=4)
