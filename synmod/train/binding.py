@@ -193,7 +193,7 @@ def _matching(everything: State, entries: Any, what: str) -> set[KeyPath]:
 
 def warn_of_unasked(label_names: Sequence[str], labels: Any, needs_target: bool) -> None:
     """Warn of target fields that nobody asks for: the target has none of that name, or no target is needed."""
-    fields = set(label_names) if labels is None else set(symbol(schema_of(labels)).keys())
+    fields = set(label_names) if labels is None else set(symbol(labels).keys())
     for name in sorted(set(label_names) - (fields if needs_target else set())):
         warnings.warn(f"label_names: nobody asks for {name!r}.", SynmodWarning, stacklevel=4)
 

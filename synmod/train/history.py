@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 from synmod.data import dump_json, thaw
 from synmod.errors import ArgumentError
 from synmod.leaves.files import write_atomic
-from synmod.leaves.frozen import Json
+from synmod.leaves.frozen import Json, is_array
 
 from .optimizer import Candidate
 
@@ -188,7 +188,9 @@ class History(list[dict[str, Any]]):
 
 
 def _text(value: Json) -> list[str]:
-    """Return a value as lines."""
+    """Return a value as lines; a list has one per item."""
+    if is_array(value):
+        return [dump_json(item) for item in value]
     return value.splitlines() if isinstance(value, str) else dump_json(value, indent=2).splitlines()
 
 

@@ -706,8 +706,9 @@ class Trainer:
             bench = self._hand or self.bench(optimizer, {"train": self._seen, "validation": self._seen})
             self._hand = bench
             bench.begin(self._updates, [cast("str", row.example.id) for row in self._rows])
+            mine = {path: items for path, items in self.feedback.items() if path in bench.targets}
             try:
-                changed = await self.step(optimizer, bench, self.feedback)
+                changed = await self.step(optimizer, bench, mine)
             finally:
                 bench.end()
         self._updates += 1
