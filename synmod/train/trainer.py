@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from typing import Any, Literal, Self, cast
 
 from synmod.cache import Cache
@@ -502,9 +502,10 @@ class Trainer:
         if monitor not in self._monitors:
             self._monitors.append(monitor)
 
-    def watching(self) -> hooks:
+    def watching(self) -> AbstractContextManager[Any]:
         """Return a block in which the monitors watch that are active now."""
-        return hooks(*(monitor for monitor in self._monitors if monitor.activated))
+        active = [monitor for monitor in self._monitors if monitor.activated]
+        return hooks(*active) if active else nullcontext()
 
     # -- the optimizer ------------------------------------------------------------------------------------------------
 
