@@ -1,8 +1,8 @@
 """synmod: an async module system for LLM programs.
 
 The front door. Rooms, from the floor up: `errors`, `registry`, `leaves`, `cache` and `data`, `scope`, `tree`, `flow`,
-`lm`, `module`, `blocks` and `skip`, `saving` and `view`, `train`, `program`; `testing` stands beside them. Importing it
-loads no provider, no validator and no event library.
+`lm`, `module`, `blocks` and `skip`, `saving` and `view`, `train`, `optimizers`, `program`; `testing` stands
+beside them. Importing it loads no provider, no validator and no event library.
 """
 
 # each public name stands here once, and is exported by its alias
@@ -76,7 +76,7 @@ from synmod.train import (
     ExampleResult as ExampleResult, FeedbackItem as FeedbackItem, History as History, Monitor as Monitor,
     MonitorRecord as MonitorRecord, Rollout as Rollout, Run as Run, Trainer as Trainer, callbacks as callbacks,
     evaluate as evaluate, latest_checkpoint as latest_checkpoint, list_checkpoints as list_checkpoints,
-    metrics as metrics, rewards as rewards,
+    load_examples as load_examples, metrics as metrics, rewards as rewards,
 )
 from synmod.tree import (
     All as All, Any as Any, Everything as Everything, GraphDef as GraphDef, Intermediate as Intermediate,

@@ -122,5 +122,3 @@ def test_what_comes_later_is_not_there():
     """No placeholder: an AttributeError, never silence."""
     for name in ("stream", "EmbeddingModel", "Agent", "Tool", "skippable"):
         assert not hasattr(sm, name)
-    for name in ("compile", "fit", "predict", "metrics"):
-        assert not hasattr(sm.Program, name)

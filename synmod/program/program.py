@@ -6,21 +6,31 @@ A graph has Inputs, a door that holds arguments to them, and steps that run as s
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, overload
 
 from pydantic import BaseModel
 from typing_extensions import TypeVar
 
 from synmod import saving, train
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, admit, declare, is_subschema, model_of, symbol
-from synmod.errors import ArgumentError, BuildError, CallError, ConfigError, GraphError, LoadError, SchemaError
+from synmod.errors import (
+    ArgumentError,
+    BuildError,
+    CallError,
+    ConfigError,
+    GraphError,
+    LifecycleError,
+    LoadError,
+    SchemaError,
+)
 from synmod.flow import (
     Declared,
     FlowGraph,
     Origin,
     Plan,
+    Progress,
     Step,
     aligned,
     compile_flow,
@@ -58,8 +68,9 @@ from synmod.module import (
 from synmod.registry import register_own
 from synmod.saving import LoadReport
 from synmod.scope import FRAME, Hook, current_call, nearest_live
-from synmod.train import Evaluation
-from synmod.tree import walk
+from synmod.train import Budget, Evaluation, History, Optimizer, Run, Trainer
+from synmod.train.callbacks import Callback
+from synmod.tree import OptState, state, update, walk
 
 # -- inputs ------------------------------------------------------------------------------------------------------------
 
@@ -350,6 +361,28 @@ def _keys(program: Program) -> Callable[[Module], str]:
 # -- programs ----------------------------------------------------------------------------------------------------------
 
 
+class Compiled:
+    """What a program is trained by: reward, optimizer and metrics as objects."""
+
+    __slots__ = ("_first", "_optimizer", "metrics", "reward")
+
+    def __init__(self, reward: Any, optimizer: Any, metrics: Iterable[Any]) -> None:
+        self.reward = None if reward is None else train.rewards.reward_from(reward)
+        self.metrics = train.metrics.metrics_from(metrics)
+        self._optimizer: Optimizer = train.optimizer_from("random_few_shot" if optimizer is None else optimizer)
+        self._first = state(self._optimizer, OptState)
+
+    @property
+    def batch_size(self) -> int | None:
+        """How many rows the optimizer learns from at once; None where it does not learn from batches."""
+        return getattr(self._optimizer, "minibatch", 32) if self._optimizer.learns_from_batches else None
+
+    def fresh_optimizer(self) -> Optimizer:
+        """Return the optimizer with what it knew when it was compiled."""
+        update(self._optimizer, self._first)
+        return self._optimizer
+
+
 M = TypeVar("M", bound=BaseModel, default=Any)
 R = TypeVar("R")
 
@@ -385,7 +418,7 @@ class Program(Module, Generic[M]):
     inputs are there.
     """
 
-    __slots__ = ("_wiring",)
+    __slots__ = ("_compiled", "_trainer", "_wiring")
     _is_module_base: ClassVar[bool] = True
 
     if TYPE_CHECKING:
@@ -519,9 +552,146 @@ class Program(Module, Generic[M]):
         self._through_the_door(args, kwargs)
         return self._output_symbols()
 
-    async def evaluate(self, data: Any, **options: Any) -> Evaluation:
-        """Return the scores of the program on a data set; keywords and errors of `sm.evaluate`."""
-        return await train.evaluate(self, data, **options)
+    # -- training -----------------------------------------------------------------------------------------------------
+
+    @property
+    def trainer(self) -> Trainer | None:
+        """What the last `fit` ran; None before."""
+        return getattr(self, "_trainer", None)
+
+    def compile(self, reward: Any = None, optimizer: Any = None, metrics: Iterable[Any] = ()) -> None:
+        """Fix what `fit` and `evaluate` take: names, functions and lists are turned into objects.
+
+        A copy and a saved file have the values of the program, not what it was compiled with.
+
+        Args:
+            reward: What judges a row: a Reward, a function, or a name such as `"exact_match"`.
+            optimizer: What changes the Variables: an Optimizer, or a name such as `"gepa"`; None for random examples.
+            metrics: What is measured beside the reward: those of `sm.metrics`, their names, or functions.
+
+        Raises:
+            TrainerError: An unknown name.
+            ArgumentError: Something that can be none of them.
+
+        Example:
+            >>> program.compile(reward="exact_match", optimizer="gepa", metrics=["accuracy"])  # doctest: +SKIP
+
+        Source: Keras `Model.compile`.
+        """
+        object.__setattr__(self, "_compiled", Compiled(reward, optimizer, metrics))
+
+    async def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        *,
+        validation_data: Any = None,
+        validation_split: float | Literal["auto"] = "auto",
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        budget: Budget | int | None = None,
+        callbacks: Iterable[Callback] = (),
+        verbose: Literal["auto", 0, 1] = "auto",
+        run: Run | str | os.PathLike[str] | None = None,
+        concurrency: int = 64,
+    ) -> History:
+        """Train the program: its Variables change, by the compiled optimizer, against the compiled reward.
+
+        Each `fit` begins with the optimizer as it was compiled, and with the program as it is.
+
+        Args:
+            x: What `sm.load_examples` reads: rows, a file, a table.
+            y: Names of the target fields, or the targets.
+            validation_data: What candidates are compared on: as `x`, or `(x, y)`.
+            validation_split: Without it the share of the rows that is set aside; `"auto"` is half, at most 200.
+            epochs: Passes over the rows; None until the optimizer is done or the budget is spent.
+            batch_size: Rows per step; None for what the optimizer learns from, else all.
+            shuffle: Whether the rows are drawn in another order.
+            seed: What every random choice is drawn from.
+            budget: Rollouts, or a `Budget`.
+            callbacks: Those of `sm.callbacks`.
+            verbose: 0 for no bar; else there is one on a terminal.
+            run: A folder, or `sm.Run`: the same line again goes on where it was killed, or returns what it found.
+            concurrency: How many rows run at once.
+
+        Returns:
+            The History; `history.best` is what the program holds now.
+
+        Raises:
+            LifecycleError: It was not compiled.
+            TrainerError: Nothing to optimise, no rows, a budget that is too small.
+            DataError: Rows that cannot be read; lists all.
+            RunError: The folder is of another run, or in use.
+            EvaluationError: An outage, a broken program or reward; what finished is kept in `run`.
+
+        Example:
+            >>> history = await program.fit("tickets.csv", y="label", budget=640)  # doctest: +SKIP
+
+        Source: Keras `Model.fit`.
+        """
+        compiled: Compiled | None = getattr(self, "_compiled", None)
+        if compiled is None:
+            raise LifecycleError("fit needs compile first: program.compile(reward='exact_match', optimizer='gepa').")
+        trainer = train.Trainer(self, reward=compiled.reward, seed=seed, concurrency=concurrency)
+        object.__setattr__(self, "_trainer", trainer)
+        rows, held_out = await train.training_rows(
+            x, y, self, validation_data, validation_split, shuffle=shuffle, seed=seed
+        )
+        size = batch_size or compiled.batch_size or len(rows)
+        bar = [] if verbose == 0 else [train.callbacks.ProgressBar()]
+        return await trainer.fit(
+            train.Batches(rows, batch_size=size),
+            eval_data=held_out or None,
+            eval_metric=compiled.metrics,
+            num_epoch=epochs,
+            optimizer=compiled.fresh_optimizer(),
+            callbacks=[*bar, *callbacks],
+            budget=budget,
+            run=run,
+        )
+
+    async def evaluate(self, x: Any, y: Any = None, **options: Any) -> Evaluation:
+        """Return the scores of the program on a data set, by the compiled reward and metrics.
+
+        Args:
+            x: What `sm.load_examples` reads.
+            y: Names of the target fields, or the targets.
+            **options: Keywords of `sm.evaluate`; `reward` and `metrics` in place of those compiled.
+
+        Raises:
+            DataError: Rows that cannot be read; lists all. Else as `sm.evaluate`.
+        """
+        compiled: Compiled | None = getattr(self, "_compiled", None)
+        if compiled is not None:
+            options = {"reward": compiled.reward, "metrics": compiled.metrics, **options}
+        return await train.evaluate(self, await train.load_examples(x, y, program=self), **options)
+
+    async def predict(
+        self,
+        x: Any,
+        *,
+        on_error: Literal["raise", "collect"] = "raise",
+        concurrency: int = 64,
+        progress: Progress | Literal[False] | None = None,
+    ) -> list[Any]:
+        """Return what the program returns for each row, in input order.
+
+        Args:
+            x: What `sm.load_examples` reads; targets are left aside.
+            on_error: `"raise"` the first failure, after the others are cancelled, or `"collect"` it as a `Failed`.
+            concurrency: How many rows run at once.
+            progress: An object that is notified how far it is; None for a bar on a terminal, False for nothing.
+
+        Raises:
+            DataError: Rows that cannot be read; lists all.
+            Exception: The first failure, with the number of its row as a note.
+        """
+        rows = await train.load_examples(x, program=self)
+        return await train.predicted(self, rows, on_error=on_error, concurrency=concurrency, progress=progress)
+
+    # -- files --------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Save the whole program as one JSON file; see `sm.save` for errors."""

@@ -12,14 +12,17 @@ from .batches import Batch as Batch, Batches as Batches, Context as Context
 from .bench import Bench as Bench
 from .callbacks import Monitor as Monitor, MonitorRecord as MonitorRecord
 from .checkpoints import latest_checkpoint as latest_checkpoint, list_checkpoints as list_checkpoints
-from .evaluating import evaluate as evaluate
+from .evaluating import evaluate as evaluate, predicted as predicted
 from .evaluation import Evaluation as Evaluation, ExampleError as ExampleError, ExampleResult as ExampleResult
-from .examples import Example as Example, as_json as as_json
+from .examples import (
+    Example as Example, as_json as as_json, load_examples as load_examples, training_rows as training_rows,
+)
 from .fitting import BatchEndParam as BatchEndParam
 from .history import Budget as Budget, History as History
 from .optimizer import (
     Candidate as Candidate, FeedbackByPath as FeedbackByPath, FeedbackItem as FeedbackItem, Optimizer as Optimizer,
-    Race as Race, Target as Target, TargetKind as TargetKind, crossover as crossover, positive as positive,
+    Race as Race, Target as Target, TargetKind as TargetKind, crossover as crossover,
+    optimizer_from as optimizer_from, positive as positive,
 )
 from .rollouts import CallRecord as CallRecord, Rollout as Rollout
 from .runs import Run as Run

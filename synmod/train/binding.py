@@ -21,13 +21,13 @@ from synmod.data import (
     symbol,
 )
 from synmod.errors import ArgumentError, SchemaError, StateError, SynmodWarning, TrainerError
-from synmod.flow import leaves, leaves_with_path
-from synmod.leaves.frozen import is_object, json_equal
+from synmod.flow import leaves_with_path
+from synmod.leaves.frozen import json_equal
 from synmod.leaves.names import KeyPath, did_you_mean, parse_path, path_str
-from synmod.module import Module, declared_inputs, own_inputs_of
+from synmod.module import Module
 from synmod.tree import Memory, Path, State, Trainable, Variable, initializers, iter_graph, state
 
-from .examples import Example, Several
+from .examples import Example, Several, input_names
 from .optimizer import Optimizer, Target
 
 Schemas: TypeAlias = list[tuple[str, SymbolicDataModel]]
@@ -36,18 +36,6 @@ Role: TypeAlias = Literal["state", "fixed", "param", "aux"]
 
 
 # -- names and schemas of data -----------------------------------------------------------------------------------------
-
-
-def input_names(program: Module) -> list[str]:
-    """Return the names of what a program takes: those of its Inputs, else the parameters of its `call`."""
-    own = own_inputs_of(program)
-    if own:
-        nest = declared_inputs(program)
-        if is_object(nest):
-            return [str(name) for name in nest]
-        return [label(leaf) or f"input_{number}" for number, leaf in enumerate(leaves(nest))]
-    parameters = program._record.declaration.call.positional
-    return [parameter.name for parameter in parameters if parameter.name != "training"] or ["inputs"]
 
 
 def check_data_names(program: Module, given: Sequence[str] | None) -> list[str]:

@@ -46,6 +46,7 @@ from synmod.scope import (
 from .evaluation import Evaluation, ExampleError, ExampleResult, Metrics
 from .examples import Example, ExampleReader, UnreadableRow, inputs_for, is_data
 from .rewards import OFFERED, MaskError, reward_from
+from .rollouts import run_once
 
 _ENOUGH: Final = 20
 """How many runs must have finished before a share of failures, or that all of them failed, says something."""
@@ -143,6 +144,26 @@ async def evaluate(
     finally:
         bar.end(outcome)
     return under_way.evaluation()
+
+
+async def predicted(
+    program: Module,
+    rows: Iterable[Example],
+    *,
+    on_error: Literal["raise", "collect"] = "raise",
+    concurrency: int = 64,
+    progress: Progress | Literal[False] | None = None,
+) -> list[Any]:
+    """Return what a program returns for each row, in order; see `Program.predict`."""
+
+    async def run(row: Example) -> Any:
+        ran = await run_once(program, row)
+        if ran.failure is not None:
+            raise ran.failure
+        return ran.outputs
+
+    async with map_concurrently(run, rows, concurrency=concurrency, on_error=on_error, progress=progress) as results:
+        return [result async for result in results]
 
 
 class _Stop(Exception):  # not an error: how a run ends its pool

@@ -23,7 +23,7 @@ from synmod.module import Module
 from synmod.scope import BoundReward, Feedback, Usage, message_of
 from synmod.tree import state, update
 
-from .metrics import metric_from
+from .metrics import metrics_from
 from .rewards import OFFERED
 
 # -- metrics -----------------------------------------------------------------------------------------------------------
@@ -46,10 +46,8 @@ class Metrics:
     """
 
     def __init__(self, metrics: Iterable[Any]) -> None:
-        if isinstance(metrics, str) or not isinstance(metrics, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]  # people give one
-            raise ArgumentError(f"metrics is a {type(metrics).__name__}; give a list of them: metrics=[...].")
         self._metrics: dict[str, _Mean | _Stateful] = {}
-        for metric in map(metric_from, metrics):
+        for metric in metrics_from(metrics):
             name = str(getattr(metric, "name", None) or getattr(metric, "__name__", type(metric).__name__))
             if name in self._metrics:
                 raise ArgumentError(f"two metrics are called {name!r}; give one of them another name.")

@@ -1,16 +1,26 @@
-"""Examples: rows of a data set, whatever form they come in."""
+"""Examples: rows of a data set, whatever form they come in, and how they are split."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Iterable, Mapping
+import csv
+import os
+import warnings
+from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Literal, cast
 
-from synmod.data import DataModel, JsonDataModel, SymbolicDataModel
-from synmod.errors import ArgumentError
-from synmod.leaves.frozen import Json, frozen, is_object
+from synmod.cache import key_of
+from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, is_valid, label, parse_json, schema_from, schema_of
+from synmod.errors import ArgumentError, DataError, SchemaError, SynmodWarning, TrainerError
+from synmod.leaves.frozen import Json, dump_json, frozen, is_object
+from synmod.leaves.names import did_you_mean, rng
 from synmod.leaves.nests import SEQUENCE, kind_of, leaves
-from synmod.module import Module, declared_inputs
+from synmod.module import Module, declared_inputs, own_inputs_of
+
+_MOST_HELD_OUT: Final = 200
+_FAULTS_SHOWN: Final = 50
 
 
 class UnreadableRow(ArgumentError):
@@ -82,6 +92,435 @@ class ExampleReader:
                 f"row {self._position} is a tuple of {len(pair)}; give (inputs, target), or inputs alone."
             )
         return Example(str(self._position), *pair)
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def input_names(program: Module) -> list[str]:
+    """Return the names of what a program takes: those of its Inputs, else the parameters of its `call`."""
+    if own_inputs_of(program):
+        nest = declared_inputs(program)
+        if is_object(nest):
+            return [str(name) for name in nest]
+        return [label(leaf) or f"input_{number}" for number, leaf in enumerate(leaves(nest))]
+    parameters = program._record.declaration.call.positional
+    return [parameter.name for parameter in parameters if parameter.name != "training"] or ["inputs"]
+
+
+async def load_examples(
+    source: Any,
+    y: Any = None,
+    *,
+    program: Module | None = None,
+    rename: Mapping[str, str] | None = None,
+    id: str | None = None,  # noqa: A002  # the word of the contract
+    group: str | None = None,
+    limit: int | None = None,
+) -> list[Example]:
+    """Read rows of any form, and check all of them before anything is run.
+
+    Args:
+        source: Data models, dicts, `Example`s or `(inputs, target)` pairs in a list or any other iterable, sync or
+            async; a path that ends with `.jsonl`, `.json` or `.csv`; a table of pandas, polars, pyarrow,
+            or Hugging Face.
+        y: The name of the target field, or a list of such names; or the targets, one per row.
+        program: Its inputs say which fields are inputs; without `y` the others are the target.
+        rename: New names of columns by old ones.
+        id: The column that names the rows.
+        group: The column of what belongs together, and stays on one side of a split.
+        limit: How many rows are read at most.
+
+    Returns:
+        The rows; with a program, their inputs are data models.
+
+    Raises:
+        DataError: Rows that cannot be read; lists all of them.
+        ArgumentError: The source is nothing that rows can be read from, or targets and rows differ in number.
+        OSError: The file cannot be read.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Query(sm.DataModel):
+        ...     text: str
+        >>> rows = [{"text": "Where is it?", "label": "shipping"}]
+        >>> sm.run(load_examples(rows, "label"))[0].target
+        {'label': 'shipping'}
+
+    Source: Keras data adapters, DSPy's `DataLoader`; differs: nothing is imported, all faults at once.
+    """
+    found = await _records(source, limit)
+    names, targets = _names_or_rows(y, [record for _, record in found])
+    if targets is not None and len(targets) < len(found):
+        raise ArgumentError(f"load_examples: {len(targets)} targets for {len(found)} rows; give one each.")
+    columns = Columns(program, names, dict(rename or {}), id, group)
+    examples: list[Example] = []
+    faults: list[str] = []
+    known: set[str] = set()
+    for number, (place, record) in enumerate(found):
+        try:
+            if isinstance(record, Exception):
+                raise record
+            example = columns.example(record if targets is None else (record, targets[number]))
+            if example.id is not None and example.id in known:
+                raise DataError(f"the id {example.id!r} is there twice; ids name one row each.")
+            known.add(example.id or "")
+            examples.append(example)
+        except (DataError, SchemaError, ArgumentError) as error:
+            faults.append(f"{place}: {error}")
+    if faults:
+        shown = "\n  ".join(faults[:_FAULTS_SHOWN])
+        more = f"\n  and {len(faults) - _FAULTS_SHOWN} more" if len(faults) > _FAULTS_SHOWN else ""
+        raise DataError(f"{len(faults)} of {len(found)} rows cannot be read:\n  {shown}{more}")
+    return examples
+
+
+def _names_or_rows(y: Any, records: Sequence[Any]) -> tuple[tuple[str, ...], Sequence[Any] | None]:
+    """Return the names of target fields, or the targets themselves."""
+    if y is None or isinstance(y, str):
+        return () if y is None else (y,), None
+    targets = list(cast("Iterable[Any]", y))
+    columns = next((record for record in records if is_object(record)), cast("dict[str, Any]", {}))
+    is_of_names = all(isinstance(each, str) for each in targets) and len(targets) != len(records)
+    if targets and (is_of_names or all(isinstance(each, str) and each in columns for each in targets)):
+        return tuple(targets), None
+    return (), targets
+
+
+async def _records(source: Any, limit: int | None) -> list[tuple[str, Any]]:
+    """Return what there is of each row with its place, or the error that reading it raised.
+
+    Raises:
+        ArgumentError: Nothing that rows can be read from.
+    """
+    rows: Any = _table(source)
+    if isinstance(source, str | os.PathLike):
+        rows = _file(Path(cast("str", source)))
+    elif isinstance(rows, AsyncIterable):
+        taken: list[Any] = []
+        async for row in cast("AsyncIterable[Any]", rows):
+            if limit is not None and len(taken) >= limit:
+                break
+            taken.append(row)
+        rows = taken
+    elif not is_data(rows):
+        raise ArgumentError(f"load_examples: the source is a {type(source).__name__}; give rows, a file, or a table.")
+    if not isinstance(source, str | os.PathLike):
+        rows = ((f"row {number}", row) for number, row in enumerate(rows))
+    return list(rows if limit is None else (row for row, _ in zip(rows, range(limit), strict=False)))
+
+
+def _table(source: Any) -> Any:
+    """Return the rows of a table as dicts; anything else as it is."""
+    if hasattr(source, "to_dicts"):  # polars
+        return source.to_dicts()
+    if hasattr(source, "to_pylist"):  # pyarrow
+        return source.to_pylist()
+    if hasattr(source, "to_dict") and hasattr(source, "iloc"):  # pandas, whose missing values are NaN
+        rows = source.to_dict("records")
+        return [{str(name): None if cell != cell else cell for name, cell in row.items()} for row in rows]
+    return source  # the tables of Hugging Face are iterables of dicts
+
+
+def _file(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield the rows of a file with their places.
+
+    Raises:
+        ArgumentError: Another kind of file.
+        DataError: A whole file that cannot be read.
+        OSError: It cannot be opened.
+    """
+    kind = path.suffix.lower()
+    if kind not in (".jsonl", ".json", ".csv"):
+        raise ArgumentError(f"load_examples: {path}: it reads .jsonl, .json and .csv.")
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+        if kind == ".csv":
+            yield from _lines_of_csv(text)
+        elif kind == ".jsonl":
+            for number, line in enumerate(text.split("\n"), 1):
+                if line.strip():
+                    yield f"line {number}", _parsed(line)
+        else:
+            rows: Any = parse_json(text)
+            if not isinstance(rows, list):
+                raise DataError("the file holds no list of rows.")
+            yield from ((f"row {number}", row) for number, row in enumerate(cast("list[Any]", rows)))
+    except (ValueError, csv.Error) as error:
+        raise DataError(f"{path}: {error}") from None
+
+
+def _parsed(line: str) -> Any:
+    """Return a line of JSON, or the error that it is."""
+    try:
+        return parse_json(line)
+    except ValueError as error:
+        return DataError(str(error))
+
+
+class Cells(dict[str, str]):
+    """A row of text, to be read by the schemas of its fields."""
+
+
+def _lines_of_csv(text: str) -> Iterator[tuple[str, Any]]:
+    """Yield the rows of a CSV file with their places.
+
+    Raises:
+        DataError: No header, or one that names a column twice.
+    """
+    reader = csv.reader(text.splitlines(keepends=True), strict=True)
+    header = next(reader, cast("list[str]", []))
+    if not header or len(set(header)) != len(header):
+        raise DataError(f"the first line names the columns, each once; it is {header!r:.200}.")
+    for cells in reader:
+        if cells:
+            is_whole = len(cells) == len(header)
+            fault = DataError(f"{len(cells)} cells for {len(header)} columns.")
+            yield f"line {reader.line_num}", Cells(zip(header, cells, strict=True)) if is_whole else fault
+
+
+def _read_cell(text: str, fields: Mapping[str, Any], name: str) -> Any:
+    """Return a cell by the schema of its field: text where that allows text, else JSON; nothing is null."""
+    accepts = fields.get(name)
+    if accepts is None or accepts(text):
+        return text
+    for written in (text, text.strip().lower()) if text else ("null",):
+        try:
+            value = parse_json(written)
+        except ValueError:
+            continue
+        if accepts(value):
+            return value
+    return text
+
+
+def _accepts(symbol: SymbolicDataModel | None) -> dict[str, Any]:
+    """Return for each field of a declaration what says whether a value satisfies it."""
+    if symbol is None:
+        return {}
+    schema: Any = schema_of(symbol)
+    defs = {"$defs": schema["$defs"]} if "$defs" in schema else {}
+    return {
+        name: partial(is_valid, schema_from({**defs, **part}, root="any"))
+        for name, part in schema.get("properties", {}).items()
+    }
+
+
+class Columns:
+    """What the fields of rows are: inputs, target, or neither.
+
+    Args:
+        program: Whose inputs tell; None for none.
+        targets: Names of target fields; empty for those that are left.
+        rename: New names of columns by old ones.
+        id: The column that names rows.
+        group: The column of what belongs together.
+    """
+
+    def __init__(
+        self,
+        program: Module | None,
+        targets: Sequence[str] = (),
+        rename: Mapping[str, str] | None = None,
+        id: str | None = None,  # noqa: A002  # as above
+        group: str | None = None,
+    ) -> None:
+        self._targets, self._rename, self._id, self._group = tuple(targets), rename or {}, id, group
+        symbols: list[Any] = [] if program is None else leaves(declared_inputs(program))
+        names = [] if program is None else input_names(program)
+        self._symbols: dict[str, Any] = dict(zip(names, symbols, strict=False)) if len(names) > 1 else {}
+        self._single = symbols[0] if len(names) == 1 and len(symbols) == 1 else None
+        self._inputs = names if len(names) > 1 else [] if self._single is None else list(self._single.keys())
+        outputs = [] if program is None else leaves(program.output_spec)
+        self.outputs: SymbolicDataModel | None = outputs[0] if len(outputs) == 1 else None
+        self._cells = {**_accepts(self.outputs), **_accepts(self._single)}
+
+    def example(self, row: Any) -> Example:
+        """Return a row as an example.
+
+        Raises:
+            DataError, SchemaError: It cannot be read.
+        """
+        if isinstance(row, tuple):
+            pair = cast("tuple[Any, ...]", row)
+            if len(pair) != 2:
+                raise DataError(f"it is a tuple of {len(pair)}; give (inputs, target), or inputs alone.")
+            example = self.example(pair[0])
+            return replace(example, target=pair[1])
+        if isinstance(row, Example):
+            if row.id is not None and not isinstance(row.id, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (rows come from anywhere)
+                raise DataError(f"the id is {row.id!r:.100}; write it as text, or None.")
+            return replace(row, inputs=self._wrapped(row.inputs))
+        if isinstance(row, DataModel | JsonDataModel):
+            fields = row.keys() if isinstance(row, JsonDataModel) else type(row).model_fields
+            if not self._targets and (not self._inputs or set(fields) <= set(self._inputs)):
+                return Example(None, row)
+            row = as_json(row)
+        if not isinstance(row, Mapping):
+            raise DataError(f"it is a {type(row).__name__}; give a data model, a dict, an Example, or a pair.")
+        return self._split(cast("Mapping[Any, Any]", row))
+
+    def _split(self, row: Mapping[Any, Any]) -> Example:
+        """Return the example of a row of fields."""
+        fields = {self._rename.get(str(name), str(name)): value for name, value in row.items()}
+        if isinstance(row, Cells):
+            fields = {name: _read_cell(cell, self._cells, name) for name, cell in fields.items()}
+        marks = [name for name in (self._id, self._group) if name is not None]
+        missing = [name for name in (*self._targets, *marks) if name not in fields]
+        if missing:
+            raise DataError(f"there is no field {missing[0]!r}.{did_you_mean(missing[0], fields)}")
+        rest = [name for name in fields if name not in self._inputs and name not in marks]
+        targets = self._targets or (rest if self._inputs else [])
+        inputs = self._inputs or [name for name in rest if name not in targets]
+        target = {name: fields[name] for name in targets}
+        name, group = (None if mark is None else _mark(mark, fields[mark]) for mark in (self._id, self._group))
+        return Example(
+            name,
+            self._wrapped({name: fields[name] for name in inputs if name in fields}),
+            target or None,
+            {name: fields[name] for name in rest if name not in target and name not in inputs},
+            group,
+        )
+
+    def _wrapped(self, inputs: Any) -> Any:
+        """Return inputs as data models, as far as the program declares them."""
+        if self._single is not None:
+            return _fitted(self._single, inputs)
+        if self._symbols and is_object(inputs):
+            missing = [name for name in self._symbols if name not in inputs]
+            if missing:
+                raise DataError(f"there is no input {missing[0]!r}.{did_you_mean(missing[0], inputs)}")
+            return {name: _fitted(symbol, inputs[name]) for name, symbol in self._symbols.items()}
+        return inputs
+
+
+def _mark(name: str, value: Any) -> str:
+    """Return the id or group of a row as text."""
+    if value is None or isinstance(value, Mapping | list | float):
+        raise DataError(f"{name!r} is {value!r:.100}; an id or group is a text or a whole number.")
+    return str(value)
+
+
+# -- splitting ---------------------------------------------------------------------------------------------------------
+
+
+async def training_rows(
+    x: Any,
+    y: Any,
+    program: Module,
+    validation_data: Any = None,
+    share: float | Literal["auto"] = "auto",
+    *,
+    shuffle: bool = True,
+    seed: int = 0,
+) -> tuple[list[Example], list[Example]]:
+    """Return the rows to train on and those to compare candidates on; errors of `load_examples`.
+
+    Args:
+        x: What `load_examples` reads.
+        y: Names of the target fields, or the targets.
+        program: What is trained.
+        validation_data: As `x`, or `(x, y)`; None for a share of the rows.
+        share: The share that is set aside; `"auto"` for half, at most 200.
+        shuffle: Whether the rows to train on are drawn in another order.
+        seed: What the draws depend on.
+
+    Raises:
+        TrainerError: No rows, or a share that is none.
+    """
+    if x is None:
+        raise TrainerError("fit: there are no rows: give fit(x, y).")
+    rows = await load_examples(x, y, program=program)
+    if not rows:
+        raise TrainerError("fit: there are no rows.")
+    if validation_data is not None:
+        names, _ = _names_or_rows(y, rows)
+        is_pair = isinstance(validation_data, tuple)
+        given, targets = cast("tuple[Any, Any]", validation_data) if is_pair else (validation_data, names or None)
+        held_out = await load_examples(given, targets, program=program)
+    else:
+        rows, held_out = split(rows, share, seed=seed, closed=_closed_field(program))
+    both = {key_of({"row": as_json(row.inputs)}) for row in rows} & {
+        key_of({"row": as_json(row.inputs)}) for row in held_out
+    }
+    if both:
+        warnings.warn(
+            f"{len(both)} rows have equal inputs among train and validation rows: what is learned by heart scores.",
+            SynmodWarning,
+            stacklevel=3,
+        )
+    if shuffle:
+        rng(seed, 0, "train").shuffle(rows)
+    rng(seed, 0, "validation").shuffle(held_out)
+    return rows, held_out
+
+
+def split(
+    rows: Sequence[Example], share: float | Literal["auto"] = "auto", *, seed: int = 0, closed: str | None = None
+) -> tuple[list[Example], list[Example]]:
+    """Return the rows that are kept and those set aside, both in order.
+
+    Rows of one group stay together. Where a field of the target is closed, each of its values is set aside in
+    proportion, to within one row (or one group).
+
+    Args:
+        rows: All rows.
+        share: The share that is set aside; `"auto"` for half, at most 200.
+        seed: What is drawn depends on it.
+        closed: The field of the target that is closed; None for no strata.
+
+    Raises:
+        TrainerError: A share that is not between 0 and 1.
+    """
+    if share != "auto" and not (type(share) in (int, float) and 0 <= share < 1):
+        raise TrainerError(f"validation_split is {share!r:.100}; give a share from 0.0 to below 1.0, or 'auto'.")
+    wanted = min(_MOST_HELD_OUT, len(rows) // 2) if share == "auto" else round(len(rows) * share)
+    groups: dict[Any, list[int]] = {}
+    for number, row in enumerate(rows):
+        groups.setdefault(number if row.group is None else row.group, []).append(number)
+    strata: dict[str, list[list[int]]] = {}
+    for members in groups.values():
+        strata.setdefault(_stratum(rows[members[0]].target, closed), []).append(members)
+    order = rng(seed, 0, "split")
+    taken: set[int] = set()
+    due = 0.0
+    for name in sorted(strata):
+        units = strata[name]
+        order.shuffle(units)
+        due += wanted * sum(map(len, units)) / len(rows)
+        for members in units:
+            if len(taken) + len(members) <= due + 1e-9 + 0.5 and len(taken) + len(members) < len(rows):
+                taken.update(members)
+    if wanted and not taken and len(groups) > 1:  # every group is larger than what was wanted
+        taken.update(min(groups.values(), key=len))
+    return (
+        [row for number, row in enumerate(rows) if number not in taken],
+        [row for number, row in enumerate(rows) if number in taken],
+    )
+
+
+def _stratum(target: Any, closed: str | None) -> str:
+    """Return the value of the closed field as text."""
+    if closed is None:
+        return ""
+    json = as_json(target)
+    return dump_json(json.get(closed) if is_object(json) else json)
+
+
+def _closed_field(program: Module) -> str | None:
+    """Return the first closed field of what a program returns."""
+    symbol = Columns(program).outputs
+    schema: Any = {} if symbol is None else schema_of(symbol)
+    for name, part in schema.get("properties", {}).items():
+        if (
+            "enum" in (schema.get("$defs", {}).get(part.get("$ref", "").rsplit("/", 1)[-1]) or part)
+            or part.get("type") == "boolean"
+        ):
+            return name
+    return None
+
+
+# -- one row -----------------------------------------------------------------------------------------------------------
 
 
 def is_data(data: Any) -> bool:

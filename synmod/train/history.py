@@ -71,6 +71,9 @@ def budget_from(given: Any) -> Budget:
 class History(list[dict[str, Any]]):
     """One dict per epoch: `epoch, step, reward, val_reward, best_val_reward, candidates, accepted, rollouts, ...`.
 
+    Args:
+        rows: The dicts; the other arguments are the attributes of the same names.
+
     Attributes:
         best: The candidate that the program was left with.
         seed: The candidate that it began with.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from itertools import accumulate
 from operator import mul
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Literal, Unpack
+from typing import Any, ClassVar, Final, Literal, Unpack, cast
 
 from synmod.errors import ArgumentError, CallError, ConfigError
 from synmod.leaves.frozen import Json, dump_json, is_array
@@ -569,3 +569,15 @@ def metric_from(x: Any) -> Any:
     Source: Keras `metrics.get`.
     """
     return named(x, _NAMED, "metric") if isinstance(x, str) else x
+
+
+def metrics_from(given: Any) -> list[Any]:
+    """Return metrics: those of names, and what else was given.
+
+    Raises:
+        TrainerError: There is no metric of a name.
+        ArgumentError: It is not a list.
+    """
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ArgumentError(f"metrics is a {type(given).__name__}; give a list of them: metrics=[...].")
+    return [metric_from(each) for each in cast("Iterable[Any]", given)]

@@ -60,6 +60,12 @@ class CallRecord:
         inputs: What it got, as JSON.
         outputs: What it returned, as JSON; None where it failed.
         error: Why it failed; None where it did not.
+
+    Example:
+        >>> CallRecord("0", None, "writer", {"text": "a"}, {"text": "b"}).to_json()["path"]
+        'writer'
+
+    Source: OpenTelemetry spans; differs: ids are places in the run, so that equal runs have equal records.
     """
 
     call_id: str
@@ -77,6 +83,9 @@ class CallRecord:
 @dataclass(frozen=True, slots=True)
 class Rollout(ExampleResult):
     """One run of the program on one example under one candidate.
+
+    Its `id`, `inputs`, `target`, `outputs`, `score`, `feedback`, `error`, `usage`, `elapsed_s`, `call_id` and `sample`
+    are those of `ExampleResult`.
 
     Attributes:
         candidate: Fingerprint of the State that was run.

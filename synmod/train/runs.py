@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from synmod.cache import Cache, key_of
-from synmod.data import dump_json, parse_json, thaw
+from synmod.data import JsonDataModel, dump_json, parse_json, schema_of, thaw
 from synmod.errors import EvaluationError, RunError
 from synmod.flow import SingleFlight
 from synmod.leaves.aio import wall_time
@@ -153,7 +153,7 @@ class Runner:
             is_own = ran.fault == "program"
             feedback = Feedback(self._failure_score if is_own else None, critique=failure_text(failure))
         return Rollout(
-            id=cast("str", example.id), inputs=example.inputs, target=example.target, outputs=as_json(ran.outputs),
+            id=cast("str", example.id), inputs=example.inputs, target=example.target, outputs=ran.outputs,
             score=None if feedback is None else feedback.score, feedback=feedback, error=error, usage=ran.usage,
             elapsed_s=ran.elapsed_s, call_id=ran.watch.call_id, sample=sample, candidate=state.fingerprint,
             void=ran.fault == "void", calls=ran.watch.calls(),
@@ -172,11 +172,12 @@ def name_of(thing: object) -> str:
 
 def _entry(rollout: Rollout) -> dict[str, Json]:
     """Return the record of a rollout as the journal keeps it; the row itself stands in its key."""
-    feedback, error = rollout.feedback, rollout.error
+    feedback, error, outputs = rollout.feedback, rollout.error, rollout.outputs
     return thaw(
         {
             "row": rollout.id,
-            "outputs": rollout.outputs,
+            "outputs": as_json(outputs),
+            "schema": schema_of(outputs) if isinstance(outputs, JsonDataModel) else None,
             "feedback": None if feedback is None else {**feedback.record(), "target": as_json(feedback.target)},
             "error": None if error is None else {**asdict(error), "notes": list(error.notes)},
             "usage": asdict(rollout.usage),
@@ -190,11 +191,14 @@ def _entry(rollout: Rollout) -> dict[str, Json]:
 def _rollout_of(entry: Mapping[str, Any], example: Example, state: State, sample: int) -> Rollout:
     """Return the rollout of a record."""
     feedback = None if entry["feedback"] is None else Feedback(**entry["feedback"])
-    error: Any = entry["error"]
+    error: Any = None if entry["error"] is None else {**entry["error"], "notes": tuple(entry["error"]["notes"])}
+    outputs: Any = entry["outputs"]
+    if entry["schema"] is not None:
+        outputs = JsonDataModel[Any](outputs, schema=entry["schema"])
     return Rollout(
-        id=cast("str", example.id), inputs=example.inputs, target=example.target, outputs=entry["outputs"],
+        id=cast("str", example.id), inputs=example.inputs, target=example.target, outputs=outputs,
         score=None if feedback is None else feedback.score, feedback=feedback,
-        error=None if error is None else ExampleError(**{**dict(error), "notes": tuple(error["notes"])}),
+        error=None if error is None else ExampleError(**error),
         usage=Usage(**entry["usage"]), elapsed_s=entry["elapsed_s"], call_id=entry["call_id"], sample=sample,
         candidate=state.fingerprint, calls=tuple(CallRecord(**call) for call in entry["calls"]),
     )  # fmt: skip
