@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import sha256
+from itertools import product
 from typing import Any, Final
 
 from synmod.blocks import Generator
 from synmod.data import DataModel, JsonDataModel, parse_json
-from synmod.leaves.names import rng
+from synmod.leaves.names import path_str, rng
 from synmod.lm import LMRequest, current_sample
 from synmod.module import Module
 from synmod.program import Input, Sequential
@@ -17,6 +19,7 @@ from synmod.registry import register_own
 from synmod.scope import Feedback
 from synmod.train import Example, ReflectionInputs
 from synmod.train.rewards import Reward
+from synmod.tree import state as state_of
 
 from .models import FunctionLM
 
@@ -37,6 +40,7 @@ class Task:
         seed: What the task was drawn from.
         optimum: The highest mean score that values of the Variables can reach, without noise.
         proposer: Writes better values, in place of a model; None where none is needed.
+        proposals: Further values of Variables, by path.
     """
 
     program: Module
@@ -47,6 +51,7 @@ class Task:
     seed: int
     optimum: float
     proposer: Module | None = None
+    proposals: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
 
 
 class Case(DataModel):
@@ -167,7 +172,7 @@ def RuleTask(stages: int = 2, rules: int = 4, rows: int = 40, noise: float = 0.0
         ],
         name="rule_task",
     )
-    splits: dict[str, list[Example]] = {}
+    splits: list[list[Example]] = []
     for split in _SPLITS:
         draw = rng(seed, 0, f"rows/{split}")
         found: list[Example] = []
@@ -175,5 +180,134 @@ def RuleTask(stages: int = 2, rules: int = 4, rows: int = 40, noise: float = 0.0
             needs = [draw.sample(stage, int(draw.random() * 3)) for stage in names]
             row = f"{split}-{number}"
             found.append(Example(row, {"row": row, "needs": needs, "missing": [], "read": ""}))
-        splits[split] = found
-    return Task(program, **splits, reward=RuleReward(noise, seed), seed=seed, optimum=1.0, proposer=RuleProposer())
+        splits.append(found)
+    return Task(program, *splits, reward=RuleReward(noise, seed), seed=seed, optimum=1.0, proposer=RuleProposer())
+
+
+class Vote(DataModel):
+    """A row: how good the choices must be for it, and the choices that were made on the way."""
+
+    row: str
+    difficulty: float
+    chosen: list[int]
+
+
+@register_own()
+class Chooser(Module):
+    """Adds the numbers of its choices to a row: the last words of its texts.
+
+    Args:
+        pair: Whether it has two texts, `instructions` and `style`, or `instructions` alone.
+    """
+
+    def __init__(self, pair: bool = True, **options: Any) -> None:
+        super().__init__(**options)
+        text = {"type": "string"}
+        self.instructions = self.add_variable("choice 0", schema=text, name="instructions")
+        self.style = self.add_variable("choice 0", schema=text, name="style") if pair else None
+
+    async def call(self, inputs: Vote) -> Vote:
+        """Return the row with the choices."""
+        given: Any = inputs
+        texts = [self.instructions.value] if self.style is None else [self.instructions.value, self.style.value]
+        chosen = [*given["chosen"], *(int(text.split()[-1]) for text in texts)]
+        return Vote(row=given["row"], difficulty=given["difficulty"], chosen=chosen)
+
+
+@lru_cache(maxsize=64)
+def _qualities(
+    dimensions: int, choices: int, interaction: float, seed: int
+) -> Sequence[Mapping[tuple[int, ...], float]]:
+    """Return what the choices of each module add to the quality: together 0.9 for the best, 0 for the worst."""
+    draw = rng(seed, 0, "effects")
+    tables: list[dict[tuple[int, ...], float]] = []
+    for size in [2] * (dimensions // 2) + [1] * (dimensions % 2):
+        main = [[draw.gauss(0.0, 1.0) for _ in range(choices)] for _ in range(size)]
+        effects = {
+            chosen: sum(of[choice] for of, choice in zip(main, chosen, strict=True)) + draw.gauss(0.0, interaction)
+            for chosen in product(range(choices), repeat=size)
+        }
+        lowest = min(effects.values())
+        tables.append({chosen: effect - lowest for chosen, effect in effects.items()})
+    span = sum(max(table.values()) for table in tables)
+    return [{chosen: 0.9 * effect / span for chosen, effect in table.items()} for table in tables]
+
+
+@register_own()
+class ChoiceReward(Reward):
+    """1 for a row whose difficulty the quality of the choices reaches, else 0.
+
+    Args:
+        dimensions: Texts that are chosen.
+        choices: Values of each.
+        interaction: Deviation of the effects of pairs, where that of single choices is 1.
+        noise: The share of outcomes that are flipped, by a hash of choices and row.
+        seed: What effects and noise are drawn from.
+    """
+
+    needs_target = False
+
+    def __init__(
+        self, dimensions: int, choices: int, interaction: float, noise: float = 0.0, seed: int = 0, **options: Any
+    ) -> None:
+        super().__init__(**options)
+        self.dimensions, self.choices, self.interaction = dimensions, choices, interaction
+        self.noise, self.seed = noise, seed
+
+    async def call(self, y_pred: Any) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]  (by name)
+        """Return the score."""
+        chosen = y_pred["chosen"]
+        tables = _qualities(self.dimensions, self.choices, self.interaction, self.seed)
+        quality = sum(table[tuple(chosen[2 * at : 2 * at + 2])] for at, table in enumerate(tables))
+        right = quality >= y_pred["difficulty"]
+        if _share(self.seed, y_pred["row"], *chosen) < self.noise:
+            right = not right
+        return float(right)
+
+
+def ChoiceTask(  # noqa: N802
+    dimensions: int = 6, choices: int = 6, interaction: float = 0.5, rows: int = 40, seed: int = 0, noise: float = 0.0
+) -> Task:
+    """Return a chain of modules whose texts have some known values each; which of them are good is to be found.
+
+    The quality of a combination is a sum over its choices, and over the pairs of choices that stand in one module. A
+    row is right if the quality reaches its difficulty; difficulties are spread evenly from 0 to 1. So the best
+    combination is known without a run.
+
+    Args:
+        dimensions: Texts that are chosen, two per module.
+        choices: Values of each.
+        interaction: Deviation of the effects of pairs, where that of single choices is 1.
+        rows: Rows of each split.
+        seed: What effects, rows and noise are drawn from.
+        noise: The share of outcomes that are flipped.
+
+    Example:
+        >>> task = ChoiceTask(dimensions=2, choices=3, rows=10)
+        >>> task.proposals["0/style"], task.optimum
+        (['choice 1', 'choice 2'], 0.9)
+
+    Source: the additive models of factorial experiments.
+    """
+    modules = [Chooser(pair=at + 1 < dimensions) for at in range(0, dimensions, 2)]
+    program = Sequential([Input(Vote), *modules], name="choice_task")
+    texts = [f"choice {number}" for number in range(1, choices)]
+    splits: list[list[Example]] = []
+    for split in _SPLITS:
+        draw = rng(seed, 0, f"rows/{split}")
+        levels = [(number + draw.random()) / rows for number in range(rows)]
+        splits.append(
+            [
+                Example(f"{split}-{number}", {"row": f"{split}-{number}", "difficulty": level, "chosen": []})
+                for number, level in enumerate(draw.sample(levels, rows))
+            ]
+        )
+    best = sum(max(table.values()) for table in _qualities(dimensions, choices, interaction, seed))
+    return Task(
+        program,
+        *splits,
+        reward=ChoiceReward(dimensions, choices, interaction, noise, seed),
+        seed=seed,
+        optimum=sum(row.inputs["difficulty"] <= best for row in splits[-1]) / rows,
+        proposals={path_str(path): texts for path in state_of(program)},
+    )
