@@ -180,7 +180,7 @@ class Cache:
             value: A JSON object.
 
         Returns:
-            Whether it is kept.
+            Whether it is kept: in the file, where there is one.
 
         Raises:
             ArgumentError: The key is not an ASCII text.
@@ -241,7 +241,7 @@ class Cache:
                                 writer.execute(_PUT, (key, body, made, size))
                         while self.max_bytes is not None and writer.execute(_OLDEST, (self.max_bytes,)).rowcount:
                             pass
-                    return True
+                    return self.path is None or database.writer is not database.reader
                 except (sqlite3.Error, UnicodeError) as error:
                     if not _is_damage(error):
                         _LOG.warning("Cache %s: %s. This entry is not kept.", self.path, error)

@@ -8,7 +8,7 @@ from math import fsum
 from typing import Any, ClassVar, Final
 
 from synmod.data import problems
-from synmod.errors import AuthError, ConfigError, EvaluationError, TrainerError, UnboundModelError
+from synmod.errors import AuthError, BudgetExceeded, ConfigError, EvaluationError, TrainerError, UnboundModelError
 from synmod.leaves.frozen import Json
 from synmod.module import Module
 from synmod.scope import is_of_block_around
@@ -130,7 +130,7 @@ class Reflective(Optimizer):
             try:
                 value = (await bench.ask(self.proposer, inputs))["value"]
             except Exception as error:
-                if is_of_block_around(error):
+                if is_of_block_around(error) or isinstance(error, BudgetExceeded):
                     raise
                 if isinstance(error, _FATAL):
                     raise EvaluationError(f"the proposer cannot be asked: {error}. What finished is kept.") from error

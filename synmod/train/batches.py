@@ -173,15 +173,15 @@ class Batches:
         self._data: Any = data
         self._label = label
         self._size, self._rows = batch_size, Batch(data, label).size
-        self._shuffle, self._seed, self._epoch = shuffle, seed, 0
+        self.shuffle, self.seed, self._epoch = shuffle, seed, 0
 
     def __len__(self) -> int:
         return math.ceil(self._rows / self._size)
 
     def __iter__(self) -> Iterator[Batch]:
         order = list(range(self._rows))
-        if self._shuffle:
-            rng(self._seed, self._epoch, "batches").shuffle(order)
+        if self.shuffle:
+            rng(self.seed, self._epoch, "batches").shuffle(order)
         self._epoch += 1
         for start in range(0, self._rows, self._size):
             chosen = order[start : start + self._size]

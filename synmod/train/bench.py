@@ -7,7 +7,7 @@ ordered by place, never by time.
 from __future__ import annotations
 
 import logging
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -19,24 +19,29 @@ from synmod.cache import key_of
 from synmod.data import JsonDataModel, schema_of, thaw
 from synmod.errors import BudgetExceeded, EvaluationError
 from synmod.flow import together
+from synmod.leaves.aio import checkpoint
 from synmod.leaves.frozen import Json, json_equal
 from synmod.leaves.names import rng
 from synmod.lm import LanguageModel, drawing, models_in_force
-from synmod.module import Module
+from synmod.module import Module, build
 from synmod.scope import Usage, phase, track_usage
 from synmod.tree import State
 
 from .examples import Example, as_json
+from .history import Budget
 from .optimizer import Candidate, FeedbackItem, Race, Target
 from .rollouts import Rollout
 from .routing import Routing
-from .runs import Runner, identity_of
+from .runs import Paid, Runner, identity_of
 
 Split: TypeAlias = Literal["train", "validation"]
 Word: TypeAlias = Literal["accepted", "no_gain", "worse", "duplicate", "invalid", "failed", "perfect"]
 T = TypeVar("T")
+_Job: TypeAlias = tuple[str, Example, State, int, LanguageModel | None]
+"""What `Runner.find` and `Runner.run` take."""
 
 _LOG: Final = logging.getLogger("synmod.train")
+_SPLITS: Final[tuple[Split, ...]] = ("train", "validation")
 _OUTAGE_SHARE, _OUTAGE_ROWS, _FIRST_ROWS = 0.1, 5, 20  # when failures are an outage rather than bad luck
 FINALISTS: Final = 3
 """How many candidates are completed on all validation rows at the end."""
@@ -60,18 +65,51 @@ _LANE: Final[ContextVar[Lane | None]] = ContextVar("synmod_lane", default=None)
 
 @dataclass(slots=True)
 class Known:
-    """What is known of a candidate: who made it and when, and what its rows scored."""
+    """What is known of a candidate: who made it and when, and its rollouts.
+
+    Attributes:
+        state: Values of the targets.
+        order: The first place where it was noted.
+        made: The first place where it was said what made it; empty while nobody did.
+        parents: Fingerprints of what it was made of.
+        operator: What made it.
+        rollouts: What was run, by split, row and sample.
+        tokens: What these used.
+    """
 
     state: State
     order: tuple[int, ...]
+    made: tuple[int, ...] = ()
     parents: tuple[str, ...] = ()
     operator: str = ""
-    scores: dict[Split, dict[str, list[float]]] = field(default_factory=dict[Split, dict[str, list[float]]])
+    rollouts: dict[Split, dict[str, dict[int, Rollout]]] = field(
+        default_factory=lambda: {"train": {}, "validation": {}}
+    )
     tokens: int = 0
+    _means: dict[Split, dict[str, float]] = field(default_factory=dict[Split, dict[str, float]])
+
+    def add(self, split: Split, rollout: Rollout) -> None:
+        """Take in a rollout."""
+        samples = self.rollouts[split].setdefault(rollout.id, {})
+        if rollout.sample not in samples:
+            samples[rollout.sample] = rollout
+            self.tokens += rollout.usage.prompt_tokens + rollout.usage.completion_tokens
+            self._means.pop(split, None)
 
     def means(self, split: Split = "validation") -> dict[str, float]:
-        """Return the mean score of each row."""
-        return {row: fsum(scores) / len(scores) for row, scores in self.scores.get(split, {}).items()}
+        """Return the mean score of each row that has one."""
+        if split not in self._means:
+            scores = {
+                row: [each.score for each in samples.values() if each.score is not None]
+                for row, samples in self.rollouts[split].items()
+            }
+            self._means[split] = {row: fsum(each) / len(each) for row, each in scores.items() if each}
+        return self._means[split]
+
+    def rank(self) -> tuple[float, int, int, tuple[int, ...]]:
+        """Return what orders candidates: higher mean first, then more rows, fewer tokens, the older one."""
+        means = self.means()
+        return -fsum(means.values()) / len(means), -len(means), self.tokens, self.order
 
 
 class Bench:
@@ -91,7 +129,6 @@ class Bench:
         batch: Ids of the rows of the present batch.
         step: Number of the present step.
         lines: What was logged, in order.
-        usage: What all rollouts and proposals used, each once.
         rollouts: How many rollouts were needed, recorded ones included and void ones not.
 
     Source: GEPA's adapter; differs: deterministic under concurrency, exact budgets.
@@ -114,18 +151,19 @@ class Bench:
         self.batch: tuple[str, ...] = ()
         self.step, self.rollouts = 0, 0
         self.lines: list[dict[str, Json]] = []
-        self.usage = Usage()
         self._runner, self._routing, self._examples = runner, routing, examples
         self._limit, self._run_seed = room, run_seed
         self._counted: set[str] = set()
         self._candidates: dict[str, Known] = {}
+        self._held: dict[str, Known] = {}
         self._made_from: dict[tuple[str, str], set[str]] = {}
+        self._shown: dict[str, Json] = {}
         self._unordered: list[tuple[tuple[int, ...], dict[str, Json]]] = []
-        self._spent: dict[str, Usage] = {}
+        self._used: dict[str, Usage] = {}
         self._rows = self._faults = 0
         self._first: list[bool] = []
         self._lane = Lane((0,))
-        self.candidate(self.seed, operator="seed")
+        self._of_seed = self.candidate(self.seed, operator="seed")
 
     @property
     def train(self) -> tuple[str, ...]:
@@ -142,16 +180,27 @@ class Bench:
         return self._examples[split][row]
 
     @property
-    def is_live(self) -> bool:
-        """Whether anything was paid for in this process."""
-        return self._runner.live > 0
+    def before(self) -> Paid:
+        """What the records of earlier processes took."""
+        return self._runner.before
+
+    @property
+    def pieces(self) -> int:
+        """How many rollouts and proposals the run has needed."""
+        return len(self._used)
+
+    @property
+    def is_replaying(self) -> bool:
+        """Whether the run was begun in an earlier process, and this one has paid for nothing yet."""
+        return self._runner.before.pieces > 0 and not self._runner.live
 
     # -- time, chance and room ----------------------------------------------------------------------------------------
 
     def begin(self, step: int, batch: Sequence[str] = ()) -> None:
         """Begin a step."""
         self.step, self.batch = step, tuple(batch)
-        self._rows = self._faults = 0
+        if self._faults < self._rows:  # else everything failed so far: an outage is counted on
+            self._rows = self._faults = 0
         self._lane = Lane((step,))
 
     def end(self) -> None:
@@ -159,8 +208,17 @@ class Bench:
         self._unordered.sort(key=lambda noted: noted[0])
         self.lines += [line for _, line in self._unordered]
         self._unordered.clear()
-        spent = [self._spent[key] for key in sorted(self._spent)]  # sums of dollars are floats: one order everywhere
-        self.usage = sum(spent, Usage())
+
+    def spent(self) -> Budget:
+        """Return what the run took so far: every rollout and proposal once, recorded ones included."""
+        used = self._used.values()
+        return Budget(
+            self.rollouts,
+            sum(each.calls for each in used),
+            sum(each.prompt_tokens + each.completion_tokens for each in used),
+            fsum(each.cost_usd or 0.0 for each in used),
+            self._runner.elapsed_s,
+        )
 
     def rng(self, purpose: str) -> Random:
         """Return the generator of one random choice: a function of seed, step and purpose."""
@@ -170,6 +228,10 @@ class Bench:
     def room(self) -> int:
         """How many rollouts are left."""
         return 1 << 62 if self._limit is None else self._limit - self.rollouts
+
+    def close(self) -> None:
+        """Let nothing more be run: a limit was hit."""
+        self._limit = self.rollouts
 
     @property
     def width(self) -> float:
@@ -198,7 +260,7 @@ class Bench:
                 _LANE.reset(token)
 
         try:
-            return await together(*(partial(run, index) for index in range(len(coroutines))))
+            return await _to_the_end([partial(run, index) for index in range(len(coroutines))])
         finally:
             for each in coroutines:
                 each.close()
@@ -223,18 +285,19 @@ class Bench:
             *parents: What it was made of.
             operator: What made it.
         """
-        state = self.complete(state)
-        known = self._candidates.get(state.fingerprint)
-        order = self._here().next()
-        if known is None:
-            above = tuple(self.complete(parent).fingerprint for parent in parents)
-            known = self._candidates[state.fingerprint] = Known(state, order, above, operator)
-        elif order < known.order:
-            known.order = order
-            if parents:
-                known.parents = tuple(self.complete(parent).fingerprint for parent in parents)
-                known.operator = operator
+        state, order = self.complete(state), self._here().next()
+        known = self._candidates.setdefault(state.fingerprint, Known(state, order))
+        known.order = min(known.order, order)
+        if operator and (not known.made or order < known.made):  # whichever came first in place, not in time
+            known.made, known.operator = order, operator
+            known.parents = tuple(self.complete(parent).fingerprint for parent in parents)
         return known
+
+    def hold(self, state: State) -> None:
+        """Note what the program holds now."""
+        known = self.candidate(state)
+        self._held.pop(known.state.fingerprint, None)
+        self._held[known.state.fingerprint] = known
 
     def knows(self, state: State) -> bool:
         """Whether a State was a candidate before."""
@@ -246,34 +309,37 @@ class Bench:
         return {} if known is None else known.means(split)
 
     def rollouts_of(self, state: State, split: Split = "validation") -> list[Rollout]:
-        """Return what is known of a State's first samples, in the order of the rows."""
-        state = self.complete(state)
-        keys = (self._runner.key(example, state, 0) for example in self._examples[split].values())
-        return [rollout for key in keys if (rollout := self._runner.known(key)) is not None]
+        """Return a State's rollouts, in the order of the rows."""
+        known = self._candidates.get(self.complete(state).fingerprint)
+        found = {} if known is None else known.rollouts[split]
+        return [found[row][sample] for row in self._examples[split] if row in found for sample in sorted(found[row])]
+
+    def _run_ones(self) -> list[Known]:
+        """Return the seed and what was run on validation rows, in the order in which they were made."""
+        found = [each for each in self._candidates.values() if each.means() or each is self._of_seed]
+        return sorted(found, key=lambda known: known.order)
+
+    @property
+    def tried(self) -> int:
+        """How many candidates were run on validation rows, the seed included."""
+        return len(self._run_ones())
 
     def candidates(self) -> tuple[Candidate, ...]:
         """Return the candidates that were run, in the order in which they were made; `c0` is the seed."""
-        found = sorted(self._candidates.values(), key=lambda known: known.order)
-        shown = [known for known in found if known.scores.get("validation") or known.state is self.seed]
+        shown = self._run_ones()
         names = {known.state.fingerprint: f"c{number}" for number, known in enumerate(shown)}
         return tuple(
             Candidate(
                 names[known.state.fingerprint], known.state, tuple(names[p] for p in known.parents if p in names),
                 known.operator, known.order[0],
-                {split: dict(sorted(known.means(split).items())) for split in sorted(known.scores)},
+                {split: dict(sorted(known.means(split).items())) for split in _SPLITS if known.means(split)},
             )
             for known in shown
         )  # fmt: skip
 
     def ranking(self) -> list[Known]:
         """Return what has validation scores: higher mean first, then more rows, fewer tokens, the older one."""
-        found = [known for known in self._candidates.values() if known.scores.get("validation")]
-
-        def rank(known: Known) -> Any:
-            means = known.means()
-            return -fsum(means.values()) / len(means), -len(means), known.tokens, known.order
-
-        return sorted(found, key=rank)
+        return sorted((each for each in self._candidates.values() if each.means()), key=Known.rank)
 
     # -- rollouts -----------------------------------------------------------------------------------------------------
 
@@ -296,7 +362,9 @@ class Bench:
         """Whether an entry of an examples Variable shows a train row."""
         if row in self._made_from.get((path, key_of({"entry": entry})), ()):
             return True
-        return json_equal(entry["inputs"], as_json(self._examples["train"][row].inputs))
+        if row not in self._shown:
+            self._shown[row] = as_json(self._examples["train"][row].inputs)
+        return json_equal(entry["inputs"], self._shown[row])
 
     async def evaluate(
         self,
@@ -327,7 +395,9 @@ class Bench:
             EvaluationError: Too much of what was run says nothing about the candidate: an outage, a broken reward.
             StateError: A path of the State is no target.
         """
+        await checkpoint()
         known = self.candidate(state)
+        credited = known if teacher is None else None
         rows = self._examples[split]
         run_as, model = (known.state | teacher, None) if isinstance(teacher, State) else (known.state, teacher)
         shown = [(rows[row], self._guarded(run_as, row) if split == "train" else run_as) for row in ids]
@@ -343,60 +413,58 @@ class Bench:
         self.rollouts += len(new)
         try:
             found = await self._run(jobs)
-            again = [number for number, rollout in enumerate(found) if rollout.void]
-            if again:  # once more at the end, when an outage may be over
-                for number, rollout in zip(again, await self._run([jobs[number] for number in again]), strict=True):
-                    found[number] = rollout
-        except BaseException:
-            self._uncount(new)
-            raise
-        self._uncount({job[0] for job, rollout in zip(jobs, found, strict=True) if rollout.void} & set(new))
-        for job, rollout in zip(jobs, found, strict=True):
-            self._take(known if teacher is None else None, split, job[0], rollout)
-        self._check_outage(known, split, found)
+            void = [number for number, rollout in enumerate(found) if rollout.void]
+            again = await self._run([jobs[number] for number in void])  # once more at the end: an outage may be over
+            for number, rollout in zip(void, again, strict=True):
+                found[number] = rollout
+        finally:
+            self._count(jobs, new, credited, split)
+        self._check_outage(credited, split, found)
         return found if calls else [replace(rollout, calls=()) for rollout in found]
 
-    async def _run(self, jobs: Sequence[tuple[str, Example, State, int, LanguageModel | None]]) -> list[Rollout]:
-        """Run rows at once."""
-        return await together(*(partial(self._runner.run, *job) for job in jobs)) if jobs else []
+    async def _run(self, jobs: Sequence[_Job]) -> list[Rollout]:
+        """Return the rollouts of rows: those that must be run, all at once."""
+        found = [await self._runner.find(*job) for job in jobs]
+        missing = [job for job, rollout in zip(jobs, found, strict=True) if rollout is None]
+        ran = iter(await _to_the_end([partial(self._runner.run, *job) for job in missing]))
+        return [next(ran) if rollout is None else rollout for rollout in found]
 
-    def _uncount(self, keys: Iterable[str]) -> None:
-        """Take back what was counted and not run."""
-        for key in keys:
+    def _count(self, jobs: Sequence[_Job], new: Iterable[str], known: Known | None, split: Split) -> None:
+        """Credit a candidate with what was run; what was cancelled or void does not count."""
+        for key, *_ in jobs:
+            rollout = self._runner.known(key)
+            if rollout is not None:
+                self._used[key] = rollout.usage
+                if key not in self._counted:  # begun for another one, which was cancelled
+                    self._counted.add(key)
+                    self.rollouts += 1
+                if known is not None:
+                    known.add(split, rollout)
+        for key in new:
             if key in self._counted and self._runner.known(key) is None:
                 self._counted.discard(key)
                 self.rollouts -= 1
 
-    def _take(self, known: Known | None, split: Split, key: str, rollout: Rollout) -> None:
-        """Keep what a rollout says about its candidate; None for a teacher's."""
-        if key not in self._spent and not rollout.void:
-            self._spent[key] = rollout.usage
-        if rollout.score is None or known is None:
-            return
-        scores = known.scores.setdefault(split, {}).setdefault(rollout.id, [])
-        if len(scores) <= rollout.sample:
-            scores.append(rollout.score)
-            known.tokens += rollout.usage.prompt_tokens + rollout.usage.completion_tokens
-
-    def _check_outage(self, known: Known, split: Split, rollouts: Sequence[Rollout]) -> None:
+    def _check_outage(self, known: Known | None, split: Split, rollouts: Sequence[Rollout]) -> None:
         """Raise where too many rollouts say nothing.
 
         Raises:
             EvaluationError: Void rows and errors of the reward, over a tenth of the step and at least five; or over
                 half of the seed's first 20.
         """
-        silent = [rollout for rollout in rollouts if rollout.score is None and self.score_range is not None]
+        judged = self.score_range is not None
+        silent = [each.void or (judged and each.score is None and each.error is not None) for each in rollouts]
         self._rows += len(rollouts)
-        self._faults += len(silent)
-        if known.state is self.seed and len(self._first) < _FIRST_ROWS:
-            self._first += [rollout.score is None for rollout in rollouts][: _FIRST_ROWS - len(self._first)]
+        self._faults += sum(silent)
+        first = min(_FIRST_ROWS, len(self.validation))
+        if known is self._of_seed:
+            self._first += silent[: first - len(self._first)]
         many = self._faults >= _OUTAGE_ROWS and self._faults > _OUTAGE_SHARE * self._rows
-        early = self.score_range is not None and sum(self._first) > _FIRST_ROWS / 2
-        if silent and (many or early):
-            causes = list(dict.fromkeys(str(rollout.error) for rollout in silent))[:3]
+        if any(silent) and (many or sum(self._first) > first / 2):
+            causes = list(dict.fromkeys(str(each.error) for each, is_so in zip(rollouts, silent, strict=True) if is_so))
             raise EvaluationError(
                 f"step {self.step}: {self._faults} of {self._rows} rollouts on {split} rows say nothing about the "
-                f"program: {'; '.join(causes)}. What finished is kept: mend the cause and run the same line again."
+                f"program: {'; '.join(causes[:3])}. What finished is kept: mend the cause and run the same line again."
             )
 
     # -- comparing ----------------------------------------------------------------------------------------------------
@@ -444,7 +512,7 @@ class Bench:
         """
         if self.score_range is None:
             return state
-        self.candidate(state)
+        self.hold(state)
         try:
             for known in self.finalists():
                 missing = self.missing(known)
@@ -452,25 +520,27 @@ class Bench:
                     await self.evaluate(known.state, missing)
         except BudgetExceeded:
             _LOG.info("the budget is spent: the best is chosen of what is known.")
-        rows = len(self.validation)
-        seed = self._candidates[self.seed.fingerprint]
-        complete = [known for known in self.ranking() if len(known.means()) == rows]
-        for known in complete or self.ranking():
-            old, new = seed.means(), known.means()
+        old, ranked = self._of_seed.means(), self.ranking()
+        complete = [known for known in ranked if not self.missing(known)]
+        for known in complete or ranked:
+            new = known.means()
             if fsum(new[row] - old[row] for row in new if row in old) > 0:
                 return known.state
         return self.seed
 
     def finalists(self) -> list[Known]:
-        """Return what is completed at the end: the best one, the seed, then the next ones."""
-        seed = self._candidates[self.seed.fingerprint]
-        best = self.ranking()[:FINALISTS]
-        return list({known.state.fingerprint: known for known in (*best[:1], seed, *best[1:])}.values())
+        """Return what is completed at the end: the best one, the seed, then the next ones.
+
+        A State that the program has held and nobody ran stands behind the best one: it may be better.
+        """
+        ranked = self.ranking()
+        unknown = [known for known in reversed(self._held.values()) if not known.means()]
+        best = [*ranked[:1], *unknown, *ranked[1:]][:FINALISTS]
+        return list({known.state.fingerprint: known for known in (*best[:1], self._of_seed, *best[1:])}.values())
 
     def missing(self, known: Known) -> list[str]:
         """Return the validation rows that a candidate was not run on."""
-        scored = known.scores.get("validation", {})
-        return [row for row in self.validation if row not in scored]
+        return [row for row in self.validation if row not in known.rollouts["validation"]]
 
     def finish_cost(self) -> int:
         """Return the most rollouts that it takes to complete the best one and the seed."""
@@ -489,17 +559,18 @@ class Bench:
             Exception: What the call raised; nothing is recorded then.
         """
         place = [self._run_seed, *self._here().next()]
-        question = {"inputs": as_json(inputs), "module": identity_of(module), "models": models_in_force()}
-        key = key_of({"ask": place, **question})
-        entry = await self._runner.journal.find(key)
+        if not module.built:
+            await build(module, schema_of(inputs))
+        question = [as_json(inputs), identity_of(module), models_in_force()]
+        key = key_of({"ask": place, "of": question})
+        entry = await self._runner.recorded(key)
         if entry is None:
             sample = rng(self._run_seed, self.step, f"ask/{'/'.join(map(str, place))}").randrange(1 << 31)
-            with phase("optimizer"), drawing(sample), track_usage() as usage:
+            with phase("optimizer"), drawing(sample), track_usage() as usage, self._runner.within_time():
                 output = await module(inputs)
             entry = {"json": thaw(as_json(output)), "schema": thaw(schema_of(output)), "usage": asdict(usage.total())}
             await self._runner.keep(key, entry)
-            self._runner.live += 1
-        self._spent[key] = Usage(**entry["usage"])
+        self._used[key] = Usage(**entry["usage"])
         return JsonDataModel(entry["json"], schema=entry["schema"])
 
     async def feedback(self, rollouts: Iterable[Rollout]) -> dict[str, tuple[FeedbackItem, ...]]:
@@ -513,3 +584,24 @@ class Bench:
         }  # fmt: skip
         self._unordered.append((self._here().next(), line))
         _LOG.info("step %d: %s of %s: %s, gain %.4g over %d rows", self.step, operator, line["paths"], word, gain, rows)
+
+
+async def _to_the_end(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
+    """Return the results of calls that run at once; where a budget is spent the others end first: they are paid for.
+
+    Raises:
+        BudgetExceeded: That of the first call which raised one.
+    """
+
+    async def run(call: Callable[[], Awaitable[T]]) -> T | BudgetExceeded:
+        try:
+            return await call()
+        except BudgetExceeded as error:
+            return error
+
+    results: list[T] = []
+    for result in await together(*(partial(run, call) for call in calls)) if calls else ():
+        if isinstance(result, BudgetExceeded):
+            raise result
+        results.append(result)
+    return results

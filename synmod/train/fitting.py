@@ -4,39 +4,44 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from inspect import isawaitable
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from synmod.cache import Cache, key_of
 from synmod.data import DataModel, JsonDataModel, model_of, schema_of
-from synmod.errors import BudgetExceeded, DeadlineExceeded, SynmodWarning, TrainerError
+from synmod.errors import BudgetExceeded, SynmodWarning, TrainerError
 from synmod.flow import leaves
-from synmod.leaves.aio import current_clock
+from synmod.leaves.aio import checkpoint, current_clock
 from synmod.leaves.frozen import Json
+from synmod.leaves.names import rng
 from synmod.lm import models_in_force
-from synmod.module import declared_inputs, own_inputs_of
-from synmod.scope import budget as limit_spending, deadline, is_of_block_around
-from synmod.tree import OptState, State, graphdef, state as state_of, update as write
+from synmod.module import Module, build, declared_inputs, own_inputs_of
+from synmod.scope import budget as limit_spending
+from synmod.tree import OptState, Param, State, graphdef, state as state_of, update as write
 
-from .batches import Batch, identified, rows_of
-from .bench import Bench, Split
+from .batches import Batch, Batches, identified, rows_of
+from .bench import Split
 from .binding import wrapped
 from .callbacks import Callback, Moment, tell
 from .evaluation import Metrics
 from .examples import Example, as_json
 from .history import Budget, History, budget_from
 from .optimizer import Optimizer, mean
+from .proposer import ReflectionInputs
 from .rollouts import Rollout
-from .runs import identity_of, name_of, run_from
+from .runs import Run, keep, name_of, run_from
 
 if TYPE_CHECKING:
     from .trainer import Trainer
 
 _LOG: Final = logging.getLogger("synmod.train")
 Stopped = Literal["done", "epochs", "budget", "callback"]
+_MOST_IDLE: Final = 100
+"""How many steps in a row may need nothing and change nothing, where no number of epochs ends the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +65,26 @@ class BatchEndParam:
 
 @dataclass(slots=True)
 class Rows:
-    """The rows of a run: batches of train rows, and all rows by id."""
+    """The rows of a run.
+
+    Attributes:
+        batches: Ids of train rows.
+        train: All of them, by id.
+        validation: Those on which candidates are compared, likewise.
+        seed: What the order of each epoch is drawn from; None for the same order in all.
+    """
 
     batches: list[list[str]]
     train: dict[str, Example]
     validation: dict[str, Example]
+    seed: int | None = None
+
+    def of_epoch(self, epoch: int) -> list[list[str]]:
+        """Return the batches of one epoch."""
+        if self.seed is None:
+            return self.batches
+        order = iter(rng(self.seed, epoch, "batches").sample(sorted(self.train), len(self.train)))
+        return [list(islice(order, len(batch))) for batch in self.batches]
 
 
 def read_rows(train: Any, eval_data: Any) -> Rows:
@@ -87,8 +107,12 @@ def read_rows(train: Any, eval_data: Any) -> Rows:
         validation = known
     else:
         for each in eval_data:
-            _read(rows_of(each) if hasattr(each, "data") else rows_of(Batch([each])), validation)
-    return Rows(batches, known, validation or known)
+            is_row = isinstance(each, Example | Mapping | DataModel | JsonDataModel)
+            _read(rows_of(Batch([each]) if is_row else each), validation)
+    seed = None
+    if isinstance(train, Batches) and train.shuffle:  # which have an order of their own each time they are read
+        seed, known = train.seed, dict(sorted(known.items()))
+    return Rows(batches, known, validation or known, seed)
 
 
 def _read(rows: Iterable[Example], known: dict[str, Example]) -> list[str]:
@@ -153,11 +177,7 @@ async def fit(
         epoch_end=listed(epoch_end_callback),
         eval_end=listed(eval_end_callback),
     )
-    folder = run_from(run)
-    if folder is None:
-        return await fitting.run(None)
-    with folder.opened(fitting.identity(), fitting.seed.fingerprint) as journal:
-        return await fitting.run(journal)
+    return await fitting.run(run_from(run))
 
 
 class _Fitting:
@@ -185,7 +205,8 @@ class _Fitting:
         self.callbacks, self.batch_end, self.epoch_end, self.eval_end = callbacks, batch_end, epoch_end, eval_end
         self.epoch = begin
         self.history = History()
-        self.replayed_from: int | None = None
+        self.journal: Cache | None = None
+        self.account: Any = None
         data = trainer.inputs
         self.examples: dict[Split, dict[str, Example]] = {
             "train": {key: wrapped(row, data) for key, row in rows.train.items()},
@@ -194,7 +215,7 @@ class _Fitting:
         self.targets = trainer.targets_of(self.optimizer)
         self.seed = trainer.params_state(self.targets)
         self.clock = current_clock()
-        self.started = self.clock.now()
+        self.idle = 0
 
     def identity(self) -> dict[str, Json]:
         """Return what a run is of, by name."""
@@ -209,58 +230,126 @@ class _Fitting:
         return {
             "program": graphdef(trainer.program).fingerprint_with(name_of),
             "fixed values": others.fingerprint,
-            "data": key_of({"rows": rows}),
-            "reward": None if trainer.reward is None else key_of({"reward": identity_of(trainer.reward)}),
-            "metrics": [type(metric).__name__ for metric in self.metrics],
-            "optimizer": f"{type(optimizer).__name__} {graphdef(optimizer).fingerprint_with(name_of)}",
+            "data": {**{split: len(of) for split, of in self.examples.items()}, "digest": key_of(rows)},
+            "reward": None if trainer.reward is None else _described(trainer.reward),
+            "metrics": [each if isinstance(each, str) else _described(each) for each in self.metrics],
+            "optimizer": _described(optimizer),
             "seed": trainer.seed,
             "models": [models_in_force(), [str(context.language_model) for context in trainer.places.contexts]],
         }
 
-    async def run(self, journal: Cache | None) -> History:
+    async def run(self, folder: Run | None) -> History:
+        """Train, in a folder where one is given; what is finished there is returned as it is."""
+        proposer = self.optimizer.proposer
+        if proposer is not None and not proposer.built:
+            await build(proposer, ReflectionInputs)  # what it is made of counts, built or not
+        if folder is None:
+            return await self._run()
+        async with folder.opened(self.identity(), self.seed.fingerprint) as self.journal:
+            return await self._finished() or await self._run()
+
+    async def _run(self) -> History:
         """Take the steps, then finish."""
-        await self._begin_from_seed(journal)
-        bench = self.trainer.bench(self.optimizer, self.examples, journal=journal, room=self.limits.rollouts)
-        self.replays = journal is not None and any(not key.startswith(("state/", "seed")) for key, _ in journal.items())
-        self._check_budget(bench)
-        await self._tell("on_train_begin", bench)
-        with ExitStack() as blocks:
-            self._limit(blocks)
-            stopped = await self._steps(bench, journal)
-            await self._finish(bench, journal)
-        self.history.stopped = stopped
-        self._conclude(bench)
-        await self._tell("on_train_end", bench)
+        await self._begin_from_seed()
+        self.bench = self.trainer.bench(
+            self.optimizer, self.examples, journal=self.journal, room=self.limits.rollouts, seconds=self.limits.seconds
+        )
+        self._check_budget()
+        await self._tell("on_train_begin")
+        with self._limited():
+            self.history.stopped = await self._steps()
+            await self._finish()
+        self._conclude()
+        await self._tell("on_train_end")
+        await self._keep_finished()
         return self.history
 
-    async def _begin_from_seed(self, journal: Cache | None) -> None:
+    # -- what stands in the journal beside rollouts and proposals ------------------------------------------------------
+
+    async def _begin_from_seed(self) -> None:
         """Let a resumed run start where it began: with the values that program and optimizer had then."""
-        if journal is None:
+        if self.journal is None:
             return
-        own = state_of(self.optimizer, OptState)
-        entry = await journal.find("seed")
+        entry = await self.journal.find("seed")
         if entry is None:
-            await journal.keep("seed", {"program": self.seed.to_json(), "optimizer": own.to_json()})
+            await keep(self.journal, "seed", self._values())
+        else:
+            self._write(entry)
+            self.seed = self.trainer.params_state(self.targets)
+
+    def _values(self) -> dict[str, Any]:
+        """Return what program and optimizer hold."""
+        present = self.trainer.params_state(self.targets)
+        return {"program": present.to_json(), "optimizer": state_of(self.optimizer, OptState).to_json()}
+
+    def _write(self, values: Mapping[str, Any]) -> None:
+        """Let program and optimizer hold what they held."""
+        write(self.trainer.program, values["program"])
+        write(self.optimizer, values["optimizer"])
+
+    async def _hold(self, before: State) -> bool:
+        """Note what the program holds after a step; return whether it changed."""
+        present = self.trainer.params_state(self.targets)
+        self.bench.hold(present)
+        if present == before:
+            return False
+        if self.journal is not None:
+            try:
+                await keep(self.journal, f"state/{present.fingerprint}", {"step": self.bench.step})
+            except OSError:
+                write(self.trainer.program, before)  # only what the run has noted lets it go on
+                raise
+        return True
+
+    def _key_of_finished(self) -> str:
+        """Return where the result stands: with other limits the same run goes on."""
+        epochs = None if self.epochs is None else [self.epochs.start, self.epochs.stop]
+        return f"history/{key_of([asdict(self.limits), epochs])}"
+
+    async def _finished(self) -> History | None:
+        """Return the History of a run that has ended, and let the program hold what it held then."""
+        entry = None if self.journal is None else await self.journal.find(self._key_of_finished())
+        if entry is None:
+            return None
+        self._write(entry)
+        return History.of_record(entry["history"], self.seed)
+
+    async def _keep_finished(self) -> None:
+        """Record the result; what a callback has ended is decided anew."""
+        if self.journal is not None and self.history.stopped != "callback":
+            entry = {**self._values(), "history": self.history.record()}
+            await keep(self.journal, self._key_of_finished(), entry)
+
+    # -- steps ---------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _limited(self) -> Generator[None]:
+        """Hold model calls, tokens and dollars to what earlier processes left of them; `Runner` holds the time."""
+        paid = self.bench.before.usage
+        tokens = paid.prompt_tokens + paid.completion_tokens
+        taken = {"calls": paid.calls, "tokens": tokens, "cost_usd": paid.cost_usd or 0.0}
+        limits = {"calls": self.limits.lm_calls, "tokens": self.limits.tokens, "cost_usd": self.limits.cost_usd}
+        left: dict[str, Any] = {
+            name: max(0, limit - taken[name]) for name, limit in limits.items() if limit is not None
+        }
+        if not left:
+            yield
             return
-        write(self.trainer.program, entry["program"])
-        write(self.optimizer, entry["optimizer"])
-        self.seed = self.trainer.params_state(self.targets)
+        with limit_spending(**left) as self.account:
+            yield
 
-    def _limit(self, blocks: ExitStack) -> None:
-        """Open the limits of model calls, tokens, dollars and time around the run."""
-        limits = self.limits
-        if (limits.lm_calls, limits.tokens, limits.cost_usd) != (None, None, None):
-            blocks.enter_context(limit_spending(limits.lm_calls, limits.tokens, limits.cost_usd))
-        if limits.seconds is not None:
-            blocks.enter_context(deadline(limits.seconds))
+    def _is_own(self, error: BudgetExceeded) -> bool:
+        """Whether a limit of this run was hit, rather than one around it."""
+        return error.account is None or error.account is self.account
 
-    def _check_budget(self, bench: Bench) -> None:
+    def _check_budget(self) -> None:
         """Raise for a budget that cannot pay one step and the end, and log the plan.
 
         Raises:
             TrainerError: Names both numbers.
         """
-        bench.begin(0, self.rows.batches[0])
+        bench = self.bench
+        bench.begin(0, self.rows.of_epoch(self.epoch)[0])
         need, end = self.optimizer.step_cost(bench), bench.finish_cost()
         epochs = "until it is done" if self.epochs is None else f"{len(self.epochs)} epochs"
         _LOG.info(
@@ -273,108 +362,96 @@ class _Fitting:
                 f"end {end}, {need + end} together."
             )
 
-    async def _steps(self, bench: Bench, journal: Cache | None) -> Stopped:
+    async def _steps(self) -> Stopped:
         """Take steps until there is a reason to stop; return it."""
         step = 0
         while self.epochs is None or self.epoch < self.epochs.stop:
-            await self._tell("on_epoch_begin", bench)
-            began, before = self.clock.now(), step
+            await self._tell("on_epoch_begin")
+            began, first = self.clock.now(), step
             stopped: Stopped | None = None
-            for number, batch in enumerate(self._batches()):
-                bench.begin(step, batch)
-                if self.optimizer.done:
-                    stopped = "done"
-                elif self.optimizer.step_cost(bench) + bench.finish_cost() > bench.room:
-                    stopped = "budget"
+            for number, batch in enumerate(self.rows.of_epoch(self.epoch)):
+                self.bench.begin(step, batch)
+                stopped = self._reason_to_stop() or await self._step(number, batch)
+                if stopped in ("done", "budget"):
+                    break
+                step += 1
                 if stopped:
                     break
-                try:
-                    changed = await self._step(bench, batch)
-                except (BudgetExceeded, DeadlineExceeded) as error:
-                    if not _ends_the_run(error):
-                        raise
-                    stopped = "budget"
-                    break
-                finally:
-                    bench.end()
-                step += 1
-                await self._after_step(bench, journal, number, changed)
-                if any(callback.stopped for callback in self.callbacks):
-                    stopped = "callback"
-                    break
-            if step > before:
-                await self._end_epoch(bench, began)
+            if step > first:
+                await self._end_epoch(began)
                 self.epoch += 1
             if stopped:
                 return stopped
         return "epochs"
 
-    def _batches(self) -> Sequence[Sequence[str]]:
-        """Return the batches of the present epoch, as ids."""
-        return self.rows.batches
+    def _reason_to_stop(self) -> Stopped | None:
+        """Return why the next step is not taken; None if it is."""
+        if self.optimizer.done or (self.epochs is None and self.idle >= _MOST_IDLE):
+            return "done"
+        if self.optimizer.step_cost(self.bench) + self.bench.finish_cost() > self.bench.room:
+            return "budget"
+        return None
 
-    async def _step(self, bench: Bench, batch: Sequence[str]) -> bool:
-        """Take one step; return whether the program changed."""
-        trainer, feedback = self.trainer, {}
+    async def _step(self, number: int, batch: Sequence[str]) -> Stopped | None:
+        """Take one step, and tell of it; return why it is the last one, if it is."""
+        trainer, bench, feedback = self.trainer, self.bench, {}
+        before, pieces = trainer.params_state(self.targets), bench.pieces
+        await checkpoint()
         if self.monitor is not None:
             self.monitor.tic()
-        if self.optimizer.learns_from_batches:
-            present = trainer.params_state(self.targets)
-            rollouts = await bench.evaluate(present, batch, split="train", calls=True)
-            feedback = await bench.feedback(rollouts)
-            trainer.feedback = feedback
-        changed = await trainer.step(self.optimizer, bench, feedback)
+        try:
+            if self.optimizer.learns_from_batches:
+                rollouts = await bench.evaluate(before, batch, split="train", calls=True)
+                feedback = trainer.feedback = await bench.feedback(rollouts)
+            await trainer.step(self.optimizer, bench, feedback)
+        except BudgetExceeded as error:
+            if not self._is_own(error):
+                raise
+            bench.close()
+            return "budget"
+        finally:
+            bench.end()
         if self.monitor is not None:
             self.monitor.toc_print()
-        return bool(changed)
-
-    async def _after_step(self, bench: Bench, journal: Cache | None, number: int, changed: bool) -> None:
-        """Note what the program holds now, and tell the callbacks."""
-        present = self.trainer.params_state(self.targets)
-        bench.candidate(present)
-        if journal is not None and changed:
-            await journal.keep(f"state/{present.fingerprint}", {"step": bench.step})
+        changed = await self._hold(before)
+        self.idle = 0 if changed or bench.pieces > pieces else self.idle + 1
         for callback in self.batch_end:
-            await _awaited(callback(BatchEndParam(self.epoch, number, self.metrics, self.trainer)))
+            await _awaited(callback(BatchEndParam(self.epoch, number, self.metrics, trainer)))
         if changed:
-            await self._tell("on_candidate", bench)
-        await self._tell("on_step_end", bench)
+            await self._tell("on_candidate")
+        await self._tell("on_step_end")
+        return "callback" if any(callback.stopped for callback in self.callbacks) else None
 
-    async def _finish(self, bench: Bench, journal: Cache | None) -> None:
-        """Leave the program with what the optimizer says at the end."""
+    async def _finish(self) -> None:
+        """Leave the program with what the optimizer says at the end, or with the best that is known at a limit."""
+        bench, before = self.bench, self.trainer.params_state(self.targets)
         bench.begin(bench.step + 1)
         try:
             await self.trainer.step(self.optimizer, bench, {}, finish=True)
+        except BudgetExceeded as error:
+            if not self._is_own(error):
+                raise
+            bench.close()
+            write(self.trainer.program, await bench.certified(before))
         finally:
             bench.end()
-        if journal is not None:
-            present = self.trainer.params_state(self.targets)
-            await journal.keep(f"state/{present.fingerprint}", {"step": bench.step})
+        await self._hold(before)
 
     # -- what is told -------------------------------------------------------------------------------------------------
 
-    def _spent(self, bench: Bench) -> Budget:
-        """Return what the run took so far."""
-        usage = bench.usage
-        tokens = usage.prompt_tokens + usage.completion_tokens
-        return Budget(bench.rollouts, usage.calls, tokens, usage.cost_usd, self.clock.now() - self.started)
-
-    def _is_replaying(self, bench: Bench) -> bool:
-        """Whether the run has paid for nothing yet, and did before."""
-        return self.replays and not bench.is_live
-
-    async def _logs(self, bench: Bench) -> dict[str, Any]:
+    async def _logs(self) -> dict[str, Any]:
         """Return the numbers of the present moment."""
+        bench = self.bench
         present = self.trainer.params_state(self.targets)
         best = bench.ranking()[:1]
-        spent = self._spent(bench)
+        spent = bench.spent()
         return {
             "epoch": self.epoch,
             "step": bench.step,
-            "reward": mean([score for row in bench.rollouts_of(present, "train") if (score := row.score) is not None]),
+            "reward": mean(list(bench.scores(present, "train").values())),
             "val_reward": mean(list(bench.scores(present).values())),
             "best_val_reward": mean(list(best[0].means().values())) if best else None,
-            "candidates": len(bench.candidates()),
+            "candidates": bench.tried,
             "accepted": sum(line["word"] == "accepted" for line in bench.lines),
             "rollouts": spent.rollouts,
             "lm_calls": spent.lm_calls,
@@ -395,10 +472,10 @@ class _Fitting:
             metrics.update(rollout, {} if rollout.error else await metrics.measure(offered))
         return {f"{prefix}{name}": value for name, value in metrics.results()[0].items()}
 
-    async def _end_epoch(self, bench: Bench, began: float) -> None:
+    async def _end_epoch(self, began: float) -> None:
         """Write a row of the History, log it, and tell the callbacks."""
         seconds = self.clock.now() - began
-        row = {**await self._logs(bench), "seconds": seconds, "replayed": self._is_replaying(bench)}
+        row = {**await self._logs(), "seconds": seconds, "replayed": self.bench.is_replaying}
         self.history.append(row)
         for name, value in row.items():
             if value is not None and name == "reward":
@@ -406,40 +483,42 @@ class _Fitting:
             elif value is not None and name.startswith("val_"):
                 _LOG.info("Epoch[%d] Validation-%s=%s", self.epoch, name.removeprefix("val_"), value)
         _LOG.info("Epoch[%d] Time cost=%.3f", self.epoch, seconds)
-        await self._tell("on_epoch_end", bench)
+        await self._tell("on_epoch_end")
         params, aux = self.trainer.get_params()
         for callback in self.epoch_end:
             await _awaited(callback(self.epoch, self.trainer.program, params, aux))
         for callback in self.eval_end:
             await _awaited(callback(BatchEndParam(self.epoch, 0, self.metrics, self.trainer)))
 
-    async def _tell(self, method: str, bench: Bench) -> None:
+    async def _tell(self, method: str) -> None:
         """Call the callbacks."""
         if not self.callbacks:
             return
-        candidate = None
+        bench, candidate = self.bench, None
         if method == "on_candidate":
             present = self.trainer.params_state(self.targets)
             candidate = next((each for each in bench.candidates() if each.state == present), None)
         moment = Moment(
-            self.trainer, self.epoch, bench.step, await self._logs(bench), self._spent(bench),
-            self._is_replaying(bench), candidate, self.limits.rollouts,
+            self.trainer, self.epoch, bench.step, await self._logs(), bench.spent(), bench.is_replaying, candidate,
+            self.limits.rollouts,
         )  # fmt: skip
         await tell(self.callbacks, method, moment)
 
-    def _conclude(self, bench: Bench) -> None:
+    def _conclude(self) -> None:
         """Complete the History."""
-        history = self.history
-        present = self.trainer.params_state(self.targets)
-        history.candidates = bench.candidates()
+        history, present = self.history, self.trainer.params_state(self.targets)
+        history.candidates = self.bench.candidates()
         history.best = next((each for each in history.candidates if each.state == present), history.candidates[0])
-        history.lines = tuple(bench.lines)
-        history.spent = self._spent(bench)
+        history.lines = tuple(self.bench.lines)
+        history.spent = self.bench.spent()
 
 
-def _ends_the_run(error: BaseException) -> bool:
-    """Whether a limit of this run was hit, rather than one around it."""
-    return not isinstance(error, BudgetExceeded) or error.account is None or is_of_block_around(error)
+def _described(thing: Any) -> str:
+    """Return of what kind something is, and a digest of how it is made; its counters and memories do not count."""
+    if not isinstance(thing, Module):
+        return name_of(thing)
+    values = state_of(thing, Param).to_json()
+    return f"{type(thing).__name__} {key_of([graphdef(thing).fingerprint_with(name_of), values])}"
 
 
 def listed(given: Any) -> list[Any]:

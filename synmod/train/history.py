@@ -15,6 +15,7 @@ from synmod.data import dump_json, thaw
 from synmod.errors import ArgumentError
 from synmod.leaves.files import write_atomic
 from synmod.leaves.frozen import Json, is_array
+from synmod.tree import State
 
 from .optimizer import Candidate
 
@@ -125,16 +126,42 @@ class History(list[dict[str, Any]]):
 
     def to_json(self) -> dict[str, Any]:
         """Return everything that is a function of data, seed and models, as plain JSON."""
+        record = self.record()
+        for part in (*record["epochs"], record["spent"]):
+            for name in _OF_THIS_PROCESS:
+                part.pop(name, None)
+        return record
+
+    def record(self) -> dict[str, Any]:
+        """Return everything as plain JSON."""
         return thaw(
             {
-                "epochs": [{k: v for k, v in row.items() if k not in _OF_THIS_PROCESS} for row in self],
+                "epochs": [dict(row) for row in self],
                 "candidates": [candidate.to_json() for candidate in self.candidates],
                 "best": None if self.best is None else self.best.id,
                 "lines": [dict(line) for line in self.lines],
-                "spent": {k: v for k, v in asdict(self.spent).items() if k not in _OF_THIS_PROCESS},
+                "spent": asdict(self.spent),
                 "stopped": self.stopped,
             }
         )
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any], like: State) -> History:
+        """Return the History of a record.
+
+        Args:
+            record: As `record` returned it.
+            like: A State of the same program.
+        """
+        plain: Any = thaw(record)
+        candidates: list[Candidate] = []
+        for each in plain["candidates"]:
+            each |= {"state": like.replace(each["state"]), "parents": tuple(each["parents"])}
+            candidates.append(Candidate(**each))
+        best = next((each for each in candidates if each.id == plain["best"]), None)
+        spent = Budget(**plain["spent"])
+        return cls(plain["epochs"], candidates=candidates, best=best, lines=plain["lines"], spent=spent,
+                   stopped=plain["stopped"])  # fmt: skip
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
         """Write one line per epoch.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -13,14 +13,14 @@ from typing import Any, Final, cast
 
 from synmod.cache import Cache, key_of
 from synmod.data import JsonDataModel, dump_json, parse_json, schema_of, thaw
-from synmod.errors import EvaluationError, RunError
+from synmod.errors import BudgetExceeded, DeadlineExceeded, EvaluationError, RunError
 from synmod.flow import SingleFlight
-from synmod.leaves.aio import wall_time
+from synmod.leaves.aio import current_clock, wall_time
 from synmod.leaves.files import write_atomic
 from synmod.leaves.frozen import Json, json_equal
 from synmod.lm import LanguageModel, models_in_force, use_language_models
 from synmod.module import Module
-from synmod.scope import BoundReward, Feedback, Usage
+from synmod.scope import BoundReward, Feedback, Usage, deadline, is_of_block_around
 from synmod.tree import State, graphdef, state as state_of, using
 
 from .batches import Places
@@ -41,6 +41,7 @@ class Runner:
         first: Values that every row begins with, such as memories.
         seed: The values of what is trained, which stand in the keys of rollouts and not in the run's identity.
         failure_score: What a failure of the program scores.
+        seconds: How long the run may take, what stands in the journal included.
 
     Source: Temporal, DBOS (durable execution by replay); differs: records are keyed by content, not by position.
     """
@@ -57,15 +58,21 @@ class Runner:
         first: State | None = None,
         seed: State | None = None,
         failure_score: float | None = None,
+        seconds: float | None = None,
     ) -> None:
         self.program, self.places = program, places
-        self.journal = Cache(max_bytes=None) if journal is None else journal
+        self._journal, self._seconds = journal, seconds
         self._bound, self._paths, self._first = bound, paths, first or State()
         self._failure_score = bound.lowest if failure_score is None and bound is not None else failure_score
         self._flights = SingleFlight()
         self._done: dict[str, Rollout] = {}
+        self._digests: dict[int, tuple[Example, str]] = {}
         self.live = 0
         """How many pieces were run in this process, rather than found."""
+        self.before = Paid() if journal is None else Paid.of(journal)
+        """What the records of earlier processes took."""
+        self._clock = current_clock()
+        self._began = self._clock.now() - self.before.seconds
         self.seed = State() if seed is None else seed
         others = state_of(program)
         others = State.of_leaves({path: leaf for path, leaf in others.items() if path not in self.seed})
@@ -78,16 +85,43 @@ class Runner:
             }
         )
 
+    @property
+    def elapsed_s(self) -> float:
+        """How long the run has taken, in earlier processes too."""
+        return self._clock.now() - self._began
+
     def key(self, example: Example, state: State, sample: int, model: LanguageModel | None = None) -> str:
         """Return what a rollout depends on, as the key of its record."""
-        row = {"inputs": example.inputs, "target": example.target, "extra": dict(example.extra), "id": example.id}
-        content = {"run": self._identity, "state": state.to_json(), "row": as_json(row), "sample": sample}
-        return key_of(content if model is None else {**content, "model": [model.model, model.defaults]})
+        content = [self._identity, state.fingerprint, self._digest(example), sample]
+        return key_of(content if model is None else [*content, model.model, model.defaults])
+
+    def _digest(self, example: Example) -> str:
+        """Return the digest of a row, made once."""
+        known = self._digests.get(id(example))
+        if known is None:
+            row = [example.id, example.inputs, example.target, dict(example.extra)]
+            known = self._digests[id(example)] = example, key_of(as_json(row))
+        return known[1]
+
+    async def find(
+        self,
+        key: str,
+        example: Example,
+        state: State,
+        sample: int = 0,
+        model: LanguageModel | None = None,  # noqa: ARG002
+    ) -> Rollout | None:
+        """Return a rollout that is known or recorded; None where it must be run. Takes what `run` takes."""
+        if key not in self._done:
+            entry = await self.recorded(key)
+            if entry is not None:
+                self._done[key] = _rollout_of(entry, example, state, sample)
+        return self._done.get(key)
 
     async def run(
         self, key: str, example: Example, state: State, sample: int = 0, model: LanguageModel | None = None
     ) -> Rollout:
-        """Return the rollout of a row under a State: recorded, under way, or run now.
+        """Return the rollout of a row under a State that `find` has not found: under way, or run now.
 
         Args:
             key: What `key` returned for the rest.
@@ -98,37 +132,55 @@ class Runner:
 
         Raises:
             EvaluationError: A failure that is not about the row: no key, no model, a program that cannot be built.
-            BudgetExceeded, DeadlineExceeded: That of an enclosing block.
+            BudgetExceeded: The run's time is over, or that of an enclosing block; as DeadlineExceeded.
+            OSError: The record cannot be written.
         """
-        known = self._done.get(key)
-        if known is not None:
-            return known
 
         async def work() -> Rollout:
-            entry = await self.journal.find(key)
-            if entry is not None:
-                rollout = _rollout_of(entry, example, state, sample)
-            else:
-                async with self.places.taken():
+            if key in self._done:
+                return self._done[key]
+            async with self.places.taken():  # until it is recorded: a kill costs as many rollouts as run at once
+                with self.within_time():
                     ran = await self._attempt(example, state, sample, model)
                 rollout = self._judged(ran, example, state, sample)
-                self.live += 1
                 if not rollout.void:
                     await self.keep(key, _entry(rollout))
-            if not rollout.void:
-                self._done[key] = rollout
+                    self._done[key] = rollout
             return rollout
 
         return cast("Rollout", await self._flights.run(key, work))
 
-    async def keep(self, key: str, entry: Json) -> None:
-        """Write a record; what is not written would be paid for again.
+    @contextmanager
+    def within_time(self) -> Generator[None]:
+        """Hold what is run, rather than found, to the time that the run may take.
+
+        Raises:
+            BudgetExceeded: The time is over.
+        """
+        if self._seconds is None:
+            yield
+            return
+        try:
+            with deadline(max(0.0, self._seconds - self.elapsed_s)):
+                yield
+        except DeadlineExceeded as error:
+            if is_of_block_around(error):
+                raise
+            raise BudgetExceeded(f"the {self._seconds:g} s of the run's budget are over.") from error
+
+    async def recorded(self, key: str) -> Mapping[str, Any] | None:
+        """Return a record of the journal."""
+        return None if self._journal is None else await self._journal.find(key)
+
+    async def keep(self, key: str, entry: dict[str, Json]) -> None:
+        """Record a piece that was run, and when; what is not written would be paid for again.
 
         Raises:
             OSError: It cannot be written.
         """
-        if not await self.journal.keep(key, entry):
-            raise OSError(f"{self.journal.path}: the journal cannot be written. What finished before is kept.")
+        self.live += 1
+        if self._journal is not None:
+            await keep(self._journal, key, {**entry, "at": self.elapsed_s})
 
     def known(self, key: str) -> Rollout | None:
         """Return a rollout that was run or found before."""
@@ -147,17 +199,55 @@ class Runner:
         failure, error, feedback = ran.failure, ran.error(), ran.feedback
         if failure is not None and ran.fault == "fatal":
             raise EvaluationError(
-                f"row {example.id!r} failed for a reason that is not its own: {error}. What finished is kept."
+                f"row {example.id!r} failed for a reason that is not its own: {error}. What finished is kept: mend the "
+                "cause and run the same line again."
             ) from failure
         if failure is not None:
             is_own = ran.fault == "program"
             feedback = Feedback(self._failure_score if is_own else None, critique=failure_text(failure))
+        elif feedback is not None and feedback.target is not None:
+            feedback = replace(feedback, target=as_json(feedback.target))  # as it would be found
         return Rollout(
             id=cast("str", example.id), inputs=example.inputs, target=example.target, outputs=ran.outputs,
             score=None if feedback is None else feedback.score, feedback=feedback, error=error, usage=ran.usage,
             elapsed_s=ran.elapsed_s, call_id=ran.watch.call_id, sample=sample, candidate=state.fingerprint,
             void=ran.fault == "void", calls=ran.watch.calls(),
         )  # fmt: skip
+
+
+async def keep(journal: Cache, key: str, entry: dict[str, Json]) -> None:
+    """Write a record.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    if not await journal.keep(key, entry):
+        raise OSError(
+            f"{journal.path}: the journal cannot be written. What finished before is kept: make room, and run the same "
+            "line again."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """What the pieces of a journal took.
+
+    Attributes:
+        pieces: Rollouts and proposals.
+        usage: What they used.
+        seconds: How long the run had taken when the last of them was done.
+    """
+
+    pieces: int = 0
+    usage: Usage = field(default_factory=Usage)
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, journal: Cache) -> Paid:
+        """Read a journal."""
+        found: list[Any] = [value for _, value in journal.items() if "at" in value]
+        usage = sum((Usage(**value["usage"]) for value in found), Usage())
+        return cls(len(found), usage, max((value["at"] for value in found), default=0.0))
 
 
 def identity_of(module: Module) -> Json:
@@ -178,7 +268,7 @@ def _entry(rollout: Rollout) -> dict[str, Json]:
             "row": rollout.id,
             "outputs": as_json(outputs),
             "schema": schema_of(outputs) if isinstance(outputs, JsonDataModel) else None,
-            "feedback": None if feedback is None else {**feedback.record(), "target": as_json(feedback.target)},
+            "feedback": None if feedback is None else feedback.record(),
             "error": None if error is None else {**asdict(error), "notes": list(error.notes)},
             "usage": asdict(rollout.usage),
             "elapsed_s": rollout.elapsed_s,
@@ -234,7 +324,15 @@ class Run:
     @property
     def usage(self) -> Usage:
         """What all recorded pieces used, across restarts; nothing before the run has begun."""
-        return sum((Usage(**value["usage"]) for _, value in self._records() if "usage" in value), Usage())
+        if not self._file.exists():
+            return Usage()
+        with closing(Cache(self._file, max_bytes=None)) as journal:
+            return Paid.of(journal).usage
+
+    @property
+    def _file(self) -> Path:
+        """The journal."""
+        return self.path / "journal.db"
 
     def export(self, path: str | os.PathLike[str]) -> Path:
         """Write the records as JSON lines, `{"key", "value"}` each, in the order of their keys.
@@ -246,24 +344,14 @@ class Run:
             RunError: The run has not begun.
             OSError: The file cannot be written.
         """
-        if not (self.path / "journal.db").exists():
+        if not self._file.exists():
             raise RunError(f"{self.path}: there is no journal; the run has not begun.")
-        lines = [dump_json({"key": key, "value": value}) for key, value in sorted(self._records())]
+        with closing(Cache(self._file, max_bytes=None)) as journal:
+            lines = [dump_json({"key": key, "value": value}) for key, value in sorted(journal.items())]
         return write_atomic(path, "".join(f"{line}\n" for line in lines))
 
-    def _records(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """Return what the journal holds."""
-        file = self.path / "journal.db"
-        if not file.exists():
-            return []
-        journal = Cache(file, max_bytes=None)
-        try:
-            return list(journal.items())
-        finally:
-            journal.close()
-
-    @contextmanager
-    def opened(self, identity: Mapping[str, Json], state: str) -> Generator[Cache]:
+    @asynccontextmanager
+    async def opened(self, identity: Mapping[str, Json], state: str) -> AsyncGenerator[Cache]:
         """Hold the folder, and give its journal; no other process or task may hold it meanwhile.
 
         Args:
@@ -275,15 +363,11 @@ class Run:
             OSError: The folder cannot be written.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        with _locked(self.path / "lock", self.path):
-            journal = Cache(self.path / "journal.db", max_bytes=None)
-            try:
-                self._check(identity, state, {key for key, _ in journal.items() if key.startswith("state/")})
-                yield journal
-            finally:
-                journal.close()
+        with _locked(self.path / "lock", self.path), closing(Cache(self._file, max_bytes=None)) as journal:
+            self._check(identity, state, is_own=await journal.find(f"state/{state}") is not None)
+            yield journal
 
-    def _check(self, identity: Mapping[str, Json], state: str, written: set[str]) -> None:
+    def _check(self, identity: Mapping[str, Json], state: str, *, is_own: bool) -> None:
         """Write what the run is of, or compare it with what stands there.
 
         Raises:
@@ -300,7 +384,7 @@ class Run:
             before: dict[str, Json] = dict(found["identity"])
         except (ValueError, KeyError, TypeError) as error:
             raise RunError(f"{file} is not the file of a run: {error}. Begin in another folder.") from error
-        here = {**identity, "state": before.get("state") if f"state/{state}" in written else state}
+        here = {**identity, "state": before.get("state") if is_own else state}
         differences = tuple(
             (name, before.get(name), here.get(name))
             for name in sorted({*before, *here})

@@ -719,7 +719,7 @@ class Trainer:
 
     def bench(
         self, optimizer: Optimizer, examples: Mapping[Split, Mapping[str, Example]], *, room: int | None = None,
-        journal: Cache | None = None,
+        seconds: float | None = None, journal: Cache | None = None,
     ) -> Bench:  # fmt: skip
         """Return the bench of a run on this program as it is.
 
@@ -727,6 +727,7 @@ class Trainer:
             optimizer: Whose targets it offers.
             examples: Rows of each split by id, their inputs as data models.
             room: How many rollouts the run may take; None for any number.
+            seconds: How long it may take; None for any time.
             journal: Keeps what was paid for.
         """
         targets = self.targets_of(optimizer)
@@ -740,6 +741,7 @@ class Trainer:
             paths=routing.paths,
             first=self._first,
             seed=self.params_state(targets),
+            seconds=seconds,
         )
         return Bench(
             runner,
