@@ -1,4 +1,4 @@
-"""The main job: it runs offline, learns from rules and examples, and its file gives equal answers elsewhere."""
+"""The main job: it runs offline, learns from its tickets, and its file gives equal answers elsewhere."""
 
 import json
 import re
@@ -8,32 +8,52 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+FIELDS = r"category 0\.\d\d \((\d+) of 80\)  urgency 0\.\d\d \((\d+) of 80\)"
 
 
-def test_the_help_desk_runs_improves_and_reloads(tmp_path):
-    """All held-out tickets are answered in three states; the saved program answers alike in a fresh process."""
+def test_the_help_desk_learns_and_reloads(tmp_path):
+    """Held-out tickets are sorted better after training, as the README says; a fresh process answers alike."""
     saved = tmp_path / "out" / "desk.json"  # where it goes if nothing is said
     command = [sys.executable, ROOT / "examples" / "support_desk.py"]
     run = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", cwd=tmp_path, timeout=300)
     assert run.returncode == 0, run.stderr
-    shares = [float(x) for x in re.findall(r"category (0\.\d\d) \(\d+ of 80\)", run.stdout)]
-    assert len(shares) == 3
-    assert shares[0] < shares[1] < shares[2]
-    right = re.findall(r"category 0\.\d\d \((\d+) of 80\)", run.stdout)
-    told = re.search(r"sorts (\d+) of the 80 .*?, (\d+) with .*? and (\d+) with", README, re.DOTALL)
-    assert list(told.groups()) == right
-    assert "├─ category" in run.stdout
-    assert "category/decision" in run.stdout
-    assert re.search(r"category/branches/(billing|shipping|technical|account|feedback)", run.stdout)
-    drafts = re.search(r"drafts by the right team: (0\.\d\d) of all, (0\.\d\d) of the best of 3", run.stdout).groups()
-    assert float(drafts[1]) > float(drafts[0]) + 0.1
-    assert re.search(r"(0\.\d\d) of all drafts are by the right team, (0\.\d\d) of those", README).groups() == drafts
-    assert run.stdout.count("├─ draft/module") + run.stdout.count("└─ draft/module") == 9
+    right = [tuple(map(int, found)) for found in re.findall(FIELDS, run.stdout)]
+    assert len(right) == 3
+    assert right[0][0] + 12 < right[2][0]
+    assert right[0][1] + 8 < right[2][1]
+    told = re.search(r"from (\d+) to (\d+) right categories, and from (\d+) to (\d+) right urgencies", README)
+    assert tuple(map(int, told.groups())) == (right[0][0], right[2][0], right[0][1], right[2][1])
+    spent = [int(found) for found in re.findall(r"candidates, (\d+) of \d+ rollouts", run.stdout)]
+    budget = int(re.search(r"candidates, \d+ of (\d+) rollouts", run.stdout).group(1))
+    assert max(spent) <= budget
+    assert re.search(r"budget of (\d+) runs", README).group(1) == str(budget)
+    assert "\nsort/examples\n" in run.stdout
+    assert "├─ sort" in run.stdout
+    assert len(re.findall(r"[├└]─ draft/module ", run.stdout)) == 3
     assert "draft/module" in saved.with_name("desk_trace.html").read_text(encoding="utf-8")
     assert "equal answers (80 of 80)" in run.stdout
-    assert "80 of 80 tickets" in run.stderr
     assert json.loads(saved.read_text(encoding="utf-8"))["header"]["kind"] == "program"
+
+
+def test_nobody_writes_down_how_to_sort():
+    """The program begins without rules and examples of sorted tickets; the replies of people are not trained."""
+    command = [sys.executable, "-c", PROBE]
+    run = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", cwd=ROOT / "examples", timeout=60)
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout) == {"sort/examples": [], "sort/instructions": INSTRUCTIONS}
+
+
+INSTRUCTIONS = """What a ticket is about, and how soon somebody must look at it.
+
+Give the fields `category` and `urgency`."""
+PROBE = """
+import json
+import synmod as sm
+from support_desk import Ticket, desk
+sm.run(sm.build, desk, Ticket)
+print(json.dumps(sm.state(desk, sm.Trainable()).to_json(), sort_keys=True))
+"""
 
 
 def test_the_tickets_are_what_the_example_says():
