@@ -112,8 +112,9 @@ def _is_batch(each: Any) -> bool:
 
 def _pair(row: Any) -> tuple[Any, ...]:
     """Return the inputs of a row, with its target where it is a pair."""
-    pair = cast("tuple[Any, ...]", row) if isinstance(row, tuple) else ()
-    return pair if len(pair) == 2 else (row,)
+    if isinstance(row, tuple) and len(pair := cast("tuple[Any, ...]", row)) == 2:
+        return pair
+    return (cast("Any", row),)
 
 
 def identified(rows: Iterable[Example], known: Mapping[str, Example]) -> list[Example]:
@@ -317,11 +318,11 @@ class Row:
         return self.ran.outputs if self.ran.failure is None else Failed(self.number, self.ran.failure)
 
     def rollout(self, target: Any = None, feedback: Feedback | None = None) -> Rollout:
-        """Return the row as a rollout."""
+        """Return the row as a rollout; its outputs are what the program returned, data models included."""
         ran = self.ran
         return Rollout(
             id=self.example.id or str(self.number), inputs=self.example.inputs,
-            target=self.example.target if target is None else target, outputs=as_json(ran.outputs),
+            target=self.example.target if target is None else target, outputs=ran.outputs,
             score=None if feedback is None else feedback.score, feedback=feedback, error=ran.error(),
             usage=ran.usage, elapsed_s=ran.elapsed_s, call_id=ran.watch.call_id, sample=0, calls=ran.watch.calls(),
         )  # fmt: skip

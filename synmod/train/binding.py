@@ -22,9 +22,9 @@ from synmod.data import (
 )
 from synmod.errors import ArgumentError, SchemaError, StateError, SynmodWarning, TrainerError
 from synmod.flow import leaves_with_path
-from synmod.leaves.frozen import json_equal
+from synmod.leaves.frozen import is_object, json_equal, thaw
 from synmod.leaves.names import KeyPath, did_you_mean, parse_path, path_str
-from synmod.module import Module
+from synmod.module import Module, declared_inputs, own_inputs_of
 from synmod.tree import Memory, Path, State, Trainable, Variable, initializers, iter_graph, state
 
 from .examples import Example, Several, input_names
@@ -91,22 +91,33 @@ def output_schemas(outputs: Any) -> list[tuple[str, Schema]]:
 
 
 def check_compatible(old: Schemas, new: Schemas) -> None:
-    """Raise unless new schemas say the same as the old ones, or have further optional fields.
+    """Raise unless new schemas take what the old ones do, or have further optional fields.
 
     Raises:
         SchemaError: Names the input.
     """
     before = dict(old)
-    for name, schema in new:
-        if not is_subschema(schema_of(schema), schema_of(before[name])):
+    for name, found in new:
+        bound, schema = schema_of(before[name]), schema_of(found)
+        known = bound.get("properties", {})
+        kept = {field: each for field, each in schema.get("properties", {}).items() if field in known}
+        same = declare({**thaw(schema), "properties": thaw(kept)})
+        if kept.keys() != known.keys() or not is_subschema(same, bound):
             raise SchemaError(
-                f"reshape: {name!r} is not compatible with what is bound: {schema_of(schema)!r:.200} against "
-                f"{schema_of(before[name])!r:.200}. Bind anew with force_rebind=True."
+                f"reshape: {name!r} is not compatible with what is bound: {schema!r:.200} against {bound!r:.200}. "
+                "Bind anew with force_rebind=True."
             )
 
 
-def wrapped(example: Example, schemas: Schemas) -> Example:
-    """Return a row whose inputs are data models: plain JSON is wrapped by the schemas of the inputs.
+def arguments(program: Module, values: Iterable[tuple[str, Any]]) -> Several:
+    """Return values by name as the positional arguments of a program: one dict where its Inputs are a dict."""
+    if own_inputs_of(program) and is_object(declared_inputs(program)):
+        return Several((dict(values),))
+    return Several(value for _, value in values)
+
+
+def wrapped(program: Module, example: Example, schemas: Schemas) -> Example:
+    """Return a row whose inputs are data models: plain JSON is wrapped by the schemas of a program's inputs.
 
     Raises:
         SchemaError: A value misses its schema; names the row.
@@ -118,7 +129,7 @@ def wrapped(example: Example, schemas: Schemas) -> Example:
         row: Any = example.inputs
         if not isinstance(row, Mapping) or set(cast("Mapping[str, Any]", row)) != set(names):
             raise TrainerError(f"row {example.id}: its inputs are {row!r:.100}; give a dict of {', '.join(names)}.")
-        inputs = Several(_wrapped(row[name], schema, example.id) for name, schema in schemas)
+        inputs = arguments(program, ((name, _wrapped(row[name], schema, example.id)) for name, schema in schemas))
     return replace(example, inputs=inputs)
 
 

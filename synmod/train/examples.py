@@ -537,7 +537,9 @@ def inputs_for(program: Module, example: Example) -> Any:
         SchemaError: The JSON does not satisfy the declared schema.
     """
     inputs = example.inputs
-    if all(isinstance(leaf, JsonDataModel | DataModel | SymbolicDataModel | None) for leaf in leaves(inputs)):
+    if isinstance(inputs, Several) or all(
+        isinstance(leaf, JsonDataModel | DataModel | SymbolicDataModel | None) for leaf in leaves(inputs)
+    ):
         return inputs
     declared = declared_inputs(program)
     if declared is None:

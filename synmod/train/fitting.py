@@ -128,7 +128,7 @@ async def fit(
     *,
     eval_data: Any = None,
     eval_metric: Any = None,
-    validation_metric: Any = None,  # noqa: ARG001  # MXNet's word; the metrics are those of both
+    validation_metric: Any = None,
     num_epoch: int | None = None,
     begin_epoch: int = 0,
     optimizer: Any = "random_few_shot",
@@ -147,7 +147,46 @@ async def fit(
     budget: Any = None,
     run: Any = None,
 ) -> History:
-    """Train; see `Trainer.fit`."""
+    """Train: bind, initialise, and let the optimizer take a step per batch, until there is a reason to stop.
+
+    What is done already is kept. Data are read once, before the first call; a row without an id has the digest of its
+    JSON as id.
+
+    Args:
+        trainer: What trains.
+        train: Batches, anew in each epoch.
+        eval_data: Validation rows, or batches of them; None lets the train rows serve, with a warning.
+        eval_metric: A metric or a list of them, in the forms of `sm.evaluate`; the History has them for train rows, and
+            with `val_` before their names for validation rows.
+        validation_metric: Metrics of validation rows, where they are others.
+        num_epoch: The epoch before which it ends; required, unless there is a budget or the optimizer ends by itself.
+        begin_epoch: Number of the first epoch.
+        optimizer: As in `init_optimizer`.
+        optimizer_params: As in `init_optimizer`.
+        initializer: As in `init_params`.
+        params: As in `init_params`.
+        aux: As in `init_params`.
+        allow_missing: As in `init_params`.
+        force_rebind: Whether a trainer that is bound is bound anew.
+        force_init: Whether what is initialised is initialised anew.
+        monitor: A `Monitor` that looks into each step.
+        batch_end_callback: One function or a list; each gets a `BatchEndParam`, after each step.
+        epoch_end_callback: One function or a list; each gets `(epoch, program, params, aux)`.
+        eval_end_callback: One function or a list; each gets a `BatchEndParam`, after an epoch's validation.
+        callbacks: Those of `sm.callbacks`.
+        budget: Most rollouts, or a `sm.Budget`.
+        run: A folder, or a `sm.Run`, that keeps what is paid for: the same line again resumes.
+
+    Returns:
+        The History: one dict per epoch.
+
+    Raises:
+        TrainerError: No batch, no number of epochs, nothing to optimise, a budget that is too small.
+        EvaluationError: An outage, a broken program or reward; what finished is kept in `run`.
+        RunError: The folder is of another run, or in use.
+
+    Source: MXNet's `BaseModule.fit`; differs: budgets, runs that resume, a certified end.
+    """
     rows = read_rows(train, eval_data)
     if not trainer.bound or force_rebind:
         await trainer.bind(_schemas_of(trainer, rows), _label_schema(rows), force_rebind=force_rebind)
@@ -169,6 +208,7 @@ async def fit(
         rows,
         limits,
         metrics=listed(eval_metric),
+        validation_metrics=listed(eval_metric if validation_metric is None else validation_metric),
         epochs=range(begin_epoch, num_epoch) if num_epoch is not None else None,
         begin=begin_epoch,
         monitor=monitor,
@@ -190,6 +230,7 @@ class _Fitting:
         limits: Budget,
         *,
         metrics: Sequence[Any],
+        validation_metrics: Sequence[Any],
         epochs: range | None,
         begin: int,
         monitor: Any,
@@ -202,6 +243,7 @@ class _Fitting:
         self.trainer, self.rows, self.limits = trainer, rows, limits
         self.optimizer: Optimizer = trainer.optimizer
         self.metrics, self.epochs, self.monitor = metrics, epochs, monitor
+        self.validation_metrics = validation_metrics
         self.callbacks, self.batch_end, self.epoch_end, self.eval_end = callbacks, batch_end, epoch_end, eval_end
         self.epoch = begin
         self.history = History()
@@ -209,8 +251,8 @@ class _Fitting:
         self.account: Any = None
         data = trainer.inputs
         self.examples: dict[Split, dict[str, Example]] = {
-            "train": {key: wrapped(row, data) for key, row in rows.train.items()},
-            "validation": {key: wrapped(row, data) for key, row in rows.validation.items()},
+            "train": {key: wrapped(trainer.program, row, data) for key, row in rows.train.items()},
+            "validation": {key: wrapped(trainer.program, row, data) for key, row in rows.validation.items()},
         }
         self.targets = trainer.targets_of(self.optimizer)
         self.seed = trainer.params_state(self.targets)
@@ -400,10 +442,11 @@ class _Fitting:
         if self.monitor is not None:
             self.monitor.tic()
         try:
-            if self.optimizer.learns_from_batches:
-                rollouts = await bench.evaluate(before, batch, split="train", calls=True)
-                feedback = trainer.feedback = await bench.feedback(rollouts)
-            await trainer.step(self.optimizer, bench, feedback)
+            with trainer.watching():
+                if self.optimizer.learns_from_batches:
+                    rollouts = await bench.evaluate(before, batch, split="train", calls=True)
+                    feedback = trainer.feedback = await bench.feedback(rollouts)
+                await trainer.step(self.optimizer, bench, feedback)
         except BudgetExceeded as error:
             if not self._is_own(error):
                 raise
@@ -457,15 +500,15 @@ class _Fitting:
             "lm_calls": spent.lm_calls,
             "tokens": spent.tokens,
             "cost_usd": spent.cost_usd,
-            **await self._measured("", bench.rollouts_of(present, "train")),
-            **await self._measured("val_", bench.rollouts_of(present)),
+            **await self._measured("", bench.rollouts_of(present, "train"), self.metrics),
+            **await self._measured("val_", bench.rollouts_of(present), self.validation_metrics),
         }
 
-    async def _measured(self, prefix: str, rollouts: Sequence[Rollout]) -> dict[str, Any]:
+    async def _measured(self, prefix: str, rollouts: Sequence[Rollout], wanted: Sequence[Any]) -> dict[str, Any]:
         """Return the metrics over rows that the present State has been run on."""
-        if not self.metrics or not rollouts:
+        if not wanted or not rollouts:
             return {}
-        metrics = Metrics(self.metrics)
+        metrics = Metrics(wanted)
         for rollout in rollouts:
             offered = {"inputs": rollout.inputs, "outputs": rollout.outputs, "target": rollout.target,
                        "example_id": rollout.id, "extra": dict[str, Any](), "calls": rollout.calls}  # fmt: skip

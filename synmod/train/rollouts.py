@@ -17,7 +17,6 @@ from synmod.errors import (
     SchemaError,
     UnavailableError,
     UnboundModelError,
-    notes_of,
 )
 from synmod.leaves.aio import current_clock
 from synmod.leaves.frozen import Json
@@ -281,5 +280,5 @@ def _fault(error: Exception, watch: Watch, *, in_program: bool) -> Fault:
 
 
 def failure_text(error: BaseException) -> str:
-    """Return what went wrong in one line, with its notes."""
-    return "; ".join([f"{type(error).__name__}: {message_of(error)}", *notes_of(error)])
+    """Return what went wrong in one line; without its notes, which hold ids of calls."""
+    return f"{type(error).__name__}: {message_of(error)}"

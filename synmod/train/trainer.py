@@ -216,7 +216,7 @@ class Trainer:
         if shared_module is not None:
             shared_module._lifecycle.check("shared_module")
         data = binding.named_schemas(data_schemas, self.data_names)
-        outputs = binding.output_schemas(await build(self.program, *(schema for _, schema in data)))
+        outputs = binding.output_schemas(await build(self.program, *binding.arguments(self.program, data)))
         labels = None if label_schemas is None else declare(label_schemas)
         if self.reward is not None:
             if len(outputs) == 1:
@@ -573,7 +573,10 @@ class Trainer:
             SchemaError: A row that misses the bound schema.
             Exception: The first failure, with the number of its row as a note.
         """
-        rows = [binding.wrapped(row, self.inputs) for row in batches.identified(batches.rows_of(batch), self._seen)]
+        rows = [
+            binding.wrapped(self.program, row, self.inputs)
+            for row in batches.identified(batches.rows_of(batch), self._seen)
+        ]
         self._rows = await self._run(rows, self._states, is_train, on_error, record=self.for_training)
         self._states = [row.after for row in self._rows]
         self._seen.update((cast("str", row.id), row) for row in rows)
@@ -802,7 +805,7 @@ class Trainer:
             Exception: Further ones of `sm.evaluate`.
         """
         rows = (
-            binding.wrapped(row, self.inputs)
+            binding.wrapped(self.program, row, self.inputs)
             for batch in batches.batches_of(eval_data, num_batch)
             for row in _filled(batch)
         )
@@ -846,7 +849,7 @@ class Trainer:
     ) -> AsyncIterator[tuple[list[Any], int, Any]]:
         """Yield `(outputs, nbatch, batch)` of each batch; arguments and errors of `predict`."""
         for number, batch in enumerate(batches.batches_of(eval_data, num_batch)):
-            rows = [binding.wrapped(row, self.inputs) for row in _filled(batch)]
+            rows = [binding.wrapped(self.program, row, self.inputs) for row in _filled(batch)]
             ran = await self._run(rows, self._first, False, on_error)
             yield [row.shown for row in ran], number, batch
 
