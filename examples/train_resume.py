@@ -40,9 +40,9 @@ def killer(calls):
 async def train(folder, kill_at):
     """Train the desk in a folder and write what came of it; each child process runs this."""
     sm.set_default_language_model("embedded/nearest")
-    desk.compile(sm.rewards.ExactMatch(reduce="mean"), sm.optimizers.Gepa(language_model="embedded/rules", patience=4))
+    desk.compile(sm.rewards.ExactMatch(reduce="mean"), sm.optimizers.Gepa(language_model="embedded/rules"))
     with sm.hooks(killer(kill_at)), sm.track_usage() as usage:
-        history = await desk.fit(await read_tickets("train"), budget=400, run=folder, verbose=0)
+        history = await desk.fit(await read_tickets("train"), budget=600, run=folder, verbose=0)
     desk.save(folder / "desk.json")
     (folder / "history.json").write_text(json.dumps(history.to_json()), encoding="utf-8")
     history.plot(folder / "history.svg")
@@ -68,7 +68,7 @@ def main(folder):
     for each in (alone, killed):
         shutil.rmtree(each, ignore_errors=True)
     start(alone)
-    start(killed, kill_at=500)
+    start(killed, kill_at=1000)
     start(killed)  # the same line again
     same = {name: (alone / name).read_bytes() == (killed / name).read_bytes() for name in FILES}
     for name, equal in same.items():

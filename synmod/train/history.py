@@ -197,7 +197,7 @@ class History(list[dict[str, Any]]):
         return "\n".join(lines)
 
     def plot(self, path: str | os.PathLike[str]) -> Path:
-        """Draw the reward over rollouts: of each epoch's State, and the best so far.
+        """Draw the reward over rollouts, from the seed to the end: the best so far, and that of each epoch's State.
 
         Args:
             path: Where to; `.svg` or `.html`.
@@ -209,9 +209,13 @@ class History(list[dict[str, Any]]):
         suffix = Path(path).suffix
         if suffix not in (".svg", ".html"):
             raise ArgumentError(f"History.plot writes .svg or .html, not {suffix or os.fspath(path)!r}.")
-        names = {"val_reward": "this State", "best_val_reward": "best so far"}
+        first, last = (
+            [(at, each.score)] if each is not None and each.score is not None else []
+            for at, each in ((0, self.seed), (self.spent.rollouts or 0, self.best))
+        )
+        names = {"best_val_reward": "best so far", "val_reward": "this State"}
         series = {
-            label: [(row["rollouts"], row[name]) for row in self if row.get(name) is not None]
+            label: [*first, *((row["rollouts"], row[name]) for row in self if row.get(name) is not None), *last]
             for name, label in names.items()
         }
         return write_atomic(path, chart(series, "rollouts", "validation reward", as_page=suffix == ".html"))
@@ -225,7 +229,7 @@ def _text(value: Json) -> list[str]:
 
 
 _WIDTH, _HEIGHT, _MARGIN = 640, 320, 48
-_COLOURS: Final = ("#888888", "#1f6feb")
+_LINES: Final = (("#1f6feb", 4), ("#6e7781", 1.5))  # colour and width, the wide one below
 
 
 def chart(series: Mapping[str, Sequence[tuple[float, float]]], x: str, y: str, *, as_page: bool) -> str:
@@ -248,19 +252,19 @@ def chart(series: Mapping[str, Sequence[tuple[float, float]]], x: str, y: str, *
         return f"{across:.1f},{down:.1f}"
 
     frame = f"M{_MARGIN},{_MARGIN} V{_HEIGHT - _MARGIN} H{_WIDTH - _MARGIN}"
-    parts = [f'<path d="{frame}" fill="none" stroke="currentColor"/>']
+    parts = [f'<rect width="100%" height="100%" fill="#ffffff"/><path d="{frame}" fill="none" stroke="#24292f"/>']
     ticks = ((_MARGIN, f"{high:.3g}"), (_HEIGHT - _MARGIN, f"{low:.3g}"))
     parts += [f'<text x="{_MARGIN - 6}" y="{down + 4}" text-anchor="end">{text}</text>' for down, text in ticks]
     parts.append(f'<text x="{_WIDTH - _MARGIN}" y="{_HEIGHT - 28}" text-anchor="end">{right:g} {x}</text>')
     parts.append(f'<text x="{_MARGIN}" y="{_MARGIN - 12}">{y}</text>')
     for number, (label, line) in enumerate(series.items()):
-        colour = _COLOURS[number % len(_COLOURS)]
+        colour, width = _LINES[number % len(_LINES)]
         drawn = " ".join(place(at, value) for at, value in line)
-        parts.append(f'<polyline points="{drawn}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts.append(f'<polyline points="{drawn}" fill="none" stroke="{colour}" stroke-width="{width}"/>')
         parts += [
             f'<circle cx="{p.split(",")[0]}" cy="{p.split(",")[1]}" r="2.5" fill="{colour}"/>' for p in drawn.split()
         ]
-        parts.append(f'<text x="{_MARGIN + 150 * number + 120}" y="{_HEIGHT - 10}" fill="{colour}">{label}</text>')
+        parts.append(f'<text x="{_MARGIN + 100 * number}" y="{_HEIGHT - 14}" fill="{colour}">{label}</text>')
     svg = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" '
         f'font-size="12">{"".join(parts)}</svg>\n'
