@@ -6,6 +6,7 @@ beside the `OptState` Variables of each optimizer. Must never know: Program, fil
 
 from synmod.train import Optimizer as Optimizer
 
+from .bootstrap_few_shot import BootstrapFewShot as BootstrapFewShot
 from .gepa import Gepa as Gepa
 from .random_few_shot import RandomFewShot as RandomFewShot
 from .reflect import Reflect as Reflect

@@ -1,124 +1,222 @@
-"""The harvest: entries for examples Variables, from labels or from runs that went well; and sets drawn from them."""
+"""The harvest: entries for examples Variables, from labels or from runs that went well; and sets made of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from synmod.data import dump_json, frozen, is_valid
 from synmod.errors import TrainerError
-from synmod.leaves.frozen import Json, is_object
-from synmod.train import Bench, Rollout, as_json
+from synmod.leaves.frozen import Json, is_object, json_equal
+from synmod.lm import LanguageModel
+from synmod.train import Bench, Target, as_json, mean
 from synmod.tree import State
 
 
 class Entry(NamedTuple):
-    """One entry for an examples Variable, and the train row it was made from."""
+    """One entry for an examples Variable, and the train rows that it was made from."""
 
-    row: str
+    rows: tuple[str, ...]
     value: Json
 
 
-Harvest: TypeAlias = Mapping[str, Sequence[Entry]]
-"""The entries by path of their Variable, in the order of the rows; equal ones once."""
+@dataclass(frozen=True, slots=True)
+class Harvest:
+    """What examples can be made of.
+
+    Attributes:
+        entries: By path of their Variable, in the order of the rows; equal ones once.
+    """
+
+    entries: Mapping[str, Sequence[Entry]]
+
+    @classmethod
+    def of(cls, entries: Mapping[str, Iterable[tuple[str, Json]]]) -> Harvest:
+        """Return the harvest of rows and values by path; equal values are one entry, which knows all of its rows."""
+        found: dict[str, list[Entry]] = {}
+        for path, pairs in entries.items():
+            rows: dict[str, dict[str, None]] = {}
+            values: dict[str, Json] = {}
+            for row, value in pairs:
+                text = dump_json(value)
+                rows.setdefault(text, {})[row] = None
+                values[text] = value
+            found[path] = [Entry(tuple(rows[text]), value) for text, value in values.items()]
+        return cls(found)
+
+    @classmethod
+    def from_json(cls, json: Mapping[str, Any]) -> Harvest:
+        """Return the harvest that `to_json` wrote."""
+        return cls({path: [Entry(tuple(rows), value) for rows, value in entries] for path, entries in json.items()})
+
+    def to_json(self) -> Json:
+        """Return the harvest as JSON, as an optimizer keeps it from step to step."""
+        return {path: [[list(entry.rows), entry.value] for entry in entries] for path, entries in self.entries.items()}
+
+    def __bool__(self) -> bool:
+        return any(self.entries.values())
+
+    def joined(self, other: Harvest) -> Harvest:
+        """Return a harvest with the entries of another one for rows that this one has nothing of."""
+        found = {path: list(entries) for path, entries in self.entries.items()}
+        for path, entries in other.entries.items():
+            known = {row for entry in found.get(path, ()) for row in entry.rows}
+            found.setdefault(path, []).extend(entry for entry in entries if known.isdisjoint(entry.rows))
+        return Harvest(found)
+
+    def register(self, bench: Bench) -> None:
+        """Let the bench know of which rows each entry was made, so that no train row sees its own answer.
+
+        Raises:
+            TrainerError: There is no entry at all.
+        """
+        if not self:
+            raise TrainerError(
+                "There is nothing to make examples of: no train row has a label that fits, and none went well. "
+                "Begin with better instructions, or a teacher."
+            )
+        for path, entries in self.entries.items():
+            for entry in entries:
+                for row in entry.rows:
+                    bench.made_from(path, entry.value, row)
+
+    @property
+    def rows(self) -> list[str]:
+        """The rows that there are entries of."""
+        return list(dict.fromkeys(entry.rows[0] for entries in self.entries.values() for entry in entries))
+
+    def random_rows(self, most: int, rng: Random) -> list[str]:
+        """Draw a size, three quarters of the largest at least, and rows."""
+        rows = self.rows
+        most = min(most, len(rows))
+        return rng.sample(rows, most - int(rng.random() * (most // 4 + 1)))
+
+    def shown(self, state: State) -> set[str]:
+        """Return the rows that the examples of a State are made of."""
+        found: set[str] = set()
+        for path, entries in self.entries.items():
+            values = {dump_json(value) for value in state[path].value}
+            found.update(entry.rows[0] for entry in entries if dump_json(entry.value) in values)
+        return found
+
+    def with_rows(self, state: State, rows: Iterable[str], most: int) -> State:
+        """Return a State whose examples are the entries of some rows: the same rows for every Variable.
+
+        Args:
+            state: Keeps its other values.
+            rows: In the order of the examples.
+            most: Entries per Variable at most.
+        """
+        place = {row: number for number, row in enumerate(rows)}
+        changes: dict[str, Json] = {}
+        for path, entries in self.entries.items():
+            taken = [entry for entry in entries if entry.rows[0] in place]
+            changes[path] = [entry.value for entry in sorted(taken, key=lambda entry: place[entry.rows[0]])][:most]
+        return state.replace(changes)
+
+    def with_row(self, state: State, row: str, most: int, rng: Random) -> State:
+        """Return a State with the entries of one more row: where there is no room, drawn ones give way.
+
+        Args:
+            state: What is changed.
+            row: Has entries, which the State does not show.
+            most: Entries per Variable at most.
+            rng: Draws the same places for every Variable.
+        """
+        draws = [rng.random() for _ in range(most)]
+        changes: dict[str, Json] = {}
+        for path, entries in self.entries.items():
+            new = [entry.value for entry in entries if entry.rows[0] == row][:most]
+            kept: list[Json] = list(state[path].value)
+            for draw in draws[: max(0, len(kept) + len(new) - most)]:
+                kept.pop(int(draw * len(kept)))
+            changes[path] = [*kept, *new]
+        return state.replace(changes)
 
 
-def labelled(bench: Bench) -> dict[str, list[Entry]]:
-    """Return entries made of labelled rows, where one examples Variable alone takes such inputs and targets."""
-    rows = [(row, bench.example(row)) for row in bench.train]
-    values = [
-        Entry(row, frozen({"inputs": as_json(example.inputs), "outputs": as_json(example.target)}))
-        for row, example in rows
-        if is_object(as_json(example.target)) and is_object(as_json(example.inputs))
-    ]
-    fitting = {
-        path: [entry for entry in values if is_valid(bench.targets[path].schema, frozen([entry.value]))]
-        for path in examples_paths(bench)
-    }
-    found = {path: distinct(entries) for path, entries in fitting.items() if entries}
-    return found if len(found) == 1 else {}
+# -- where entries come from -------------------------------------------------------------------------------------------
 
 
-def examples_paths(bench: Bench) -> list[str]:
-    """Return the paths of the examples Variables."""
-    return [path for path, target in bench.targets.items() if target.kind == "examples"]
+def labelled(bench: Bench) -> Harvest:
+    """Return entries made of labelled rows, where there is one examples Variable and it takes them; else nothing."""
+    paths = _paths(bench)
+    if len(paths) != 1:
+        return Harvest({})
+    examples = [(row, bench.example(row)) for row in bench.train]
+    target = bench.targets[paths[0]]
+    made = [(row, _entry(target, as_json(example.inputs), as_json(example.target))) for row, example in examples]
+    return Harvest.of({paths[0]: [(row, entry) for row, entry in made if entry is not None]})
 
 
-def distinct(entries: Iterable[Entry]) -> list[Entry]:
-    """Return entries without those whose value came before."""
-    return list({dump_json(entry.value): entry for entry in reversed(list(entries))}.values())[::-1]
+async def labels_that_fit(bench: Bench, state: State, first: int) -> Harvest:
+    """Return entries made of labelled rows, where the Variable's module really gets what the program gets.
+
+    Args:
+        bench: Runs the first validation rows.
+        state: What the program holds; halving runs it on these rows, too.
+        first: How many rows these are.
+    """
+    harvest = labelled(bench)
+    for path in harvest.entries:
+        rollouts = await bench.evaluate(state, bench.validation[:first], calls=True)
+        pairs = [(call, as_json(rollout.inputs)) for rollout in rollouts for call in rollout.calls]
+        if not all(json_equal(call.inputs, got) for call, got in pairs if call.path == bench.targets[path].module):
+            return Harvest({})
+    return harvest
 
 
-async def harvested(bench: Bench, state: State, *, threshold: float | None = None) -> dict[str, list[Entry]]:
+async def harvested(
+    bench: Bench,
+    state: State,
+    *,
+    threshold: float | None = None,
+    teacher: Mapping[str, Json] | LanguageModel | None = None,
+    most: int | None = None,
+) -> Harvest:
     """Return entries made of the calls of train rows that went well: those that reach a score.
 
     Args:
         bench: Runs the train rows.
         state: Under which State.
-        threshold: The score; None for the highest there is if enough rows reach it, else that of the best quarter.
+        threshold: The score; None for the highest there is if a quarter of the rows reaches it, else that of the best
+            quarter, without rows of the lowest score.
+        teacher: Runs the rows in the place of the State.
+        most: Rows at most; None for all.
     """
-    rollouts = await bench.evaluate(state, bench.train, split="train", calls=True)
-    scored = [rollout for rollout in rollouts if rollout.score is not None and rollout.error is None]
+    rollouts = await bench.evaluate(state, bench.train[:most], split="train", calls=True, teacher=teacher)
+    scored = [(rollout.score, rollout) for rollout in rollouts if rollout.score is not None and rollout.error is None]
     if threshold is None:
-        perfect = [rollout for rollout in scored if rollout.score == bench.best_score]
-        enough = len(perfect) * 4 >= len(scored)
-        ranked = sorted(scored, key=lambda rollout: -(rollout.score or 0.0))
-        chosen = set(map(id, perfect if enough else ranked[: max(1, len(scored) // 4)]))
-    else:
-        chosen = {id(rollout) for rollout in scored if (rollout.score or 0.0) >= threshold}
-    good = [rollout for rollout in scored if id(rollout) in chosen]
-    return {path: distinct(_entries(bench, path, good)) for path in examples_paths(bench)}
+        ranked = sorted(score for score, _ in scored)
+        threshold = ranked[-((len(ranked) + 3) // 4)] if ranked else bench.best_score
+        scored = [(score, rollout) for score, rollout in scored if score > bench.best_score - bench.width]
+    calls = [(rollout.id, call) for score, rollout in scored if score >= threshold for call in rollout.calls]
+    found: dict[str, list[tuple[str, Json]]] = {}
+    for path in _paths(bench):
+        target = bench.targets[path]
+        mine = [(row, call) for row, call in calls if call.path == target.module and call.error is None]
+        made = [(row, _entry(target, call.inputs, call.outputs)) for row, call in mine]
+        found[path] = [(row, entry) for row, entry in made if entry is not None]
+    return Harvest.of(found)
 
 
-def _entries(bench: Bench, path: str, rollouts: Iterable[Rollout]) -> Iterable[Entry]:
-    """Yield what the calls of a Variable's module got and gave."""
-    target = bench.targets[path]
-    for rollout in rollouts:
-        for call in rollout.calls:
-            if call.path == target.module and call.error is None:
-                value = frozen({"inputs": call.inputs, "outputs": call.outputs})
-                if is_valid(target.schema, frozen([value])):
-                    yield Entry(rollout.id, value)
+def _paths(bench: Bench) -> list[str]:
+    """Return the paths of the examples Variables."""
+    return [path for path, target in bench.targets.items() if target.kind == "examples"]
 
 
-def register(bench: Bench, harvest: Harvest) -> None:
-    """Tell the bench of which row each entry was made, so that no train row sees its own answer.
-
-    Raises:
-        TrainerError: There is no entry at all.
-    """
-    if not any(harvest.values()):
-        raise TrainerError(
-            "There is nothing to make examples of: no train row has a label that fits, and none went well. "
-            "Begin with better instructions, or a teacher."
-        )
-    for path, entries in harvest.items():
-        for entry in entries:
-            bench.made_from(path, entry.value, entry.row)
+def _entry(target: Target, inputs: Any, outputs: Any) -> Json | None:
+    """Return inputs and outputs as an entry, without outputs that it has no place for; None where they do not fit."""
+    schema: Any = target.schema
+    fields = schema["items"]["properties"]["outputs"].get("properties")
+    if fields and is_object(outputs):
+        outputs = {name: outputs[name] for name in fields if name in outputs}
+    entry = frozen({"inputs": inputs, "outputs": outputs})
+    return entry if is_valid(target.schema, frozen([entry])) else None
 
 
-def with_entries(state: State, chosen: Mapping[str, Sequence[Entry]]) -> State:
-    """Return a State with entries as its examples."""
-    return state.replace({path: [entry.value for entry in entries] for path, entries in chosen.items()})
-
-
-def random_set(harvest: Harvest, most: int, rng: Random) -> dict[str, list[Entry]]:
-    """Draw a size and rows, the same rows for every Variable.
-
-    Args:
-        harvest: What there is.
-        most: Entries per Variable at most.
-        rng: Draws.
-    """
-    rows = list(dict.fromkeys(entry.row for entries in harvest.values() for entry in entries))
-    size = 1 + int(rng.random() * min(most, len(rows)))
-    size = max(size, min(most, len(rows)) // 2)
-    order = {row: number for number, row in enumerate(rng.sample(rows, len(rows)))}
-    return {
-        path: sorted((entry for entry in entries), key=lambda entry: order[entry.row])[:size]
-        for path, entries in harvest.items()
-    }
+# -- comparing sets ----------------------------------------------------------------------------------------------------
 
 
 async def halved(bench: Bench, states: Sequence[State], first: int) -> State:
@@ -155,5 +253,5 @@ def halving_cost(sets: int, first: int, rows: int) -> int:
 def _mean(bench: Bench, state: State, ids: Sequence[str]) -> float:
     """Return the mean score of a State on some validation rows; below all where it has none."""
     scores = bench.scores(state)
-    known = [scores[row] for row in ids if row in scores]
-    return sum(known) / len(known) if known else float("-inf")
+    known = mean([scores[row] for row in ids if row in scores])
+    return float("-inf") if known is None else known

@@ -8,7 +8,7 @@ from synmod.registry import register_own
 from synmod.train import Bench, Optimizer, TargetKind, positive
 from synmod.tree import OptState, State
 
-from .harvest import halved, halving_cost, harvested, labelled, random_set, register, with_entries
+from .harvest import halved, halving_cost, harvested, labelled, labels_that_fit
 
 
 @register_own()
@@ -48,18 +48,24 @@ class RandomFewShot(Optimizer):
 
     async def update(self, state: State, feedback: Any, bench: Bench) -> State:  # noqa: ARG002  (of every optimizer)
         """Draw the sets and return the best."""
-        harvest = labelled(bench) or await harvested(bench, state, threshold=self.threshold)
-        register(bench, harvest)
+        most = bench.room - bench.finish_cost() - halving_cost(self.sets, self.first, len(bench.validation))
+        harvest = await labels_that_fit(bench, state, self.first)
+        harvest = harvest or await harvested(bench, state, threshold=self.threshold, most=max(0, most))
+        harvest.register(bench)
         states = [state]
         for number in range(1, self.sets):
-            drawn = with_entries(state, random_set(harvest, self.max_examples, bench.rng(f"sets/{number}")))
-            bench.candidate(drawn, state, operator="random set")
-            states.append(drawn)
+            rows = harvest.random_rows(self.max_examples, bench.rng(f"sets/{number}"))
+            states.append(harvest.with_rows(state, rows, self.max_examples))
+            bench.candidate(states[-1], state, operator="random set")
         best = await halved(bench, states, self.first)
-        paths = list(harvest)
-        bench.log("random set", paths, "no_gain" if best == state else "accepted", rows=len(bench.scores(best)))
+        word = "no_gain" if best == state else "accepted"
+        bench.log("random set", list(harvest.entries), word, rows=len(bench.scores(best)))
         self.searched.assign(True)
         return best
+
+    async def finish(self, state: State, bench: Bench) -> State:
+        """Return the best of those that the halving kept longest, proved on all validation rows."""
+        return await bench.certified(state, most_rows=True)
 
     def step_cost(self, bench: Bench) -> int:
         """Return the rollouts of the harvest and of the halving."""

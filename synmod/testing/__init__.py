@@ -9,4 +9,4 @@ from .instances import instance_of as instance_of, text_for as text_for
 from .models import (
     FunctionLM as FunctionLM, SchemaLM as SchemaLM, ScriptedLM as ScriptedLM, assert_saves as assert_saves,
 )
-from .tasks import ChoiceTask as ChoiceTask, RuleTask as RuleTask, Task as Task
+from .tasks import ChoiceTask as ChoiceTask, RuleTask as RuleTask, Task as Task, tickets as tickets

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from itertools import product
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from synmod.blocks import Generator
 from synmod.data import DataModel, JsonDataModel, parse_json
@@ -18,7 +18,7 @@ from synmod.program import Input, Sequential
 from synmod.registry import register_own
 from synmod.scope import Feedback
 from synmod.train import Example, ReflectionInputs
-from synmod.train.rewards import Reward
+from synmod.train.rewards import ExactMatch, Reward
 from synmod.tree import state as state_of
 
 from .models import FunctionLM
@@ -311,3 +311,83 @@ def ChoiceTask(  # noqa: N802
         optimum=sum(row.inputs["difficulty"] <= best for row in splits[-1]) / rows,
         proposals={path_str(path): texts for path in state_of(program)},
     )
+
+
+# -- tickets -----------------------------------------------------------------------------------------------------------
+
+
+class Request(DataModel):
+    """What a customer wrote."""
+
+    text: str
+
+
+class Desk(DataModel):
+    """Who answers it."""
+
+    desk: Literal["billing", "shipping", "technical"]
+
+
+_MATTERS: Final = {
+    "billing": (
+        "I was charged twice for {item}",
+        "the invoice for {item} shows another amount than the order",
+        "where is the refund for {item} that I sent back",
+        "the voucher for {item} was not taken off the total",
+        "please send the receipt for {item} once more, our accountant wants the tax number on it",
+    ),
+    "shipping": (
+        "{item} was to be here {day} and the courier never came",
+        "the parcel with {item} stands still at the depot since {day}",
+        "please send {item} to my office, I moved",
+        "you sent {item} in another colour than in the order",
+    ),
+    "technical": (
+        "{item} freezes since the update of {day}",
+        "I cannot log in to set up {item}, the password is not taken",
+        "the screen of {item} stays black",
+        "{item} does not pair with my phone",
+    ),
+}
+_WORDS: Final = {
+    "opening": ("Hello,", "Good morning,", "Dear team,", "Hi, me again:", "I wrote {day} and nobody answered:"),
+    "item": ("the blue speaker", "the camera", "my new headphones", "the travel kettle", "the desk lamp", "the tablet"),
+    "day": ("Monday", "Tuesday", "last week", "yesterday", "Friday"),
+    "ending": ("Thank you,", "Please help soon.", "What now?", "Best wishes from", "I am a customer since {year}."),
+    "year": ("2019", "2020", "2021", "2022"),
+    "name": ("Ada", "Bram", "Chen", "Dora", "Emil", "Fatou"),
+}
+
+
+def tickets(seed: int = 0) -> Task:
+    """Return requests to a shop's desks, for a Generator that knows nothing but its examples.
+
+    Each desk has a few matters, written with words that others share; few words tell. So a set of examples is as good
+    as the matters that it shows.
+
+    Args:
+        seed: What the requests are drawn from: 60 to train on, 40 for validation, 80 for the test.
+
+    Example:
+        >>> task = tickets(0)
+        >>> len(task.train), len(task.validation), len(task.test)
+        (60, 40, 80)
+
+    Source: the intent data sets on which few-shot prompts are compared.
+    """
+    draw = rng(seed, 0, "tickets")
+    texts: dict[str, str] = {}
+    while len(texts) < 180:
+        desk = list(_MATTERS)[len(texts) % 3]
+        words = {name: of[int(draw.random() * len(of))] for name, of in _WORDS.items()}
+        matter = _MATTERS[desk][int(draw.random() * len(_MATTERS[desk]))]
+        text = f"{{opening}} {matter}. {{ending}} {{name}}"
+        while "{" in text:
+            text = text.format_map(words)
+        texts.setdefault(text, desk)
+    rows = [
+        Example(f"ticket-{number}", {"text": text}, {"desk": desk}) for number, (text, desk) in enumerate(texts.items())
+    ]
+    draw.shuffle(rows)
+    program = Sequential([Input(Request), Generator(Desk, language_model="embedded/nearest")], name="tickets")
+    return Task(program, rows[:60], rows[60:100], rows[100:], reward=ExactMatch(), seed=seed, optimum=1.0)

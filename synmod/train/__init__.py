@@ -21,7 +21,7 @@ from .fitting import BatchEndParam as BatchEndParam
 from .history import Budget as Budget, History as History
 from .optimizer import (
     Candidate as Candidate, FeedbackByPath as FeedbackByPath, FeedbackItem as FeedbackItem, Optimizer as Optimizer,
-    Race as Race, Target as Target, TargetKind as TargetKind, crossover as crossover,
+    Race as Race, Target as Target, TargetKind as TargetKind, crossover as crossover, mean as mean,
     optimizer_from as optimizer_from, positive as positive,
 )
 from .rollouts import CallRecord as CallRecord, Rollout as Rollout

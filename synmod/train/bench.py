@@ -21,11 +21,11 @@ from synmod.errors import BudgetExceeded, EvaluationError
 from synmod.flow import together
 from synmod.leaves.aio import checkpoint
 from synmod.leaves.frozen import Json, json_equal
-from synmod.leaves.names import rng
+from synmod.leaves.names import path_str, rng
 from synmod.lm import LanguageModel, drawing, models_in_force
 from synmod.module import Module, build
 from synmod.scope import Usage, phase, track_usage
-from synmod.tree import State
+from synmod.tree import State, state as state_of
 
 from .examples import Example, as_json
 from .history import Budget
@@ -374,7 +374,7 @@ class Bench:
         split: Split = "validation",
         samples: int = 1,
         calls: bool = False,
-        teacher: State | LanguageModel | None = None,
+        teacher: Mapping[str, Json] | LanguageModel | None = None,
     ) -> list[Rollout]:
         """Run a candidate on rows, all at once; what was run before is free.
 
@@ -384,8 +384,8 @@ class Bench:
             split: Which rows these ids name.
             samples: Runs per row.
             calls: Whether the rollouts hold the calls of modules that own a target.
-            teacher: Runs the rows in the candidate's place, to whom nothing is credited: further values of the
-                program, or a model that stands in for its models.
+            teacher: Runs the rows in the candidate's place, to whom nothing is credited: values of the program by
+                path, or a model that stands in for its models.
 
         Returns:
             The rollouts, in the order of `ids`.
@@ -393,13 +393,16 @@ class Bench:
         Raises:
             BudgetExceeded: They do not fit into the room; nothing was run.
             EvaluationError: Too much of what was run says nothing about the candidate: an outage, a broken reward.
-            StateError: A path of the State is no target.
+            StateError: A path of the State is no target, or one of the teacher's is not in the program.
         """
         await checkpoint()
         known = self.candidate(state)
         credited = known if teacher is None else None
         rows = self._examples[split]
-        run_as, model = (known.state | teacher, None) if isinstance(teacher, State) else (known.state, teacher)
+        run_as, model = known.state, teacher if isinstance(teacher, LanguageModel) else None
+        if isinstance(teacher, Mapping):
+            taught = state_of(self._runner.program).replace(teacher)
+            run_as |= State.of_leaves({path: leaf for path, leaf in taught.items() if path_str(path) in teacher})
         shown = [(rows[row], self._guarded(run_as, row) if split == "train" else run_as) for row in ids]
         jobs = [
             (self._runner.key(example, overlay, sample, model), example, overlay, sample, model)
@@ -502,19 +505,20 @@ class Bench:
         spread = sqrt(fsum((gain - middle) ** 2 for gain in gains) / (n - 1)) if n > 1 else 0.0
         return middle + max(spread, self.width / 4) / sqrt(n) < 0
 
-    async def certified(self, state: State) -> State:
+    async def certified(self, state: State, *, most_rows: bool = False) -> State:
         """Return the best of what was evaluated, proved on all validation rows; the seed where nothing is better.
 
         Without a reward the State there is stands.
 
         Args:
             state: What the program holds.
+            most_rows: Whether to prove those that were run on the most rows, rather than those of the highest means.
         """
         if self.score_range is None:
             return state
         self.hold(state)
         try:
-            for known in self.finalists():
+            for known in self.finalists(most_rows=most_rows):
                 missing = self.missing(known)
                 if len(missing) <= self.room:
                     await self.evaluate(known.state, missing)
@@ -528,12 +532,14 @@ class Bench:
                 return known.state
         return self.seed
 
-    def finalists(self) -> list[Known]:
+    def finalists(self, *, most_rows: bool = False) -> list[Known]:
         """Return what is completed at the end: the best one, the seed, then the next ones.
 
         A State that the program has held and nobody ran stands behind the best one: it may be better.
         """
         ranked = self.ranking()
+        if most_rows:
+            ranked.sort(key=lambda known: -len(known.means()))
         unknown = [known for known in reversed(self._held.values()) if not known.means()]
         best = [*ranked[:1], *unknown, *ranked[1:]][:FINALISTS]
         return list({known.state.fingerprint: known for known in (*best[:1], self._of_seed, *best[1:])}.values())

@@ -1,0 +1,161 @@
+"""BootstrapFewShot: examples from a teacher's good runs or from labels; what the best set misses is put into it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from synmod.lm import LanguageModel, model_from
+from synmod.registry import register_own
+from synmod.train import Bench, Optimizer, TargetKind, positive
+from synmod.tree import OptState, State
+
+from .harvest import Harvest, halved, halving_cost, harvested, labelled, labels_that_fit
+
+_FIRST = 5  # validation rows of the first round of halving
+
+
+@register_own()
+class BootstrapFewShot(Optimizer):
+    """Finds a good set of examples by halving, then swaps entries for rows that the set misses.
+
+    Args:
+        max_examples: Entries per examples Variable at most.
+        sets: How many sets are compared at first, the present one included.
+        teacher: Whose good runs make examples: a State, or values of the program by path; a model that stands in for
+            its models; None for the program itself.
+        width: Swaps tried per step.
+        probe: Train rows per step on which it is seen what the set misses.
+        block: Rows per round of a race.
+        patience: Steps without an accepted swap until it is done.
+        **options: Those of every optimizer.
+
+    Raises:
+        ArgumentError: A number below 1.
+
+    Example:
+        >>> BootstrapFewShot(max_examples=16).patience
+        12
+
+    Source: DSPy's `BootstrapFewShot`; differs: peers draw sets blindly and never ask what a set misses.
+    """
+
+    kinds: ClassVar[tuple[TargetKind, ...]] = ("examples",)
+    ends: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        max_examples: int = 8,
+        sets: int = 8,
+        teacher: State | Mapping[str, Any] | LanguageModel | str | None = None,
+        width: int = 2,
+        probe: int = 8,
+        block: int = 8,
+        patience: int = 12,
+        **options: Any,
+    ) -> None:
+        super().__init__(patience=patience, **options)
+        self.max_examples = positive(self, "max_examples", max_examples)
+        self.sets = positive(self, "sets", sets)
+        if teacher is None or isinstance(teacher, Mapping):
+            self.teacher = teacher.to_json() if isinstance(teacher, State) else teacher
+        else:
+            self.teacher = model_from(teacher, "BootstrapFewShot: teacher")
+        self.width = positive(self, "width", width)
+        self.probe = positive(self, "probe", probe)
+        self.block = positive(self, "block", block)
+        self.entries = self.add_variable({}, schema={"type": "object"}, name="entries", type=OptState)
+        rows = {"type": "array", "items": {"type": "string"}}
+        self.unseen = self.add_variable([], schema=rows, name="unseen", type=OptState)
+        self.hard = self.add_variable([], schema=rows, name="hard", type=OptState)
+        self.proved = self.add_variable(0, schema={"type": "integer"}, name="proved", type=OptState)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments, a State as its values."""
+        config = super().get_config()
+        return {**config, "teacher": self.teacher} if isinstance(self.teacher, Mapping) else config
+
+    def step_cost(self, bench: Bench) -> int:
+        """Return the rollouts of harvest and halving at first, then of the probe and the races."""
+        rows = len(bench.validation)
+        if self.entries.value:
+            return self._swap_cost(bench, self._slots(bench))
+        harvest = 0 if self.teacher is None and labelled(bench) else len(bench.train)
+        return harvest + halving_cost(self.sets, _FIRST, rows)
+
+    def _swap_cost(self, bench: Bench, slots: int) -> int:
+        """Return the rollouts of a probe, of what the present State was not run on, and of races in some slots."""
+        rows = len(bench.validation)
+        return min(self.probe, len(bench.train)) + max(0, rows - self.proved.value) + slots * rows
+
+    def _slots(self, bench: Bench) -> int:
+        """Return how many swaps are tried: fewer where the budget ends, one at least."""
+        room = bench.room - bench.finish_cost()
+        return next((slots for slots in range(self.width, 1, -1) if self._swap_cost(bench, slots) <= room), 1)
+
+    async def update(self, state: State, feedback: Any, bench: Bench) -> State:  # noqa: ARG002  (of every optimizer)
+        """Take one step: the harvest and the halving first, then swaps."""
+        state = await (self._swapped(bench, state) if self.entries.value else self._begun(bench, state))
+        self.proved.assign(len(bench.scores(state)))
+        return state
+
+    async def finish(self, state: State, bench: Bench) -> State:
+        """Return the best of those that were run on the most rows, proved on all validation rows."""
+        return await bench.certified(state, most_rows=True)
+
+    async def _begun(self, bench: Bench, state: State) -> State:
+        """Return the best of the present set, labels, the first entries of the teacher, and random sets."""
+        labels, taught = await labels_that_fit(bench, state, _FIRST), Harvest({})
+        if self.teacher is not None or not labels:
+            most = bench.room - bench.finish_cost() - halving_cost(self.sets, _FIRST, len(bench.validation))
+            taught = await harvested(bench, state, teacher=self.teacher, most=max(0, most))
+        harvest = taught.joined(labels)
+        harvest.register(bench)
+        sets = [each.with_rows(state, each.rows, self.max_examples) for each in (labels, taught) if each]
+        for number in range(self.sets):
+            rows = harvest.random_rows(self.max_examples, bench.rng(f"sets/{number}"))
+            sets.append(harvest.with_rows(state, rows, self.max_examples))
+        sets = list(dict.fromkeys([state, *sets]))[: self.sets]
+        for each in sets:
+            bench.candidate(each, state, operator="set")
+        best = await halved(bench, sets, _FIRST)
+        word = "no_gain" if best == state else "accepted"
+        bench.log("set", list(harvest.entries), word, rows=len(bench.scores(best)))
+        self.entries.assign(harvest.to_json())
+        return best
+
+    async def _swapped(self, bench: Bench, state: State) -> State:
+        """Return the best of some swaps, if it gains over all validation rows."""
+        harvest, rng, slots = Harvest.from_json(self.entries.value), bench.rng("swaps"), self._slots(bench)
+        harvest.register(bench)
+        await bench.evaluate(state, [row for row in bench.validation if row not in bench.scores(state)])
+        hard = await self._hard(bench, state, harvest)
+        children = [harvest.with_row(state, row, self.max_examples, rng) for row in hard[:slots]]
+        for child in children:
+            bench.candidate(child, state, operator="swap")
+        races = await bench.gather(*(bench.race(child, state, block=self.block) for child in children))
+        gains = [race.gain if race.kept else 0.0 for race in races]
+        best = max(range(len(gains)), key=lambda slot: gains[slot], default=None)
+        accepted = best is not None and gains[best] > 0
+        for slot, race in enumerate(races):
+            word = "accepted" if accepted and slot == best else "no_gain" if race.kept else "worse"
+            bench.log("swap", list(harvest.entries), word, race.gain, race.rows)
+        if not children:
+            bench.log("swap", list(harvest.entries), "perfect")
+        again = [row for slot, row in enumerate(hard[:slots]) if slot != best and gains[slot] > 0]
+        self.hard.assign([*again, *hard[slots:]])
+        self.note(accepted)
+        return children[best] if best is not None and accepted else state
+
+    async def _hard(self, bench: Bench, state: State, harvest: Harvest) -> list[str]:
+        """Return train rows that the present set misses and the harvest has entries of; those left over come first."""
+        unseen: list[str] = self.unseen.value
+        if len(unseen) < self.probe:
+            drawn = bench.rng("probe").sample(bench.train, len(bench.train))
+            unseen = [*unseen, *(row for row in drawn if row not in unseen)]
+        probed = unseen[: self.probe]
+        self.unseen.assign(unseen[self.probe :])
+        await bench.evaluate(state, probed, split="train")
+        scores, useful = bench.scores(state, "train"), set(harvest.rows) - harvest.shown(state)
+        missed = [row for row in probed if row in scores and scores[row] < bench.best_score]
+        return [row for row in dict.fromkeys([*self.hard.value, *missed]) if row in useful]
