@@ -50,8 +50,7 @@ from synmod.errors import (
 from synmod.flow import (
     Failed as Failed, Progress as Progress, in_thread as in_thread, map_concurrently as map_concurrently, run as run,
 )
-from synmod.leaves.names import KeyPath as KeyPath
-from synmod.leaves.names import rng as rng
+from synmod.leaves import KeyPath as KeyPath, rng as rng
 from synmod.lm import (
     Attempt as Attempt, LanguageModel as LanguageModel, LMReply as LMReply, LMRequest as LMRequest,
     default_language_model as default_language_model, set_default_language_model as set_default_language_model,
@@ -101,6 +100,6 @@ globals()["__all__"] = _PUBLIC  # type checkers read the aliases above
 
 def __getattr__(name: str) -> _NoReturn:
     """Raise for a name that is not there, with the one that was perhaps meant."""
-    from synmod.leaves.names import did_you_mean
+    from synmod.leaves import did_you_mean
 
     raise AttributeError(f"module 'synmod' has no attribute {name!r}.{did_you_mean(name, _PUBLIC)}")

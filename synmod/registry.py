@@ -11,10 +11,9 @@ import dataclasses
 import enum
 import re
 import threading
-import types
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
 from synmod import errors
@@ -171,7 +170,7 @@ def check_registrable(target: object, name: str | None = None) -> None:
                 f"{_place(target)} cannot be registered: a class must derive from {bases}, or be an enum, "
                 "a dataclass, a namedtuple, an exception class, or a registered graph-node or tree type."
             )
-    elif not isinstance(target, types.FunctionType):
+    elif not isinstance(target, FunctionType):
         raise RegistryError(
             f"{_show(target)} cannot be registered: only classes and functions made by `def` can. "
             "Wrap it in a `def` and decorate that."

@@ -15,9 +15,7 @@ from synmod.cache import Cache, checked_ttl, key_of
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, model_of, ops, schema_of, wrap
 from synmod.errors import CallError, ConfigError, SchemaError, add_note
 from synmod.flow import SingleFlight, aligned, copied, leaves, map_concurrently
-from synmod.leaves import aio
-from synmod.leaves.frozen import Json, frozen
-from synmod.leaves.names import new_run_id
+from synmod.leaves import Json, aio, frozen, new_run_id
 from synmod.lm import current_sample, drawing, models_in_force
 from synmod.module import Attempt, Module, ModuleOptions, attempt, has_open_skips
 from synmod.registry import lookup, register_own

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from synmod.data import parts_of, schema_of
 from synmod.errors import ArgumentError, CallError, ConfigError, SchemaError
-from synmod.leaves.names import did_you_mean
+from synmod.leaves import did_you_mean
 from synmod.module import Module
 from synmod.scope import BoundReward
 

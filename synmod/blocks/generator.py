@@ -12,7 +12,7 @@ from typing_extensions import TypeVar
 from synmod import data, lm
 from synmod.data import ChatMessage, DataModel, JsonDataModel, Schema, SymbolicDataModel, ops, schema_of
 from synmod.errors import ArgumentError, CallError
-from synmod.leaves.frozen import Json, frozen
+from synmod.leaves import Json, frozen
 from synmod.lm import LanguageModel, LMReply, Message, Sampling
 from synmod.module import Module, ModuleOptions
 from synmod.registry import register_own

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias, Unpack, cast
 from synmod.data import Schema, is_symbolic, items_of, ops, schema_of, symbol, trusted_schema, with_items, wrap
 from synmod.errors import ArgumentError, CallError, ConfigError, GuardError, ModelError, SchemaError, add_note
 from synmod.flow import Failed, map_concurrently, together
-from synmod.leaves.frozen import Json, frozen
+from synmod.leaves import Json, frozen
 from synmod.module import Attempt, Child, Execution, Module, ModuleOptions, attempt, execution_of
 from synmod.registry import register_own
 

@@ -13,9 +13,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from synmod.errors import ArgumentError, ConfigError, DataError
-from synmod.leaves import aio
-from synmod.leaves.aio import wall_time
-from synmod.leaves.frozen import FrozenDict, Json, frozen
+from synmod.leaves import FrozenDict, Json, aio, frozen, wall_time
 
 if TYPE_CHECKING:
     import sqlite3

@@ -9,7 +9,7 @@ A block of your own finds here what ours use: `JsonDataModel.of(json, schema)` m
 a value, symbol, class or instance. `declare(x)` turns any declaration into a schema.
 """
 
-from synmod.leaves.frozen import (
+from synmod.leaves import (
     dump_json as dump_json, frozen as frozen, json_equal as json_equal, parse_frozen as parse_frozen,
     parse_json as parse_json, thaw as thaw,
 )

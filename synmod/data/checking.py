@@ -15,8 +15,7 @@ from typing import Any, Final, Literal, TypeAlias
 from pydantic_core import SchemaError as PatternError, SchemaValidator, core_schema
 
 from synmod.errors import SchemaError, SchemaTooComplex
-from synmod.leaves.frozen import CONTAINERS, Json, frozen_dict, is_object, thaw
-from synmod.leaves.names import pointer
+from synmod.leaves import CONTAINERS, Json, frozen_dict, is_object, pointer, thaw
 
 from .schema import IN_PLACE, NO_DEMANDS, IsValid, Schema, is_recursive, steps_of, subschemas, target_of, trusted_schema
 

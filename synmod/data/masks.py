@@ -13,8 +13,7 @@ from typing import Any, Final, TypeAlias, cast
 from pydantic import BaseModel
 
 from synmod.errors import ArgumentError, SchemaError, SchemaTooComplex
-from synmod.leaves.frozen import FrozenDict, FrozenList, frozen_dict, frozen_list, is_array
-from synmod.leaves.names import did_you_mean, numbered
+from synmod.leaves import FrozenDict, FrozenList, did_you_mean, frozen_dict, frozen_list, is_array, numbered
 
 from . import schema as schemas
 from .models import Described, declare

@@ -12,8 +12,8 @@ from functools import reduce
 from typing import Any, Final
 
 from synmod.errors import SchemaError
+from synmod.leaves import did_you_mean, numbered, unused
 from synmod.leaves.frozen import FrozenDict, fill, frozen_dict, frozen_list, is_object, json_equal
-from synmod.leaves.names import did_you_mean, numbered, unused
 
 from . import schema as schemas
 from .schema import ANYTHING, Parts, Schema, parts_of, trusted_schema

@@ -19,7 +19,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from synmod.errors import DataError
-from synmod.leaves.frozen import frozen, is_object, parse_json
+from synmod.leaves import frozen, is_object, parse_json
 from synmod.registry import register_own
 
 from .models import DataModel

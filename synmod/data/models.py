@@ -16,9 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from typing_extensions import TypeVar
 
 from synmod.errors import ArgumentError, DataError, FieldError, Problem, SchemaError, SymbolicValueError
-from synmod.leaves.frozen import FrozenDict, dump_json, frozen, is_object, json_equal, thaw
-from synmod.leaves.names import did_you_mean, snake_case
-from synmod.leaves.nests import leaves
+from synmod.leaves import FrozenDict, did_you_mean, dump_json, frozen, is_object, json_equal, leaves, snake_case, thaw
 from synmod.registry import admit as register
 
 from .checking import Root, schema_from

@@ -17,8 +17,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 from pydantic import BaseModel
 
 from synmod.errors import ArgumentError, DataError, SchemaError
-from synmod.leaves.frozen import FrozenDict, frozen, frozen_dict, frozen_list
-from synmod.leaves.names import did_you_mean, unused
+from synmod.leaves import FrozenDict, did_you_mean, frozen, frozen_dict, frozen_list, unused
 
 from . import models
 from .masks import Mask, patterns_of

@@ -20,8 +20,7 @@ from urllib.parse import unquote
 from weakref import WeakValueDictionary
 
 from synmod.errors import SchemaError, SchemaTooComplex
-from synmod.leaves.frozen import FrozenDict, Json, fill, frozen, frozen_dict, frozen_list, is_array, is_object, thaw
-from synmod.leaves.names import unused
+from synmod.leaves import FrozenDict, Json, fill, frozen, frozen_dict, frozen_list, is_array, is_object, thaw, unused
 
 # -- keywords ----------------------------------------------------------------------------------------------------------
 

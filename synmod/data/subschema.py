@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from synmod.leaves.frozen import frozen_dict, is_array, is_object, json_equal
+from synmod.leaves import frozen_dict, is_array, is_object, json_equal
 
 from .schema import NO_DEMANDS, ONE_SUBSCHEMA, SUBSCHEMA_LISTS, SUBSCHEMA_MAPS, Parts, Schema, parts_of
 from .validation import SubschemaChecks

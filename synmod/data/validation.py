@@ -18,8 +18,8 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError, to_json
 
 from synmod.errors import ArgumentError, DataError, Problem, SchemaError
+from synmod.leaves import did_you_mean, pointer
 from synmod.leaves.frozen import CONTAINERS, FrozenDict, Json, frozen, frozen_dict, is_array, is_object, thaw
-from synmod.leaves.names import did_you_mean, pointer
 
 from .checking import MAX_VALUE_DEPTH, compiled, matcher, nests_too_deep, schema_from, validator_of
 from .schema import ANNOTATIONS, NO_DEMANDS, IsValid, Schema, Step, portable, properties_of, references, target_of

@@ -7,7 +7,7 @@ Speed: composing, extracting and running are linear in steps and use no recursio
 Must never know: modules (a step's module is something to call), files, language models, the walk.
 """
 
-from synmod.leaves.nests import (
+from synmod.leaves import (
     LEAF as LEAF, MAPPING as MAPPING, SEQUENCE as SEQUENCE, NestPath as NestPath, aligned as aligned, copied as copied,
     is_leaf as is_leaf, kind_of as kind_of, leaves as leaves, leaves_with_path as leaves_with_path,
     map_leaves as map_leaves, pack as pack,

@@ -22,15 +22,12 @@ from collections import deque
 from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Hashable, Iterable, Sized
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from contextvars import copy_context
 from dataclasses import dataclass, field
-from inspect import isawaitable
 from types import FrameType, TracebackType
 from typing import Any, Final, Generic, Literal, NoReturn, ParamSpec, Protocol, Self, TypeVar, overload
 
 from synmod.errors import ArgumentError, CallError, RunError, add_note
-from synmod.leaves import aio
-from synmod.leaves.names import did_you_mean
+from synmod.leaves import aio, did_you_mean
 from synmod.scope import CallFrame, ambient, current_call, is_of_block_around, plain_limit
 
 T = TypeVar("T")
@@ -531,7 +528,7 @@ class map_concurrently(Generic[R]):  # noqa: N801  # read as a word
         self._ordered = ordered
         self._collects = on_error == "collect"
         self._progress = shown(progress)
-        self._context = copy_context()
+        self._context = contextvars.copy_context()
         self._group: aio.task_group | None = None
         self._state: Literal["new", "open", "read", "over"] = "new"  # read: the stream has ended
         self._started = self._done = self._taken = self._failures = 0
@@ -632,7 +629,7 @@ class map_concurrently(Generic[R]):  # noqa: N801  # read as a word
         """Return what the function returns, or what stands for its failure."""
         try:
             result = self._fn(item)
-            return await result if isawaitable(result) else result
+            return await result if inspect.isawaitable(result) else result
         except Exception as error:
             if not self._collects:
                 add_note(error, f"item {index} of map_concurrently")

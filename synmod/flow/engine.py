@@ -13,8 +13,7 @@ from typing import Any
 
 from synmod.data import OPERATIONS, JsonDataModel, Schema, admit, is_subschema
 from synmod.errors import CallError, GraphError
-from synmod.leaves import aio
-from synmod.leaves.nests import aligned, is_leaf, leaves, map_leaves
+from synmod.leaves import aio, aligned, is_leaf, leaves, map_leaves
 from synmod.scope import current_call
 
 from .graph import Declared, FlowGraph, FlowStep, SymbolRef

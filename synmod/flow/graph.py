@@ -21,8 +21,7 @@ from typing import Any
 
 from synmod.data import RECORDERS, Schema, SymbolicDataModel, symbol as fresh_symbol
 from synmod.errors import DataError, GraphError
-from synmod.leaves.frozen import frozen
-from synmod.leaves.nests import NestPath, copied, is_leaf, leaves, leaves_with_path, map_leaves, pack
+from synmod.leaves import NestPath, copied, frozen, is_leaf, leaves, leaves_with_path, map_leaves, pack
 
 # -- what a symbol remembers -----------------------------------------------------------------------------------------
 

@@ -18,7 +18,8 @@ from math import copysign, isfinite
 from typing import Any, Final, NoReturn, Self, TypeAlias, TypeGuard
 
 from synmod.errors import ArgumentError, DataError
-from synmod.leaves.names import pointer
+
+from .names import pointer
 
 Json: TypeAlias = Any
 """A JSON value, plain or frozen."""

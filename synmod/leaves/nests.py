@@ -20,7 +20,8 @@ from types import MemberDescriptorType
 from typing import Any, Final, NamedTuple, cast
 
 from synmod.errors import CallError
-from synmod.leaves.frozen import FrozenDict, FrozenList
+
+from .frozen import FrozenDict, FrozenList
 
 NAMESPACE: Final = "synmod"
 """Where optree keeps the container classes of users."""

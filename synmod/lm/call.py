@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from synmod import scope
 from synmod.data import Schema, parse_frozen, problems, trusted_schema
 from synmod.errors import BadReplyError, ConfigError, DataError, ModelError, ModelTimeout, SchemaTooComplex
-from synmod.leaves import aio
-from synmod.leaves.aio import current_clock
-from synmod.leaves.frozen import Json, frozen_dict, is_object
+from synmod.leaves import Json, aio, current_clock, frozen_dict, is_object
 from synmod.scope import CallFrame, Usage, check_deadline, current_call, notify, place_of
 
 from .prompt import REPAIR_OPENING, fields_of, value_text

@@ -21,9 +21,7 @@ from weakref import WeakSet
 
 from synmod import errors
 from synmod.data import parse_json
-from synmod.leaves import aio
-from synmod.leaves.aio import wall_time
-from synmod.leaves.frozen import Json, is_array, is_object
+from synmod.leaves import Json, aio, is_array, is_object, wall_time
 from synmod.scope import Usage
 
 from .prompt import json_text, schema_text

@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from synmod.errors import AuthError, ModelError, RequestError, UnavailableError
-from synmod.leaves import aio
-from synmod.leaves.frozen import thaw
+from synmod.leaves import aio, thaw
 
 from .chat_completions import PerLoop, chat_body, litellm_error, refuse_trio, reply_of, reply_or_raise, with_hints
 from .records import LMReply, LMRequest, Message, Secrets, Settings

@@ -14,9 +14,7 @@ from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 from synmod.data import Schema, declare
 from synmod.errors import BuildError, ConfigError, UnboundModelError
-from synmod.leaves import aio
-from synmod.leaves.frozen import FrozenDict, Json, frozen_dict
-from synmod.leaves.names import did_you_mean
+from synmod.leaves import FrozenDict, Json, aio, did_you_mean, frozen_dict
 from synmod.scope import current_call, reset
 
 from . import records
@@ -24,18 +22,7 @@ from .call import answer
 from .chat_completions import LOCAL, DirectAdapter, serves
 from .litellm_adapter import LiteLLMAdapter, LiteLLMPrice, Price, counted_tokens, list_price
 from .nearest import embedded_adapter
-from .records import (
-    ATTRIBUTES,
-    Adapter,
-    ApiKey,
-    LMReply,
-    LMRequest,
-    ModelCounters,
-    Secret,
-    Settings,
-    estimate_tokens,
-    turns,
-)
+from .records import ATTRIBUTES, Adapter, LMReply, LMRequest, Secret, Settings, estimate_tokens, turns
 
 V = TypeVar("V")
 
@@ -82,7 +69,7 @@ class LanguageModel:
         self,
         model: str,
         *,
-        api_key: ApiKey | None = None,
+        api_key: records.ApiKey | None = None,
         api_base: str | None = None,
         attempts: int = 3,
         timeout_s: float | None = 120,
@@ -100,7 +87,7 @@ class LanguageModel:
         self.settings: Settings = records.settings_for(model, given)
         self.secrets = records.Secrets(self.settings)
         self.adapter: Adapter = self._adapter(adapter)
-        self.counters = ModelCounters()
+        self.counters = records.ModelCounters()
         self.backoff = True  # whether waits between attempts are waited; a double need not
         self._price: tuple[Price | LiteLLMPrice | None] | None = None  # None until it was looked up
 

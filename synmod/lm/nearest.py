@@ -19,8 +19,7 @@ from typing import Any, Final
 
 from synmod.data import is_valid, parse_json, trusted_schema
 from synmod.errors import ConfigError, DataError, SchemaError
-from synmod.leaves.frozen import Json, frozen, is_array, is_object, json_equal
-from synmod.leaves.names import did_you_mean
+from synmod.leaves import Json, did_you_mean, frozen, is_array, is_object, json_equal
 from synmod.scope import Usage
 
 from .prompt import REPAIR_OPENING, alternatives, fields_of, json_text, resolved

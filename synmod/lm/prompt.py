@@ -14,8 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from synmod.data import ChatMessages, SymbolicDataModel, contains, target_of
 from synmod.errors import ArgumentError, ConfigError, DataError, SchemaError
-from synmod.leaves.frozen import Json, is_array, is_object
-from synmod.leaves.names import did_you_mean
+from synmod.leaves import Json, did_you_mean, is_array, is_object
 
 from .records import Message, message, turns
 

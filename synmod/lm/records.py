@@ -18,8 +18,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from synmod.data import Schema
 from synmod.errors import AuthError, ConfigError, DataError, FieldError
-from synmod.leaves.frozen import FrozenDict, Json, fill, frozen, frozen_dict, is_array, is_object
-from synmod.leaves.names import did_you_mean
+from synmod.leaves import FrozenDict, Json, did_you_mean, fill, frozen, frozen_dict, is_array, is_object
 from synmod.scope import PHASES, PerPhase, Usage
 
 

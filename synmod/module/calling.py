@@ -18,9 +18,7 @@ from synmod import scope
 from synmod.data import JsonDataModel
 from synmod.errors import BuildError, SkipError, SkipVerifyError, SymbolicValueError, SynmodError, add_note, notes_of
 from synmod.flow import record_call
-from synmod.leaves.aio import is_cancellation
-from synmod.leaves.names import KeyPath, path_str
-from synmod.leaves.nests import LEAF, kind_of
+from synmod.leaves import LEAF, KeyPath, is_cancellation, kind_of, path_str
 from synmod.scope import AMBIENT, FRAME, CallFrame, RootFrame, effective, hooks_for, nearest_live
 from synmod.tree import class_of, discarding_writes, keeping_writes, walk
 

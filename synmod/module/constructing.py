@@ -7,16 +7,12 @@ import inspect
 import reprlib
 from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from inspect import getattr_static
 from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from synmod.data import SymbolicDataModel, declare, schema_of, symbol
 from synmod.errors import ArgumentError, BuildError, CallError, ConfigError
-from synmod.leaves.aio import Suspended, drive
-from synmod.leaves.frozen import thaw
-from synmod.leaves.names import did_you_mean, path_str
-from synmod.leaves.nests import MAPPING, copied, kind_of
+from synmod.leaves import MAPPING, Suspended, copied, did_you_mean, drive, kind_of, path_str, thaw
 from synmod.lm import LanguageModel
 from synmod.scope import Hook, NameScope
 from synmod.tree import Static, Variable, class_of, get_node_impl, merge, split, walk
@@ -159,7 +155,7 @@ def _present_value(module: Module, name: str, given: Any) -> Any:
         return getattr(record, name) if is_passed_on(record, name) else given
     present = attribute_of(module, name)
     if name in record.reassigned:
-        if present is ABSENT and isinstance(getattr_static(module, name, None), property):
+        if present is ABSENT and isinstance(inspect.getattr_static(module, name, None), property):
             present = getattr(module, name)
         if present is not ABSENT and not isinstance(present, Variable):
             return present

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeGuard
 from synmod import data
 from synmod.data import DataModel, JsonDataModel, Schema, SymbolicDataModel, is_subschema, schema_of, symbol
 from synmod.errors import ArgumentError, CallError, DataError, NoCallError, SchemaError
-from synmod.leaves.names import KeyPath, did_you_mean
+from synmod.leaves import KeyPath, did_you_mean
 from synmod.leaves.nests import LEAF, MAPPING, aligned, kind_of, leaves, leaves_with_path, map_leaves, pack, take_apart
 from synmod.tree import class_of
 

@@ -6,18 +6,17 @@ What a room above contributes (skips, orders of steps, attempts, pictures) is in
 from __future__ import annotations
 
 import inspect
-import types
 import typing
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace, UnionType
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypedDict, TypeVar, cast
 
 from synmod.data import DataModel, JsonDataModel, Schema
 from synmod.errors import ConfigError
-from synmod.leaves.names import KeyPath, snake_case
+from synmod.leaves import KeyPath, snake_case
 from synmod.scope import CallFrame, Hook
 from synmod.tree import NODE, STATIC, VARIABLE, holds_node, kind_of
 
@@ -34,7 +33,7 @@ def resolved_annotations(function: Callable[..., Any]) -> dict[str, Any]:
     function = inspect.unwrap(function)
     resolved: dict[str, Any] = {}
     for name, annotation in getattr(function, "__annotations__", {}).items():
-        alone = types.SimpleNamespace(__annotations__={name: annotation})
+        alone = SimpleNamespace(__annotations__={name: annotation})
         try:
             hints = typing.get_type_hints(alone, getattr(function, "__globals__", {}), include_extras=True)
         except Exception:  # noqa: BLE001, S112  # a text may hold any expression
@@ -48,7 +47,7 @@ def without_none(annotation: Any) -> tuple[Any, bool]:
     annotation = _bare(annotation)
     if annotation is None or annotation is type(None):
         return UNDECLARED, True
-    if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
+    if typing.get_origin(annotation) not in (typing.Union, UnionType):
         return annotation, False
     arms = [arm for arm in typing.get_args(annotation) if arm is not type(None)]
     optional = len(arms) < len(typing.get_args(annotation))

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar, cast
 from synmod import tree
 from synmod.errors import ArgumentError, ConfigError, GraphError
 from synmod.flow import FlowGraph, SymbolRef
-from synmod.leaves.names import check_name
-from synmod.leaves.nests import is_leaf, map_leaves, take_apart
+from synmod.leaves import check_name, is_leaf, map_leaves, take_apart
 from synmod.lm import SAMPLING, LanguageModel
 from synmod.scope import CallCounters, Feedback, Hook, add_reward, check_hook, rewards_of
 from synmod.tree import NODE, VARIABLE, NodeDef, NodeImpl, NodeRef, Param, Static, Variable, VariableRef, kind_of

@@ -11,9 +11,7 @@ from typing import Any, Final, TypeAlias
 from weakref import WeakValueDictionary
 
 from synmod.errors import DataError
-from synmod.leaves.frozen import frozen
-from synmod.leaves.names import KeyPath, check_name, parse_path
-from synmod.leaves.nests import parts_of
+from synmod.leaves import KeyPath, check_name, frozen, parse_path, parts_of
 from synmod.scope import CallCounters, CallFrame, Hook, TraceNode, current_call
 from synmod.tree import NODE, SET, STATIC, VARIABLE, PathTable, Sown, Variable, kind_of, open_captures, path_table, walk
 

@@ -17,8 +17,7 @@ from inspect import getattr_static
 from typing import Any, Final, Self
 
 from synmod.errors import ArgumentError, BuildError, ConfigError, GraphError, SealedError, SkipNameError
-from synmod.leaves.aio import Signal
-from synmod.leaves.names import did_you_mean, path_str, snake_case, unused
+from synmod.leaves import Signal, did_you_mean, path_str, snake_case, unused
 from synmod.scope import current_call, reset
 from synmod.tree import KNOWN, STATIC, PathTable, Static, Variable, class_of, is_token, outdate, own_impl, variables
 

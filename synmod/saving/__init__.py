@@ -6,7 +6,7 @@ the tree room's table. Speed: saving at most twice `json.dumps(indent=2)` plus t
 parsing and the constructors. Must never know: Program, training; how a provider is reached.
 """
 
-from synmod.leaves.files import write_atomic as write_atomic
+from synmod.leaves import write_atomic as write_atomic
 
 from .document import (
     FIRST_READERS as FIRST_READERS, FORMAT as FORMAT, FileLimits as FileLimits, in_file as in_file,

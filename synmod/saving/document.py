@@ -20,8 +20,7 @@ from typing import Any, Final, NoReturn, TypeAlias, cast
 from pydantic_core import PydanticSerializationError, to_json
 
 from synmod.errors import ArgumentError, FormatError, GraphError, LoadError, SaveError, SaveProblem, StateError
-from synmod.leaves.frozen import MAX_DIGITS, Json, is_array, is_object
-from synmod.leaves.names import path_str, pointer
+from synmod.leaves import MAX_DIGITS, Json, is_array, is_object, path_str, pointer
 from synmod.lm import LanguageModel, current_language_model, environment_secrets
 
 Where: TypeAlias = tuple[str | int, ...]

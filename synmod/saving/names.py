@@ -15,8 +15,7 @@ from typing import Any, Final, cast
 from synmod.data import DataModel, Described, Schema, json_equal, schema_of, schema_of_class, thaw, validate
 from synmod.errors import ArgumentError, DataError, LoadError, SchemaError, SynmodError
 from synmod.flow import Declared
-from synmod.leaves.frozen import Json, frozen, is_object
-from synmod.leaves.names import did_you_mean
+from synmod.leaves import Json, did_you_mean, frozen, is_object
 from synmod.lm import SAMPLING, LanguageModel, UnboundLanguageModel, model_from
 from synmod.module import Module
 from synmod.registry import check_registrable, id_of, lookup, register_own, registered

@@ -16,9 +16,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from synmod.data import json_equal
 from synmod.errors import ArgumentError, BuildError, GraphError, StateError, SynmodError
-from synmod.leaves.aio import Suspended, drive
-from synmod.leaves.frozen import Json, frozen
-from synmod.leaves.names import did_you_mean, escape_step, path_str
+from synmod.leaves import Json, Suspended, did_you_mean, drive, escape_step, frozen, path_str
 from synmod.lm import LanguageModel
 from synmod.module import Module, read_build_config, seal
 from synmod.tree import CODEC, NODE, STATIC, GraphDef, Visit, kind_of, record, update, walk

@@ -14,8 +14,7 @@ from pydantic_core import to_json
 from synmod.data import OPERATIONS, Schema, SymbolicDataModel, schema_of, schema_of_class, thaw
 from synmod.errors import BadNameError, DataError, SynmodError
 from synmod.flow import Declared, FlowGraph, FlowStep, compile_flow
-from synmod.leaves.frozen import FrozenDict, Json, frozen, frozen_dict, is_object
-from synmod.leaves.names import check_name, did_you_mean, path_str
+from synmod.leaves import FrozenDict, Json, check_name, did_you_mean, frozen, frozen_dict, is_object, path_str
 from synmod.lm import LanguageModel
 from synmod.module import Module, attributes_of_build, declaration_of, is_passed_on
 from synmod.registry import id_of

@@ -24,7 +24,7 @@ from pydantic_core import to_json
 from synmod.data import JsonDataModel, Schema, SymbolicDataModel, schema_from, symbol, typed_instance, wrap
 from synmod.errors import DataError, SchemaError, SynmodError
 from synmod.flow import SymbolRef
-from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen, is_array, is_object
+from synmod.leaves import FrozenDict, FrozenList, Json, frozen, is_array, is_object
 from synmod.leaves.nests import is_namedtuple, is_registered_container, parts_of, put_together
 from synmod.registry import id_of
 from synmod.tree import Static, Variable, class_of, own_impl

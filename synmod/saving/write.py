@@ -11,9 +11,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from synmod.leaves.files import write_atomic
-from synmod.leaves.frozen import Json
-from synmod.leaves.names import path_str
+from synmod.leaves import Json, path_str, write_atomic
 from synmod.lm import LanguageModel
 from synmod.tree import CODEC, NODE, GraphDef, RefMap, VariableDef, Visit, build_graph, iter_graph, kind_of, state, walk
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded
-from synmod.leaves.aio import Clock, current_clock, deadline_scope, in_task
+from synmod.leaves import Clock, current_clock, deadline_scope, in_task
 
 from .frame import Ambient, Block, CallFrame, Usage, UsageMeter, ambient, current_call, place_name
 

@@ -23,7 +23,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, Self, TypeAlias, T
 
 from synmod.data import RECORDERS
 from synmod.errors import CallError
-from synmod.leaves.names import did_you_mean, new_run_id
+from synmod.leaves import did_you_mean, new_run_id
 
 PHASES: Final = ("inference", "reward", "optimizer")
 

@@ -15,8 +15,7 @@ from numbers import Real
 from typing import Any, Final
 
 from synmod.errors import ArgumentError, CallError
-from synmod.leaves.frozen import thaw
-from synmod.leaves.names import did_you_mean
+from synmod.leaves import did_you_mean, thaw
 
 from .frame import Block, CallFrame, GivenReward, Owner, Reward, ambient, current_call, phase
 

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar, cast
 from synmod.data import Schema, SymbolicDataModel, declare, includes, is_subschema, model_of, symbol, validate, wrap
 from synmod.errors import ArgumentError, ConfigError, SchemaError, SkipError, SymbolicValueError
 from synmod.flow import Step, leaves, step_of
-from synmod.leaves.frozen import FrozenDict, frozen, is_object
+from synmod.leaves import FrozenDict, frozen, is_object
 from synmod.module import DeclaredSkips, Module, declaration_of
 from synmod.scope import CallFrame, current_call
 

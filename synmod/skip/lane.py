@@ -16,8 +16,7 @@ from typing import Any, Final, Self, TypeVar, cast
 
 from synmod.data import DataModel, Described, JsonDataModel, schema_of
 from synmod.errors import ArgumentError, DataError, GraphError, SchemaError, SkipError
-from synmod.leaves.frozen import Json, frozen, is_object, thaw
-from synmod.leaves.names import check_name, parse_path, path_str
+from synmod.leaves import Json, check_name, frozen, is_object, parse_path, path_str, thaw
 from synmod.module import ABOVE, DeclaredSkips
 from synmod.registry import register_own
 from synmod.scope import CallFrame, current_call, nearest_live, notify_skip_dropped, reset

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from synmod.data import Schema, includes, is_subschema
 from synmod.errors import ArgumentError, SkipProblem, SkipVerifyError
-from synmod.leaves.names import KeyPath, path_str
+from synmod.leaves import KeyPath, path_str
 from synmod.module import ABOVE, Child, DeclaredSkips, Execution, Module, execution_of, where
 from synmod.tree import Visit, paths_of, walk
 

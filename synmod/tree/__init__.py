@@ -6,7 +6,7 @@ as they live. Speed: at most 5 µs a visit; reading a Variable costs one Context
 calls, flows, language models, files.
 """
 
-from synmod.leaves.names import KeyPath as KeyPath, path_str as path_str
+from synmod.leaves import KeyPath as KeyPath, path_str as path_str
 
 from . import filters as filters, initializers as initializers
 from .editing import (

@@ -13,9 +13,7 @@ from typing import Any, Final, NamedTuple, Self, cast
 
 from synmod.data import trusted_schema
 from synmod.errors import ArgumentError, GraphError, Problem, SchemaError
-from synmod.leaves.frozen import Json, frozen
-from synmod.leaves.names import KeyPath, did_you_mean, path_str
-from synmod.leaves.nests import DICTS
+from synmod.leaves import DICTS, Json, KeyPath, did_you_mean, frozen, path_str
 from synmod.scope import Block, ambient
 
 from .filters import Decisions, FilterLike, to_filter

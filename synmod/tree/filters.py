@@ -13,8 +13,7 @@ from typing import Any as Anything, TypeAlias
 
 from synmod.data import contains, declare
 from synmod.errors import ArgumentError, GraphError
-from synmod.leaves.frozen import Json, frozen, json_equal
-from synmod.leaves.names import KeyPath, escape_step, parse_path, path_str
+from synmod.leaves import Json, KeyPath, escape_step, frozen, json_equal, parse_path, path_str
 
 from .variable import Variable, VariableState
 from .walk import Visit, walk

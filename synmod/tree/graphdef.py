@@ -23,9 +23,7 @@ from pydantic import BaseModel
 
 from synmod.data import Described, Schema, SymbolicDataModel, schema_of
 from synmod.errors import DataError, GraphError, SynmodError
-from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen
-from synmod.leaves.names import KeyPath, path_str
-from synmod.leaves.nests import DICTS, LEAF, Pairs, kind_of, parts_of
+from synmod.leaves import DICTS, LEAF, FrozenDict, FrozenList, Json, KeyPath, Pairs, frozen, kind_of, parts_of, path_str
 from synmod.registry import id_of
 
 from .variable import Immutable, Variable, class_of

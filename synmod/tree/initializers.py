@@ -7,7 +7,7 @@ from typing import Any
 
 from synmod.data import Schema, declare, dump, is_valid, model_of
 from synmod.errors import ArgumentError, SchemaError
-from synmod.leaves.frozen import FrozenDict, Json, frozen, json_equal
+from synmod.leaves import FrozenDict, Json, frozen, json_equal
 
 _EMPTY: tuple[Json, ...] = (None, "", 0, False, frozen([]), frozen({}))
 _TYPES = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"), (FrozenDict, "object"))

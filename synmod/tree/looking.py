@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from synmod.errors import ArgumentError, NotBuiltError
-from synmod.leaves.names import KeyPath, escape_step, parse_path, path_str
+from synmod.leaves import KeyPath, escape_step, parse_path, path_str
 
 from .filters import Decisions, Filter, FilterLike, Where, to_filter
 from .variable import Variable, class_of

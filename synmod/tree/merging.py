@@ -13,9 +13,7 @@ from contextvars import ContextVar, Token
 from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, cast, overload
 
 from synmod.errors import ArgumentError, GraphError, StateError
-from synmod.leaves.frozen import FrozenDict, Json
-from synmod.leaves.names import KeyPath, path_str
-from synmod.leaves.nests import put_together
+from synmod.leaves import FrozenDict, Json, KeyPath, path_str, put_together
 
 from .editing import become, write_all
 from .filters import Everything, Filter, FilterLike, to_filter

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
 from synmod.data import Schema, problems
 from synmod.errors import ArgumentError, DataError, FieldError, Problem, StateError, StateSchemaError
-from synmod.leaves.frozen import FrozenDict, Json, frozen, json_equal
-from synmod.leaves.names import KeyPath, did_you_mean, parse_path, path_str
+from synmod.leaves import FrozenDict, Json, KeyPath, did_you_mean, frozen, json_equal, parse_path, path_str
 
 from .filters import Everything, Filter, FilterLike, to_filter
 from .graphdef import ContainerDef, GraphDef, NodeDef, StaticDef, Term, VariableRef, canonical_json, class_text

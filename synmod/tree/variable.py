@@ -13,8 +13,7 @@ from typing import Any, ClassVar, Final, NoReturn, Self, TypeAlias, final
 
 from synmod.data import Schema, declare, trusted_schema, validate
 from synmod.errors import ArgumentError, DataError, FieldError, SchemaError
-from synmod.leaves.frozen import FrozenDict, FrozenList, Json, frozen, frozen_dict, json_equal
-from synmod.leaves.names import check_name, did_you_mean
+from synmod.leaves import FrozenDict, FrozenList, Json, check_name, did_you_mean, frozen, frozen_dict, json_equal
 from synmod.registry import admit
 from synmod.scope import notify_assign
 

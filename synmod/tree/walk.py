@@ -9,16 +9,14 @@ nodes, each one completely, depth first. Iterative, linear in edges; an alias vi
 
 from __future__ import annotations
 
-import dataclasses
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast, final
 
 from synmod import registry
 from synmod.errors import ArgumentError, DataError, GraphError
-from synmod.leaves.frozen import INT_END, FrozenDict, FrozenList, frozen, thaw
-from synmod.leaves.names import KeyPath, path_str
+from synmod.leaves import INT_END, FrozenDict, FrozenList, KeyPath, frozen, path_str, thaw
 from synmod.leaves.nests import DICTS, MAX_DEPTH, Pairs, is_namedtuple, is_registered_container, parts_of
 
 from .variable import Immutable, Variable
@@ -320,7 +318,7 @@ def kind_of_type(cls: type[Any]) -> int:
         return NODE
     if issubclass(cls, set | frozenset):
         return SET
-    if cls is deque or is_namedtuple(cls) or dataclasses.is_dataclass(cls) or is_registered_container(cls):
+    if cls is deque or is_namedtuple(cls) or is_dataclass(cls) or is_registered_container(cls):
         return TREE
     return STATIC
 

@@ -12,8 +12,7 @@ from typing import Any, Final, NamedTuple
 from synmod.data import schema_of
 from synmod.errors import SynmodError
 from synmod.flow import MAPPING, FlowGraph, SymbolRef, kind_of, leaves, map_leaves
-from synmod.leaves.frozen import is_object
-from synmod.leaves.names import path_str
+from synmod.leaves import is_object, path_str
 from synmod.lm import LanguageModel
 from synmod.module import Child, Execution, Module, declared_outputs, execution_of, input_spec_of
 from synmod.scope import TraceNode

@@ -16,9 +16,7 @@ from xml.sax.saxutils import escape
 from synmod.data import JsonDataModel
 from synmod.errors import ArgumentError
 from synmod.flow import FlowGraph, SymbolRef, leaves, leaves_with_path
-from synmod.leaves.files import write_atomic
-from synmod.leaves.frozen import FrozenDict, FrozenList, Json
-from synmod.leaves.names import unused
+from synmod.leaves import FrozenDict, FrozenList, Json, unused, write_atomic
 from synmod.module import Execution, Module
 from synmod.scope import TraceNode
 from synmod.skip import skip_layout

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from synmod.data import dump_json
 from synmod.errors import ArgumentError
-from synmod.leaves.names import did_you_mean
+from synmod.leaves import did_you_mean
 from synmod.module import Module
 
 from .picture import Edge, Node, Picture, escaped, picture_page, written

@@ -11,7 +11,7 @@ from unicodedata import combining, east_asian_width
 
 from synmod.data import dump_json
 from synmod.errors import ArgumentError
-from synmod.leaves.names import did_you_mean, path_str
+from synmod.leaves import did_you_mean, path_str
 from synmod.lm import estimate_text
 from synmod.module import Module
 from synmod.scope import TraceNode, Usage
