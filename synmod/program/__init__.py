@@ -8,4 +8,5 @@ Must never know: providers, optimizers.
 """
 
 from .compose import Sequential as Sequential, compose as compose
-from .program import Input as Input, Program as Program
+from .program import Program as Program
+from .wiring import Input as Input

@@ -9,38 +9,18 @@ from functools import partial
 from keyword import iskeyword
 from typing import Any, ClassVar, Self, overload
 
+from synmod import module as modules
 from synmod.blocks import Lambda
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, contains
 from synmod.errors import ArgumentError, BuildError, ConfigError, GraphError, SchemaError
 from synmod.flow import aligned
-from synmod.leaves.aio import Suspended, drive
-from synmod.leaves.names import check_name
-from synmod.module import (
-    UNDECLARED,
-    Build,
-    Child,
-    Execution,
-    Module,
-    build,
-    execution_of,
-    first_paragraph,
-    from_config,
-    kind_text,
-    model_of_annotation,
-    own_inputs_of,
-    passes_none,
-    read_outputs,
-    refuse_if_sealed,
-    resolved_annotations,
-    seal,
-    verify_first_call,
-    verify_wiring,
-    without_none,
-)
+from synmod.leaves import Suspended, check_name, drive
+from synmod.module import UNDECLARED, Build, Child, Execution, Module, execution_of, own_inputs_of, passes_none
 from synmod.registry import register_own
 from synmod.scope import Hook, current_call
 
-from .program import Input, M, Program
+from .program import M, Program
+from .wiring import Input
 
 # -- compose -----------------------------------------------------------------------------------------------------------
 
@@ -106,18 +86,18 @@ def compose(fn: Callable[..., Any] | None = None, *, name: str | None = None, de
         inputs=inputs[0] if len(inputs) == 1 else inputs,
         outputs=outputs,
         name=label,
-        description=first_paragraph(fn.__doc__) if description is None else description,
+        description=modules.first_paragraph(fn.__doc__) if description is None else description,
     )
 
 
 def _inputs(fn: Callable[..., Any], label: str) -> tuple[list[SymbolicDataModel], dict[str, SymbolicDataModel]]:
     """Make an Input of each parameter: those that go by position, and those that go by keyword only."""
-    hints = resolved_annotations(fn)
+    hints = modules.resolved_annotations(fn)
     positional: list[SymbolicDataModel] = []
     named: dict[str, SymbolicDataModel] = {}
     for parameter in inspect.signature(fn).parameters.values():
-        inner, optional = without_none(hints.get(parameter.name, UNDECLARED))
-        model = model_of_annotation(inner)
+        inner, optional = modules.without_none(hints.get(parameter.name, UNDECLARED))
+        model = modules.model_of_annotation(inner)
         defaulted = parameter.default is not parameter.empty
         if parameter.kind not in _NAMED or model is None or (defaulted and parameter.default is not None):
             raise ArgumentError(
@@ -155,7 +135,7 @@ def _wired(
 
 def _hold_to_annotation(fn: Callable[..., Any], label: str, outputs: Any) -> None:
     """Check that the outputs contain what a return annotation declares."""
-    declared = read_outputs(resolved_annotations(fn).get("return", UNDECLARED))
+    declared = modules.read_outputs(modules.resolved_annotations(fn).get("return", UNDECLARED))
     if declared is UNDECLARED:
         return
     pairs = aligned(declared, outputs)
@@ -218,7 +198,9 @@ class Sequential(Program[M]):
     ) -> None:
         super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
         if isinstance(members, Module) or not isinstance(members, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"{self.name!r}: members is {kind_text(members)}; give a list: sm.Sequential([...]).")
+            raise ConfigError(
+                f"{self.name!r}: members is {modules.kind_text(members)}; give a list: sm.Sequential([...])."
+            )
         index = 0
         for member in members:
             index += self._append(member, index)
@@ -246,7 +228,7 @@ class Sequential(Program[M]):
             ConfigError: It is neither a module nor a callable.
         """
         index = len(self.members)
-        refuse_if_sealed(self, str(index), "a member was to be added")
+        modules.refuse_if_sealed(self, str(index), "a member was to be added")
         self._append(member, index)
         self._record_members([*self._recorded_members(), member])
 
@@ -258,7 +240,7 @@ class Sequential(Program[M]):
             GraphError: There is no member.
         """
         last = len(self.members) - 1
-        refuse_if_sealed(self, str(last), "the last member was to be taken out")
+        modules.refuse_if_sealed(self, str(last), "the last member was to be taken out")
         if last < 0:
             raise GraphError(f"{self.name!r}: there is no member to take out.")
         self._record_members(self._recorded_members()[:-1])
@@ -284,8 +266,8 @@ class Sequential(Program[M]):
         """Make one of what `get_config` returned; members are built when they are reached, not here."""
         members = list(config_.get("members", ()))
         if not members or not _is_input(members[0]):
-            return from_config(cls, config_)
-        made = from_config(cls, {**config_, "members": members[1:]})
+            return modules.from_config(cls, config_)
+        made = modules.from_config(cls, {**config_, "members": members[1:]})
         made.input_spec = _as_input(members[0])
         made._record_members(members)
         return made
@@ -297,7 +279,7 @@ class Sequential(Program[M]):
     def build_from_config(self, config: Mapping[str, Any] | None) -> None:
         """Seal a row that was built; its members have configs of their own."""
         if config is not None:
-            seal(self)
+            modules.seal(self)
 
     def _append(self, member: Any, index: int) -> bool:
         """Take a member in behind `index` others; False for the Input, which stands before all and is not a member."""
@@ -308,8 +290,8 @@ class Sequential(Program[M]):
             return False
         if not isinstance(member, Module) and (isinstance(member, type) or not callable(member)):
             raise ConfigError(
-                f"{self.name!r}: member {index} is {kind_text(member)}; members are modules (instances) or plain "
-                "callables."
+                f"{self.name!r}: member {index} is {modules.kind_text(member)}; members are modules (instances) or "
+                "plain callables."
             )
         attributes: dict[Any, Any] = vars(self)
         attributes[index] = member if isinstance(member, Module) else Lambda(member, name=_label(member))
@@ -327,7 +309,7 @@ class Sequential(Program[M]):
     def _build_now(self) -> None:
         """Build on the Input, if no build waits; otherwise the first call builds."""
         try:
-            copy_context().run(drive, build(self))
+            copy_context().run(drive, modules.build(self))
         except Suspended:
             return
 
@@ -348,12 +330,12 @@ def row_passes_none(_: Sequential[Any]) -> bool:
     return True
 
 
-@verify_first_call.register(Sequential)
+@modules.verify_first_call.register(Sequential)
 def verify_first_call_of_row(row: Sequential[Any]) -> None:
     """Check the whole row where this is the first entry call; a row inside another program is checked with it."""
     frame = current_call()
     if frame is not None and frame.parent is None and not frame.symbolic:
-        verify_wiring(row, is_whole=False)
+        modules.verify_wiring(row, is_whole=False)
 
 
 @execution_of.register(Sequential)

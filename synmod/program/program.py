@@ -1,7 +1,4 @@
-"""`Program`: the face users hold, made of a graph or with a module of its own.
-
-A graph has Inputs, a door that holds arguments to them, and steps that run as soon as what they need is there.
-"""
+"""`Program`: the face users hold, made of a graph or with a module of its own."""
 
 from __future__ import annotations
 
@@ -13,58 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, overloa
 from pydantic import BaseModel
 from typing_extensions import TypeVar
 
-from synmod import saving, train
-from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, admit, declare, is_subschema, model_of, symbol
-from synmod.errors import (
-    ArgumentError,
-    BuildError,
-    CallError,
-    ConfigError,
-    GraphError,
-    LifecycleError,
-    LoadError,
-    SchemaError,
-)
-from synmod.flow import (
-    Declared,
-    FlowGraph,
-    Origin,
-    Plan,
-    Progress,
-    Step,
-    aligned,
-    compile_flow,
-    copied,
-    kind_of,
-    leaves,
-    live_graph,
-    map_leaves,
-    record_graph,
-    run_plan,
-    steps_between,
-    symbol_of,
-)
-from synmod.leaves.names import did_you_mean, path_str
-from synmod.leaves.nests import SEQUENCE, pack
-from synmod.module import (
-    AsyncCallee,
-    Child,
-    Execution,
-    Module,
-    Shown,
-    declaration_of,
-    execution_of,
-    no_call,
-    own_inputs_of,
-    passes_none,
-    running_own_build,
-    seal,
-    shape,
-    steps_before,
-    unknown_keyword,
-    verify_wiring,
-    where,
-)
+from synmod import module as modules, saving, train
+from synmod.data import JsonDataModel, SymbolicDataModel
+from synmod.errors import BuildError, ConfigError, GraphError, LifecycleError, LoadError
+from synmod.flow import Progress, Step, copied, map_leaves, record_graph, run_plan, steps_between, symbol_of
+from synmod.leaves import did_you_mean, path_str
+from synmod.module import AsyncCallee, Execution, Module, execution_of, own_inputs_of, passes_none, where
 from synmod.registry import register_own
 from synmod.saving import LoadReport
 from synmod.scope import FRAME, Hook, current_call, nearest_live
@@ -72,216 +23,9 @@ from synmod.train import Budget, Evaluation, History, Optimizer, Run, Trainer
 from synmod.train.callbacks import Callback
 from synmod.tree import OptState, state, update, walk
 
-# -- inputs ------------------------------------------------------------------------------------------------------------
-
-
-class Names:
-    """Gives each thing a name of its own, in linear time.
-
-    Args:
-        is_taken: Whether a name is in use already for another reason.
-    """
-
-    __slots__ = ("_is_taken", "_numbers")
-
-    def __init__(self, is_taken: Callable[[str], bool] = lambda _: False) -> None:
-        self._is_taken = is_taken
-        self._numbers: dict[str, int] = {}
-
-    def give(self, name: str) -> str:
-        """Return `name`, or the first of `name_1`, `name_2`, ... that is free."""
-        number, key = self._numbers.get(name, 0), name
-        while key in self._numbers or self._is_taken(key):
-            number += 1
-            key = f"{name}_{number}"
-        self._numbers[name] = number
-        self._numbers.setdefault(key, 0)
-        return key
-
-
-def Input(  # noqa: N802  # read as a noun, as in Keras
-    data_model: Any = None, schema: Any = None, name: str | None = None, optional: bool = False
-) -> SymbolicDataModel:
-    """Make a symbol that starts a graph.
-
-    Args:
-        data_model: A data-model class, an instance, a value, a symbol, or a JSON Schema; exactly one of this and
-            `schema`.
-        schema: A JSON Schema.
-        name: Label, by which the program also takes this input as a keyword; default the snake case of the title.
-        optional: Whether an entry call may give None for it.
-
-    Returns:
-        A new symbol, also where a symbol is given.
-
-    Raises:
-        ArgumentError: Neither `data_model` nor `schema`, or both; or something that does not declare data.
-        SchemaError: The schema is bad, or its root is not an object.
-
-    Example:
-        >>> import synmod as sm
-        >>> class Query(sm.DataModel):
-        ...     question: str
-        >>> sm.Input(Query).keys()
-        ('question',)
-
-    Source: Keras `Input`.
-    """
-    if (data_model is None) == (schema is None):
-        fault = "neither" if data_model is None else "both"
-        raise ArgumentError(
-            f"Input got {fault} of data_model and schema; pass exactly one: sm.Input(data_model=Query)."
-        )
-    source = schema if data_model is None else data_model
-    label = name or (source._label if isinstance(source, SymbolicDataModel) else None)
-    made = symbol(declare(source), model_of(source), label)
-    made._origin = Origin(None, optional=optional)
-    return made
-
-
-class Door:
-    """The inputs of one graph: their structure, their names, what each declares. Made once for a graph."""
-
-    __slots__ = ("declared", "names", "structure", "takes_none")
-
-    def __init__(self, flow: FlowGraph) -> None:
-        self.structure: Any = flow.inputs
-        self.declared: list[Declared] = [flow.symbols[ref.index] for ref in leaves(flow.inputs)]
-        names = Names()
-        self.names: list[str] = [names.give(str(declared.name)) for declared in self.declared]
-        self.takes_none = all(declared.optional for declared in self.declared)
-
-    def values(self, module: Module, args: Sequence[Any], named: Mapping[str, Any], *, entry: bool) -> list[Any]:
-        """Return the value or symbol for each Input, in order, each held to what its Input declares.
-
-        Args:
-            module: The program, for messages.
-            args: Positional arguments, converted.
-            named: Keyword arguments.
-            entry: Whether this is an entry call, which must give every Input that is not optional.
-
-        Raises:
-            CallError: Another structure; too many, too few, unknown names; None where an entry call must give data.
-            SchemaError: A value or symbol does not fit its Input.
-        """
-        given = self._by_name(module, named, args) if named else self._by_place(module, args)
-        return [
-            self._admitted(module, name, declared, value, entry=entry)
-            for name, declared, value in zip(self.names, self.declared, given, strict=True)
-        ]
-
-    def _by_place(self, module: Module, args: Sequence[Any]) -> list[Any]:
-        """Return the values of one argument of the structure of the inputs, or of one argument per input of a list."""
-        if len(args) == 1:
-            pairs = aligned(self.structure, args[0])
-            if pairs is not None:
-                return [value for _, _, value in pairs]
-            if args[0] is None:
-                return [None] * len(self.names)
-        if kind_of(self.structure) == SEQUENCE and args and len(args) <= len(self.structure):
-            left = len(self.structure) - len(args)
-            pairs = aligned(list(self.structure), [*args, *[None] * left])
-            if pairs is not None and all(declared.optional for declared in self.declared[len(args) :]):
-                return [value for _, _, value in pairs]
-        raise CallError(
-            f"{where(module)}: got {_given(args)}; it takes {pack(self.structure, map(Shown, self.names))}, as one "
-            f"argument{', one argument each' if len(self.names) > 1 else ''} or by keyword ({', '.join(self.names)})."
-        )
-
-    def _by_name(self, module: Module, named: Mapping[str, Any], args: Sequence[Any]) -> list[Any]:
-        """Return the values by keywords to the names of the Inputs."""
-        if args:
-            raise CallError(
-                f"{where(module)}: got {_given(args)} and the keywords {', '.join(named)}; pass all inputs by keyword "
-                f"({', '.join(self.names)}), or none."
-            )
-        unknown = [name for name in named if name not in self.names]
-        needed = [name for name, declared in zip(self.names, self.declared, strict=True) if not declared.optional]
-        missing = [name for name in needed if name not in named]
-        if unknown or missing:
-            faults = [f"unknown keyword {name!r}.{did_you_mean(name, self.names)}" for name in unknown]
-            faults += [f"missing keyword {name!r}." for name in missing]
-            raise CallError(
-                f"{where(module)}: {' '.join(faults)} Got {', '.join(named)}; its inputs are {', '.join(self.names)}."
-            )
-        return [named.get(name) for name in self.names]
-
-    def _admitted(self, module: Module, name: str, declared: Declared, value: Any, *, entry: bool) -> Any:
-        """Return one value or symbol that fits its Input."""
-        schema, model = declared.schema, declared.data_model
-        same = type(value) is JsonDataModel and value._schema is schema
-        if same and (model is None or issubclass(value._model or object, model)):
-            return value
-        wanted = f"{model.__name__}(...)" if model is not None else f"data with the fields ({_fields(schema)})"
-        place = f"{where(module)}: input {name!r}"
-        if value is None:
-            if entry and not declared.optional:
-                raise CallError(
-                    f"{where(module)}: got None for the input {name!r}, which is not optional; give {wanted}, or "
-                    "declare sm.Input(..., optional=True)."
-                )
-            return None
-        if isinstance(value, SymbolicDataModel):
-            if value._schema is schema or is_subschema(value._schema, schema):
-                return value
-            raise SchemaError(
-                f"{place}: the symbol {value._label!r} with the fields ({', '.join(value.keys())}) does not fit "
-                f"{wanted}: not every value of it would be valid."
-            )
-        if not isinstance(value, JsonDataModel | DataModel):
-            raise CallError(f"{place} is {type(value).__name__}, which is not data; pass {wanted}.")
-        return admit(value, schema, model, place)
-
-
-def _fields(schema: Mapping[str, Any]) -> str:
-    return ", ".join(schema.get("properties", {}))
-
-
-def _given(args: Sequence[Any]) -> str:
-    """Return what positional arguments there were."""
-    shown = ", ".join(shape(arg)[:200] for arg in args)
-    return f"{len(args)} argument{'s' if len(args) > 1 else ''}: {shown}" if args else "no argument"
-
+from .wiring import Names, Wiring, graph_execution, wiring_of
 
 # -- wiring ------------------------------------------------------------------------------------------------------------
-
-
-class Wiring:
-    """What follows from a program's graph and modules: the door, the plan, the live symbols. Made when asked for.
-
-    Kept by the program beside its attributes, never copied: a copy makes its own from the same graph.
-    """
-
-    __slots__ = ("_live", "_plan", "door", "flow", "version")
-
-    def __init__(self, program: Program, live: tuple[Any, Any, tuple[Step, ...]] | None = None) -> None:
-        self.flow: FlowGraph = program._record.flow
-        self.version = program._record.version
-        self.door = Door(self.flow)
-        self._plan: Plan | None = None
-        self._live = live
-
-    def plan(self, program: Program) -> Plan:
-        """The graph, ready to run with the program's present modules."""
-        if self._plan is None:
-            self._plan = compile_flow(self.flow, program.__dict__, steps_before(program))
-        return self._plan
-
-    def live(self, program: Program) -> tuple[Any, Any, tuple[Step, ...]]:
-        """Inputs, outputs and steps as live objects: the user's own where the program was composed here."""
-        if self._live is None:
-            self._live = live_graph(self.flow, program.__dict__)
-        return self._live
-
-
-def wiring_of(program: Program) -> Wiring:
-    """The wiring of a functional program; made anew when its graph or its modules have changed."""
-    wiring: Wiring | None = getattr(program, "_wiring", None)
-    record = program._record
-    if wiring is None or wiring.flow is not record.flow or wiring.version != record.version:
-        wiring = Wiring(program)
-        object.__setattr__(program, "_wiring", wiring)
-    return wiring
 
 
 def take_graph(program: Program, inputs: Any, outputs: Any) -> None:
@@ -305,7 +49,7 @@ def take_graph(program: Program, inputs: Any, outputs: Any) -> None:
             f"class {cls.__name__} defines call, and {where(program)} was given a graph: a program runs one or the "
             "other. Leave out call, or the inputs and outputs."
         )
-    if cls.__init__ is not Program.__init__ and running_own_build(record) is None:
+    if cls.__init__ is not Program.__init__ and modules.running_own_build(record) is None:
         raise BuildError(
             f"{where(program)}: super().__init__(inputs=..., outputs=...) of class {cls.__name__} goes at the end of "
             "its build, once: `async def build(self, inputs): ...`."
@@ -319,20 +63,7 @@ def take_graph(program: Program, inputs: Any, outputs: Any) -> None:
     record.declared = None
     object.__setattr__(program, "_wiring", Wiring(program, (copied(inputs), copied(outputs), steps)))
     if _is_root(program):
-        verify_wiring(program)
-
-
-def graph_execution(program: Program) -> Execution:
-    """How the steps of a functional program depend on each other."""
-    flow: FlowGraph = program._record.flow
-    makers: dict[int, int] = {}
-    for index, step in enumerate(flow.steps):
-        for ref in leaves(step.gives):
-            if ref is not None:
-                makers[ref.index] = index
-    parts = [None if step.node is None else Child((step.node,), program.__dict__[step.node]) for step in flow.steps]
-    needs = [sorted({makers[number] for number in step.needs if number in makers}) for step in flow.steps]
-    return Execution("graph", tuple(parts), tuple(needs))
+        modules.verify_wiring(program)
 
 
 def _is_root(program: Program) -> bool:
@@ -462,7 +193,9 @@ class Program(Module, Generic[M]):
         **unknown: Any,
     ) -> None:
         if unknown:
-            raise unknown_keyword(type(self).__name__, next(iter(unknown)), declaration_of(type(self)).keywords)
+            raise modules.unknown_keyword(
+                type(self).__name__, next(iter(unknown)), modules.declaration_of(type(self)).keywords
+            )
         is_mixed = self._record.constructed  # labels that are not given stay what they were
         trainable = self.trainable if trainable is None else trainable
         super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
@@ -472,7 +205,7 @@ class Program(Module, Generic[M]):
         if not is_mixed:
             arguments = self._record.arguments or {}  # the graph is kept once, as a flow
             self._record.arguments = {key: arguments[key] for key in arguments if key not in ("inputs", "outputs")}
-            seal(self)
+            modules.seal(self)
 
     # -- the graph ----------------------------------------------------------------------------------------------------
 
@@ -728,7 +461,7 @@ class Program(Module, Generic[M]):
     def _through_the_door(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         """Return the values for the Inputs."""
         if self._record.flow is None:
-            raise no_call(self)
+            raise modules.no_call(self)
         frame = current_call()
         entry = frame is not None and frame.parent is None and not frame.symbolic
         return wiring_of(self).door.values(self, args, named, entry=entry)

@@ -14,8 +14,7 @@ from random import Random
 from typing import Any, Final
 
 from synmod.data import Schema, problems, target_of
-from synmod.leaves.frozen import Json, frozen, is_object
-from synmod.leaves.names import rng
+from synmod.leaves import Json, frozen, is_object, rng
 from synmod.lm import within
 
 _TRIES: Final = 60

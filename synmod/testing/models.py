@@ -14,9 +14,7 @@ from typing import Any, cast
 
 from synmod.data import dump_json
 from synmod.errors import ConfigError
-from synmod.leaves import aio
-from synmod.leaves.frozen import frozen_dict, frozen_list, is_array
-from synmod.leaves.names import path_str
+from synmod.leaves import aio, frozen_dict, frozen_list, is_array, path_str
 from synmod.lm import LanguageModel, LMReply, LMRequest, estimate_text, estimate_tokens
 from synmod.saving import dumps, loads
 from synmod.scope import Usage, current_call

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from synmod.blocks import Generator
 from synmod.data import DataModel, JsonDataModel, parse_json
-from synmod.leaves.names import path_str, rng
+from synmod.leaves import path_str, rng
 from synmod.lm import LMRequest, current_sample
 from synmod.module import Module
 from synmod.program import Input, Sequential
