@@ -290,10 +290,8 @@ def test_a_clean_up_that_a_user_shields_ends_before_the_failure_is_raised(any_lo
 
     async def main():
         if inside == "deadline":
-            careful = Careful()
-            await sm.build(careful, Query)
             with sm.deadline(0.3):  # time enough to begin, also on a busy machine
-                await careful(query())
+                await Careful()(query())
         elif inside == "parallel":
             await sm.Parallel(Careful(), Fail())(query())
         else:
