@@ -117,6 +117,12 @@ def _pair(row: Any) -> tuple[Any, ...]:
     return (cast("Any", row),)
 
 
+def filled(batch: Any) -> list[Example]:
+    """Return the rows of a batch without those that only fill it."""
+    rows = rows_of(batch)
+    return rows[: len(rows) - getattr(batch, "pad", 0)]
+
+
 def identified(rows: Iterable[Example], known: Mapping[str, Example]) -> list[Example]:
     """Return rows with ids: a row without one has the digest of its JSON; other rows of one id get a number.
 
@@ -372,12 +378,28 @@ async def run_rows(
     return await together(*(partial(run, number) for number in range(len(rows))))
 
 
-async def judge_rows(rows: Sequence[Row], reward: BoundReward) -> list[Feedback]:
+async def judge_rows(rows: Sequence[Row], reward: BoundReward | None, fields: Sequence[str] | None) -> list[Feedback]:
     """Return what a reward returns for each row: the lowest score for one that failed, none for an outage.
 
+    Args:
+        rows: What ran.
+        reward: What judges them.
+        fields: What each target must have; None where no target is needed.
+
     Raises:
+        TrainerError: There is no reward, or a target is missing, or a field of it.
         Exception: What the reward raised, with the number of the row as a note.
     """
+    if reward is None:
+        raise TrainerError("backward needs a reward: Trainer(reward=...), or backward(out_grads=[...]).")
+    for row in rows if fields is not None else ():
+        target = as_json(row.example.target)
+        missing = [name for name in fields or () if isinstance(target, Mapping) and name not in target]
+        if target is None or missing:
+            raise TrainerError(
+                f"backward: row {row.number} has no label {', '.join(missing)}: give Batch(data, label) with what "
+                "label_names names, or backward(out_grads=[...])."
+            )
 
     async def judge(row: Row) -> Feedback:
         if row.ran.failure is not None:

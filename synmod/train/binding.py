@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, cast
 
 from synmod.data import (
@@ -24,15 +24,117 @@ from synmod.errors import ArgumentError, SchemaError, StateError, SynmodWarning,
 from synmod.flow import leaves_with_path
 from synmod.leaves.frozen import is_object, json_equal, thaw
 from synmod.leaves.names import KeyPath, did_you_mean, parse_path, path_str
-from synmod.module import Module, declared_inputs, own_inputs_of
-from synmod.tree import Memory, Path, State, Trainable, Variable, initializers, iter_graph, state
+from synmod.module import Module, build, declared_inputs, own_inputs_of
+from synmod.tree import Memory, Path, State, Trainable, Variable, initializers, iter_graph, share_variables, state
 
 from .examples import Example, Several, input_names
 from .optimizer import Optimizer, Target
+from .rewards import Reward
+from .routing import Routing
 
 Schemas: TypeAlias = list[tuple[str, SymbolicDataModel]]
 Role: TypeAlias = Literal["state", "fixed", "param", "aux"]
 """What becomes of a Variable: it is reset for each row, stays, is trained, or is none of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What a Trainer has fixed of a program; nothing before `bind`.
+
+    Attributes:
+        program: The program.
+        inputs: The name and schema of each input.
+        labels: The schema of a target; None where none was given.
+        outputs: The name and schema of each output.
+        roles: The class of each Variable.
+        requests: What becomes of the feedback of each param.
+        routing: Takes feedback to the params; None before `bind`.
+    """
+
+    program: Module
+    inputs: Schemas = field(default_factory=list[tuple[str, SymbolicDataModel]])
+    labels: Schema | None = None
+    outputs: list[tuple[str, Schema]] = field(default_factory=list[tuple[str, Schema]])
+    roles: Mapping[KeyPath, Role] = field(default_factory=dict[KeyPath, Role])
+    requests: Mapping[str, str] = field(default_factory=dict[str, str])
+    routing: Routing | None = None
+
+    @property
+    def has_params(self) -> bool:
+        """Whether there is a Variable to train."""
+        return "param" in self.roles.values()
+
+    def values(self, *roles: Role) -> State:
+        """Return the State of the Variables of some classes, as they are."""
+        everything = state(self.program)
+        return State.of_leaves({path: everything[path] for path, role in self.roles.items() if role in roles})
+
+    def wrapped(self, rows: Iterable[Example]) -> list[Example]:
+        """Return rows whose inputs are data models: plain JSON is wrapped by the schemas of the inputs.
+
+        Raises:
+            SchemaError: A value misses its schema; names the row.
+        """
+        return [wrapped(self.program, row, self.inputs) for row in rows]
+
+    def reshaped(self, data: Schemas, labels: Schema | None) -> Binding:
+        """Return a binding with compatible schemas, which have at most further optional fields.
+
+        Raises:
+            SchemaError: They are not; names the input.
+        """
+        check_compatible(self.inputs, data)
+        return replace(self, inputs=data, labels=self.labels if labels is None else labels)
+
+
+async def bind(
+    program: Module,
+    data: Schemas,
+    labels: Schema | None,
+    *,
+    reward: Reward | None,
+    label_names: Sequence[str],
+    fixed: Any,
+    states: Any,
+    grad_req: str | Sequence[str] | Mapping[str, str],
+    shared: Module | None,
+) -> Binding:
+    """Build a program on symbols, and fix what is trained.
+
+    Args:
+        program: The program.
+        data: The name and schema of each input.
+        labels: The schema of a target.
+        reward: What will judge rows.
+        label_names: The fields of the target that it needs.
+        fixed: Paths, globs or filters of Variables that are not trained.
+        states: The same of Variables that each row begins with anew.
+        grad_req: What becomes of feedback.
+        shared: Whose Variables become this program's.
+
+    Raises:
+        TrainerError: A name, mask or request that names nothing.
+        SchemaError: Schemas that do not fit.
+        StateError: `shared` has other paths or schemas.
+    """
+    outputs = output_schemas(await build(program, *arguments(program, data)))
+    if reward is not None:
+        if len(outputs) == 1:
+            reward.check(outputs[0][1], labels)
+        warn_of_unasked(label_names, labels, reward.needs_target)
+    own = dict(iter_graph(program, Variable))
+    if shared is not None:
+        check_shared(program, shared)
+        share_variables(program, dict(iter_graph(shared, Variable)))
+    try:
+        roles = roles_of(program, fixed, states)
+        requests = requests_of(grad_req, [path_str(path) for path, role in roles.items() if role == "param"])
+        routing = Routing(program, targets_of(program, roles).values())
+    except BaseException:
+        if shared is not None:
+            share_variables(program, own)
+        raise
+    return Binding(program, data, labels, outputs, roles, requests, routing)
 
 
 # -- names and schemas of data -----------------------------------------------------------------------------------------
@@ -194,7 +296,7 @@ def warn_of_unasked(label_names: Sequence[str], labels: Any, needs_target: bool)
     """Warn of target fields that nobody asks for: the target has none of that name, or no target is needed."""
     fields = set(label_names) if labels is None else set(symbol(labels).keys())
     for name in sorted(set(label_names) - (fields if needs_target else set())):
-        warnings.warn(f"label_names: nobody asks for {name!r}.", SynmodWarning, stacklevel=4)
+        warnings.warn(f"label_names: nobody asks for {name!r}.", SynmodWarning, stacklevel=5)
 
 
 def targets_of(program: Module, roles: Mapping[KeyPath, Role]) -> dict[str, Target]:

@@ -25,7 +25,6 @@ from synmod.tree import OptState, Param, State, graphdef, state as state_of, upd
 
 from .batches import Batch, Batches, identified, rows_of
 from .bench import Split
-from .binding import wrapped
 from .callbacks import Callback, Moment, tell
 from .evaluation import Metrics
 from .examples import Example, as_json
@@ -249,10 +248,9 @@ class _Fitting:
         self.history = History()
         self.journal: Cache | None = None
         self.account: Any = None
-        data = trainer.inputs
         self.examples: dict[Split, dict[str, Example]] = {
-            "train": {key: wrapped(trainer.program, row, data) for key, row in rows.train.items()},
-            "validation": {key: wrapped(trainer.program, row, data) for key, row in rows.validation.items()},
+            "train": dict(zip(rows.train, trainer.wrapped(rows.train.values()), strict=True)),
+            "validation": dict(zip(rows.validation, trainer.wrapped(rows.validation.values()), strict=True)),
         }
         self.targets = trainer.targets_of(self.optimizer)
         self.seed = trainer.params_state(self.targets)

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from typing import Any, Literal, Self, cast
 
 from synmod.cache import Cache
-from synmod.data import DataModel, JsonDataModel, declare, schema_of
+from synmod.data import declare, schema_of
 from synmod.errors import StateError, SynmodWarning, TrainerError
 from synmod.leaves.names import KeyPath, path_str
-from synmod.module import Module, build
+from synmod.module import Module
 from synmod.scope import BoundReward, Feedback, hooks, phase
-from synmod.tree import State, Variable, iter_graph, share_variables, state as state_of, update as write, using
+from synmod.tree import State, state as state_of, update as write, using
 
 from . import batches, binding, checkpoints, fitting
 from .batches import Context, Places, Row
 from .bench import Bench, Split
-from .binding import Role, Schemas
+from .binding import Binding
 from .callbacks import Monitor
 from .evaluating import evaluate
 from .evaluation import Evaluation, feed
@@ -104,12 +104,7 @@ class Trainer:
         self._fixed, self._state_names = fixed_param_names, state_names
         self._lifecycle = Lifecycle()
         self._bound_reward = None if self.reward is None else BoundReward(self.reward, OFFERED)
-        self.inputs: Schemas = []
-        self._labels: Any = None
-        self._outputs: list[tuple[str, Any]] = []
-        self._roles: dict[KeyPath, Role] = {}
-        self._requests: dict[str, str] = {}
-        self._routing: Routing | None = None
+        self._binding = Binding(program)
         self._first = self._made = State()
         self._states: State | list[State] = State()
         self._rows: list[Row] = []
@@ -159,24 +154,24 @@ class Trainer:
     @needs_its_steps
     def data_schemas(self) -> list[tuple[str, Any]]:
         """`(name, schema)` of each input."""
-        return [(name, schema_of(symbol)) for name, symbol in self.inputs]
+        return [(name, schema_of(symbol)) for name, symbol in self._binding.inputs]
 
     @property
     @needs_its_steps
     def label_schemas(self) -> list[tuple[str, Any]]:
         """`(name, schema)` of the target; empty where none was bound."""
-        return [] if self._labels is None else [("label", self._labels)]
+        return [] if self._binding.labels is None else [("label", self._binding.labels)]
 
     @property
     @needs_its_steps
     def output_schemas(self) -> list[tuple[str, Any]]:
         """`(name, schema)` of each output."""
-        return list(self._outputs)
+        return list(self._binding.outputs)
 
     @property
     def output_names(self) -> list[str]:
         """The names of the outputs; empty before `bind`."""
-        return [name for name, _ in self._outputs]
+        return [name for name, _ in self._binding.outputs]
 
     # -- bind ---------------------------------------------------------------------------------------------------------
 
@@ -215,29 +210,19 @@ class Trainer:
             raise TrainerError("inputs_need_grad needs for_training=True: nothing is recorded otherwise.")
         if shared_module is not None:
             shared_module._lifecycle.check("shared_module")
-        data = binding.named_schemas(data_schemas, self.data_names)
-        outputs = binding.output_schemas(await build(self.program, *binding.arguments(self.program, data)))
-        labels = None if label_schemas is None else declare(label_schemas)
-        if self.reward is not None:
-            if len(outputs) == 1:
-                self.reward.check(outputs[0][1], labels)
-            binding.warn_of_unasked(self.label_names, labels, self.reward.needs_target)
-        own = dict(iter_graph(self.program, Variable))
-        if shared_module is not None:
-            binding.check_shared(self.program, shared_module.program)
-            share_variables(self.program, dict(iter_graph(shared_module.program, Variable)))
-        try:
-            roles = binding.roles_of(self.program, self._fixed, self._state_names)
-            params = [path_str(path) for path, role in roles.items() if role == "param"]
-            requests = binding.requests_of(grad_req, params)
-            routing = Routing(self.program, binding.targets_of(self.program, roles).values())
-        except BaseException:
-            share_variables(self.program, own)
-            raise
-        self.inputs, self._labels, self._outputs = data, labels, outputs
-        self._roles, self._requests, self._routing = roles, requests, routing
+        self._binding = await binding.bind(
+            self.program,
+            binding.named_schemas(data_schemas, self.data_names),
+            None if label_schemas is None else declare(label_schemas),
+            reward=self.reward,
+            label_names=self.label_names,
+            fixed=self._fixed,
+            states=self._state_names,
+            grad_req=grad_req,
+            shared=None if shared_module is None else shared_module.program,
+        )
         if not self.bound:
-            self._made, self._first = state_of(self.program), self._of_role("state")
+            self._made, self._first = state_of(self.program), self._binding.values("state")
         self._states, self._rows, self._seen, self._hand = self._first, [], {}, None
         self.feedback = {}
         self._lifecycle.drop("forward", "backward", "update", "bind for training", "inputs_need_grad")
@@ -257,17 +242,10 @@ class Trainer:
             TrainerError: Other names.
             SchemaError: A schema that is not compatible; nothing changed.
         """
-        data = binding.named_schemas(data_schemas, self.data_names)
-        binding.check_compatible(self.inputs, data)
-        labels = self._labels if label_schemas is None else declare(label_schemas)
-        self.inputs, self._labels = data, labels
+        labels = None if label_schemas is None else declare(label_schemas)
+        self._binding = self._binding.reshaped(binding.named_schemas(data_schemas, self.data_names), labels)
 
     # -- parameters and states ----------------------------------------------------------------------------------------
-
-    def _of_role(self, *roles: Role) -> State:
-        """Return the State of the Variables of some classes."""
-        everything = state_of(self.program)
-        return State.of_leaves({path: everything[path] for path, role in self._roles.items() if role in roles})
 
     @needs_its_steps
     async def init_params(
@@ -300,9 +278,9 @@ class Trainer:
         if self.params_initialized and not force_init:
             _warn("Parameters are initialized already: init_params(force_init=True) does it anew.")
             return
-        values = binding.given_values(self._roles, params, aux, allow_missing, allow_extra)
+        values = binding.given_values(self._binding.roles, params, aux, allow_missing, allow_extra)
         if initializer is not None or force_init:
-            first = await binding.first_values(self.program, self._roles, initializer, self._made, given=values)
+            first = await binding.first_values(self.program, self._binding.roles, initializer, self._made, given=values)
             values = first | values
         self._write(values)
 
@@ -319,18 +297,18 @@ class Trainer:
         if self.params_initialized and not force_init:
             _warn("Parameters are initialized already: set_params(force_init=True) sets them.")
             return
-        self._write(binding.given_values(self._roles, params, aux, allow_missing, allow_extra))
+        self._write(binding.given_values(self._binding.roles, params, aux, allow_missing, allow_extra))
 
     def _write(self, values: Mapping[str, Any]) -> None:
         """Write values that were given into the program; states among them are what rows begin with."""
         write(self.program, values)
-        self._first = self._states = self._of_role("state")
+        self._first = self._states = self._binding.values("state")
         self._lifecycle.add("init_params")
 
     @needs_its_steps
     def get_params(self) -> tuple[State, State]:
         """Return the State of params and fixed Variables, and that of aux Variables: a snapshot."""
-        return self._of_role("param", "fixed"), self._of_role("aux")
+        return self._binding.values("param", "fixed"), self._binding.values("aux")
 
     @needs_its_steps
     def set_states(
@@ -446,7 +424,8 @@ class Trainer:
         named = {"language_models": language_models, "custom_objects": custom_objects}
         program = checkpoints.program_of(found, program, strict, **named)
         trainer = cls(program, **options)
-        trainer._roles = binding.roles_of(program, trainer._fixed, trainer._state_names)
+        roles = binding.roles_of(program, trainer._fixed, trainer._state_names)
+        trainer._binding = Binding(program, roles=roles)
         trainer.unmatched = checkpoints.apply_values(program, found, strict)
         trainer._optimizer_states = found.optimizer
         trainer._write({})
@@ -528,7 +507,7 @@ class Trainer:
             _warn("The optimizer is initialized already: init_optimizer(force_init=True) takes another.")
             return
         made = optimizer_from(optimizer, optimizer_params)
-        if "param" in self._roles.values():
+        if self._binding.has_params:
             self.targets_of(made)
         if self._optimizer_states is not None:
             checkpoints.put_states(made, self._optimizer_states)
@@ -553,9 +532,17 @@ class Trainer:
         Raises:
             TrainerError: Nothing; lists the params and why none fits.
         """
-        return binding.targets_for(optimizer, self.program, self._roles)
+        return binding.targets_for(optimizer, self.program, self._binding.roles)
 
     # -- running ------------------------------------------------------------------------------------------------------
+
+    def wrapped(self, rows: Iterable[Example]) -> list[Example]:
+        """Return rows whose inputs are data models: plain JSON is wrapped by the schemas that were bound.
+
+        Raises:
+            SchemaError: A value misses its schema; names the row.
+        """
+        return self._binding.wrapped(rows)
 
     @needs_its_steps
     async def forward(
@@ -573,10 +560,7 @@ class Trainer:
             SchemaError: A row that misses the bound schema.
             Exception: The first failure, with the number of its row as a note.
         """
-        rows = [
-            binding.wrapped(self.program, row, self.inputs)
-            for row in batches.identified(batches.rows_of(batch), self._seen)
-        ]
+        rows = self.wrapped(batches.identified(batches.rows_of(batch), self._seen))
         self._rows = await self._run(rows, self._states, is_train, on_error, record=self.for_training)
         self._states = [row.after for row in self._rows]
         self._seen.update((cast("str", row.id), row) for row in rows)
@@ -605,7 +589,7 @@ class Trainer:
                 states=states,
                 chosen=None if self._loads is None else batches.sliced(len(rows), self._loads),
                 training=self.for_training if is_train is None else is_train,
-                paths=self._routing.paths if record and self._routing is not None else frozenset(),
+                paths=self._binding.routing.paths if record and self._binding.routing else frozenset(),
                 keep_failures=on_error == "collect",
             )
 
@@ -642,40 +626,22 @@ class Trainer:
             TrainerError: There is neither, labels are missing, or another number of `out_grads` than rows.
             Exception: What the reward raised, with the number of the row as a note.
         """
-        assert self._routing is not None
-        given = await self._judged() if out_grads is None else list(out_grads)
+        bound = self._binding
+        assert bound.routing is not None
+        if out_grads is None:
+            fields = self.label_names if self.reward is not None and self.reward.needs_target else None
+            given = await batches.judge_rows(self._rows, self._bound_reward, fields)
+        else:
+            given = list(out_grads)
         if [type(each) for each in given] != [Feedback] * len(self._rows):
             raise TrainerError(f"backward: out_grads are one sm.Feedback per row, {len(self._rows)} of them.")
         rollouts = [row.rollout(feedback=feedback) for row, feedback in zip(self._rows, given, strict=True)]
-        new = await self._routing.items(rollouts)
-        kept = {path: self.feedback.get(path, ()) if self._requests[path] == "add" else () for path in new}
-        self.feedback = {
-            path: () if self._requests[path] == "null" else (*kept[path], *items) for path, items in new.items()
-        }
+        for path, items in (await bound.routing.items(rollouts)).items():
+            kept = self.feedback.get(path, ()) if bound.requests[path] == "add" else ()
+            self.feedback[path] = () if bound.requests[path] == "null" else (*kept, *items)
         self._input_feedback = given
         self._lifecycle.drop("update")
         self._lifecycle.add("backward")
-
-    async def _judged(self) -> list[Feedback]:
-        """Return what the reward returns for each row of the last forward."""
-        if self._bound_reward is None or self.reward is None:
-            raise TrainerError("backward needs a reward: Trainer(reward=...), or backward(out_grads=[...]).")
-        if self.reward.needs_target:
-            for row in self._rows:
-                self._check_label(row.number, row.example.target)
-        return await batches.judge_rows(self._rows, self._bound_reward)
-
-    def _check_label(self, row: int, target: Any) -> None:
-        """Raise TrainerError for a target that is missing, or lacks a field of `label_names`."""
-        fields = cast("Mapping[str, Any]", target) if isinstance(target, Mapping | JsonDataModel) else None
-        if isinstance(target, DataModel):
-            fields = target.get_json()
-        missing = self.label_names if target is None else [n for n in self.label_names if fields and n not in fields]
-        if target is None or missing:
-            raise TrainerError(
-                f"backward: row {row} has no label {', '.join(missing)}: give Batch(data, label) with what label_names "
-                "names, or backward(out_grads=[...])."
-            )
 
     @needs_its_steps
     async def forward_backward(self, batch: Any) -> None:
@@ -706,7 +672,7 @@ class Trainer:
         optimizer = self.optimizer
         assert optimizer is not None
         changed: tuple[KeyPath, ...] = ()
-        if "param" in self._roles.values():
+        if self._binding.has_params:
             bench = self._hand or self.bench(optimizer, {"train": self._seen, "validation": self._seen})
             self._hand = bench
             bench.begin(self._updates, [cast("str", row.example.id) for row in self._rows])
@@ -716,7 +682,8 @@ class Trainer:
             finally:
                 bench.end()
         self._updates += 1
-        self.feedback = {path: () if self._requests[path] == "add" else each for path, each in self.feedback.items()}
+        requests = self._binding.requests
+        self.feedback = {path: () if requests[path] == "add" else each for path, each in self.feedback.items()}
         self._lifecycle.add("update")
         return changed
 
@@ -805,9 +772,7 @@ class Trainer:
             Exception: Further ones of `sm.evaluate`.
         """
         rows = (
-            binding.wrapped(self.program, row, self.inputs)
-            for batch in batches.batches_of(eval_data, num_batch)
-            for row in _filled(batch)
+            row for batch in batches.batches_of(eval_data, num_batch) for row in self.wrapped(batches.filled(batch))
         )
         metrics: list[Any] = [] if eval_metric is None else fitting.listed(eval_metric)
         options = {"reward": self.reward, "metrics": metrics, "concurrency": self.places.size, **options}
@@ -849,15 +814,9 @@ class Trainer:
     ) -> AsyncIterator[tuple[list[Any], int, Any]]:
         """Yield `(outputs, nbatch, batch)` of each batch; arguments and errors of `predict`."""
         for number, batch in enumerate(batches.batches_of(eval_data, num_batch)):
-            rows = [binding.wrapped(self.program, row, self.inputs) for row in _filled(batch)]
+            rows = self.wrapped(batches.filled(batch))
             ran = await self._run(rows, self._first, False, on_error)
             yield [row.shown for row in ran], number, batch
-
-
-def _filled(batch: Any) -> list[Example]:
-    """Return the rows of a batch without those that fill it."""
-    rows = batches.rows_of(batch)
-    return rows[: len(rows) - getattr(batch, "pad", 0)]
 
 
 def _warn(text: str) -> None:
