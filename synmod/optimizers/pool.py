@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import fsum, sqrt
 
 from synmod.leaves.frozen import Json
@@ -22,29 +23,21 @@ class Pool:
         self._kept, self._bench, self._lcb = kept, bench, lcb
 
     def members(self) -> list[State]:
-        """Return the candidates, oldest first; the seed is the first one."""
+        """Return the candidates, oldest first: the seed alone, before others are kept."""
         values: list[dict[str, Json]] = self._kept.value or [{}]
         return [self._bench.seed.replace(each) for each in values]
 
-    def add(self, state: State) -> None:
-        """Keep a candidate: what it changes of the seed."""
-        members = self.members()
-        if state not in members:
-            self.set([*members, state])
-
-    def set(self, members: list[State]) -> None:
-        """Keep these candidates."""
-        seed = self._bench.seed
-        changes = (seed.diff(state) for state in members)
+    def keep(self, members: Iterable[State]) -> None:
+        """Keep these candidates, each once, and no others."""
+        changes = (self._bench.seed.diff(state) for state in dict.fromkeys(members))
         self._kept.assign([{path: leaf.value for path, (_, leaf) in each.items() if leaf} for each in changes])
 
     def bound(self, state: State) -> float:
-        """Return the lower bound of a candidate's mean score on validation rows."""
-        scores = self._bench.scores(state).values()
-        if not scores:
-            return float("-inf")
-        return fsum(scores) / len(scores) - self._lcb * self._bench.width / sqrt(len(scores))
+        """Return the lower bound of a candidate's mean score on validation rows; without rows that of the worst."""
+        bench = self._bench
+        scores = list(bench.scores(state).values()) or [bench.best_score - bench.width]
+        return fsum(scores) / len(scores) - self._lcb * bench.width / sqrt(len(scores))
 
-    def best(self) -> State:
-        """Return the candidate with the highest bound; of equal ones the older."""
-        return max(self.members(), key=self.bound)
+    def ranked(self) -> list[State]:
+        """Return the candidates by their bounds, the highest first; of equal ones the older."""
+        return sorted(self.members(), key=self.bound, reverse=True)

@@ -6,10 +6,10 @@ from typing import Any, ClassVar, Literal
 
 from synmod.errors import ArgumentError
 from synmod.registry import register_own
-from synmod.train import Bench, FeedbackByPath, positive
+from synmod.train import Bench, FeedbackByPath, FeedbackItem, positive
 from synmod.tree import State
 
-from .reflection import Evidence, Reflective, evidence, gain_in_two_waves
+from .reflection import Child, Evidence, Reflective, evidence
 
 
 @register_own()
@@ -58,36 +58,28 @@ class Reflect(Reflective):
 
     async def update(self, state: State, feedback: FeedbackByPath, bench: Bench) -> State:
         """Take one step; return the child if it is kept."""
-        found = await self._found(bench, state, feedback)
+        proved = self.accept == "gain"
+        found = await evidence(bench, state, bench.batch) if proved else self._told(bench, state, feedback)
+        child = None
         if not found.blame:
             bench.log("reflect", [], "perfect", rows=len(bench.batch))
-            self.end_step(False)
-            return state
-        child = await self.child(bench, found, found.blame)
-        kept = child is not None and await self._is_better(bench, child, found)
-        self.end_step(kept)
-        return child if kept and child is not None else state
+        elif proved:
+            survivors = await self.survivors(bench, [(found, found.blame)])
+            child = survivors[0].state if survivors and await self.wins(bench, survivors[0], self.block) else None
+        else:
+            child = await self.child(bench, found, found.blame)
+            if child is not None:
+                bench.log("reflect", found.blame, "accepted")
+                self.remember(Child(child, found, 0.0), accepted=True)
+        self.end_step(child is not None)
+        return state if child is None else child
 
-    async def _found(self, bench: Bench, state: State, feedback: FeedbackByPath) -> Evidence:
-        """Return what the batch says; critiques blame where no reward does."""
-        if self.accept == "gain":
-            return await evidence(bench, state, bench.batch)
-        blame = [path for path, items in feedback.items() if any(item.feedback.critique for item in items)]
-        return Evidence(state, bench.batch, (), feedback, tuple(blame))
+    def _told(self, bench: Bench, state: State, feedback: FeedbackByPath) -> Evidence:
+        """Return what the batch says: a score below the best is blamed, or any critique that has no score."""
 
-    async def _is_better(self, bench: Bench, child: State, found: Evidence) -> bool:
-        """Whether a child gains on its batch, and wins a race against its parent."""
-        paths = list(found.parent.diff(child))
-        if self.accept == "always":
-            bench.log("reflect", paths, "accepted")
-            self.remember(child, found.parent, accepted=True)
-            return True
-        gain = await gain_in_two_waves(bench, child, found)
-        if gain <= 0:
-            bench.log("reflect", paths, "no_gain", gain, len(found.rows))
-            self.remember(child, found.parent, accepted=False)
-            return False
-        race = await bench.race(child, found.parent, block=self.block)
-        bench.log("reflect", paths, "accepted" if race.kept else "worse", race.gain, race.rows)
-        self.remember(child, found.parent, accepted=race.kept)
-        return race.kept
+        def blames(item: FeedbackItem) -> bool:
+            score = item.feedback.score
+            return bool(item.feedback.critique) if score is None else score < bench.best_score
+
+        blame = [path for path in bench.targets if any(map(blames, feedback.get(path, ())))]
+        return Evidence(state, bench.batch, feedback, blame)

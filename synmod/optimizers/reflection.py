@@ -17,7 +17,6 @@ from synmod.train import (
     FeedbackItem,
     Optimizer,
     Proposer,
-    Rollout,
     TargetKind,
     as_json,
     blamed,
@@ -39,16 +38,29 @@ class Evidence:
     Attributes:
         parent: The State that was run.
         rows: Ids.
-        rollouts: In their order.
         items: What each target's module was told.
         blame: The paths that failures blame, the most blamed first.
     """
 
     parent: State
-    rows: tuple[str, ...]
-    rollouts: tuple[Rollout, ...]
-    items: Mapping[str, tuple[FeedbackItem, ...]]
-    blame: tuple[str, ...]
+    rows: Sequence[str]
+    items: Mapping[str, Sequence[FeedbackItem]]
+    blame: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A State with better values, what it was made on, and what it gained there."""
+
+    state: State
+    found: Evidence
+    gain: float
+
+    @property
+    def changes(self) -> dict[str, Json]:
+        """Its values that are not its parent's, by path."""
+        leaves = self.found.parent.diff(self.state)
+        return {path: leaf.value for path, (_, leaf) in leaves.items() if leaf is not None}
 
 
 async def evidence(bench: Bench, parent: State, rows: Sequence[str]) -> Evidence:
@@ -56,7 +68,21 @@ async def evidence(bench: Bench, parent: State, rows: Sequence[str]) -> Evidence
     rollouts = await bench.evaluate(parent, rows, split="train", calls=True)
     items = await bench.feedback(rollouts)
     counts = blamed(items, rollouts, bench.best_score)
-    return Evidence(parent, tuple(rows), tuple(rollouts), items, tuple(sorted(counts, key=lambda path: -counts[path])))
+    return Evidence(parent, rows, items, sorted(counts, key=lambda path: -counts[path]))
+
+
+def minibatches(bench: Bench, parents: Sequence[State], size: int) -> list[list[str]]:
+    """Draw disjoint train rows for each parent: half of them known to fail under it, as far as there are such."""
+    rows = bench.rng("minibatches").sample(bench.train, len(bench.train))
+    batches: list[list[str]] = []
+    for parent in parents:
+        known = bench.scores(parent, "train")
+        failing = {row: None for row in rows if known.get(row, bench.best_score) < bench.best_score}
+        first = list(failing)[: size // 2]
+        rest = [row for row in rows if row not in failing] + list(failing)[size // 2 :]
+        batches.append(first + rest[: size - len(first)])
+        rows = [row for row in rows if row not in batches[-1]]
+    return batches
 
 
 async def gain_in_two_waves(bench: Bench, child: State, found: Evidence) -> float:
@@ -86,43 +112,72 @@ class Reflective(Optimizer):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.proposer: Module = self.proposer or Proposer(self.language_model)
-        lists = {"type": "object"}
-        self.accepted = self.add_variable({}, schema=lists, name="accepted", type=OptState)
-        self.tried = self.add_variable({}, schema=lists, name="tried", type=OptState)
-        counts = {"type": "object"}
-        self.asked = self.add_variable({}, schema=counts, name="asked", type=OptState)
+        self.accepted, self.tried, self.asked = (
+            self.add_variable({}, schema={"type": "object"}, name=name, type=OptState)
+            for name in ("accepted", "tried", "asked")
+        )
 
-    async def child(
-        self, bench: Bench, found: Evidence, paths: Sequence[str], hint: str = "", operator: str = "reflect"
-    ) -> State | None:
-        """Return a State with better values at some paths; None where the model gave none that can be used.
+    def assigned(self, bench: Bench, found: Sequence[Evidence], *, joint: bool) -> list[tuple[Evidence, Sequence[str]]]:
+        """Return what each slot mends: its most blamed path that no earlier slot took; where none is left, all of them.
 
         Args:
-            bench: Asks.
-            found: What the parent did.
-            paths: The targets to change, one after the other.
-            hint: What else the model is told.
-            operator: What the log calls it.
+            bench: Takes a line for each slot that has nothing to mend.
+            found: The evidence of each slot.
+            joint: Whether every second slot mends all its blamed paths in one child.
         """
-        child = found.parent
-        for path in paths:
-            value = await self._value(bench, found, child, path, hint, operator)
-            child = child if value is None else child.replace({path: value})
-        if child == found.parent:
-            return None
-        bench.candidate(child, found.parent, operator=operator)
-        return child
+        taken: set[str] = set()
+        slots: list[tuple[Evidence, Sequence[str]]] = []
+        for number, each in enumerate(found):
+            if not each.blame:
+                bench.log("reflect", [], "perfect", rows=len(each.rows))
+            else:
+                free = [] if joint and number % 2 else [path for path in each.blame if path not in taken][:1]
+                taken.update(free)
+                slots.append((each, free or each.blame))
+        return slots
 
-    async def _value(
-        self, bench: Bench, found: Evidence, state: State, path: str, hint: str, operator: str
-    ) -> Json | None:
+    async def survivors(self, bench: Bench, slots: Sequence[tuple[Evidence, Sequence[str]]]) -> list[Child]:
+        """Make a child for each slot at once, and return those that gain on their rows."""
+
+        async def tested(found: Evidence, paths: Sequence[str]) -> Child | None:
+            state = await self.child(bench, found, paths)
+            return None if state is None else Child(state, found, await gain_in_two_waves(bench, state, found))
+
+        made = await bench.gather(*(tested(*slot) for slot in slots))
+        children = [child for child in made if child is not None]
+        for child in children:
+            if child.gain <= 0:
+                bench.log("reflect", child.changes, "no_gain", child.gain, len(child.found.rows))
+                self.remember(child, accepted=False)
+        return [child for child in children if child.gain > 0]
+
+    async def wins(self, bench: Bench, child: Child, block: int, ids: Sequence[str] | None = None) -> bool:
+        """Whether a child wins a race against its parent; remember it."""
+        race = await bench.race(child.state, child.found.parent, block=block, ids=ids)
+        bench.log("reflect", child.changes, "accepted" if race.kept else "worse", race.gain, race.rows)
+        self.remember(child, accepted=race.kept)
+        return race.kept
+
+    async def child(self, bench: Bench, found: Evidence, paths: Sequence[str]) -> State | None:
+        """Return a State with better values at some paths; None where the model gave none that can be used."""
+        state = found.parent
+        for path in paths:
+            value = await self._value(bench, found, state, path)
+            state = state if value is None else state.replace({path: value})
+        if state == found.parent:
+            return None
+        bench.candidate(state, found.parent, operator="reflect")
+        return state
+
+    async def _value(self, bench: Bench, found: Evidence, state: State, path: str) -> Json | None:
         """Return a better value of one target: asked once more, told why, where the first cannot be used."""
         target = bench.targets[path]
         current: Any = state[path].value
-        others = {other: state[other].value for other in bench.targets if other != path}
-        expected = [as_json(rollout.target) for rollout in found.rollouts]
+        others: dict[str, Any] = {other: state[other].value for other in bench.targets if other != path}
+        expected = [as_json(bench.example(row).target) for row in found.rows]
         records = records_of(found.items[path], bench.best_score, expected)
         accepted, tried = (memory.value.get(path, []) for memory in (self.accepted, self.tried))
+        hint = ""
         for _ in range(2):
             inputs = reflection_inputs(
                 bench.task, target, current, others, records, accepted=accepted, tried=tried, hint=hint
@@ -134,12 +189,11 @@ class Reflective(Optimizer):
                     raise
                 if isinstance(error, _FATAL):
                     raise EvaluationError(f"the proposer cannot be asked: {error}. What finished is kept.") from error
-                bench.log(operator, [path], "failed")
-                self._count("failed")
+                bench.log("reflect", [path], "failed")
+                self._count("failed", f"{type(error).__name__}: {error}")
                 return None
             self._count("answered")
-            faults = problems(target.schema, value)
-            if faults:
+            if faults := problems(target.schema, value):
                 word, why = "invalid", f"misses its schema: {faults[0].wanted} wanted, {faults[0].got} got"
             elif is_too_long(value, current, self.proposer):
                 word, why = "invalid", "is too long"
@@ -147,36 +201,35 @@ class Reflective(Optimizer):
                 word, why = "duplicate", "was tried before"
             else:
                 return value
-            bench.log(operator, [path], word)
-            hint = f"{hint} Your last answer {why}: write another one.".strip()
+            bench.log("reflect", [path], word)
+            hint = f"Your last answer {why}: write another one."
         return None
 
-    def _count(self, word: str) -> None:
-        """Count an answer or a failure of the model in this step."""
-        counts = self.asked.value
-        self.asked.assign({**counts, word: counts.get(word, 0) + 1})
+    def _count(self, word: str, error: str = "") -> None:
+        """Note that the model answered or failed in this step."""
+        before = self.asked.value
+        self.asked.assign({**before, word: True, "error": max(before.get("error", ""), error)})
 
     def end_step(self, accepted: bool) -> None:
-        """Count steps without an accepted candidate, and such in which the model answered nothing but errors.
+        """Count steps without an accepted candidate, and those in which the model answered nothing but errors.
 
         Raises:
             TrainerError: Three of the latter in a row.
         """
         self.note(accepted)
-        counts = self.asked.value
-        in_vain = counts.get("in_vain", 0) + 1 if counts.get("failed") and not counts.get("answered") else 0
-        self.asked.assign({"in_vain": in_vain})
-        if in_vain >= _FAILED_STEPS:
+        asked = self.asked.value
+        failed = 0 if asked.get("answered") else asked.get("failed_steps", 0) + asked.get("failed", False)
+        self.asked.assign({"failed_steps": failed})
+        if failed >= _FAILED_STEPS:
             raise TrainerError(
-                f"{type(self).__name__}: in {in_vain} steps the proposer answered nothing but errors: look at the log "
-                "synmod.train, and at the model that it asks."
+                f"{type(self).__name__}: in {failed} steps the proposer gave nothing but errors, such as "
+                f"{asked['error']}. What finished is kept: mend the cause and run the same line again."
             )
 
-    def remember(self, child: State, parent: State, *, accepted: bool) -> None:
+    def remember(self, child: Child, *, accepted: bool) -> None:
         """Note the values of a child that are not its parent's, for the next questions."""
         for memory in (self.tried, self.accepted) if accepted else (self.tried,):
             known = dict(memory.value)
-            for path, (_, leaf) in parent.diff(child).items():
-                if leaf is not None:
-                    known[path] = [*known.get(path, []), leaf.value][-_REMEMBERED:]
+            for path, value in child.changes.items():
+                known[path] = [*known.get(path, []), value][-_REMEMBERED:]
             memory.assign(known)

@@ -300,8 +300,9 @@ class Bench:
         self._held[known.state.fingerprint] = known
 
     def knows(self, state: State) -> bool:
-        """Whether a State was a candidate before."""
-        return self.complete(state).fingerprint in self._candidates
+        """Whether a State was a candidate before this step; what runs at once in it does not count."""
+        known = self._candidates.get(self.complete(state).fingerprint)
+        return known is not None and (known.order[0] < self.step or known.state == self.seed)
 
     def scores(self, state: State, split: Split = "validation") -> dict[str, float]:
         """Return the score of each row that a State was run on, by id."""
