@@ -71,7 +71,7 @@ from synmod.scope import (
 )
 from synmod.train import (
     Batch as Batch, Batches as Batches, BatchEndParam as BatchEndParam, Budget as Budget, CallRecord as CallRecord,
-    Candidate as Candidate, Context as Context, Evaluation as Evaluation, Example as Example,
+    Candidate as Candidate, Comparison as Comparison, Context as Context, Evaluation as Evaluation, Example as Example,
     ExampleResult as ExampleResult, FeedbackItem as FeedbackItem, History as History, Monitor as Monitor,
     MonitorRecord as MonitorRecord, Rollout as Rollout, Run as Run, Trainer as Trainer, callbacks as callbacks,
     evaluate as evaluate, latest_checkpoint as latest_checkpoint, list_checkpoints as list_checkpoints,

@@ -13,7 +13,9 @@ from .bench import Bench as Bench
 from .callbacks import Monitor as Monitor, MonitorRecord as MonitorRecord
 from .checkpoints import latest_checkpoint as latest_checkpoint, list_checkpoints as list_checkpoints
 from .evaluating import evaluate as evaluate, predicted as predicted
-from .evaluation import Evaluation as Evaluation, ExampleError as ExampleError, ExampleResult as ExampleResult
+from .evaluation import (
+    Comparison as Comparison, Evaluation as Evaluation, ExampleError as ExampleError, ExampleResult as ExampleResult,
+)
 from .examples import (
     Example as Example, as_json as as_json, load_examples as load_examples, training_rows as training_rows,
 )

@@ -3,56 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sized
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sized
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
 from itertools import count
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, schema_of
-from synmod.errors import (
-    ArgumentError,
-    AuthError,
-    BuildError,
-    ConfigError,
-    EvaluationError,
-    ModelTimeout,
-    RateLimitError,
-    SchemaError,
-    UnavailableError,
-    UnboundModelError,
-)
+from synmod.errors import ArgumentError, EvaluationError
 from synmod.flow import Progress, Shown, map_concurrently, shown
 from synmod.leaves.aio import close_generator, current_clock, is_cancellation
-from synmod.lm import current_sample, drawing
+from synmod.lm import current_sample
 from synmod.module import Module
-from synmod.scope import (
-    BoundReward,
-    BuildEnd,
-    CallBegin,
-    CallEnd,
-    Feedback,
-    Hook,
-    Reward,
-    Usage,
-    hooks,
-    is_of_block_around,
-    keep_partial,
-    track_rewards,
-    track_usage,
-)
+from synmod.scope import BoundReward, Usage, keep_partial
+from synmod.tree import Memory, state, using
 
 from .evaluation import Evaluation, ExampleError, ExampleResult, Metrics
-from .examples import Example, ExampleReader, UnreadableRow, inputs_for, is_data
-from .rewards import OFFERED, MaskError, reward_from
-from .rollouts import run_once
+from .examples import Example, ExampleReader, is_data
+from .rewards import OFFERED, reward_from
+from .rollouts import Ran, run_once
 
 _ENOUGH: Final = 20
 """How many runs must have finished before a share of failures, or that all of them failed, says something."""
 _DATA: Final = (JsonDataModel, SymbolicDataModel, DataModel)
-_TRANSIENT: Final = (RateLimitError, UnavailableError, ModelTimeout)
-_NOT_ABOUT_THE_EXAMPLE: Final = (AuthError, ConfigError, BuildError, UnboundModelError)
 
 _Job: TypeAlias = tuple[int, Example, int]
 """Number of the run, its example, its sample."""
@@ -70,7 +44,7 @@ async def evaluate(
     samples: int = 1,
     keep_results: bool = True,
     progress: Progress | Literal[False] | None = None,
-    around: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext,
+    around: Callable[[], AbstractAsyncContextManager[Any]] | None = None,
 ) -> Evaluation:
     """Run a program on a data set and score what it returns.
 
@@ -121,7 +95,9 @@ async def evaluate(
     """
     _check(program, data, max_errors, failure_score, samples)
     bar = shown(progress)
-    under_way = _Evaluator(program, reward, metrics, max_errors, failure_score, samples, keep_results, bar, around)
+    under_way = _Evaluator(
+        program, reward, metrics, max_errors, failure_score, samples, keep_results, bar, around or apart(program)
+    )
     bar.begin("evaluate", len(data) * samples if isinstance(data, Sized) else None)
     outcome = "stopped"
     try:
@@ -155,9 +131,11 @@ async def predicted(
     progress: Progress | Literal[False] | None = None,
 ) -> list[Any]:
     """Return what a program returns for each row, in order; see `Program.predict`."""
+    around = apart(program)
 
     async def run(row: Example) -> Any:
-        ran = await run_once(program, row)
+        async with around():
+            ran = await run_once(program, row)
         if ran.failure is not None:
             raise ran.failure
         return ran.outputs
@@ -166,36 +144,20 @@ async def predicted(
         return [result async for result in results]
 
 
+def apart(program: Module) -> Callable[[], AbstractAsyncContextManager[Any]]:
+    """Return blocks in each of which memories of a program begin with the values that they have now."""
+    first = state(program, Memory)
+
+    @asynccontextmanager
+    async def row() -> AsyncGenerator[None]:
+        with using(program, first):
+            yield
+
+    return row if first else nullcontext
+
+
 class _Stop(Exception):  # not an error: how a run ends its pool
     """The evaluation ends here."""
-
-
-class _Watch(Hook):
-    """Notes the entry call of one run, and where each failure arose: one that was handled is not the run's."""
-
-    def __init__(self) -> None:
-        self.call_id: str | None = None
-        self._failures: list[tuple[BaseException, str]] = []
-        self._of_builds: list[BaseException] = []
-
-    def on_call_begin(self, event: CallBegin) -> None:
-        self.call_id = self.call_id or event.call_id
-
-    def on_call_end(self, event: CallEnd) -> None:
-        if event.exception is not None:
-            self._failures.append((event.exception, event.path))
-
-    def on_build_end(self, event: BuildEnd) -> None:
-        if event.exception is not None:
-            self._of_builds.append(event.exception)
-
-    def path_of(self, failure: BaseException) -> str:
-        """Return the path of the innermost call that a failure ended; "" where it ended none."""
-        return next((path for error, path in self._failures if error is failure), "")
-
-    def is_of_build(self, failure: BaseException) -> bool:
-        """Whether a failure is that of a build."""
-        return any(failure is one for one in self._of_builds)
 
 
 class _Evaluator:
@@ -261,48 +223,22 @@ class _Evaluator:
         self._stop_if_enough()
         self._begun += 1
         index, example, sample = job
-        started, watch, ran = self._clock.now(), _Watch(), False
-        outputs, feedback, failure = None, None, None
-        values: dict[str, float] = {}
-        with track_usage() as usage:
-            try:
-                with drawing(self._first_sample + sample), track_rewards() as given:
-                    inputs = inputs_for(self._program, example)
-                    self._check_masks(self._program.output_spec, example.target)
-                    with hooks(watch):
-                        outputs = await self._program(inputs)
-                    ran = True
-                    self._check_masks(outputs, example.target)
-                    offered = {
-                        "inputs": inputs, "outputs": outputs, "target": example.target, "example_id": example.id,
-                        "extra": example.extra,
-                    }  # fmt: skip
-                    if self._reward is not None:
-                        feedback = _with_objectives(await self._reward(**offered), given)
-                    values = await self._metrics.measure(offered)
-            except (UnreadableRow, MaskError):
-                raise
-            except Exception as error:  # one example under collection: its failure is its result
-                if is_of_block_around(error):
-                    raise
-                failure = error
-        # A failure counts as one of the program if it is neither the reward's, nor an outage, nor to be left out.
-        counts = failure is not None and not ran and not isinstance(failure, _TRANSIENT) and self._counts_failures
-        result = ExampleResult(
-            id=cast("str", example.id),
-            inputs=example.inputs,
-            target=example.target,
-            outputs=outputs,
-            score=feedback.score if feedback else self._failure_score if counts and self._reward else None,
-            feedback=feedback,
-            error=None if failure is None else ExampleError.of(failure, watch.path_of(failure)),
-            usage=usage.total(),
-            elapsed_s=self._clock.now() - started,
-            call_id=watch.call_id,
-            sample=sample,
+        if self._unchecked is not None:
+            self._check_masks(self._program.output_spec, example.target)
+        ran = await run_once(
+            self._program, example, reward=self._reward, metrics=self._metrics, sample=self._first_sample + sample
         )
-        self._finished[index] = (result, values if failure is None or counts else None)
-        self._note(result, failure, in_build=isinstance(failure, SchemaError) and watch.is_of_build(failure))
+        if self._unchecked is not None:
+            self._check_masks(ran.outputs, example.target)
+        counts = ran.fault == "program" and self._counts_failures
+        score = ran.feedback.score if ran.feedback else self._failure_score if counts and self._reward else None
+        result = ExampleResult(
+            id=cast("str", example.id), inputs=example.inputs, target=example.target, outputs=ran.outputs, score=score,
+            feedback=ran.feedback, error=ran.error(), usage=ran.usage, elapsed_s=ran.elapsed_s,
+            call_id=ran.watch.call_id, sample=sample,
+        )  # fmt: skip
+        self._finished[index] = (result, ran.values if ran.failure is None or counts else None)
+        self._note(result, ran)
         return index
 
     def _check_masks(self, outputs: Any, target: Any) -> None:
@@ -311,14 +247,14 @@ class _Evaluator:
             self._unchecked.check(schema_of(outputs), schema_of(target) if isinstance(target, _DATA) else None)
             self._unchecked = None
 
-    def _note(self, result: ExampleResult, failure: Exception | None, *, in_build: bool) -> None:
+    def _note(self, result: ExampleResult, ran: Ran) -> None:
         """Count a run that has finished, in whatever order, and look whether it is time to stop."""
         self._done += 1
-        if failure is not None:
+        if result.error is not None:
             self._failed += 1
-            self.cause = self.cause or failure
-            if self.reason is None and (in_build or isinstance(failure, _NOT_ABOUT_THE_EXAMPLE)):
-                self.cause = failure
+            self.cause = self.cause or ran.failure
+            if self.reason is None and ran.fault == "fatal":
+                self.cause = ran.failure
                 self.reason = f"example {result.id!r} failed for a reason that is not its own: {result.error}"
         self._shown_cost += result.usage.cost_usd or 0.0
         if result.score is not None:
@@ -413,12 +349,6 @@ class _Evaluator:
             total=self._folded,
             scored=self._scored,
         )
-
-
-def _with_objectives(feedback: Feedback, given: list[Reward]) -> Feedback:
-    """Return the feedback with the rewards that modules gave during the call, by path."""
-    by_path = {path if name is None else f"{path}/{name}".lstrip("/"): value for path, name, value in given}
-    return replace(feedback, objectives={**by_path, **feedback.objectives})
 
 
 def _jobs(data: Any, samples: int) -> Iterator[_Job] | AsyncIterator[_Job]:

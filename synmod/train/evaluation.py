@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import html
 import io
+import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -19,6 +20,7 @@ from synmod.data import dump_json
 from synmod.errors import ArgumentError, CallError, notes_of
 from synmod.leaves.files import write_atomic
 from synmod.leaves.frozen import is_object, thaw
+from synmod.leaves.names import rng
 from synmod.module import Module
 from synmod.scope import BoundReward, Feedback, Usage, message_of
 from synmod.tree import state, update
@@ -102,7 +104,7 @@ class _Mean:
 
     def __init__(self, name: str, function: Any) -> None:
         self._name = name
-        self._function = BoundReward(function, OFFERED, what=f"metric {name!r}")
+        self._function = BoundReward(function, OFFERED[:-1], what=f"metric {name!r}")
         self._sum, self._rows = 0.0, 0
 
     async def value(self, offered: Mapping[str, Any]) -> float:
@@ -292,6 +294,46 @@ class Evaluation:
         well = self.total - failed if self.score is None else self.scored
         return f"Evaluation({score} over {well} of {self.total} ({failed} failed){metrics})"
 
+    def compare(self, other: Evaluation, *, seed: int = 0) -> Comparison:
+        """Return how this evaluation differs from another one, on the examples that both have scored.
+
+        Args:
+            other: An evaluation of the same examples, by id.
+            seed: What the resamples are drawn from.
+
+        Raises:
+            ArgumentError: No example has a score in both; or results were not kept.
+
+        Example:
+            >>> import synmod as sm
+            >>> class Answer(sm.DataModel):
+            ...     answer: str
+            >>> rows = [Answer(answer=text) for text in ("a", "bb", "ccc")]
+            >>> short = sm.run(sm.evaluate(sm.Identity(), rows, reward=lambda y_pred: len(y_pred["answer"]) < 3))
+            >>> long = sm.run(sm.evaluate(sm.Identity(), rows, reward=lambda y_pred: len(y_pred["answer"]) > 1))
+            >>> short.compare(long)
+            Comparison(difference=0.0, low=-1.0, high=1.0, won=1, lost=1, rows=3)
+
+        Source: paired bootstrap (Efron), as Koehn (2004) compares translations.
+        """
+        ours, theirs = self._scores(), other._scores()
+        gains = [ours[example] - theirs[example] for example in ours if example in theirs]
+        if not gains:
+            raise ArgumentError("compare: no example has a score in both evaluations (keep_results=True keeps them).")
+        n, draw = len(gains), rng(seed, 0, "compare")
+        means = sorted(math.fsum(draw.choices(gains, k=n)) / n for _ in range(_RESAMPLES))
+        cut = int(_RESAMPLES * _TAIL)
+        won, lost = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
+        return Comparison(math.fsum(gains) / n, means[cut], means[-1 - cut], won, lost, n)
+
+    def _scores(self) -> dict[str, float]:
+        """Return the mean score of each example that has one, by id."""
+        found: dict[str, list[float]] = {}
+        for result in self.results:
+            if result.score is not None:
+                found.setdefault(result.id, []).append(result.score)
+        return {example: math.fsum(scores) / len(scores) for example, scores in found.items()}
+
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain JSON.
 
@@ -350,6 +392,41 @@ class Evaluation:
             f"<p><b>{html.escape(repr(self))}</b></p>"
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
         )
+
+
+_RESAMPLES: Final = 1_000
+_TAIL: Final = 0.025
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How one evaluation differs from another on the examples that both have scored.
+
+    Attributes:
+        difference: Mean of the differences of scores; above 0 where the first one is better.
+        low: Lower end of its 95 % interval, by a seeded paired bootstrap.
+        high: Upper end.
+        won: On how many examples the first one scores more.
+        lost: On how many it scores less.
+        rows: How many examples both have scored.
+
+    Example:
+        >>> Comparison(0.25, 0.125, 0.375, won=10, lost=0, rows=40).low > 0
+        True
+
+    Source: paired bootstrap (Efron).
+    """
+
+    difference: float
+    low: float
+    high: float
+    won: int
+    lost: int
+    rows: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the comparison as plain JSON."""
+        return asdict(self)
 
 
 def _listed(nest: Any) -> Any:

@@ -326,11 +326,12 @@ class Columns:
         group: str | None = None,
     ) -> None:
         self._targets, self._rename, self._id, self._group = tuple(targets), rename or {}, id, group
-        symbols: list[Any] = [] if program is None else leaves(declared_inputs(program))
+        nest = None if program is None else declared_inputs(program)
         names = [] if program is None else input_names(program)
-        self._symbols: dict[str, Any] = dict(zip(names, symbols, strict=False)) if len(names) > 1 else {}
-        self._single = symbols[0] if len(names) == 1 and len(symbols) == 1 else None
-        self._inputs = names if len(names) > 1 else [] if self._single is None else list(self._single.keys())
+        by_name = is_object(nest) or len(names) > 1
+        self._symbols: dict[str, Any] = dict(zip(names, leaves(nest), strict=False)) if by_name else {}
+        self._single: Any = None if by_name else next(iter(leaves(nest)), None)
+        self._inputs: list[str] = names if by_name else [] if self._single is None else list(self._single.keys())
         outputs = [] if program is None else leaves(program.output_spec)
         self.outputs: SymbolicDataModel | None = outputs[0] if len(outputs) == 1 else None
         self._cells = {**_accepts(self.outputs), **_accepts(self._single)}
@@ -537,11 +538,16 @@ def inputs_for(program: Module, example: Example) -> Any:
         SchemaError: The JSON does not satisfy the declared schema.
     """
     inputs = example.inputs
-    if isinstance(inputs, Several) or all(
+    is_wrapped = isinstance(inputs, Several) or all(
         isinstance(leaf, JsonDataModel | DataModel | SymbolicDataModel | None) for leaf in leaves(inputs)
-    ):
+    )
+    if is_wrapped and not is_object(inputs):
         return inputs
     declared = declared_inputs(program)
+    if is_object(inputs) and kind_of(declared) == SEQUENCE:
+        inputs = Several(inputs.get(name) for name in input_names(program))
+    if is_wrapped:
+        return inputs
     if declared is None:
         raise UnreadableRow(
             f"example {example.id!r}: its inputs are plain JSON, and {program.name!r} declares no schema for them; "

@@ -13,6 +13,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum, EnumMeta
+from functools import lru_cache
 from types import NoneType
 from typing import Any, Final, Literal, TypeVar, Unpack, cast
 
@@ -27,8 +28,8 @@ from synmod.module import Module, ModuleOptions
 from synmod.registry import lookup, register_own
 from synmod.scope import BoundReward, Feedback
 
-OFFERED: Final = ("inputs", "outputs", "target", "example_id", "extra")
-"""What rewards and metrics may ask for by name."""
+OFFERED: Final = ("inputs", "outputs", "target", "example_id", "extra", "calls")
+"""What rewards may ask for by name; metrics for all but `calls`."""
 
 T = TypeVar("T")
 
@@ -462,6 +463,16 @@ class LMAsJudge(Reward):
 # -- rewards made of others --------------------------------------------------------------------------------------------
 
 
+def _bound(fn: Callable[..., Any]) -> BoundReward:
+    """Return a function that is offered arguments by name; its signature is read once."""
+    return _remembered(fn) if type(fn).__hash__ is not None else BoundReward(fn, OFFERED)
+
+
+@lru_cache(maxsize=256)
+def _remembered(fn: Callable[..., Any]) -> BoundReward:
+    return BoundReward(fn, OFFERED)
+
+
 @register_own(public=False)
 class RewardFunction(Reward):
     """A function of one's own as a reward; a bare function becomes one.
@@ -499,17 +510,17 @@ class RewardFunction(Reward):
         ends: tuple[Any, ...] = tuple(cast("Any", range)) if isinstance(range, (tuple, list)) else ()  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
         if len(ends) != 2 or not all(map(_is_number, ends)) or not ends[0] < ends[1]:
             raise ConfigError(f"RewardFunction: range is {range!r:.100}; write the lowest and the highest score.")
-        BoundReward(fn, OFFERED)  # what it asks for is wrong now, not at the first row
+        _bound(fn)  # what it asks for is wrong now, not at the first row
         self.fn, self.range = fn, (float(ends[0]), float(ends[1]))
 
     @property
     def asks_for(self) -> frozenset[str]:
         """What the function asks for."""
-        return BoundReward(self.fn, OFFERED).asks_for
+        return _bound(self.fn).asks_for
 
     async def call(self, y_true: Any = None, y_pred: Any = None, **offered: Any) -> Any:
         """Return what the function returns."""
-        result = BoundReward(self.fn, OFFERED).call(**{"target": y_true, "outputs": y_pred, **offered})
+        result = _bound(self.fn).call(**{"target": y_true, "outputs": y_pred, **offered})
         return await result if inspect.isawaitable(result) else result
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
@@ -33,7 +32,6 @@ from synmod.scope import (
     hooks,
     is_of_block_around,
     message_of,
-    phase,
     track_rewards,
     track_usage,
 )
@@ -109,11 +107,12 @@ class Watch(Hook):
 
     Args:
         paths: The modules whose calls are recorded.
+        everything: Whether those of all modules are.
     """
 
-    def __init__(self, paths: frozenset[str] = frozenset()) -> None:
+    def __init__(self, paths: frozenset[str] = frozenset(), *, everything: bool = False) -> None:
         self.call_id: str | None = None
-        self._paths = paths
+        self._paths, self._everything = paths, everything
         self._failures: list[tuple[BaseException, str]] = []
         self._of_builds: list[BaseException] = []
         self._begun: dict[str | None, list[CallBegin]] = {}
@@ -121,13 +120,13 @@ class Watch(Hook):
 
     def on_call_begin(self, event: CallBegin) -> None:
         self.call_id = self.call_id or event.call_id
-        if self._paths:
+        if self._paths or self._everything:
             self._begun.setdefault(event.parent_call_id, []).append(event)
 
     def on_call_end(self, event: CallEnd) -> None:
         if event.exception is not None:
             self._failures.append((event.exception, event.path))
-        if event.path in self._paths:
+        if self._everything or event.path in self._paths:
             self._ended[event.call_id] = event
 
     def on_build_end(self, event: BuildEnd) -> None:
@@ -142,8 +141,8 @@ class Watch(Hook):
         """Whether a failure is that of a build."""
         return any(failure is one for one in self._of_builds)
 
-    def calls(self) -> tuple[CallRecord, ...]:
-        """Return the recorded calls, callers first.
+    def calls(self, *, everything: bool = False) -> tuple[CallRecord, ...]:
+        """Return the calls of the modules that are recorded, or all there are; callers first.
 
         Siblings stand by path, then by beginning: so the order does not depend on which branch was faster.
         """
@@ -153,7 +152,7 @@ class Watch(Hook):
         while pending:
             event, parent = pending.pop()
             end = self._ended.get(event.call_id)
-            if end is not None:
+            if end is not None and (everything or event.path in self._paths):
                 number = str(len(records))
                 error = None if end.exception is None else str(ExampleError.of(end.exception, event.path))
                 inputs = event.inputs[0] if len(event.inputs) == 1 else list(event.inputs)
@@ -219,14 +218,12 @@ async def run_once(
         UnreadableRow: The inputs are plain JSON, and the program declares no schema for them.
         BudgetExceeded, DeadlineExceeded: That of an enclosing block.
     """
-    clock, ran, in_program = current_clock(), Ran(Watch(paths)), True
+    wants_calls = reward is not None and "calls" in reward.asks_for
+    clock, ran, in_program = current_clock(), Ran(Watch(paths, everything=wants_calls)), True
     started = clock.now()
     with track_usage() as usage:
         try:
-            with ExitStack() as blocks:
-                blocks.enter_context(drawing(sample))
-                blocks.enter_context(phase("inference"))
-                given = blocks.enter_context(track_rewards())
+            with drawing(sample), track_rewards() as given:
                 ran.inputs = inputs_for(program, example)
                 args = ran.inputs if isinstance(ran.inputs, Several) else (ran.inputs,)
                 with hooks(ran.watch):
@@ -256,7 +253,7 @@ def offered_of(ran: Ran, example: Example, reward: BoundReward | None) -> dict[s
         "target": example.target,
         "example_id": example.id,
         "extra": example.extra,
-        "calls": ran.watch.calls() if wants_calls else (),
+        "calls": ran.watch.calls(everything=True) if wants_calls else (),
     }
 
 

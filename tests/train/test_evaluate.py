@@ -723,3 +723,38 @@ def test_evaluate_runs_on_every_loop(any_loop):
         return await sm.evaluate(Echo(), rows(*((str(n), str(n)) for n in range(30))), reward=same)
 
     assert any_loop(main).score == 1.0
+
+
+async def test_a_reward_may_ask_for_the_calls_of_its_run():
+    """All module calls, callers first, whatever is trained."""
+    seen = []
+
+    def reward(calls):
+        seen.append([(call.call_id, call.parent_id, call.path, call.outputs) for call in calls])
+        return 1
+
+    asked = sm.Sequential([sm.Input(Query), Echo(name="echo"), sm.Identity()])
+    assert (await sm.evaluate(asked, rows(("a", "a")), reward=reward)).score == 1
+    (calls,) = seen
+    assert [call[:3] for call in calls][:2] == [("0", None, ""), ("1", "0", "0")]
+    assert calls[1][3] == {"answer": "a"}
+    with pytest.raises(sm.ArgumentError, match="calls"):
+        await sm.evaluate(Echo(), rows(("a", "a")), metrics=[reward])
+
+
+async def test_each_row_begins_with_the_memories_there_are():
+    """Rows do not see what other rows wrote, and the program stays as it was."""
+
+    class Remembers(sm.Module):
+        def __init__(self, **options):
+            super().__init__(**options)
+            self.seen = sm.Memory([])
+
+        async def call(self, inputs: Query) -> Answer:
+            self.seen.value = [*self.seen.value, inputs.question]
+            return Answer(answer=" ".join(self.seen.value))
+
+    program = Remembers()
+    evaluation = await sm.evaluate(program, rows(("a", "a"), ("b", "b")), reward=same, concurrency=1)
+    assert evaluation.score == 1.0
+    assert list(program.seen.value) == []
