@@ -1,0 +1,370 @@
+"""RandomFewShot and BootstrapFewShot: what they learn, what that costs, and what no set of examples may do."""
+
+import asyncio
+import random
+import statistics
+
+import pytest
+
+import synmod as sm
+from synmod.data import parse_json
+from synmod.lm.nearest import NearestAdapter
+from synmod.optimizers import BootstrapFewShot, RandomFewShot
+from synmod.testing import FunctionLM, tickets
+from synmod.train import Batch, Trainer
+
+EXAMPLES = "0/examples"
+
+
+async def fitted(task, optimizer, budget=None, *, lm="embedded/nearest", **options):
+    """Return the history of a run on a task."""
+    trainer = Trainer(task.program, reward=task.reward, **{"seed": task.seed, **options})
+    with sm.use_language_models(lm):
+        return await trainer.fit(
+            [Batch(list(task.train))], eval_data=list(task.validation), optimizer=optimizer, budget=budget
+        )
+
+
+async def accuracy(task):
+    """Return the accuracy on rows that nothing was chosen by."""
+    return (await sm.evaluate(task.program, task.test, reward=task.reward, progress=False)).score
+
+
+def of_task(row):
+    """Return the entry that the label of a row makes."""
+    return {"inputs": row.inputs, "outputs": row.target}
+
+
+# -- tickets -----------------------------------------------------------------------------------------------------------
+
+
+async def test_tickets_are_hard_without_examples_and_neither_easy_nor_hopeless_with_random_ones():
+    """Chance with none; about 0.73 with 16 random ones."""
+    bare, shown = [], []
+    for seed in range(10):
+        task = tickets(seed)
+        assert task.train == tickets(seed).train != tickets(seed + 1).train
+        assert len({row.inputs["text"] for split in (task.train, task.validation, task.test) for row in split}) == 180
+        bare.append(await accuracy(task))
+        drawn = random.Random(seed).sample(task.train, 16)
+        sm.update(task.program, {EXAMPLES: [of_task(row) for row in drawn]})
+        shown.append(await accuracy(task))
+    assert 0.24 <= statistics.mean(bare) <= 0.37
+    assert 0.68 <= statistics.mean(shown) <= 0.79
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("optimizer", "budget", "least"),
+    [(RandomFewShot, 255, 0.76), (BootstrapFewShot, 400, 0.84), (BootstrapFewShot, 640, 0.87)],
+)
+async def test_what_is_learned_holds_on_the_test_rows(optimizer, budget, least):
+    """Mean of ten seeds."""
+    scores = []
+    for seed in range(10):
+        task = tickets(seed)
+        history = await fitted(task, optimizer(max_examples=16), budget)
+        assert history.spent.rollouts <= budget
+        scores.append(await accuracy(task))
+    assert statistics.mean(scores) >= least
+
+
+# -- laws --------------------------------------------------------------------------------------------------------------
+
+
+OPTIMIZERS = {
+    "random": (RandomFewShot, {"sets": 4}, 180),
+    "bootstrap": (BootstrapFewShot, {"sets": 4, "width": 2}, 230),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+async def test_neither_concurrency_nor_latency_changes_a_byte(name):
+    """History and State, for 1, 8 and 64 rows at once and random latencies."""
+    kind, settings, budget = OPTIMIZERS[name]
+    found = set()
+    for concurrency in (1, 8, 64):
+        draw = random.Random(concurrency)
+
+        async def slow(request, draw=draw):
+            await asyncio.sleep(draw.random() / 2000)
+            return NearestAdapter().send(request)
+
+        task = tickets(1)
+        history = await fitted(
+            task, kind(max_examples=6, **settings), budget, lm=FunctionLM(slow), concurrency=concurrency
+        )
+        found.add((sm.state(task.program).fingerprint, str(history.to_json()), str(history.lines)))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+async def test_a_budget_is_never_exceeded(name):
+    """Whatever it is: the runs are counted where they happen, and a step never costs more than was foretold."""
+    kind, settings, _ = OPTIMIZERS[name]
+    for budget in (None, 140, 173, 206, 260):
+        ran, foretold = set(), []
+
+        class Counting(kind):
+            async def update(self, state, feedback, bench):
+                before, most = bench.rollouts, self.step_cost(bench)
+                answer = await super().update(state, feedback, bench)
+                foretold.append((bench.rollouts - before, most))  # noqa: B023
+                return answer
+
+        def answer(request):
+            ran.add(str(request.messages))  # noqa: B023
+            return NearestAdapter().send(request)
+
+        history = await fitted(tickets(2), Counting(max_examples=6, **settings), budget, lm=FunctionLM(answer))
+        assert len(ran) <= history.spent.rollouts
+        assert budget is None or history.spent.rollouts <= budget
+        assert foretold
+        assert all(cost <= most for cost, most in foretold)
+
+
+async def test_sixteen_sets_and_forty_rows_cost_at_most_255():
+    """Without a budget, too; and a budget of 255 is enough."""
+    for seed in range(3):
+        free = await fitted(tickets(seed), RandomFewShot(max_examples=8))
+        bound = await fitted(tickets(seed), RandomFewShot(max_examples=8), 255)
+        assert free.spent.rollouts == bound.spent.rollouts <= 255
+        assert free.best.state == bound.best.state
+        assert bound.stopped == "done"
+
+
+@pytest.mark.parametrize("kind", [RandomFewShot, BootstrapFewShot])
+async def test_a_good_seed_is_never_made_worse(kind):
+    """A program with good examples keeps them unless something is better on the validation rows."""
+    for seed in range(3):
+        task = tickets(seed)
+        sm.update(task.program, {EXAMPLES: [of_task(row) for row in task.train[:30]]})
+        history = await fitted(task, kind(max_examples=4, sets=4), 240)
+        first = history.candidates[0]
+        assert history.best.score >= first.mean("validation", history.best.scores["validation"])
+        assert len(history.best.scores["validation"]) == 40
+
+
+@pytest.mark.parametrize("kind", [RandomFewShot, BootstrapFewShot])
+async def test_examples_are_labels_that_a_train_row_never_sees_its_own_of(kind):
+    """No prompt of a train row holds its text as an example; no set holds an entry twice."""
+    task = tickets(3)
+    trained = {row.inputs["text"] for row in task.train}
+    seen = []
+
+    def answer(request):
+        text = "".join(str(message["content"]) for message in request.messages)
+        examples, asked = text.rsplit("<inputs>", 1)
+        seen.append((examples, next((row for row in trained if row in asked), None)))
+        return NearestAdapter().send(request)
+
+    await fitted(task, kind(max_examples=16), 300, lm=FunctionLM(answer))
+    assert all(text not in examples for examples, text in seen if text is not None)
+    assert kind is RandomFewShot or any(text for _, text in seen)
+    entries = sm.state(task.program)[EXAMPLES].value
+    assert 0 < len(entries) <= 16
+    assert len({str(entry) for entry in entries}) == len(entries)
+    assert all(entry in [of_task(row) for row in task.train] for entry in entries)
+
+
+# -- harvests by runs --------------------------------------------------------------------------------------------------
+
+
+class Word(sm.DataModel):
+    """What is asked."""
+
+    word: str
+
+
+class Length(sm.DataModel):
+    """What the first Generator finds."""
+
+    length: int
+
+
+class Size(sm.DataModel):
+    """What the second Generator finds."""
+
+    size: str
+
+
+class Two(sm.Module):
+    """A Generator that counts, and one that sees nothing but the count."""
+
+    def __init__(self):
+        super().__init__()
+        self.count, self.judge = sm.Generator(Length), sm.Generator(Size)
+
+    async def call(self, inputs: Word) -> Size:
+        return await self.judge(await self.count(inputs))
+
+
+def counting(request):
+    """Return the length of a word, or what size a length is."""
+    inputs = parse_json(request.messages[-1]["content"].rsplit("<inputs>", 1)[1].removesuffix("</inputs>"))
+    return (
+        {"size": "long" if inputs["length"] > 3 else "short"} if "length" in inputs else {"length": len(inputs["word"])}
+    )
+
+
+LENGTH = '{{"length":{}}}'
+WORDS = ["a", "be", "cow", "duck", "eagle", "ant", "bee", "if", "horse", "gnat", "emu", "yak"]
+
+
+def words(shift=0):
+    """Return rows: what is right, by the program as it is, but for one of four."""
+    chosen = WORDS[shift:] + WORDS[:shift]
+    labels = [{"size": "long" if len(word) > (2 if word == "cow" else 3) else "short"} for word in chosen]
+    return [sm.Example(f"{word}-{shift}", {"word": word}, label) for word, label in zip(chosen, labels, strict=True)]
+
+
+async def learned(optimizer, program=None, lm=counting, reward="exact_match", validation=None):
+    """Return program and history of a run on words."""
+    program = program or Two()
+    trainer = Trainer(program, reward=reward)
+    with sm.use_language_models(FunctionLM(lm, repairs=0)):
+        await trainer.bind(Word)
+        history = await trainer.fit([Batch(words())], eval_data=validation or words(5), optimizer=optimizer)
+    return program, history
+
+
+def entries_of(history, path):
+    """Return the entries that all candidates of a run have at a path."""
+    return [entry for each in history.candidates for entry in each.state[path].value]
+
+
+@pytest.mark.parametrize("kind", [RandomFewShot, BootstrapFewShot])
+async def test_two_generators_are_each_credited_with_their_own_calls(kind):
+    """Inputs and outputs of each are its own; a row that went wrong makes no entry; equal ones are one."""
+    _, history = await learned(kind(max_examples=12, sets=4))
+    counted, judged = entries_of(history, "count/examples"), entries_of(history, "judge/examples")
+    assert {entry["inputs"]["word"] for entry in counted} == set(WORDS) - {"cow"}
+    assert all(entry["outputs"] == {"length": len(entry["inputs"]["word"])} for entry in counted)
+    assert {(entry["inputs"]["length"], entry["outputs"]["size"]) for entry in judged} == {
+        (1, "short"), (2, "short"), (3, "short"), (4, "long"), (5, "long"),
+    }  # fmt: skip
+    for each in history.candidates:
+        shown = [str(entry) for entry in each.state["judge/examples"].value]
+        assert len(set(shown)) == len(shown)
+
+
+async def test_an_entry_of_several_rows_is_hidden_from_all_of_them():
+    """'cow', 'ant', 'bee' are one entry of the second Generator: none of these train rows ever sees it."""
+    asked = []
+
+    def answer(request):
+        if "size" in request.schema["properties"]:
+            examples, inputs = str(request.messages).rsplit("<inputs>", 1)
+            asked.append((examples, inputs.split("}")[0] + "}"))
+            return {"size": "long" if "<examples>" in examples else "short"}
+        return counting(request)
+
+    def helped(y_pred, inputs):
+        """Examples help on validation rows; every train row could do better, so that all are probed."""
+        return float(y_pred["size"] == "long") if len(inputs["word"]) > 5 else 0.5
+
+    others = [sm.Example(word, {"word": word}, {"size": "long"}) for word in ("badger", "weasel", "lobster")]
+    await learned(BootstrapFewShot(max_examples=2, sets=4, patience=4), lm=answer, reward=helped, validation=others)
+    of_train_rows = [(examples, inputs) for examples, inputs in asked if inputs in map(LENGTH.format, range(1, 6))]
+    assert any("<examples>" in examples for examples, _ in of_train_rows)
+    assert all(inputs not in examples for examples, inputs in of_train_rows)
+
+
+class Careless(sm.Module):
+    """Asks one Generator, and another one where it fails."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = sm.Generator(Size, name="first"), sm.Generator(Size, name="second")
+
+    async def call(self, inputs: Word) -> Size:
+        try:
+            return await self.first(inputs)
+        except sm.ModelError:
+            return await self.second(inputs)
+
+
+async def test_failed_calls_never_enter():
+    """The row went well, thanks to the second Generator: the first one gets no entry of it."""
+
+    def answer(request):
+        word = request.messages[-1]["content"].rsplit("<inputs>", 1)[1].split('"')[3]
+        is_first = "FIRST" in str(request.messages)
+        return "nonsense" if is_first and len(word) > 3 else {"size": "long" if len(word) > 3 else "short"}
+
+    program = Careless()
+    sm.update(program, {"first/instructions": "FIRST"})
+    _, history = await learned(RandomFewShot(max_examples=12, sets=3), program, answer)
+    assert {entry["outputs"]["size"] for entry in entries_of(history, "first/examples")} == {"short"}
+    assert {entry["outputs"]["size"] for entry in entries_of(history, "second/examples")} == {"long"}
+
+
+async def test_a_threshold_decides_which_rows_make_examples():
+    """A number; or the best quarter where too few reach the maximum; never rows of the lowest score."""
+
+    async def by_length(y_pred, inputs):
+        return (len(inputs["word"]) - 1) / 5
+
+    async def harvest(threshold, reward=by_length):
+        _, history = await learned(RandomFewShot(max_examples=12, sets=6, threshold=threshold), reward=reward)
+        return {entry["inputs"]["word"] for entry in entries_of(history, "count/examples")}
+
+    assert await harvest(0.6) == {"duck", "eagle", "horse", "gnat"}
+    assert await harvest(0.8) == {"eagle", "horse"}
+    assert await harvest(None) == {"duck", "eagle", "horse", "gnat"}  # the third best of twelve, and its equals
+
+    async def zero():
+        return 0.0
+
+    with pytest.raises(sm.TrainerError, match="nothing to make examples of"):
+        await harvest(None, zero)
+
+
+# -- teachers ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_teacher_model_makes_the_examples_and_is_credited_to_nobody():
+    """It answers in place of the program's model for the harvest alone; where it errs, the label stands in."""
+
+    def teach(request):
+        asked = str(request.messages[-1]["content"])
+        return {"desk": next((label for text, label in right.items() if text in asked), "billing")}
+
+    task = tickets(4)
+    right = {row.inputs["text"]: row.target["desk"] for row in task.train[:30]}
+    teacher = FunctionLM(teach)
+    history = await fitted(task, BootstrapFewShot(max_examples=16, teacher=teacher), 460)
+    assert len(teacher.requests) == 60
+    assert history.spent.rollouts <= 460
+    assert await accuracy(task) > 0.7
+    assert all(entry in [of_task(row) for row in task.train] for entry in sm.state(task.program)[EXAMPLES].value)
+    assert all(score in (0.0, 1.0) for each in history.candidates for score in each.scores["validation"].values())
+
+
+async def test_a_teacher_may_be_values_of_the_program():
+    """Instructions that are not trained here, too; the program keeps its own."""
+    rules = "technical: freezes, screen, pair, log in\nshipping: courier, parcel, office, colour\nbilling: invoice"
+    task = tickets(5)
+    before = sm.state(task.program)["0/instructions"].value
+    for teacher in ({"0/instructions": rules}, sm.state(task.program).replace({"0/instructions": rules})):
+        history = await fitted(tickets(5), BootstrapFewShot(max_examples=8, teacher=teacher), 320)
+        assert history.best.score > 0.5
+    assert sm.state(task.program)["0/instructions"].value == before
+    with pytest.raises(sm.StateError, match="instruction"):
+        await fitted(tickets(5), BootstrapFewShot(teacher={"0/instruction": rules}))
+
+
+@pytest.mark.parametrize("teacher", [None, "embedded/nearest", {"0/instructions": "x"}, sm.state(tickets(0).program)])
+def test_it_saves_like_any_module(teacher):
+    """Settings, and what it knows from step to step."""
+    optimizer = BootstrapFewShot(max_examples=3, teacher=teacher)
+    again = sm.loads(sm.dumps(optimizer))
+    assert again.max_examples == 3
+    assert sm.dumps(again) == sm.dumps(optimizer)
+
+
+@pytest.mark.parametrize("setting", ["max_examples", "sets", "width", "probe", "block", "patience"])
+def test_settings_are_whole_numbers_of_at_least_one(setting):
+    """The message names the setting."""
+    with pytest.raises(sm.ArgumentError, match=setting):
+        BootstrapFewShot(**{setting: 0})
