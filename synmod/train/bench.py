@@ -162,7 +162,7 @@ class Bench:
         self._used: dict[str, Usage] = {}
         self._rows = self._faults = 0
         self._first: list[bool] = []
-        self._lane = Lane((0,))
+        self._lane = Lane((-1,))
         self._of_seed = self.candidate(self.seed, operator="seed")
 
     @property
@@ -302,7 +302,7 @@ class Bench:
     def knows(self, state: State) -> bool:
         """Whether a State was a candidate before this step; what runs at once in it does not count."""
         known = self._candidates.get(self.complete(state).fingerprint)
-        return known is not None and (known.order[0] < self.step or known.state == self.seed)
+        return known is not None and known.order[0] < self.step
 
     def scores(self, state: State, split: Split = "validation") -> dict[str, float]:
         """Return the score of each row that a State was run on, by id."""
@@ -332,7 +332,7 @@ class Bench:
         return tuple(
             Candidate(
                 names[known.state.fingerprint], known.state, tuple(names[p] for p in known.parents if p in names),
-                known.operator, known.order[0],
+                known.operator, max(0, known.order[0]),
                 {split: dict(sorted(known.means(split).items())) for split in _SPLITS if known.means(split)},
             )
             for known in shown
