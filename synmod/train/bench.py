@@ -229,10 +229,6 @@ class Bench:
         """How many rollouts are left."""
         return 1 << 62 if self._limit is None else self._limit - self.rollouts
 
-    def close(self) -> None:
-        """Let nothing more be run: a limit was hit."""
-        self._limit = self.rollouts
-
     @property
     def width(self) -> float:
         """The width of the range of scores."""

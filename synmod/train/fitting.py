@@ -286,10 +286,13 @@ class _Fitting:
         if folder is None:
             return await self._run()
         async with folder.opened(self.identity(), self.seed.fingerprint) as self.journal:
-            return await self._finished() or await self._run()
+            finished = await self._finished()
+            return await self._run() if finished is None else finished
 
     async def _run(self) -> History:
         """Take the steps, then finish."""
+        for callback in self.callbacks:
+            callback.stopped = None
         await self._begin_from_seed()
         self.bench = self.trainer.bench(
             self.optimizer, self.examples, journal=self.journal, room=self.limits.rollouts, seconds=self.limits.seconds
@@ -420,6 +423,7 @@ class _Fitting:
             if step > first:
                 await self._end_epoch(began)
                 self.epoch += 1
+                stopped = stopped or self._told_to_stop()
             if stopped:
                 return stopped
         return "epochs"
@@ -448,7 +452,6 @@ class _Fitting:
         except BudgetExceeded as error:
             if not self._is_own(error):
                 raise
-            bench.close()
             return "budget"
         finally:
             bench.end()
@@ -461,6 +464,10 @@ class _Fitting:
         if changed:
             await self._tell("on_candidate")
         await self._tell("on_step_end")
+        return self._told_to_stop()
+
+    def _told_to_stop(self) -> Stopped | None:
+        """Return whether a callback ends the run."""
         return "callback" if any(callback.stopped for callback in self.callbacks) else None
 
     async def _finish(self) -> None:
@@ -472,7 +479,6 @@ class _Fitting:
         except BudgetExceeded as error:
             if not self._is_own(error):
                 raise
-            bench.close()
             write(self.trainer.program, await bench.certified(before))
         finally:
             bench.end()

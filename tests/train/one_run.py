@@ -25,6 +25,12 @@ TEAMS = {
 }
 
 
+OPTIMIZERS = sorted(
+    name for name, cls in vars(sm.optimizers).items()
+    if isinstance(cls, type) and issubclass(cls, sm.optimizers.Optimizer) and cls is not sm.optimizers.Optimizer
+)  # fmt: skip
+
+
 class Ticket(sm.DataModel):
     text: str
 

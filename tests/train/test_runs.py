@@ -14,13 +14,8 @@ import pytest
 import synmod as sm
 from synmod.testing import FunctionLM
 from synmod.train import Batch, Trainer
-from tests.train.one_run import Team, Ticket, result, task, tickets, train
+from tests.train.one_run import OPTIMIZERS, Team, Ticket, result, task, tickets, train
 
-OPTIMIZERS = sorted(
-    name for name in dir(sm.optimizers)
-    if isinstance(cls := getattr(sm.optimizers, name), type) and issubclass(cls, sm.optimizers.Optimizer)
-    and cls is not sm.optimizers.Optimizer
-)  # fmt: skip
 DRIVER = str(Path(__file__).with_name("one_run.py"))
 
 

@@ -1,0 +1,175 @@
+"""The bench: rollouts in order and counted once, races, questions, and what stands in it of who did what."""
+
+import asyncio
+
+import pytest
+
+import synmod as sm
+from synmod.testing import RuleTask
+from synmod.train import Trainer
+
+
+def made(rows=12, room=None, **options):
+    """A bench on a RuleTask, bound; `(bench, seed, task)`."""
+    task = RuleTask(stages=2, rules=2, rows=rows, **options)
+    trainer = Trainer(task.program, reward=task.reward)
+    optimizer = sm.optimizers.Gepa(proposer=task.proposer)
+
+    async def main():
+        await trainer.bind(Case)
+        await trainer.init_params()
+        splits = {"train": {each.id: each for each in wrapped(task.train)},
+                  "validation": {each.id: each for each in wrapped(task.validation)}}  # fmt: skip
+        return trainer.bench(optimizer, splits, room=room)
+
+    bench = asyncio.run(main())
+    bench.begin(0)
+    return bench, bench.seed, task
+
+
+def wrapped(rows):
+    """The inputs as data models."""
+    return [sm.Example(each.id, sm.JsonDataModel(each.inputs, data_model=Case)) for each in rows]
+
+
+class Case(sm.DataModel):
+    row: str
+    needs: list[list[str]]
+    missing: list[str]
+    read: str
+
+
+def with_rules(seed, *rules):
+    """A State whose first stage has rules."""
+    return seed.replace({"0/instructions": "\n".join(rules)})
+
+
+def test_rollouts_come_in_the_order_of_ids_and_are_counted_once():
+    """Needed again, also at the same time, they are free."""
+    bench, seed, _ = made()
+    ids = bench.validation[::-1]
+
+    async def main():
+        one, two = await bench.gather(bench.evaluate(seed, ids), bench.evaluate(seed, ids[:5]))
+        again = await bench.evaluate(seed, ids, samples=2)
+        return one, two, again
+
+    one, two, again = asyncio.run(main())
+    assert [rollout.id for rollout in one] == list(ids)
+    assert two == one[:5]
+    assert [(rollout.id, rollout.sample) for rollout in again] == [(row, n) for row in ids for n in (0, 1)]
+    assert bench.rollouts == 24
+    assert set(bench.scores(seed)) == set(ids)
+
+
+def test_rollouts_hold_calls_on_request():
+    """Those of modules that own a target."""
+    bench, seed, _ = made()
+
+    async def main():
+        return [await bench.evaluate(seed, bench.train[:1], split="train", calls=calls) for calls in (True, False)]
+
+    (full,), (bare,) = asyncio.run(main())
+    assert [call.path for call in full.calls] == ["0", "1"]
+    assert bare.calls == ()
+
+
+def test_what_does_not_fit_into_the_room_is_not_begun():
+    """All or nothing, and the others of a gather end first."""
+    bench, seed, _ = made(room=20)
+    better = with_rules(seed, "rule a0")
+
+    async def main():
+        with pytest.raises(sm.BudgetExceeded, match="12 rollouts are needed and 8 are left"):
+            await bench.gather(bench.evaluate(seed, bench.validation), bench.evaluate(better, bench.validation))
+        await bench.evaluate(better, bench.validation[:8])
+
+    asyncio.run(main())
+    assert (bench.rollouts, bench.room) == (20, 0)
+
+
+def test_a_race_ends_as_soon_as_it_is_lost():
+    """Pairs of the same rows, block by block."""
+    bench, seed, _ = made(rows=40)
+    good = with_rules(seed, "rule a0", "rule a1").replace({"1/instructions": "rule b0\nrule b1"})
+    lost = asyncio.run(bench.race(seed, good, block=5))
+    assert not lost.kept
+    assert lost.rows < 40
+    assert lost.gain < 0
+    won = asyncio.run(bench.race(good, seed, block=5))
+    assert (won.kept, won.rows) == (True, 40)
+
+
+def test_a_tie_goes_to_the_older_one():
+    """Higher mean, more rows, fewer tokens, the older one."""
+    bench, seed, _ = made()
+
+    async def main():
+        for name in ("b", "a"):
+            await bench.evaluate(with_rules(seed, f"line {name}"), bench.validation)
+
+    asyncio.run(main())
+    assert [known.state["0/instructions"].value for known in bench.ranking()] == ["line b", "line a"]
+    assert [each.id for each in bench.candidates()] == ["c0", "c1", "c2"]
+
+
+def test_what_is_known_does_not_depend_on_who_was_faster():
+    """A State of a branch beside is not known; one of an earlier step, or of this branch, is."""
+    bench, seed, _ = made()
+    new = with_rules(seed, "new")
+
+    async def slot(wait):
+        await asyncio.sleep(wait)
+        before = bench.knows(new)
+        bench.candidate(new, seed, operator=f"slot {wait}")
+        return before, bench.knows(new)
+
+    for waits in ((0.0, 0.01), (0.01, 0.0)):
+        bench, seed, _ = made()
+        found = asyncio.run(bench.gather(*(slot(wait) for wait in waits)))
+        assert found == [(False, True), (False, True)]
+        assert bench.knows(new)
+        assert bench.candidate(new).operator == f"slot {waits[0]}"
+        bench.begin(1)
+        assert bench.knows(new)
+
+
+def test_a_question_is_asked_once_per_place():
+    """In phase `optimizer`, and drawn anew at the next place."""
+    bench, *_ = made()
+    asked = []
+
+    class Asked(sm.Module):
+        async def call(self, inputs: Case) -> Case:
+            asked.append(inputs)
+            return inputs
+
+    async def main():
+        module, inputs = Asked(), bench.example(bench.train[0]).inputs
+        return [await bench.ask(module, inputs) for _ in range(2)]
+
+    one, two = asyncio.run(main())
+    assert one == two
+    assert len(asked) == 2
+    assert bench.pieces == 2
+
+
+def test_lines_stand_by_place_not_by_time():
+    """Concurrent work is logged in the order in which it was asked for."""
+    bench, *_ = made()
+
+    async def slot(number):
+        await asyncio.sleep(0.01 * (3 - number))
+        bench.log("try", ["0/instructions"], "no_gain", rows=number)
+
+    asyncio.run(bench.gather(*(slot(number) for number in range(3))))
+    bench.log("last", [], "perfect")
+    bench.end()
+    assert [line["rows"] for line in bench.lines] == [0, 1, 2, 0]
+
+
+def test_an_unknown_path_is_refused():
+    """A State may have targets alone."""
+    bench, seed, _ = made()
+    with pytest.raises(sm.StateError):
+        asyncio.run(bench.evaluate(sm.State({"nowhere": seed["0/instructions"]}), bench.validation))

@@ -1,0 +1,103 @@
+"""History: rows, what was found, and its pictures."""
+
+import asyncio
+import csv
+from xml.etree import ElementTree as ET
+
+import pytest
+
+import synmod as sm
+from synmod.train import Budget, History
+from tests.train.one_run import train
+
+
+@pytest.fixture(scope="module")
+def history():
+    """What a run found."""
+    return asyncio.run(train("Gepa"))[0]
+
+
+def test_a_row_has_the_keys_of_an_epoch(history):
+    """Metrics would stand behind them; what this process alone knows comes last."""
+    keys = ["epoch", "step", "reward", "val_reward", "best_val_reward", "candidates", "accepted", "rollouts",
+            "lm_calls", "tokens", "cost_usd"]  # fmt: skip
+    assert all(list(row) == [*keys, "seconds", "replayed"] for row in history)
+    assert all(list(row) == keys for row in history.to_json()["epochs"])
+    assert list(history.history) == [*keys, "seconds", "replayed"]
+    assert history.history["epoch"] == list(range(len(history)))
+    assert history[-1]["accepted"] == sum(line["word"] == "accepted" for line in history.lines)
+    assert "seconds" not in history.to_json()["spent"]
+
+
+def test_numbers_only_grow(history):
+    """What was spent, tried and reached."""
+    for name in ("rollouts", "lm_calls", "tokens", "candidates", "accepted", "best_val_reward"):
+        values = [value for value in history.history[name] if value is not None]
+        assert name == "best_val_reward" or values == sorted(values)
+    assert history.spent.rollouts >= history[-1]["rollouts"]
+
+
+def test_metrics_stand_in_the_rows_by_name():
+    """Over the rows that the present State was run on; those of validation rows with `val_`."""
+    found, _ = asyncio.run(train("Gepa", eval_metric=[sm.metrics.MeanReward(), length], budget=120))
+    assert {"mean_reward", "val_mean_reward", "val_length"} <= set(found.history)
+    assert found[-1]["val_mean_reward"] == pytest.approx(found[-1]["val_reward"])
+
+
+def length(outputs):
+    """A metric that is a function."""
+    return len(outputs["missing"])
+
+
+def test_diff_is_what_the_best_changed(history):
+    """Per path, lines of text."""
+    text = history.diff()
+    assert text.startswith("0/instructions\n")
+    assert "\n  +rule a" in text
+    assert History().diff() == ""
+
+
+def test_lineage_names_who_came_from_whom(history):
+    """Mermaid: a node each, an arrow per parent."""
+    lines = history.lineage().splitlines()
+    assert lines[0] == "graph TD"
+    assert lines[1].startswith('  c0["c0 seed')
+    assert sum("-->" in line for line in lines) == sum(len(each.parents) for each in history.candidates)
+    assert all(each.parents for each in history.candidates[1:])
+
+
+def test_csv_has_a_line_per_epoch(history, tmp_path):
+    """With what stands on the rows alone."""
+    with history.to_csv(tmp_path / "history.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(history)
+    assert float(rows[-1]["seconds"]) >= 0
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".html"])
+def test_plot_draws_reward_over_rollouts(history, suffix, tmp_path):
+    """A picture by the extension; another one is refused."""
+    text = history.plot(tmp_path / f"plot{suffix}").read_text()
+    svg = ET.fromstring(text[text.index("<svg") :])
+    assert len(svg.findall("{*}polyline")) == 2
+    assert "validation reward" in text
+    with pytest.raises(sm.ArgumentError, match="writes .svg or .html"):
+        history.plot(tmp_path / "plot.png")
+    History().plot(tmp_path / "empty.svg")
+
+
+def test_a_record_comes_back(history):
+    """Everything, also what no other process would find."""
+    again = History.of_record(history.record(), history.seed.state)
+    assert again.record() == history.record()
+    assert again == history
+    assert again.best == history.best
+    assert repr(again) == repr(history)
+    assert "stopped: " in repr(history)
+
+
+def test_a_budget_is_checked():
+    """Numbers, not negative."""
+    for wrong in ({"rollouts": -1}, {"lm_calls": 1.5}, {"seconds": "1"}, {"tokens": True}):
+        with pytest.raises(sm.ArgumentError, match="Budget: "):
+            Budget(**wrong)
