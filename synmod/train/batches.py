@@ -343,6 +343,7 @@ async def run_rows(
     chosen: Sequence[int | None] | None = None,
     training: bool = False,
     paths: frozenset[str] = frozenset(),
+    all_calls: bool = False,
     keep_failures: bool = False,
 ) -> list[Row]:
     """Run rows at once, each as one call with state Variables of its own.
@@ -355,6 +356,7 @@ async def run_rows(
         chosen: The context of each row; None for any.
         training: The mode of the calls.
         paths: The modules whose calls are recorded.
+        all_calls: Whether calls of all modules are recorded, for a reward that will ask for them.
         keep_failures: Whether a failure is kept, instead of raised.
 
     Raises:
@@ -366,7 +368,7 @@ async def run_rows(
             token = _ROW.set(number)
             try:
                 with using(program, states[number]) as overlay:
-                    ran = await run_once(program, rows[number], paths=paths, training=training)
+                    ran = await run_once(program, rows[number], paths=paths, training=training, all_calls=all_calls)
             finally:
                 _ROW.reset(token)
         if ran.failure is not None and not keep_failures:

@@ -32,6 +32,7 @@ from synmod.scope import (
     hooks,
     is_of_block_around,
     message_of,
+    phase,
     track_rewards,
     track_usage,
 )
@@ -202,6 +203,7 @@ async def run_once(
     sample: int = 0,
     paths: frozenset[str] = frozenset(),
     training: bool | None = None,
+    all_calls: bool = False,
 ) -> Ran:
     """Run a program on one example and judge it: its failure is its result.
 
@@ -213,17 +215,18 @@ async def run_once(
         sample: Number of the draw.
         paths: The modules whose calls are recorded.
         training: The mode of the call; None for the program's own.
+        all_calls: Whether calls of all modules are recorded, for a reward that will ask for them.
 
     Raises:
         UnreadableRow: The inputs are plain JSON, and the program declares no schema for them.
         BudgetExceeded, DeadlineExceeded: That of an enclosing block.
     """
-    wants_calls = reward is not None and "calls" in reward.asks_for
-    clock, ran, in_program = current_clock(), Ran(Watch(paths, everything=wants_calls)), True
+    all_calls = all_calls or (reward is not None and "calls" in reward.asks_for)
+    clock, ran, in_program = current_clock(), Ran(Watch(paths, everything=all_calls)), True
     started = clock.now()
     with track_usage() as usage:
         try:
-            with drawing(sample), track_rewards() as given:
+            with drawing(sample), phase("inference"), track_rewards() as given:
                 ran.inputs = inputs_for(program, example)
                 args = ran.inputs if isinstance(ran.inputs, Several) else (ran.inputs,)
                 with hooks(ran.watch):

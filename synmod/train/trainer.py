@@ -303,6 +303,7 @@ class Trainer:
         """Write values that were given into the program; states among them are what rows begin with."""
         write(self.program, values)
         self._first = self._states = self._binding.values("state")
+        self._hand = None  # it knows rollouts with the values before
         self._lifecycle.add("init_params")
 
     @needs_its_steps
@@ -590,6 +591,7 @@ class Trainer:
                 chosen=None if self._loads is None else batches.sliced(len(rows), self._loads),
                 training=self.for_training if is_train is None else is_train,
                 paths=self._binding.routing.paths if record and self._binding.routing else frozenset(),
+                all_calls=record and self._bound_reward is not None and "calls" in self._bound_reward.asks_for,
                 keep_failures=on_error == "collect",
             )
 

@@ -330,3 +330,35 @@ async def test_cancelled_forward_leaves_the_former_one():
         assert trainer.get_outputs()[0]["answer"] == "plain: a (1)"
         assert trainer.get_states() == states
     assert len(trainer.get_outputs()) == 2
+
+
+async def test_values_that_were_set_are_not_taken_for_those_before():
+    """What the bench knows of rows holds for the values with which they ran."""
+    scores = []
+
+    class Evaluating(Upper):
+        async def update(self, state, feedback, bench):
+            scores.extend(rollout.score for rollout in await bench.evaluate(state, bench.validation))
+            return state
+
+    class Toned(Echo):
+        async def call(self, inputs: Query) -> Answer:
+            return Answer(answer=self.tone.value)
+
+    trainer = await ready(Toned(), reward=lambda outputs: outputs["answer"] == "warm", optimizer=False)
+    trainer.init_optimizer(Evaluating())
+    await trainer.forward_backward(asking("a"))
+    await trainer.update()
+    trainer.set_params({"style": "plain"}, {"tone": "cold"})
+    await trainer.update()
+    assert scores == [1.0, 0.0]
+
+
+async def test_a_reward_may_ask_for_the_calls_of_a_row():
+    """All of them, by hand as in `fit`."""
+    trainer = await routed(["a"], Program())
+    trainer = sm.Trainer(trainer.program, reward=lambda calls: sm.Feedback(0.0, " ".join(call.path for call in calls)))
+    await trainer.bind(Query)
+    await trainer.init_params()
+    await trainer.forward_backward(asking("a"))
+    assert trainer.feedback["first/mark"][0].feedback.critique.split() == ["first", *["looped"] * 3, "second"]
