@@ -400,7 +400,8 @@ class Bench:
         if isinstance(teacher, Mapping):
             taught = state_of(self._runner.program).replace(teacher)
             run_as |= State.of_leaves({path: leaf for path, leaf in taught.items() if path_str(path) in teacher})
-        shown = [(rows[row], self._guarded(run_as, row) if split == "train" else run_as) for row in ids]
+        train = self._examples["train"]  # a row of both splits is guarded in both
+        shown = [(rows[row], self._guarded(run_as, row) if rows[row] == train.get(row) else run_as) for row in ids]
         jobs = [
             (self._runner.key(example, overlay, sample, model), example, overlay, sample, model)
             for example, overlay in shown
