@@ -1,20 +1,27 @@
 """How many rollouts optimizers need: ours, GEPA and DSPy on the same doubles, rows and seeds.
 
-`python -m tests.benchmarks.optimizers [seeds] [part ...]`; parts: rules. Peers that are not installed are
-skipped: `pip install 'synmod[benchmark]'`.
+`python -m tests.benchmarks.optimizers [seeds] [part ...]`; parts: rules, tickets, choices. Peers that are not installed
+are skipped: `pip install 'synmod[benchmark]'`.
 """
 
 import asyncio
 import importlib.util
 import logging
+import math
 import statistics
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
+from io import StringIO
+from types import SimpleNamespace
 
 import synmod as sm
-from synmod.optimizers import Gepa
-from synmod.testing.tasks import Case, RuleTask
+from synmod import optimizers
+from synmod.leaves.frozen import frozen
+from synmod.lm import LMRequest, embedded_adapter
+from synmod.optimizers import BootstrapFewShot, Gepa, Omega, RandomFewShot
+from synmod.testing.tasks import Case, ChoiceTask, RuleTask, tickets
 from synmod.train import Batch, Trainer, records_of, reflection_inputs
 from synmod.train.callbacks import Callback
 
@@ -143,64 +150,153 @@ class Silent:
         """Drop a line."""
 
 
-def medians(runs):
-    """Return the median of the rollouts, how many runs were good enough, and the most rollouts over the budget."""
-    spent = [float("inf") if run.rollouts is None else run.rollouts for run in runs]
-    return statistics.median(spent), sum(run.rollouts is not None for run in runs), max(run.over for run in runs)
-
-
-def compared(what, ours, peers, must):
-    """Return the lines of one double: each name with (median, solved, over), and whether ours keeps its promise."""
-    lines = []
-    for name, runs in {**ours, **peers}.items():
-        if isinstance(runs, str):
-            lines.append(f"{what:<28}{name:<16}skipped: {runs}")
-            continue
-        median, solved, over = medians(runs)
-        lines.append(f"{what:<28}{name:<16}{median:>10,.1f}{solved:>8} of {len(runs)}{over:>10}")
-    measured = [medians(runs)[0] for runs in peers.values() if not isinstance(runs, str)]
-    for runs in ours.values():
-        for peer in measured:
-            got = medians(runs)[0] / peer
-            lines[0] += f"{got:>10.2f}{must:>8.2f}{'  over' if got > must else ''}"
-    return lines
-
-
 def lacking(package):
     """Return why a peer is skipped; None where it is installed."""
     return None if importlib.util.find_spec(package) else f"{package} is not installed"
 
 
+def line(what, name, figure, detail="", must=""):
+    """Return a line of the table."""
+    return f"{what:<24}{name:<30}{figure:>10}  {detail:<38}{must}".rstrip()
+
+
+def medians(runs):
+    """Return the median of the rollouts, and in words how many runs were good enough, and what went over the budget."""
+    spent = statistics.median(math.inf if run.rollouts is None else run.rollouts for run in runs)
+    solved, over = sum(run.rollouts is not None for run in runs), max(run.over for run in runs)
+    return spent, f"rollouts, {solved} of {len(runs)} solved, {over} over"
+
+
 async def rules(seeds):
     """RuleTask: rollouts until 0.9 of the optimum; ours against GEPA."""
-    lines = []
-    for stages in (2, 3):
-        for noise, must in ((0.0, 2 / 3), (0.1, 1 / 2)):
+    for stages, noise, most in [(2, 0.0, 2 / 3), (2, 0.1, 1 / 2), (3, 0.0, 2 / 3), (3, 0.1, 1 / 2)]:
+        what = f"rules {stages} x 4{f', noise {noise}' if noise else ''}"
 
-            async def runs(by, stages=stages, noise=noise):
-                doubles = ((RuleTask(stages, noise=noise, seed=seed), RuleTask(stages, seed=seed)) for seed in seeds)
-                return [await by(*pair, BUDGET) for pair in doubles]
+        async def runs(by, stages=stages, noise=noise):
+            doubles = [(RuleTask(stages, noise=noise, seed=seed), RuleTask(stages, seed=seed)) for seed in seeds]
+            return medians([await by(*pair, BUDGET) for pair in doubles])
 
-            ours = {"Gepa": await runs(partial(by_ours, lambda task: Gepa(proposer=task.proposer, patience=60)))}
-            peers = {"GEPA 0.1.4": lacking("gepa") or await runs(by_gepa)}
-            lines += compared(f"rules {stages} x 4{f', noise {noise}' if noise else ''}", ours, peers, must)
-    return lines
+        if reason := lacking("gepa"):
+            theirs = None
+            yield line(what, "GEPA", "skipped", reason)
+        else:
+            theirs, words = await runs(by_gepa)
+            yield line(what, "GEPA", f"{theirs:.1f}", words)
+        for cls in (Gepa, Omega):
+            ours, words = await runs(partial(by_ours, lambda task, cls=cls: cls(proposer=task.proposer, patience=60)))
+            must = f"{ours / theirs:.2f} of GEPA's, must {most:.2f}" if theirs and cls is Gepa else ""
+            yield line(what, cls.__name__, f"{ours:.1f}", words, must)
 
 
-PARTS = {"rules": rules}
+async def trained(task, optimizer, budget):
+    """Return the mean score on test rows after a run, and the rollouts that it took."""
+    trainer = Trainer(
+        task.program, reward=task.reward, label_names=["desk"] if task.train[0].target else (), seed=task.seed
+    )
+    rows = [Batch(list(split)) for split in (task.train, task.validation)]
+    history = await trainer.fit(rows[:1], eval_data=rows[1:], optimizer=optimizer, budget=budget)
+    return await quality_of(task), history.spent.rollouts
+
+
+def means(runs):
+    """Return the mean quality and the rollouts in words."""
+    qualities, rollouts = zip(*runs, strict=True)
+    return f"{statistics.fmean(qualities):.3f}", f"of test rows, {statistics.fmean(rollouts):.0f} rollouts"
+
+
+async def on_tickets(seeds):
+    """Tickets: accuracy on test rows after a budget; ours against DSPy."""
+    yield line("tickets", "nothing", *means([(await quality_of(tickets(seed)), 0) for seed in seeds]))
+    for cls, budget, least in [
+        (RandomFewShot, 255, 0.76),
+        (BootstrapFewShot, 400, 0.84),
+        (BootstrapFewShot, 640, 0.87),
+    ]:
+        found = [await trained(tickets(seed), cls(max_examples=16), budget) for seed in seeds]
+        yield line("tickets", f"{cls.__name__}, budget {budget}", *means(found), f"must {least}")
+    name = "DSPy random search"
+    if reason := lacking("dspy"):
+        yield line("tickets", name, "skipped", reason)
+    else:
+        yield line("tickets", name, *means([await asyncio.to_thread(by_dspy, tickets(seed)) for seed in seeds]))
+
+
+def by_dspy(task):
+    """Run DSPy's BootstrapFewShotWithRandomSearch; return accuracy on test rows and the rollouts that it took."""
+    import dspy
+
+    schema = {"type": "object", "properties": {"desk": {"enum": ["billing", "shipping", "technical"]}}}
+    nearest, calls = embedded_adapter("nearest"), []
+
+    class Nearest(dspy.BaseLM):
+        """Our embedded model. Of each turn of the user it sees the input, so that DSPy's wrapping is no noise."""
+
+        def forward(self, prompt=None, messages=None, **options):
+            shown = [
+                {**turn, "content": turn["content"].split("[[ ## text ## ]]")[-1].split("Respond with")[0].strip()}
+                if turn["role"] == "user"
+                else turn
+                for turn in messages
+            ]
+            request = LMRequest("embedded/nearest", tuple(map(frozen, shown)), frozen({**schema, "required": ["desk"]}))
+            calls.append(request)
+            choice = SimpleNamespace(
+                message=SimpleNamespace(content=nearest.send(request).text, tool_calls=None), finish_reason="stop"
+            )
+            return SimpleNamespace(choices=[choice], usage={}, model="nearest")
+
+    def rows(split):
+        return [dspy.Example(text=row.inputs["text"], desk=row.target["desk"]).with_inputs("text") for row in split]
+
+    def metric(example, prediction, trace=None):
+        return example.desk == prediction.desk
+
+    quiet = StringIO()
+    with (
+        redirect_stdout(quiet),
+        redirect_stderr(quiet),
+        dspy.context(lm=Nearest("nearest", cache=False), adapter=dspy.JSONAdapter()),
+    ):
+        search = dspy.BootstrapFewShotWithRandomSearch(
+            metric, max_labeled_demos=16, num_candidate_programs=13, num_threads=1
+        )  # with its first three sets 16, as many as ours
+        program = search.compile(dspy.Predict("text -> desk"), trainset=rows(task.train), valset=rows(task.validation))
+        spent = len(calls)
+        right = [metric(example, program(**example.inputs())) for example in rows(task.test)]
+    return statistics.fmean(right), spent
+
+
+async def choices(seeds):
+    """ChoiceTask: how far below the optimum a search ends."""
+    for cls in filter(None, [getattr(optimizers, "Mipro", None)]):
+        found = []
+        for seed in seeds:
+            task = ChoiceTask(seed=seed)
+            quality, rollouts = await trained(task, cls(proposals=task.proposals), 650)
+            found.append((task.optimum - quality, rollouts))
+        yield line("choices 6 x 6", f"{cls.__name__}, budget 650", *means(found), "below the optimum, must 0.05")
+    yield line("choices 6 x 6", "DSPy MIPROv2", "skipped", "it takes no texts to choose from")
+
+
+PARTS = {"rules": rules, "tickets": on_tickets, "choices": choices}
+
+
+async def show(part, seeds):
+    """Print the lines of a part as they are found."""
+    async for each in PARTS[part](seeds):
+        print(each, flush=True)
 
 
 def main(arguments):
     """Print the table."""
-    logging.getLogger("synmod.train").setLevel(logging.WARNING)
+    logging.disable(logging.WARNING)
     seeds = range(next((int(each) for each in arguments if each.isdigit()), 20))
     parts = [each for each in arguments if not each.isdigit()] or list(PARTS)
     if not set(parts) <= set(PARTS):
         sys.exit(f"usage: python -m tests.benchmarks.optimizers [seeds] [part ...]; parts: {', '.join(PARTS)}")
-    print(f"{'double':<28}{'optimizer':<16}{'median':>10}{'solved':>14}{'over':>8}{'ratio':>10}{'must':>8}")
+    print(line("double", "optimizer", "figure"))
     for part in parts:
-        for line in asyncio.run(PARTS[part](seeds)):
-            print(line, flush=True)
+        asyncio.run(show(part, seeds))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.benchmarks import optimizers
 from tests.benchmarks.__main__ import PARTS
 from tests.benchmarks.measure import table
 
@@ -20,3 +21,11 @@ def test_a_benchmark_gives_rows(part):
         assert row.got > 0
         assert row.budget > 0
     assert rows[0].what in table(rows)
+
+
+async def test_optimizers_are_compared():
+    """One seed: each line names its double, its optimizer and a figure; a peer that is not installed says so."""
+    lines = [line async for line in optimizers.on_tickets([0])]
+    assert all(line.startswith("tickets") for line in lines)
+    assert len(lines) == 5
+    assert "of test rows" in lines[-1] or "skipped" in lines[-1]
