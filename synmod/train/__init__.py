@@ -20,14 +20,14 @@ from .examples import (
     Example as Example, as_json as as_json, load_examples as load_examples, training_rows as training_rows,
 )
 from .fitting import BatchEndParam as BatchEndParam
-from .history import Budget as Budget, History as History
+from .history import History as History
 from .optimizer import (
     Candidate as Candidate, FeedbackByPath as FeedbackByPath, FeedbackItem as FeedbackItem, Optimizer as Optimizer,
     Race as Race, Target as Target, TargetKind as TargetKind, crossover as crossover, mean as mean,
     optimizer_from as optimizer_from, positive as positive,
 )
 from .rollouts import CallRecord as CallRecord, Rollout as Rollout
-from .runs import Run as Run
+from .runs import Budget as Budget, Run as Run
 from .trainer import Trainer as Trainer
 from .proposer import (
     Proposer as Proposer, ReflectionInputs as ReflectionInputs, is_too_long as is_too_long, records_of as records_of,

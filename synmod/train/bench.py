@@ -28,11 +28,10 @@ from synmod.scope import Usage, phase, track_usage
 from synmod.tree import State, state as state_of
 
 from .examples import Example, as_json
-from .history import Budget
 from .optimizer import Candidate, FeedbackItem, Race, Target
 from .rollouts import Rollout
 from .routing import Routing
-from .runs import Paid, Runner, identity_of
+from .runs import Budget, Paid, Runner, identity_of
 
 Split: TypeAlias = Literal["train", "validation"]
 Word: TypeAlias = Literal["accepted", "no_gain", "worse", "duplicate", "invalid", "failed", "perfect"]

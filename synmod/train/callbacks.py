@@ -28,7 +28,7 @@ from .examples import as_json
 from .optimizer import Candidate
 
 if TYPE_CHECKING:
-    from .history import Budget
+    from .runs import Budget
     from .trainer import Trainer
 
 _LOG: Final = logging.getLogger("synmod.train")

@@ -28,11 +28,11 @@ from .bench import Split
 from .callbacks import Callback, Moment, tell
 from .evaluation import Metrics
 from .examples import Example, as_json
-from .history import Budget, History, budget_from
+from .history import History
 from .optimizer import Optimizer, mean
 from .proposer import ReflectionInputs
 from .rollouts import Rollout
-from .runs import Run, keep, name_of, run_from
+from .runs import Budget, Run, budget_from, keep, name_of, run_from
 
 if TYPE_CHECKING:
     from .trainer import Trainer

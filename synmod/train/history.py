@@ -6,7 +6,7 @@ import csv
 import io
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from difflib import unified_diff
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -18,55 +18,10 @@ from synmod.leaves.frozen import Json, is_array
 from synmod.tree import State
 
 from .optimizer import Candidate
+from .runs import Budget
 
 _OF_THIS_PROCESS: Final = ("seconds", "replayed")
 """What is not a function of data, seed and models: on the rows and in CSV, not in JSON."""
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """What a run may take at most, or what it took.
-
-    Attributes:
-        rollouts: Runs of program and reward.
-        lm_calls: Model calls.
-        tokens: Tokens, of prompts and completions.
-        cost_usd: US dollars.
-        seconds: Time.
-
-    Raises:
-        ArgumentError: A limit that is not a number, or negative.
-
-    Example:
-        >>> Budget(rollouts=640, cost_usd=2.0).tokens is None
-        True
-
-    Source: GEPA's `max_metric_calls`; differs: exact, and of everything that costs.
-    """
-
-    rollouts: int | None = None
-    lm_calls: int | None = None
-    tokens: int | None = None
-    cost_usd: float | None = None
-    seconds: float | None = None
-
-    def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            whole = name in ("rollouts", "lm_calls", "tokens")
-            is_number = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-            if value is not None and not (is_number and value >= 0):
-                raise ArgumentError(f"Budget: {name} is {value!r}; give {'a whole number' if whole else 'a number'}.")
-
-
-def budget_from(given: Any) -> Budget:
-    """Return a budget: itself, a number of rollouts, or None for no limit.
-
-    Raises:
-        ArgumentError: Something else.
-    """
-    if given is None or isinstance(given, Budget):
-        return given or Budget()
-    return Budget(rollouts=given)
 
 
 class History(list[dict[str, Any]]):

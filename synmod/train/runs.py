@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from synmod.cache import Cache, key_of
 from synmod.data import JsonDataModel, dump_json, parse_json, schema_of, thaw
-from synmod.errors import BudgetExceeded, DeadlineExceeded, EvaluationError, RunError
+from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded, EvaluationError, RunError
 from synmod.flow import SingleFlight
 from synmod.leaves.aio import current_clock, wall_time
 from synmod.leaves.files import write_atomic
@@ -293,6 +293,55 @@ def _rollout_of(entry: Mapping[str, Any], example: Example, state: State, sample
         usage=Usage(**entry["usage"]), elapsed_s=entry["elapsed_s"], call_id=entry["call_id"], sample=sample,
         candidate=state.fingerprint, calls=tuple(CallRecord(**call) for call in entry["calls"]),
     )  # fmt: skip
+
+
+# -- budgets -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a run may take at most, or what it took.
+
+    Attributes:
+        rollouts: Runs of program and reward.
+        lm_calls: Model calls.
+        tokens: Tokens, of prompts and completions.
+        cost_usd: US dollars.
+        seconds: Time.
+
+    Raises:
+        ArgumentError: A limit that is not a number, or negative.
+
+    Example:
+        >>> Budget(rollouts=640, cost_usd=2.0).tokens is None
+        True
+
+    Source: GEPA's `max_metric_calls`; differs: exact, and of everything that costs.
+    """
+
+    rollouts: int | None = None
+    lm_calls: int | None = None
+    tokens: int | None = None
+    cost_usd: float | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            whole = name in ("rollouts", "lm_calls", "tokens")
+            is_number = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
+            if value is not None and not (is_number and value >= 0):
+                raise ArgumentError(f"Budget: {name} is {value!r}; give {'a whole number' if whole else 'a number'}.")
+
+
+def budget_from(given: Any) -> Budget:
+    """Return a budget: itself, a number of rollouts, or None for no limit.
+
+    Raises:
+        ArgumentError: Something else.
+    """
+    if given is None or isinstance(given, Budget):
+        return given or Budget()
+    return Budget(rollouts=given)
 
 
 # -- folders -----------------------------------------------------------------------------------------------------------
