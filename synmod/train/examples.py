@@ -17,7 +17,7 @@ from synmod.errors import ArgumentError, DataError, SchemaError, SynmodWarning, 
 from synmod.leaves.frozen import Json, dump_json, frozen, is_object
 from synmod.leaves.names import did_you_mean, rng
 from synmod.leaves.nests import SEQUENCE, kind_of, leaves
-from synmod.module import Module, declared_inputs, own_inputs_of
+from synmod.module import Module, build, declared_inputs, own_inputs_of
 
 _MOST_HELD_OUT: Final = 200
 _FAULTS_SHOWN: Final = 50
@@ -153,7 +153,8 @@ async def load_examples(
     names, targets = _names_or_rows(y, [record for _, record in found])
     if targets is not None and len(targets) < len(found):
         raise ArgumentError(f"load_examples: {len(targets)} targets for {len(found)} rows; give one each.")
-    columns = Columns(program, names, dict(rename or {}), id, group)
+    outputs = await _outputs_of(program) if any(isinstance(record, Cells) for _, record in found) else None
+    columns = Columns(program, names, dict(rename or {}), id, group, outputs)
     examples: list[Example] = []
     faults: list[str] = []
     known: set[str] = set()
@@ -315,6 +316,7 @@ class Columns:
         rename: New names of columns by old ones.
         id: The column that names rows.
         group: The column of what belongs together.
+        outputs: What the program returns, where cells of text are read by it.
     """
 
     def __init__(
@@ -324,6 +326,7 @@ class Columns:
         rename: Mapping[str, str] | None = None,
         id: str | None = None,  # noqa: A002  # as above
         group: str | None = None,
+        outputs: SymbolicDataModel | None = None,
     ) -> None:
         self._targets, self._rename, self._id, self._group = tuple(targets), rename or {}, id, group
         nest = None if program is None else declared_inputs(program)
@@ -332,9 +335,7 @@ class Columns:
         self._symbols: dict[str, Any] = dict(zip(names, leaves(nest), strict=False)) if by_name else {}
         self._single: Any = None if by_name else next(iter(leaves(nest)), None)
         self._inputs: list[str] = names if by_name else [] if self._single is None else list(self._single.keys())
-        outputs = [] if program is None else leaves(program.output_spec)
-        self.outputs: SymbolicDataModel | None = outputs[0] if len(outputs) == 1 else None
-        self._cells = {**_accepts(self.outputs), **_accepts(self._single)}
+        self._cells = {**_accepts(outputs), **_accepts(self._single)}
 
     def example(self, row: Any) -> Example:
         """Return a row as an example.
@@ -440,7 +441,7 @@ async def training_rows(
         given, targets = cast("tuple[Any, Any]", validation_data) if is_pair else (validation_data, names or None)
         held_out = await load_examples(given, targets, program=program)
     else:
-        rows, held_out = split(rows, share, seed=seed, closed=_closed_field(program))
+        rows, held_out = split(rows, share, seed=seed, closed=_closed_field(await _outputs_of(program)))
     both = {key_of({"row": as_json(row.inputs)}) for row in rows} & {
         key_of({"row": as_json(row.inputs)}) for row in held_out
     }
@@ -508,9 +509,20 @@ def _stratum(target: Any, closed: str | None) -> str:
     return dump_json(json.get(closed) if is_object(json) else json)
 
 
-def _closed_field(program: Module) -> str | None:
+async def _outputs_of(program: Module | None) -> SymbolicDataModel | None:
+    """Return what a program returns, where that is one data model; builds it, which calls no model."""
+    declared = None if program is None else declared_inputs(program)
+    if program is None or declared is None:
+        return None
+    own = own_inputs_of(program)
+    if not own and len(input_names(program)) > 1:
+        return None
+    outputs = leaves(await build(program, *(() if own else (declared,))))
+    return outputs[0] if len(outputs) == 1 else None
+
+
+def _closed_field(symbol: SymbolicDataModel | None) -> str | None:
     """Return the first closed field of what a program returns."""
-    symbol = Columns(program).outputs
     schema: Any = {} if symbol is None else schema_of(symbol)
     for name, part in schema.get("properties", {}).items():
         if (

@@ -20,7 +20,7 @@ from synmod.leaves.files import write_atomic
 from synmod.leaves.frozen import Json, json_equal
 from synmod.lm import LanguageModel, models_in_force, use_language_models
 from synmod.module import Module
-from synmod.scope import BoundReward, Feedback, Usage, deadline, is_of_block_around, phase
+from synmod.scope import BoundReward, Feedback, Usage, deadline, is_of_block_around
 from synmod.tree import State, graphdef, state as state_of, using
 
 from .batches import Places
@@ -192,7 +192,6 @@ class Runner:
             if model is not None:
                 overlays.enter_context(use_language_models(model))
             overlays.enter_context(using(self.program, state | self._first))
-            overlays.enter_context(phase("inference"))  # a step of an optimizer has a phase of its own
             return await run_once(self.program, example, reward=self._bound, sample=sample, paths=self._paths)
 
     def _judged(self, ran: Ran, example: Example, state: State, sample: int) -> Rollout:

@@ -1,0 +1,172 @@
+"""load_examples: rows of any form, checked before anything is run; and how they are split."""
+
+import json
+from collections import Counter
+from typing import Literal
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+import synmod as sm
+from synmod.train.examples import split
+
+
+class Text(sm.DataModel):
+    """What comes in."""
+
+    text: str
+    n: int | None = None
+
+
+class Label(sm.DataModel):
+    """What goes out."""
+
+    label: Literal["a", "b"]
+    score: float
+
+
+def program():
+    """One with declared inputs and outputs."""
+    return sm.Sequential([sm.Input(Text), sm.Generator(Label)])
+
+
+ROW = {"text": "t", "label": "a", "score": 1.5}
+
+
+class Polars:
+    """A table by `to_dicts`."""
+
+    def to_dicts(self):
+        return [ROW]
+
+
+class Arrow:
+    """A table by `to_pylist`."""
+
+    column_names = list(ROW)
+
+    def to_pylist(self):
+        return [ROW]
+
+
+class Pandas:
+    """A table by `to_dict("records")`, whose missing cells are NaN."""
+
+    iloc = None
+
+    def to_dict(self, orient):
+        return [{**ROW, "n": float("nan")}] if orient == "records" else None
+
+
+class HuggingFace:
+    """A table that is an iterable of dicts."""
+
+    column_names = list(ROW)
+
+    def __iter__(self):
+        return iter([ROW])
+
+
+async def later():
+    """An async source."""
+    yield ROW
+
+
+@pytest.mark.parametrize("source", [[ROW], Polars(), Arrow(), Pandas(), HuggingFace(), iter([ROW]), later()])
+async def test_sources_give_equal_rows(source):
+    """Inputs are what the program declares, the rest is the target."""
+    (row,) = await sm.load_examples(source, program=program())
+    assert (row.inputs["text"], row.target) == ("t", {"label": "a", "score": 1.5})
+
+
+async def test_files_give_equal_rows(tmp_path):
+    """CSV cells are read by the schema of their field."""
+    (tmp_path / "a.json").write_text(json.dumps([ROW]))
+    (tmp_path / "a.jsonl").write_text(f"\n{json.dumps(ROW)}\n\n")
+    (tmp_path / "a.csv").write_text("\ufefftext,label,score,n\nt,a,1.5,\n")
+    for name in ("a.json", "a.jsonl", "a.csv"):
+        (row,) = await sm.load_examples(tmp_path / name, program=program())
+        assert (row.inputs["text"], row.target) == ("t", {"label": "a", "score": 1.5})
+    (tmp_path / "a.txt").write_text("")
+    with pytest.raises(sm.ArgumentError, match=r"\.csv"):
+        await sm.load_examples(tmp_path / "a.txt")
+
+
+async def test_targets_by_name_or_by_row():
+    """What is neither input nor target is extra; pairs and Examples have targets of their own."""
+    (row,) = await sm.load_examples([ROW], "label", program=program())
+    assert (row.target, dict(row.extra)) == ({"label": "a"}, {"score": 1.5})
+    (row,) = await sm.load_examples([ROW], ["label", "score"])
+    assert (row.inputs, row.target) == ({"text": "t"}, {"label": "a", "score": 1.5})
+    for source, y in (
+        ([{"text": "t"}], ["a"]),
+        ([({"text": "t"}, "a")], None),
+        ([sm.Example("1", {"text": "t"}, "a")], None),
+    ):
+        (row,) = await sm.load_examples(source, y, program=program())
+        assert (row.inputs["text"], row.target) == ("t", "a")
+    with pytest.raises(sm.ArgumentError, match="targets for 2 rows"):
+        await sm.load_examples([ROW, ROW], [1])
+
+
+async def test_names_ids_groups_and_limits():
+    """Columns may be renamed; ids name one row each."""
+    rows = [{"question": "t", "key": n, "who": "x"} for n in range(3)]
+    found = await sm.load_examples(rows, program=program(), rename={"question": "text"}, id="key", group="who", limit=2)
+    assert [(row.id, row.group, row.target) for row in found] == [("0", "x", None), ("1", "x", None)]
+    with pytest.raises(sm.DataError, match="'x' is there twice"):
+        await sm.load_examples(rows, program=program(), rename={"question": "text"}, id="who")
+
+
+async def test_all_faults_are_told_at_once():
+    """Each with its row, before anything runs."""
+    rows = [ROW, {"txt": "t"}, 5, {"text": 1}, (1, 2, 3)]
+    with pytest.raises(sm.DataError, match="4 of 5 rows") as caught:
+        await sm.load_examples(rows, program=program())
+    assert all(f"row {number}: " in str(caught.value) for number in (1, 2, 3, 4))
+    with pytest.raises(sm.DataError, match="Did you mean 'label'"):
+        await sm.load_examples([ROW], "lable", program=program())
+
+
+@pytest.mark.parametrize("text", [b"", b"a,a\n1,2\n", b"\xff\xfe,\n1,2\n", b'a,b\n"1,2\n', b"a,b\n1\n1,2,3\n"])
+async def test_hostile_csv(tmp_path, text):
+    """No header, one name twice, bytes that are no text, open quotes, cells too few or too many."""
+    (tmp_path / "x.csv").write_bytes(text)
+    with pytest.raises(sm.DataError):
+        await sm.load_examples(tmp_path / "x.csv")
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.binary(max_size=60), st.sampled_from([".csv", ".json", ".jsonl"]))
+def test_any_bytes_give_rows_or_a_data_error(tmp_path_factory, content, suffix):
+    """Never another error."""
+    path = tmp_path_factory.mktemp("bytes") / f"x{suffix}"
+    path.write_bytes(content)
+    try:
+        assert isinstance(sm.run(sm.load_examples(path)), list)
+    except sm.DataError:
+        pass
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=1, max_size=60), st.floats(0, 0.9), st.integers(0, 9))
+def test_strata_keep_their_share_to_within_a_row(labels, share, seed):
+    """Of each value of a closed field; nothing is lost, and equal seeds give equal splits."""
+    rows = [sm.Example(str(n), {}, {"label": label}) for n, label in enumerate(labels)]
+    kept, held = split(rows, share, seed=seed, closed="label")
+    assert sorted([*kept, *held], key=lambda row: int(row.id)) == rows
+    assert (kept, held) == split(rows, share, seed=seed, closed="label")
+    wanted = round(len(rows) * share)
+    counts = Counter(row.target["label"] for row in held)
+    for label, size in Counter(labels).items():
+        assert abs(counts[label] - wanted * size / len(rows)) <= 1 + 1e-9
+
+
+@given(st.lists(st.sampled_from("uvwxyz"), min_size=1, max_size=40), st.integers(0, 9))
+def test_groups_are_never_split(groups, seed):
+    """Whatever their sizes; there are always rows to train on."""
+    rows = [sm.Example(str(n), {}, group=group) for n, group in enumerate(groups)]
+    kept, held = split(rows, seed=seed)
+    assert kept
+    assert not {row.group for row in kept} & {row.group for row in held}
+    assert bool(held) == (len(set(groups)) > 1)
