@@ -324,9 +324,14 @@ class Bench:
         """Return the candidates that were run, in the order in which they were made; `c0` is the seed."""
         shown = self._run_ones()
         names = {known.state.fingerprint: f"c{number}" for number, known in enumerate(shown)}
+
+        def parents(known: Known) -> Iterator[str]:
+            for each in known.parents:  # one that was joined before it had run on validation rows gives its own
+                yield from (names[each],) if each in names else parents(self._candidates[each])
+
         return tuple(
             Candidate(
-                names[known.state.fingerprint], known.state, tuple(names[p] for p in known.parents if p in names),
+                names[known.state.fingerprint], known.state, tuple(dict.fromkeys(parents(known))),
                 known.operator, max(0, known.order[0]),
                 {split: dict(sorted(known.means(split).items())) for split in _SPLITS if known.means(split)},
             )
