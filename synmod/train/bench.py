@@ -577,7 +577,7 @@ class Bench:
             with phase("optimizer"), drawing(sample), track_usage() as usage, self._runner.within_time():
                 output = await module(inputs)
             entry = {"json": thaw(as_json(output)), "schema": thaw(schema_of(output)), "usage": asdict(usage.total())}
-            await self._runner.keep(key, entry)
+            await self._runner.keep(key, partial(dict[str, Json], entry))
         self._used[key] = Usage(**entry["usage"])
         return JsonDataModel(entry["json"], schema=entry["schema"])
 

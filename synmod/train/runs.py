@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, cast
 
 from synmod.cache import Cache, key_of
-from synmod.data import JsonDataModel, dump_json, parse_json, schema_of, thaw
+from synmod.data import JsonDataModel, dump_json, parse_json, schema_of
 from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded, EvaluationError, RunError
 from synmod.flow import SingleFlight
 from synmod.leaves.aio import current_clock, wall_time
@@ -144,7 +145,7 @@ class Runner:
                     ran = await self._attempt(example, state, sample, model)
                 rollout = self._judged(ran, example, state, sample)
                 if not rollout.void:
-                    await self.keep(key, _entry(rollout))
+                    await self.keep(key, partial(_entry, rollout))
                     self._done[key] = rollout
             return rollout
 
@@ -172,7 +173,7 @@ class Runner:
         """Return a record of the journal."""
         return None if self._journal is None else await self._journal.find(key)
 
-    async def keep(self, key: str, entry: dict[str, Json]) -> None:
+    async def keep(self, key: str, entry: Callable[[], dict[str, Json]]) -> None:
         """Record a piece that was run, and when; what is not written would be paid for again.
 
         Raises:
@@ -180,7 +181,7 @@ class Runner:
         """
         self.live += 1
         if self._journal is not None:
-            await keep(self._journal, key, {**entry, "at": self.elapsed_s})
+            await keep(self._journal, key, {**entry(), "at": self.elapsed_s})
 
     def known(self, key: str) -> Rollout | None:
         """Return a rollout that was run or found before."""
@@ -263,19 +264,17 @@ def name_of(thing: object) -> str:
 def _entry(rollout: Rollout) -> dict[str, Json]:
     """Return the record of a rollout as the journal keeps it; the row itself stands in its key."""
     feedback, error, outputs = rollout.feedback, rollout.error, rollout.outputs
-    return thaw(
-        {
-            "row": rollout.id,
-            "outputs": as_json(outputs),
-            "schema": schema_of(outputs) if isinstance(outputs, JsonDataModel) else None,
-            "feedback": None if feedback is None else feedback.record(),
-            "error": None if error is None else {**asdict(error), "notes": list(error.notes)},
-            "usage": asdict(rollout.usage),
-            "elapsed_s": rollout.elapsed_s,
-            "call_id": rollout.call_id,
-            "calls": [call.to_json() for call in rollout.calls],
-        }
-    )
+    return {
+        "row": rollout.id,
+        "outputs": as_json(outputs),
+        "schema": schema_of(outputs) if isinstance(outputs, JsonDataModel) else None,
+        "feedback": None if feedback is None else feedback.record(),
+        "error": None if error is None else {**asdict(error), "notes": list(error.notes)},
+        "usage": dict(vars(rollout.usage)),
+        "elapsed_s": rollout.elapsed_s,
+        "call_id": rollout.call_id,
+        "calls": [call.to_json() for call in rollout.calls],
+    }
 
 
 def _rollout_of(entry: Mapping[str, Any], example: Example, state: State, sample: int) -> Rollout:

@@ -8,6 +8,7 @@ from tests.benchmarks import (
     data,
     evaluations,
     files,
+    fits,
     flax_graphs,
     generators,
     imports,
@@ -35,6 +36,7 @@ PARTS = {
     "traces": traces,
     "caches": caches,
     "evaluations": evaluations,
+    "fits": fits,
 }
 
 
