@@ -7,7 +7,7 @@ ordered by place, never by time.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -324,19 +324,27 @@ class Bench:
         """Return the candidates that were run, in the order in which they were made; `c0` is the seed."""
         shown = self._run_ones()
         names = {known.state.fingerprint: f"c{number}" for number, known in enumerate(shown)}
-
-        def parents(known: Known) -> Iterator[str]:
-            for each in known.parents:  # one that was joined before it had run on validation rows gives its own
-                yield from (names[each],) if each in names else parents(self._candidates[each])
-
         return tuple(
             Candidate(
-                names[known.state.fingerprint], known.state, tuple(dict.fromkeys(parents(known))),
+                names[known.state.fingerprint], known.state, self._above(known, names),
                 known.operator, max(0, known.order[0]),
                 {split: dict(sorted(known.means(split).items())) for split in _SPLITS if known.means(split)},
             )
             for known in shown
         )  # fmt: skip
+
+    def _above(self, known: Known, names: Mapping[str, str]) -> tuple[str, ...]:
+        """Return what a candidate was made of, by name; in place of what never ran on validation rows what that was."""
+        found: dict[str, None] = {}
+        pending, seen = list(known.parents), {known.state.fingerprint}
+        while pending:
+            each = pending.pop(0)
+            if each in names and each not in seen:
+                found[names[each]] = None
+            elif each not in seen and each in self._candidates:
+                pending += self._candidates[each].parents
+            seen.add(each)
+        return tuple(found)
 
     def ranking(self) -> list[Known]:
         """Return what has validation scores: higher mean first, then more rows, fewer tokens, the older one."""
