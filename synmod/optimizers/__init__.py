@@ -8,6 +8,7 @@ from synmod.train import Optimizer as Optimizer
 
 from .bootstrap_few_shot import BootstrapFewShot as BootstrapFewShot
 from .gepa import Gepa as Gepa
+from .mipro import Mipro as Mipro
 from .omega import Omega as Omega
 from .random_few_shot import RandomFewShot as RandomFewShot
 from .reflect import Reflect as Reflect

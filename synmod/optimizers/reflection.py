@@ -158,18 +158,18 @@ class Reflective(Optimizer):
         self.remember(child, accepted=race.kept)
         return race.kept
 
-    async def child(self, bench: Bench, found: Evidence, paths: Sequence[str]) -> State | None:
+    async def child(self, bench: Bench, found: Evidence, paths: Sequence[str], hint: str = "") -> State | None:
         """Return a State with better values at some paths; None where the model gave none that can be used."""
         state = found.parent
         for path in paths:
-            value = await self._value(bench, found, state, path)
+            value = await self._value(bench, found, state, path, hint)
             state = state if value is None else state.replace({path: value})
         if state == found.parent:
             return None
         bench.candidate(state, found.parent, operator="reflect")
         return state
 
-    async def _value(self, bench: Bench, found: Evidence, state: State, path: str) -> Json | None:
+    async def _value(self, bench: Bench, found: Evidence, state: State, path: str, hint: str) -> Json | None:
         """Return a better value of one target: asked once more, told why, where the first cannot be used."""
         target = bench.targets[path]
         current: Any = state[path].value
@@ -177,7 +177,6 @@ class Reflective(Optimizer):
         expected = [as_json(bench.example(row).target) for row in found.rows]
         records = records_of(found.items[path], bench.best_score, expected)
         accepted, tried = (memory.value.get(path, []) for memory in (self.accepted, self.tried))
-        hint = ""
         for _ in range(2):
             inputs = reflection_inputs(
                 bench.task, target, current, others, records, accepted=accepted, tried=tried, hint=hint
@@ -202,7 +201,7 @@ class Reflective(Optimizer):
             else:
                 return value
             bench.log("reflect", [path], word)
-            hint = f"Your last answer {why}: write another one."
+            hint = f"{hint} Your last answer {why}: write another one.".strip()
         return None
 
     def _count(self, word: str, error: str = "") -> None:

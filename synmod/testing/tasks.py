@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from itertools import product
+from math import exp
 from typing import Any, Final, Literal
 
 from synmod.blocks import Generator
@@ -24,6 +25,7 @@ from synmod.tree import state as state_of
 from .models import FunctionLM
 
 _MOST_LINES: Final = 6
+_SLOPE, _TOP = 0.6, 4.0  # logits: deviation of what one choice adds, and the quality of the best combination
 _SPLITS: Final = ("train", "validation", "test")
 
 
@@ -218,7 +220,7 @@ class Chooser(Module):
 def _qualities(
     dimensions: int, choices: int, interaction: float, seed: int
 ) -> Sequence[Mapping[tuple[int, ...], float]]:
-    """Return what the choices of each module add to the quality: together 0.9 for the best, 0 for the worst."""
+    """Return what the choices of each module cost in quality, as logits: nothing for the best."""
     draw = rng(seed, 0, "effects")
     tables: list[dict[tuple[int, ...], float]] = []
     for size in [2] * (dimensions // 2) + [1] * (dimensions % 2):
@@ -227,10 +229,9 @@ def _qualities(
             chosen: sum(of[choice] for of, choice in zip(main, chosen, strict=True)) + draw.gauss(0.0, interaction)
             for chosen in product(range(choices), repeat=size)
         }
-        lowest = min(effects.values())
-        tables.append({chosen: effect - lowest for chosen, effect in effects.items()})
-    span = sum(max(table.values()) for table in tables)
-    return [{chosen: 0.9 * effect / span for chosen, effect in table.items()} for table in tables]
+        best = max(effects.values())
+        tables.append({chosen: _SLOPE * (effect - best) for chosen, effect in effects.items()})
+    return tables
 
 
 @register_own()
@@ -258,11 +259,16 @@ class ChoiceReward(Reward):
         """Return the score."""
         chosen = y_pred["chosen"]
         tables = _qualities(self.dimensions, self.choices, self.interaction, self.seed)
-        quality = sum(table[tuple(chosen[2 * at : 2 * at + 2])] for at, table in enumerate(tables))
-        right = quality >= y_pred["difficulty"]
+        quality = _TOP + sum(table[tuple(chosen[2 * at : 2 * at + 2])] for at, table in enumerate(tables))
+        right = _share_right(quality) >= y_pred["difficulty"]
         if _share(self.seed, y_pred["row"], *chosen) < self.noise:
             right = not right
         return float(right)
+
+
+def _share_right(quality: float) -> float:
+    """Return the share of all rows that a quality is good enough for."""
+    return 1 / (1 + exp(-quality))
 
 
 def ChoiceTask(  # noqa: N802
@@ -270,9 +276,9 @@ def ChoiceTask(  # noqa: N802
 ) -> Task:
     """Return a chain of modules whose texts have some known values each; which of them are good is to be found.
 
-    The quality of a combination is a sum over its choices, and over the pairs of choices that stand in one module. A
-    row is right if the quality reaches its difficulty; difficulties are spread evenly from 0 to 1. So the best
-    combination is known without a run.
+    The quality of a combination is a sum over its choices, and over the pairs of choices that stand in one module. Its
+    logistic is the share of rows that are right: a row is right if that reaches its difficulty, and difficulties are
+    spread evenly from 0 to 1. So the best combination is known without a run.
 
     Args:
         dimensions: Texts that are chosen, two per module.
@@ -285,7 +291,7 @@ def ChoiceTask(  # noqa: N802
     Example:
         >>> task = ChoiceTask(dimensions=2, choices=3, rows=10)
         >>> task.proposals["0/style"], task.optimum
-        (['choice 1', 'choice 2'], 0.9)
+        (['choice 1', 'choice 2'], 1.0)
 
     Source: the additive models of factorial experiments.
     """
@@ -302,13 +308,12 @@ def ChoiceTask(  # noqa: N802
                 for number, level in enumerate(draw.sample(levels, rows))
             ]
         )
-    best = sum(max(table.values()) for table in _qualities(dimensions, choices, interaction, seed))
     return Task(
         program,
         *splits,
         reward=ChoiceReward(dimensions, choices, interaction, noise, seed),
         seed=seed,
-        optimum=sum(row.inputs["difficulty"] <= best for row in splits[-1]) / rows,
+        optimum=sum(row.inputs["difficulty"] <= _share_right(_TOP) for row in splits[-1]) / rows,
         proposals={path_str(path): texts for path in state_of(program)},
     )
 

@@ -22,23 +22,19 @@ async def test_the_best_choice_scores_the_optimum(dimensions):
     assert len(task.proposals) == dimensions
     values = [["choice 0", *texts] for texts in task.proposals.values()]
     scores = [await scored(task, dict(zip(task.proposals, each, strict=True))) for each in product(*values)]
-    assert max(scores) == task.optimum == 0.9
-    assert min(scores) == 0.0
+    assert max(scores) == task.optimum >= 0.95
 
 
 async def test_choices_of_one_module_interact():
-    """What a text adds depends on the other one of its module, and without interaction it does not."""
+    """Which text is better depends on the other one of its module."""
 
-    async def gains(interaction):
-        task = ChoiceTask(2, 3, interaction, rows=400)
+    task = ChoiceTask(2, 3, interaction=2.0, rows=400, seed=8)
 
-        async def at(first, second):
-            return await scored(task, {"0/instructions": f"choice {first}", "0/style": f"choice {second}"})
+    async def at(first, second):
+        return await scored(task, {"0/instructions": f"choice {first}", "0/style": f"choice {second}"})
 
-        return [await at(1, second) - await at(0, second) for second in range(3)]
-
-    assert max(await gains(0.0)) - min(await gains(0.0)) <= 0.01
-    assert max(await gains(1.0)) - min(await gains(1.0)) > 0.05
+    gains = [await at(1, second) - await at(0, second) for second in range(3)]
+    assert min(gains) < -0.01 < 0.01 < max(gains)
 
 
 async def test_a_task_depends_on_its_seed_alone():

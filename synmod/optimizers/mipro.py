@@ -1,0 +1,248 @@
+"""Mipro: instructions and sets of examples, chosen together by what a linear model of their scores expects."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from math import fsum
+from typing import Any, ClassVar, Final
+
+from synmod.data import dump_json
+from synmod.errors import BudgetExceeded, TrainerError
+from synmod.leaves.frozen import Json
+from synmod.leaves.names import did_you_mean
+from synmod.registry import register_own
+from synmod.train import Bench, TargetKind, positive
+from synmod.tree import OptState, State
+
+from .harvest import harvested, labels_that_fit
+from .linear import Choice, LinearScores
+from .reflection import Reflective, evidence
+
+_LOG: Final = logging.getLogger("synmod.train")
+_REDRAWS, _FINALISTS, _RECORDS = 4, 3, 8
+_HINTS: Final = (
+    "",
+    "Be brief: two sentences at most.",
+    "Describe the procedure step by step.",
+    "Name the pitfalls that the failing records show.",
+)
+
+
+@register_own()
+class Mipro(Reflective):
+    """Chooses an instruction and a set of examples for each module, all together, by few rows per combination.
+
+    Each step draws combinations from what is known so far (Thompson sampling) and runs each on its next rows.
+
+    Args:
+        instructions: Texts per instruction, the present one included; further `proposals` are kept, too.
+        sets: Sets per examples Variable, the present one included.
+        max_examples: Entries per set at most; 0 chooses instructions alone.
+        proposals: Texts by path. A model is asked only for what is missing.
+        width: Combinations per step.
+        block: Validation rows per combination and step.
+        steps: How many; None until `patience` is over.
+        patience: Steps in a row of which none found anything better until it is done.
+        **options: Those of every optimizer.
+
+    Raises:
+        ArgumentError: A number below 1.
+
+    Example:
+        >>> Mipro(max_examples=0, proposals={"instructions": ["Be brief.", "Think first."]}).width
+        4
+
+    Source: DSPy's MIPROv2; differs: an exact linear model in place of a density estimator, rows by block.
+    """
+
+    kinds: ClassVar[tuple[TargetKind, ...]] = ("examples", "instruction")
+
+    def __init__(
+        self,
+        instructions: int = 6,
+        sets: int = 6,
+        max_examples: int = 4,
+        proposals: Mapping[str, Sequence[str]] | None = None,
+        width: int = 4,
+        block: int = 8,
+        steps: int | None = None,
+        patience: int = 20,
+        **options: Any,
+    ) -> None:
+        super().__init__(patience=patience, **options)
+        self.instructions = positive(self, "instructions", instructions)
+        self.sets = positive(self, "sets", sets)
+        self.max_examples = max_examples if max_examples == 0 else positive(self, "max_examples", max_examples)
+        self.proposals = {path: list(texts) for path, texts in (proposals or {}).items()}
+        self.width = positive(self, "width", width)
+        self.block = positive(self, "block", block)
+        self.steps = None if steps is None else positive(self, "steps", steps)
+        self.choices = self.add_variable({}, schema={"type": "object"}, name="choices", type=OptState)
+        self.seen = self.add_variable([], schema={"type": "array"}, name="seen", type=OptState)
+        self.best = self.add_variable([], schema={"type": "array"}, name="best", type=OptState)
+        self.taken = self.add_variable(0, schema={"type": "integer"}, name="taken", type=OptState)
+
+    @property
+    def done(self) -> bool:
+        """Whether the steps are over, or nothing better was found for long."""
+        return super().done if self.steps is None else self.taken.value >= self.steps
+
+    def step_cost(self, bench: Bench) -> int:
+        """Return the rollouts of a step, and of those at the end that the bench does not keep by itself."""
+        rows = len(bench.validation)
+        draws = self.width * min(self.block, rows)
+        if not self.choices.value:
+            asks = any(len(self.proposals.get(path, ())) < self.instructions - 1 for path in _texts_of(bench))
+            return draws + rows + (len(bench.train) if asks or self.max_examples else 0)
+        end = sum(len(self._missing(bench, choice)) for choice in self.best.value)
+        return draws + max(0, end - bench.finish_cost())
+
+    async def update(self, state: State, feedback: Any, bench: Bench) -> State:  # noqa: ARG002  (of every optimizer)
+        """Take one step; return the combination of which most is expected."""
+        if not self.choices.value:
+            self.choices.assign(await self._values(bench, state))
+        await bench.evaluate(self._made(bench), bench.validation)
+        modules = [bench.targets[path].module for path in self.choices.value]
+        model = LinearScores(modules, [len(values) for values in self.choices.value.values()], bench.width)
+        for observed in self.seen.value:
+            model.observe(*observed)
+        drawn = self._drawn(bench, model)
+        await bench.gather(*(bench.evaluate(self._made(bench, choice), rows) for choice, rows in drawn.items()))
+        for choice, rows in drawn.items():
+            if gains := self._gains(bench, choice, rows):
+                mean = fsum(gains) / len(gains)
+                model.observe(choice, mean, len(gains))
+                self.seen.assign([*self.seen.value, [list(choice), mean, len(gains)]])
+        expected, seen = model.weights(), dict.fromkeys(tuple(choice) for choice, _, _ in self.seen.value)
+        gains = {self._present: 0.0} | {choice: model.gain(expected, choice) for choice in seen}
+        ranked = sorted(gains, key=lambda choice: -gains[choice])
+        return self._taken(bench, state, ranked)
+
+    def _drawn(self, bench: Bench, model: LinearScores) -> dict[Choice, list[str]]:
+        """Draw combinations with rows left, and return the next rows of each."""
+        rng, drawn = bench.rng("draws"), dict[Choice, list[str]]()
+        for _ in range(_REDRAWS * self.width):
+            choice = model.best(model.weights(rng), rng)
+            if rows := self._missing(bench, choice):
+                drawn[choice] = rows[: self.block]
+                bench.candidate(self._made(bench, choice), bench.seed, operator="draw")
+            if len(drawn) == self.width:
+                break
+        return drawn
+
+    def _taken(self, bench: Bench, state: State, ranked: Sequence[Choice]) -> State:
+        """Note what a step came to; return the best combination."""
+        best, gains = self._made(bench, ranked[0]), self._gains(bench, ranked[0], bench.validation)
+        word = "no_gain" if best == state else "accepted"
+        bench.log("draws", state.diff(best), word, fsum(gains), len(gains))
+        self.best.assign([list(choice) for choice in ranked[:_FINALISTS]])
+        self.taken.assign(self.taken.value + 1)
+        self.end_step(best != state)
+        return best
+
+    async def finish(self, state: State, bench: Bench) -> State:  # noqa: ARG002  (of every optimizer)
+        """Return the best of those of which most is expected, proved on all validation rows; else the seed."""
+        try:
+            for choice in self.best.value:
+                missing = self._missing(bench, choice)
+                if len(missing) <= bench.room:
+                    await bench.evaluate(self._made(bench, choice), missing)
+        except BudgetExceeded:
+            _LOG.info("the budget is spent: the best is chosen of what is known.")
+        best, most = bench.seed, 0.0
+        for choice in self.best.value:
+            gain = fsum(self._gains(bench, choice, bench.validation))
+            if gain > most and not self._missing(bench, choice):
+                best, most = self._made(bench, choice), gain
+        return best
+
+    # -- combinations -------------------------------------------------------------------------------------------------
+
+    @property
+    def _present(self) -> Choice:
+        """The combination of the present values, which stand first."""
+        return (0,) * len(self.choices.value)
+
+    def _made(self, bench: Bench, choice: Sequence[int] | None = None) -> State:
+        """Return a combination as a State."""
+        chosen = zip(self.choices.value.items(), choice or self._present, strict=True)
+        return bench.seed.replace({path: values[number] for (path, values), number in chosen})
+
+    def _missing(self, bench: Bench, choice: Sequence[int]) -> list[str]:
+        """Return the validation rows that a combination has no score of."""
+        scores = bench.scores(self._made(bench, choice))
+        return [row for row in bench.validation if row not in scores]
+
+    def _gains(self, bench: Bench, choice: Sequence[int], rows: Sequence[str]) -> list[float]:
+        """Return what a combination gains over the present values, on those rows that both were run on."""
+        old, new = bench.scores(self._made(bench)), bench.scores(self._made(bench, choice))
+        return [new[row] - old[row] for row in rows if row in new and row in old]
+
+    # -- what there is to choose from ---------------------------------------------------------------------------------
+
+    async def _values(self, bench: Bench, state: State) -> dict[str, list[Json]]:
+        """Return the values of each dimension, the present one first.
+
+        Raises:
+            TrainerError: There is nothing to choose, no reward to choose by, or proposals for something else.
+        """
+        paths = _texts_of(bench)
+        for path in self.proposals:
+            if path not in paths:
+                raise TrainerError(
+                    f"Mipro: proposals for {path!r}, which is no instruction that is trained."
+                    f"{did_you_mean(path, paths)} There are: {', '.join(paths) or 'none'}."
+                )
+        if bench.score_range is None:
+            raise TrainerError("Mipro compares scores: give a reward.")
+        found = await self._sets(bench, state)
+        self.tried.assign({path: [] for path in paths})
+        texts = await bench.gather(*(self._texts(bench, state, path) for path in paths))
+        found |= dict(zip(paths, texts, strict=True))
+        values = {path: found[path] for path in bench.targets if len(found.get(path, ())) > 1}
+        if not values:
+            raise TrainerError(
+                "Mipro has nothing to choose from: there are no proposals, the proposer gave none, and no row makes an "
+                "example."
+            )
+        return values
+
+    async def _sets(self, bench: Bench, state: State) -> dict[str, list[Json]]:
+        """Return sets of examples by path: the present one, labels where they fit, the first harvested, random ones."""
+        if not self.max_examples or not any(target.kind == "examples" for target in bench.targets.values()):
+            return {}
+        harvest = await labels_that_fit(bench, state, self.block) or await harvested(bench, state)
+        if not harvest:
+            return {}
+        harvest.register(bench)
+        drawn = [harvest.random_rows(self.max_examples, bench.rng(f"sets/{number}")) for number in range(self.sets)]
+        states = [harvest.with_rows(state, rows, self.max_examples) for rows in (harvest.rows, *drawn)]
+        values = {path: [each[path].value for each in (state, *states)] for path in harvest.entries}
+        return {
+            path: list({dump_json(value): value for value in each}.values())[: self.sets]
+            for path, each in values.items()
+        }
+
+    async def _texts(self, bench: Bench, state: State, path: str) -> list[Json]:
+        """Return instructions for one path: the present one, the proposals, and what is missing from a model."""
+        texts: list[Json] = list(dict.fromkeys([state[path].value, *self.proposals.get(path, ())]))
+        for number in range(self.instructions - len(texts)):
+            self.tried.assign({**self.tried.value, path: texts[1:]})
+            found = await evidence(bench, state, self._records(bench, state, f"records/{path}/{number}"))
+            made = await self.child(bench, found, [path], _HINTS[number % len(_HINTS)])
+            if made is not None and made[path].value not in texts:
+                texts.append(made[path].value)
+        return texts
+
+    def _records(self, bench: Bench, state: State, purpose: str) -> list[str]:
+        """Draw train rows to show to a model, half of them failures as far as there are such."""
+        rows = bench.rng(purpose).sample(bench.train, len(bench.train))
+        scores = bench.scores(state, "train")
+        failing = [row for row in rows if scores.get(row, bench.best_score) < bench.best_score][: _RECORDS // 2]
+        return [*failing, *(row for row in rows if row not in failing)][:_RECORDS]
+
+
+def _texts_of(bench: Bench) -> list[str]:
+    """Return the paths of the instructions."""
+    return [path for path, target in bench.targets.items() if target.kind == "instruction"]
