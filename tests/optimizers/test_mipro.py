@@ -182,3 +182,15 @@ async def test_what_it_cannot_choose_from_is_an_error():
         await fitted(task, Mipro(max_examples=0, proposals={"0/stile": ["choice 1"]}))
     with pytest.raises(ArgumentError, match="width is 0"):
         Mipro(width=0)
+
+
+@pytest.mark.slow
+async def test_it_ends_near_the_optimum():
+    """Six dimensions of six choices, 650 rollouts: 0.05 below the optimum at most, in the mean of twelve seeds."""
+    missed = []
+    for seed in range(12):
+        task = ChoiceTask(seed=seed)
+        await fitted(task, budget=650)
+        found = await sm.evaluate(task.program, task.test, reward=task.reward, progress=False)
+        missed.append(task.optimum - found.score)
+    assert sum(missed) / len(missed) <= 0.05
