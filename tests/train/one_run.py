@@ -109,7 +109,11 @@ def task(name, seed=0, pace=None):
     rows = tickets(seed=seed)
     batch = Batch([x for x, _ in rows[:12]], [y for _, y in rows[:12]])
     held_out = [sm.Example(f"v{i}", x, y) for i, (x, y) in enumerate(rows[12:])]
-    options = {"proposals": {"0/instructions": ["Be brief."]}, "steps": 6} if name == "Mipro" else {"max_examples": 4}
+    options = (
+        {"proposals": {"0/instructions": ["Be brief."]}, "instructions": 2, "steps": 6}
+        if name == "Mipro"
+        else {"max_examples": 4}
+    )
     return program, sm.rewards.ExactMatch(), [batch], held_out, cls(**options)
 
 
