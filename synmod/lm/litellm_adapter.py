@@ -191,7 +191,8 @@ def _imported() -> Any:
         logger = logging.getLogger(name)
         for handler in [handler for handler in logger.handlers if hasattr(handler, "stream")]:
             logger.removeHandler(handler)
-        logger.addHandler(logging.NullHandler())
+        if not logger.handlers:  # also where a process imports it twice
+            logger.addHandler(logging.NullHandler())
     return litellm
 
 
