@@ -103,7 +103,7 @@ async def test_counters_usage_and_events_add_up(seed):
         got = await crowd(lm, 300, cancelled=0.2, seed=seed)
     counted = lm.counters
     kinds = Counter(type(one).__name__ for one in got)
-    assert kinds["LMReply"] > 50
+    assert kinds["LMReply"] > 10
     assert kinds["CancelledError"] > 10
     assert counted.calls + counted.cancelled == 300 == ends.begun == len(ends.ends)
     assert counted.failed_calls == counted.calls - kinds["LMReply"]
