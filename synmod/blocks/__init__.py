@@ -5,18 +5,13 @@ State: Variables of its modules only. Speed: a Generator call on a model without
 Must never know: the insides of other rooms, Program, files, training.
 """
 
-from .again import (
-    BestOf as BestOf, Cached as Cached, Majority as Majority, Refine as Refine, Repeat as Repeat, Retry as Retry,
-)
-from .functions import (
-    And as And, Concat as Concat, Constant as Constant, Factorize as Factorize, Identity as Identity, InMask as InMask,
-    Lambda as Lambda, Not as Not, Or as Or, OutMask as OutMask, Prefix as Prefix, Suffix as Suffix, Xor as Xor,
-)
-from .generator import (
-    ChainOfThought as ChainOfThought, Critique as Critique, Generator as Generator, SelfCritique as SelfCritique,
-    Thinking as Thinking,
-)
-from .routing import (
-    Branch as Branch, Decision as Decision, Fallback as Fallback, Guard as Guard, Map as Map, Parallel as Parallel,
-    Route as Route,
-)
+from .again import BestOf, Cached, Majority, Refine, Repeat, Retry
+from .functions import And, Concat, Constant, Factorize, Identity, InMask, Lambda, Not, Or, OutMask, Prefix, Suffix, Xor
+from .generator import ChainOfThought, Critique, Generator, SelfCritique, Thinking
+from .routing import Branch, Decision, Fallback, Guard, Map, Parallel, Route
+
+__all__ = [
+    "And", "BestOf", "Branch", "Cached", "ChainOfThought", "Concat", "Constant", "Critique", "Decision", "Factorize",
+    "Fallback", "Generator", "Guard", "Identity", "InMask", "Lambda", "Majority", "Map", "Not", "Or", "OutMask",
+    "Parallel", "Prefix", "Refine", "Repeat", "Retry", "Route", "SelfCritique", "Suffix", "Thinking", "Xor",
+]

@@ -5,4 +5,6 @@ read takes about 15 µs, a write some hundred, in a thread; sqlite3 is imported 
 Must never know: schemas, modules, models; that equal work is done once (callers ensure that).
 """
 
-from .cache import Cache as Cache, checked_ttl as checked_ttl, key_of as key_of
+from .cache import Cache, checked_ttl, key_of
+
+__all__ = ["Cache", "checked_ttl", "key_of"]

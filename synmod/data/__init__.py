@@ -9,32 +9,30 @@ A block of your own finds here what ours use: `JsonDataModel.of(json, schema)` m
 a value, symbol, class or instance. `declare(x)` turns any declaration into a schema.
 """
 
-from synmod.leaves import (
-    dump_json as dump_json, frozen as frozen, json_equal as json_equal, parse_frozen as parse_frozen,
-    parse_json as parse_json, thaw as thaw,
-)
+from synmod.leaves import dump_json, frozen, json_equal, parse_frozen, parse_json, thaw
 
-from . import ops as ops
-from .checking import schema_from as schema_from
-from .validation import (
-    dump as dump, is_valid as is_valid, problems as problems, schema_of_class as schema_of_class,
-    typed_instance as typed_instance, validate as validate, validator_faults as validator_faults,
-)
-from .merge import items_of as items_of, with_items as with_items
+from . import ops
+from .checking import schema_from
+from .validation import dump, is_valid, problems, schema_of_class, typed_instance, validate, validator_faults
+from .merge import items_of, with_items
 from .messages import (
-    TOLD_BRIEFLY as TOLD_BRIEFLY, Audio as Audio, AudioPart as AudioPart, ChatMessage as ChatMessage,
-    ChatMessages as ChatMessages, File as File, FilePart as FilePart, Image as Image, ImagePart as ImagePart,
-    Rating as Rating, Score as Score, TextPart as TextPart, ToolCall as ToolCall, normalize_score as normalize_score,
+    TOLD_BRIEFLY, Audio, AudioPart, ChatMessage, ChatMessages, File, FilePart, Image, ImagePart, Rating, Score,
+    TextPart, ToolCall, normalize_score,
 )
 from .models import (
-    RECORDERS as RECORDERS, DataModel as DataModel, Described as Described, JsonDataModel as JsonDataModel,
-    SymbolicDataModel as SymbolicDataModel, admit as admit, declaration as declaration, declare as declare,
-    is_symbolic as is_symbolic, label as label, label_of as label_of, model_of as model_of, schema_of as schema_of,
-    symbol as symbol, to_value as to_value, wrap as wrap,
+    RECORDERS, DataModel, Described, JsonDataModel, SymbolicDataModel, admit, declaration, declare, is_symbolic, label,
+    label_of, model_of, schema_of, symbol, to_value, wrap,
 )
-from .ops import OPERATIONS as OPERATIONS, contains as contains, is_subschema as is_subschema
-from .schema import (
-    Schema as Schema, parts_of as parts_of, portable as portable, target_of as target_of,
-    trusted_schema as trusted_schema,
-)
-from .subschema import includes as includes
+from .ops import OPERATIONS, contains, is_subschema
+from .schema import Schema, parts_of, portable, target_of, trusted_schema
+from .subschema import includes
+
+__all__ = [
+    "OPERATIONS", "RECORDERS", "TOLD_BRIEFLY", "Audio", "AudioPart", "ChatMessage", "ChatMessages", "DataModel",
+    "Described", "File", "FilePart", "Image", "ImagePart", "JsonDataModel", "Rating", "Schema", "Score",
+    "SymbolicDataModel", "TextPart", "ToolCall", "admit", "contains", "declaration", "declare", "dump", "dump_json",
+    "frozen", "includes", "is_subschema", "is_symbolic", "is_valid", "items_of", "json_equal", "label", "label_of",
+    "model_of", "normalize_score", "ops", "parse_frozen", "parse_json", "parts_of", "portable", "problems",
+    "schema_from", "schema_of", "schema_of_class", "symbol", "target_of", "thaw", "to_value", "trusted_schema",
+    "typed_instance", "validate", "validator_faults", "with_items", "wrap",
+]

@@ -8,18 +8,19 @@ Must never know: modules (a step's module is something to call), files, language
 """
 
 from synmod.leaves import (
-    LEAF as LEAF, MAPPING as MAPPING, SEQUENCE as SEQUENCE, NestPath as NestPath, aligned as aligned, copied as copied,
-    is_leaf as is_leaf, kind_of as kind_of, leaves as leaves, leaves_with_path as leaves_with_path,
-    map_leaves as map_leaves, pack as pack,
+    LEAF, MAPPING, SEQUENCE, NestPath, aligned, copied, is_leaf, kind_of, leaves, leaves_with_path, map_leaves, pack,
 )
 
-from .concurrency import (
-    Failed as Failed, Progress as Progress, Shown as Shown, SingleFlight as SingleFlight, in_thread as in_thread,
-    map_concurrently as map_concurrently, run as run, shown as shown,
-)
-from .engine import Plan as Plan, compile_flow as compile_flow, run_plan as run_plan, together as together
+from .concurrency import Failed, Progress, Shown, SingleFlight, in_thread, map_concurrently, run, shown
+from .engine import Plan, compile_flow, run_plan, together
 from .graph import (
-    Declared as Declared, FlowGraph as FlowGraph, FlowStep as FlowStep, Origin as Origin, Step as Step,
-    SymbolRef as SymbolRef, live_graph as live_graph, record_call as record_call, record_graph as record_graph,
-    step_of as step_of, steps_between as steps_between, symbol_of as symbol_of,
+    Declared, FlowGraph, FlowStep, Origin, Step, SymbolRef, live_graph, record_call, record_graph, step_of,
+    steps_between, symbol_of,
 )
+
+__all__ = [
+    "LEAF", "MAPPING", "SEQUENCE", "Declared", "Failed", "FlowGraph", "FlowStep", "NestPath", "Origin", "Plan",
+    "Progress", "Shown", "SingleFlight", "Step", "SymbolRef", "aligned", "compile_flow", "copied", "in_thread",
+    "is_leaf", "kind_of", "leaves", "leaves_with_path", "live_graph", "map_concurrently", "map_leaves", "pack",
+    "record_call", "record_graph", "run", "run_plan", "shown", "step_of", "steps_between", "symbol_of", "together",
+]

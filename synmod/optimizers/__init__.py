@@ -4,11 +4,13 @@ Floor: 10. Purpose: six ways to search, over four shared pieces: harvest, halvin
 beside the `OptState` Variables of each optimizer. Must never know: Program, files, how a row is run.
 """
 
-from synmod.train import Optimizer as Optimizer
+from synmod.train import Optimizer
 
-from .bootstrap_few_shot import BootstrapFewShot as BootstrapFewShot
-from .gepa import Gepa as Gepa
-from .mipro import Mipro as Mipro
-from .omega import Omega as Omega
-from .random_few_shot import RandomFewShot as RandomFewShot
-from .reflect import Reflect as Reflect
+from .bootstrap_few_shot import BootstrapFewShot
+from .gepa import Gepa
+from .mipro import Mipro
+from .omega import Omega
+from .random_few_shot import RandomFewShot
+from .reflect import Reflect
+
+__all__ = ["BootstrapFewShot", "Gepa", "Mipro", "Omega", "Optimizer", "RandomFewShot", "Reflect"]

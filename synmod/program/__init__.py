@@ -7,6 +7,8 @@ Speed: composing, making and running are linear in steps; the door costs a looku
 Must never know: providers, optimizers.
 """
 
-from .compose import Sequential as Sequential, compose as compose
-from .program import Program as Program
-from .wiring import Input as Input
+from .compose import Sequential, compose
+from .program import Program
+from .wiring import Input
+
+__all__ = ["Input", "Program", "Sequential", "compose"]

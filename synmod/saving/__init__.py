@@ -6,11 +6,13 @@ the tree room's table. Speed: saving at most twice `json.dumps(indent=2)` plus t
 parsing and the constructors. Must never know: Program, training; how a provider is reached.
 """
 
-from synmod.leaves import write_atomic as write_atomic
+from synmod.leaves import write_atomic
 
-from .document import (
-    FIRST_READERS as FIRST_READERS, FORMAT as FORMAT, FileLimits as FileLimits, in_file as in_file,
-    read_document as read_document, write_document as write_document,
-)
-from .read import LoadReport as LoadReport, load as load, load_variables as load_variables, loads as loads
-from .write import dumps as dumps, save as save, save_variables as save_variables
+from .document import FIRST_READERS, FORMAT, FileLimits, in_file, read_document, write_document
+from .read import LoadReport, load, load_variables, loads
+from .write import dumps, save, save_variables
+
+__all__ = [
+    "FIRST_READERS", "FORMAT", "FileLimits", "LoadReport", "dumps", "in_file", "load", "load_variables", "loads",
+    "read_document", "save", "save_variables", "write_atomic", "write_document",
+]

@@ -6,32 +6,31 @@ Speed: a nested frame 0.3 µs; the open blocks are one read and a check; without
 Must never know: Module, models, providers. Hooks get records with a path, never an object of a floor above.
 """
 
-from . import hooks_lib as hooks_lib
+from . import hooks_lib
 from .budgets import (
-    Account as Account, Spent as Spent, budget as budget, check_deadline as check_deadline, deadline as deadline,
-    is_of_block_around as is_of_block_around, keep_partial as keep_partial, note_waiting as note_waiting,
-    open_meters as open_meters, plain_limit as plain_limit, reserve as reserve, time_left as time_left,
-    track_usage as track_usage,
+    Account, Spent, budget, check_deadline, deadline, is_of_block_around, keep_partial, note_waiting, open_meters,
+    plain_limit, reserve, time_left, track_usage,
 )
 from .frame import (
-    AMBIENT as AMBIENT, FRAME as FRAME, PHASES as PHASES, Ambient as Ambient, Block as Block,
-    CallCounters as CallCounters, CallFrame as CallFrame, NameScope as NameScope, PerPhase as PerPhase,
-    PhaseCounters as PhaseCounters, Reward as Reward, RootFrame as RootFrame, Usage as Usage, UsageMeter as UsageMeter,
-    ambient as ambient, current_call as current_call, current_phase as current_phase, current_scope as current_scope,
-    effective as effective, nearest_live as nearest_live, phase as phase, phase_in as phase_in, reset as reset,
+    AMBIENT, FRAME, PHASES, Ambient, Block, CallCounters, CallFrame, NameScope, PerPhase, PhaseCounters, Reward,
+    RootFrame, Usage, UsageMeter, ambient, current_call, current_phase, current_scope, effective, nearest_live, phase,
+    phase_in, reset,
 )
 from .hooks import (
-    BuildBegin as BuildBegin, BuildEnd as BuildEnd, CallBegin as CallBegin, CallEnd as CallEnd, Event as Event,
-    Hook as Hook, LMBegin as LMBegin, LMEnd as LMEnd, SkipDropped as SkipDropped, VariableAssign as VariableAssign,
-    begin_call as begin_call, check_hook as check_hook, end_call as end_call, hooks as hooks, hooks_for as hooks_for,
-    hooks_inside as hooks_inside, notify as notify, notify_assign as notify_assign,
-    notify_skip_dropped as notify_skip_dropped, place_of as place_of,
+    BuildBegin, BuildEnd, CallBegin, CallEnd, Event, Hook, LMBegin, LMEnd, SkipDropped, VariableAssign, begin_call,
+    check_hook, end_call, hooks, hooks_for, hooks_inside, notify, notify_assign, notify_skip_dropped, place_of,
 )
-from .rewards import (
-    BoundReward as BoundReward, Feedback as Feedback, add_reward as add_reward, hand_up as hand_up,
-    rewards_of as rewards_of, track_rewards as track_rewards,
-)
-from .tracing import (
-    PAGES as PAGES, LMCallNode as LMCallNode, TraceNode as TraceNode, Tracer as Tracer, message_of as message_of,
-    trace as trace,
-)
+from .rewards import BoundReward, Feedback, add_reward, hand_up, rewards_of, track_rewards
+from .tracing import PAGES, LMCallNode, TraceNode, Tracer, message_of, trace
+
+__all__ = [
+    "AMBIENT", "FRAME", "PAGES", "PHASES", "Account", "Ambient", "Block", "BoundReward", "BuildBegin", "BuildEnd",
+    "CallBegin", "CallCounters", "CallEnd", "CallFrame", "Event", "Feedback", "Hook", "LMBegin", "LMCallNode", "LMEnd",
+    "NameScope", "PerPhase", "PhaseCounters", "Reward", "RootFrame", "SkipDropped", "Spent", "TraceNode", "Tracer",
+    "Usage", "UsageMeter", "VariableAssign", "add_reward", "ambient", "begin_call", "budget", "check_deadline",
+    "check_hook", "current_call", "current_phase", "current_scope", "deadline", "effective", "end_call", "hand_up",
+    "hooks", "hooks_for", "hooks_inside", "hooks_lib", "is_of_block_around", "keep_partial", "message_of",
+    "nearest_live", "note_waiting", "notify", "notify_assign", "notify_skip_dropped", "open_meters", "phase",
+    "phase_in", "place_of", "plain_limit", "reserve", "reset", "rewards_of", "time_left", "trace", "track_rewards",
+    "track_usage",
+]

@@ -5,14 +5,13 @@ lane for each running call that takes part, on its frame. Speed: a call of a mod
 one that stashes or pops pays some microseconds. Must never know: Program, files, training.
 """
 
-from synmod.errors import (
-    SkipError as SkipError, SkipNameError as SkipNameError, SkipProblem as SkipProblem,
-    SkipVerifyError as SkipVerifyError,
-)
+from synmod.errors import SkipError, SkipNameError, SkipProblem, SkipVerifyError
 
-from .commands import peek as peek, pop as pop, skippable as skippable, stash as stash
-from .lane import (
-    Namespace as Namespace, SkipFrame as SkipFrame, current_skip_frame as current_skip_frame,
-    use_skip_frame as use_skip_frame,
-)
-from .wiring import SkipLayout as SkipLayout, skip_layout as skip_layout, verify_skippables as verify_skippables
+from .commands import peek, pop, skippable, stash
+from .lane import Namespace, SkipFrame, current_skip_frame, use_skip_frame
+from .wiring import SkipLayout, skip_layout, verify_skippables
+
+__all__ = [
+    "Namespace", "SkipError", "SkipFrame", "SkipLayout", "SkipNameError", "SkipProblem", "SkipVerifyError",
+    "current_skip_frame", "peek", "pop", "skip_layout", "skippable", "stash", "use_skip_frame", "verify_skippables",
+]

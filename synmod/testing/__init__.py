@@ -5,8 +5,11 @@ State: none. Speed: a call of a double costs what the layers of a model call cos
 Must never know: a network, a key, a file outside of what a test hands it.
 """
 
-from .instances import instance_of as instance_of, text_for as text_for
-from .models import (
-    FunctionLM as FunctionLM, SchemaLM as SchemaLM, ScriptedLM as ScriptedLM, assert_saves as assert_saves,
-)
-from .tasks import ChoiceTask as ChoiceTask, RuleTask as RuleTask, Task as Task, tickets as tickets
+from .instances import instance_of, text_for
+from .models import FunctionLM, SchemaLM, ScriptedLM, assert_saves
+from .tasks import ChoiceTask, RuleTask, Task, tickets
+
+__all__ = [
+    "ChoiceTask", "FunctionLM", "RuleTask", "SchemaLM", "ScriptedLM", "Task", "assert_saves", "instance_of", "text_for",
+    "tickets",
+]

@@ -6,42 +6,40 @@ as they live. Speed: at most 5 µs a visit; reading a Variable costs one Context
 calls, flows, language models, files.
 """
 
-from synmod.leaves import KeyPath as KeyPath, path_str as path_str
+from synmod.leaves import KeyPath, path_str
 
-from . import filters as filters, initializers as initializers
-from .editing import (
-    Sown as Sown, capture as capture, open_captures as open_captures, pop as pop, set_attributes as set_attributes,
-    set_metadata as set_metadata, share_variables as share_variables, update as update, using as using,
-)
-from .filters import (
-    All as All, Any as Any, Everything as Everything, Not as Not, Nothing as Nothing, OfType as OfType, Path as Path,
-    PathContains as PathContains, PathIn as PathIn, Schema as Schema, Trainable as Trainable, WithTag as WithTag,
-)
-from .graphdef import (
-    CODEC as CODEC, GraphDef as GraphDef, NodeDef as NodeDef, NodeRef as NodeRef, VariableDef as VariableDef,
-    VariableRef as VariableRef, class_text as class_text, record as record, static_text as static_text,
-)
+from . import filters, initializers
+from .editing import Sown, capture, open_captures, pop, set_attributes, set_metadata, share_variables, update, using
+from .filters import All, Any, Everything, Not, Nothing, OfType, Path, PathContains, PathIn, Schema, Trainable, WithTag
+from .graphdef import CODEC, GraphDef, NodeDef, NodeRef, VariableDef, VariableRef, class_text, record, static_text
 from .looking import (
-    PathTable as PathTable, find_duplicates as find_duplicates, flattened as flattened,
-    is_trainable as is_trainable, iter_graph as iter_graph, outdate as outdate, path_table as path_table,
-    paths_of as paths_of, submodules_of as submodules_of, variables_of as variables_of,
+    PathTable, find_duplicates, flattened, is_trainable, iter_graph, outdate, path_table, paths_of, submodules_of,
+    variables_of,
 )
 from .merging import (
-    build_graph as build_graph, call as call, clone as clone, current_update_context as current_update_context,
-    deepcopy_node as deepcopy_node, flatten as flatten, graphdef as graphdef, merge as merge,
-    merge_context as merge_context, split as split, split_context as split_context, state as state,
-    unflatten as unflatten, update_context as update_context, variables as variables,
+    build_graph, call, clone, current_update_context, deepcopy_node, flatten, graphdef, merge, merge_context, split,
+    split_context, state, unflatten, update_context, variables,
 )
 from .walk import (
-    KNOWN as KNOWN, NODE as NODE, SEQUENCE as SEQUENCE, SET as SET, STATIC as STATIC,
-    VARIABLE as VARIABLE, NodeImpl as NodeImpl, RefMap as RefMap, Static as Static, Visit as Visit,
-     get_node_impl as get_node_impl, holds_node as holds_node, is_token as is_token,
-    kind_of as kind_of, own_impl as own_impl, register_graph_node_type as register_graph_node_type,
-    register_impl as register_impl, static as static, walk as walk,
+    KNOWN, NODE, SEQUENCE, SET, STATIC, VARIABLE, NodeImpl, RefMap, Static, Visit, get_node_impl, holds_node, is_token,
+    kind_of, own_impl, register_graph_node_type, register_impl, static, walk,
 )
-from .states import State as State
+from .states import State
 from .variable import (
-    Intermediate as Intermediate, Memory as Memory, OptState as OptState, Param as Param, Stat as Stat,
-    Variable as Variable, VariableState as VariableState, discarding_writes as discarding_writes,
-    keeping_writes as keeping_writes, class_of as class_of, snapshot as snapshot,
+    Intermediate, Memory, OptState, Param, Stat, Variable, VariableState, discarding_writes, keeping_writes, class_of,
+    snapshot,
 )
+
+__all__ = [
+    "CODEC", "KNOWN", "NODE", "SEQUENCE", "SET", "STATIC", "VARIABLE", "All", "Any", "Everything", "GraphDef",
+    "Intermediate", "KeyPath", "Memory", "NodeDef", "NodeImpl", "NodeRef", "Not", "Nothing", "OfType", "OptState",
+    "Param", "Path", "PathContains", "PathIn", "PathTable", "RefMap", "Schema", "Sown", "Stat", "State", "Static",
+    "Trainable", "Variable", "VariableDef", "VariableRef", "VariableState", "Visit", "WithTag", "build_graph", "call",
+    "capture", "class_of", "class_text", "clone", "current_update_context", "deepcopy_node", "discarding_writes",
+    "filters", "find_duplicates", "flatten", "flattened", "get_node_impl", "graphdef", "holds_node", "initializers",
+    "is_token", "is_trainable", "iter_graph", "keeping_writes", "kind_of", "merge", "merge_context", "open_captures",
+    "outdate", "own_impl", "path_str", "path_table", "paths_of", "pop", "record", "register_graph_node_type",
+    "register_impl", "set_attributes", "set_metadata", "share_variables", "snapshot", "split", "split_context", "state",
+    "static", "static_text", "submodules_of", "unflatten", "update", "update_context", "using", "variables",
+    "variables_of", "walk",
+]

@@ -8,9 +8,11 @@ Must never know: Program, training; how to draw with a program that is not here.
 from synmod.module import ABOVE
 from synmod.scope import PAGES
 
-from .picture import trace_page as trace_page
-from .plotting import FORMATS as FORMATS, plot as plot
-from .summary import COLUMNS as COLUMNS, format_variables as format_variables, summary as summary
+from .picture import trace_page
+from .plotting import FORMATS, plot
+from .summary import COLUMNS, format_variables, summary
+
+__all__ = ["COLUMNS", "FORMATS", "format_variables", "plot", "summary", "trace_page"]
 
 ABOVE["summary"] = summary
 ABOVE["plot"] = plot
