@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from types import CellType, CodeType, EllipsisType, FunctionType
 from typing import Any, Final, cast
 
 from synmod.cache import Cache, key_of
@@ -257,8 +258,46 @@ def identity_of(module: Module) -> Json:
 
 
 def name_of(thing: object) -> str:
-    """Return a text for what cannot be written, such as a function: where it is defined."""
+    """Return a text for what cannot be written: where it is defined; of a function also a digest of its code."""
+    if isinstance(thing, partial):
+        return f"{name_of(thing.func)} {key_of([_text_of(thing.args), _text_of(thing.keywords)])}"
+    place, function = _place_of(thing), getattr(thing, "__func__", thing)
+    if not isinstance(function, FunctionType):
+        return place
+    cells = [_held(cell) for cell in function.__closure__ or ()]
+    parts = [function.__code__, function.__defaults__, function.__kwdefaults__, cells]
+    return f"{place} {key_of([_text_of(part) for part in parts])}"
+
+
+def _place_of(thing: object) -> str:
+    """Return where something, or else its class, is defined."""
     return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', type(thing).__qualname__)}"
+
+
+def _held(cell: CellType) -> object:
+    """Return the value of a closure; None before it is assigned."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+def _text_of(value: Any) -> str:
+    """Return a text, equal in every process, of code or a plain value; of anything else where it is defined."""
+    match value:
+        case CodeType():
+            names = value.co_names, value.co_varnames, value.co_freevars
+            return repr((value.co_code, names, _text_of(value.co_consts)))
+        case set() | frozenset():
+            return repr(sorted(map(_text_of, cast("set[Any]", value))))
+        case tuple() | list():
+            return repr([*map(_text_of, cast("list[Any]", value))])
+        case dict():
+            return _text_of([*cast("dict[Any, Any]", value).items()])
+        case None | bool() | int() | float() | complex() | str() | bytes() | EllipsisType():
+            return repr(value)
+        case _:
+            return _place_of(value)
 
 
 def _entry(rollout: Rollout) -> dict[str, Json]:

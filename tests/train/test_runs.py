@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,54 @@ def test_a_run_of_something_else_is_refused(tmp_path):
     before = caught.value.differences[0]
     assert before[1]["train"] - before[2]["train"] == 1
     asyncio.run(fit())
+
+
+def fit_by(reward, run):
+    """Train a small program by a reward, in a folder."""
+    rows = tickets()
+    program = sm.Sequential([sm.Input(Ticket), sm.Generator(Team, language_model="embedded/nearest")])
+    batch = Batch([x for x, _ in rows], [y for _, y in rows])
+    optimizer = sm.optimizers.RandomFewShot(max_examples=2, sets=2)
+    asyncio.run(Trainer(program, reward=reward).fit([batch], eval_data=[batch], optimizer=optimizer, run=run))
+
+
+def right_on(known, bonus, most=1.0):
+    """Return a reward."""
+    return lambda y_true, y_pred, most=most: min(most, (y_true == y_pred) + bonus * (len(y_pred["team"]) in known))
+
+
+def strict(y_true, y_pred):
+    """A reward whose code holds a set and a function."""
+    same = all(y_true[each] == y_pred[each] for each in ("team",))
+    return same and y_pred["team"] in {"a", "b", "c", "d", "e", "f", "billing"}
+
+
+def test_a_reward_of_other_code_is_refused(tmp_path):
+    """A function counts by its code, defaults and closure, also where another one holds it; what is equal goes on."""
+    at_once, in_part = tmp_path / "at once", tmp_path / "in part"
+    fit_by(right_on({0, 8}, 0.0), at_once)
+    fit_by(right_on({8, 0}, 0.0), at_once)
+    fit_by(partial(right_on({0, 8}, 0.0), most=0.9), in_part)
+    for run, change in (
+        (at_once, lambda y_true, y_pred: 1.0 if y_true == y_pred else 0.0),
+        (at_once, right_on({0, 8}, 0.5)),
+        (at_once, right_on({0, 9}, 0.0)),
+        (at_once, right_on({0, 8}, 0.0, most=0.9)),
+        (in_part, partial(right_on({0, 8}, 0.0), most=0.8)),
+        (in_part, partial(right_on({0, 8}, 0.5), most=0.9)),
+    ):
+        change.__qualname__ = "right_on.<locals>.<lambda>"  # of the same place
+        with pytest.raises(sm.RunError, match="run of something else") as caught:
+            fit_by(change, run)
+        assert [name for name, _, _ in caught.value.differences] == ["reward"]
+
+
+def test_a_reward_of_equal_code_goes_on_in_another_process(tmp_path):
+    """Whatever the order of its sets there."""
+    code = f"import sys; sys.path[:0] = [{os.getcwd()!r}]\nfrom tests.train.test_runs import fit_by, strict\n"
+    code += f"fit_by(strict, {str(tmp_path)!r})"
+    for seed in "12":
+        subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, check=True)
 
 
 def test_a_folder_has_one_holder(tmp_path):
