@@ -44,8 +44,6 @@
 Each derives from `SynmodError` and also from the builtin in brackets, which callers expect.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ An id is `package>Name`. Only what code has registered can come out of a file, a
 rooms above admit the classes that may stand here (`admit`), since this floor does not know them.
 """
 
-from __future__ import annotations
-
 import builtins
 import dataclasses
 import enum

@@ -1,7 +1,5 @@
 """A module called again: Repeat, Retry, Cached; several tries, the best of which counts: BestOf, Majority, Refine."""
 
-from __future__ import annotations
-
 import inspect
 import math
 import os

@@ -1,7 +1,5 @@
 """What blocks check: constructor arguments, when the block is made, and the fields that members return."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """Functions as modules: Identity, Constant, Lambda, and the functions of `sm.ops`; no model, no members."""
 
-from __future__ import annotations
-
 import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Mapping

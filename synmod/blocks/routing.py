@@ -3,8 +3,6 @@
 Decision, Branch, Route, Guard, Fallback; Parallel, and Map for the items of a list.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias, Unpack, cast

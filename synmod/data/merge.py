@@ -4,8 +4,6 @@ Both are made from schemas alone. What `C` decides about names is kept as a `Con
 schema of a list's items, and a schema with other items, follow the same rule about definitions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce

@@ -1,7 +1,5 @@
 """Ready-made data models: messages of a conversation in the shape of chat completions, and the scales of a judge."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

@@ -5,8 +5,6 @@ once from schemas, with every name decided: applied to values at once, and recor
 program replays it and an operand that is None this time cannot shift a name.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

@@ -5,8 +5,6 @@ kept with it: that it was checked, how it validates, its parts, what it is a sub
 where keywords of 2020-12 hold schemas: a `$ref` inside a default, an enum or an example is data.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -6,8 +6,6 @@ below a property or an item is taken for proven, which is right because values a
 and is taken back where the proof that assumed it fails.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final

@@ -5,8 +5,6 @@ for each subschema whether it holds; of alternatives that all fail the one that 
 class is made once and kept with the class.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from json import JSONEncoder

@@ -5,8 +5,6 @@ branches cost one task each. There is no barrier between levels, no recursion, a
 consumer has taken it. A plan is shared by all calls and never written to.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any

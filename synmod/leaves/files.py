@@ -1,7 +1,5 @@
 """Atomic files: after a crash at any moment the target is the old file or the new one, never a mix."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

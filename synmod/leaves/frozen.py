@@ -9,8 +9,6 @@ JSON of an instance. Nesting is bounded, so all of it is plain recursion.
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 # Why: JSON is Any, and what isinstance(x, dict) or type(x) makes of that is unknown to the type checker.
 
-from __future__ import annotations
-
 import json as _json
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum

@@ -7,8 +7,6 @@ State: none. Speed: a leaf costs one look at its class.
 Must never know: data models, modules.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import operator
 import sys

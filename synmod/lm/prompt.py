@@ -5,8 +5,6 @@ A prompt has five slots (instructions, input fields, output schema, examples, in
 are read for a prompt: references followed, fields and types in words, values in declared order.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from json import JSONEncoder

@@ -5,8 +5,6 @@ In a call everything after the frame is set is left through one `try`, so that r
 what was. The common case (values whose schemas were seen before, nobody listening) takes a few identity checks.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping
 from contextvars import Token

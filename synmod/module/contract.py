@@ -4,8 +4,6 @@ A nest is data, None, or lists, tuples, dicts and other containers of data. Spee
 schema that was seen before, is one lookup, which the hot call makes by itself.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, TypeGuard

@@ -3,8 +3,6 @@
 The record is also what a frame knows of its module (`name`, `training_default`), so that `scope` never sees a Module.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias

@@ -1,7 +1,5 @@
 """BootstrapFewShot: examples from a teacher's good runs or from labels; what the best set misses is put into it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

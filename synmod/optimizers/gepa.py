@@ -1,7 +1,5 @@
 """Gepa: reflective evolution on a Pareto pool."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Scores of combinations as a linear model whose posterior is exact: what Mipro draws from."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import fsum, sqrt
 from operator import mul

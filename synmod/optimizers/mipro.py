@@ -1,7 +1,5 @@
 """Mipro: instructions and sets of examples, chosen together by what a linear model of their scores expects."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from math import fsum

@@ -1,7 +1,5 @@
 """Omega: quality and diversity over joint candidates."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

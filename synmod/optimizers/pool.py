@@ -1,7 +1,5 @@
 """The pool: the candidates that an optimizer keeps, in an `OptState` Variable of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from math import fsum, sqrt
 

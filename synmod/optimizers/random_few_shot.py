@@ -1,7 +1,5 @@
 """RandomFewShot: random sets of examples, the best of which is found by halving."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from synmod.registry import register_own

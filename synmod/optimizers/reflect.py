@@ -1,7 +1,5 @@
 """Reflect: the simple one. It learns from each batch's feedback and changes all blamed paths in one child."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Literal
 
 from synmod.errors import ArgumentError

@@ -1,7 +1,5 @@
 """Reflection: better values from a model, and the cheap test that a child must pass. Shared by Gepa, Omega, Reflect."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum

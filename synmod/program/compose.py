@@ -1,7 +1,5 @@
 """Programs without a class of one's own: `compose` wires a function, `Sequential` runs members in a row."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import copy_context

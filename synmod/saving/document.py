@@ -3,8 +3,6 @@
 The text of a file is written one key per line, and read strictly within limits.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """What a document names: registered code by id, attributes, data models by index, language models by name."""
 
-from __future__ import annotations
-
 import json
 import re
 import types

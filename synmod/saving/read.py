@@ -5,8 +5,6 @@ first pass nothing is made, and no code of a class runs; in the second the const
 they have made is adopted where it is what the record describes.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Mapping
 from inspect import iscoroutine

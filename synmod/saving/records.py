@@ -1,7 +1,5 @@
 """Records of nodes and Variables, both ways: arguments, attributes, what a module was built on, its graph of steps."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@
 deep, a document at most 200. What cannot be written is noted as a problem, and writing goes on.
 """
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import enum

@@ -3,8 +3,6 @@
 One walk numbers nodes and Variables, one pass writes their records.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from itertools import chain, count

@@ -3,8 +3,6 @@
 A record refers to the frozen values of the run; nothing is copied or formatted. Where nobody listens, none is made.
 """
 
-from __future__ import annotations
-
 import inspect
 import logging
 from collections.abc import Callable, Mapping

@@ -4,8 +4,6 @@ Hooks like those that users write. Each costs what its line, row or span costs. 
 with the extra `otel` and is imported when such a hook is made.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -3,8 +3,6 @@
 A module adds rewards inside its call; they are handed up when the entry call ends, and are kept nowhere.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 import threading

@@ -3,8 +3,6 @@
 The commands are plain functions that act on the lane of the running call.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping

@@ -4,8 +4,6 @@ Two places are compared by the way down to them. Where the ways part, the contai
 router makes them alternatives, a graph goes by its edges, and of a hand-written call nothing is known.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Container, Iterator, Mapping, Sequence
 from graphlib import TopologicalSorter

@@ -4,8 +4,6 @@ A draw takes references and alternatives into each part and follows the keywords
 then validated, and drawn again a little plainer where it fails.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import string

@@ -3,8 +3,6 @@
 Only the adapter is replaced: reading, repair, retries, counters and events are those of every `LanguageModel`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import threading
 from collections import Counter

@@ -1,7 +1,5 @@
 """Tasks with a known optimum, to measure optimizers by: deterministic, and sensitive to what the prompts say."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache

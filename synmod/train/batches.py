@@ -1,7 +1,5 @@
 """Batches of rows: what they hold, in which contexts they run, and what becomes of them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext

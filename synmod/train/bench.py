@@ -4,8 +4,6 @@ It is deterministic: whatever runs at once has a place of its own (a lane), and 
 ordered by place, never by time.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import ContextVar

@@ -4,8 +4,6 @@ Three files of one prefix: the program, the values of an epoch, and the states o
 whole, and the values last, so a failure at any moment leaves the checkpoint before it whole.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

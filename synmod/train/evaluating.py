@@ -1,7 +1,5 @@
 """evaluate: every example through the program, many at once; one that fails costs one."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sized
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext

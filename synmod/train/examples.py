@@ -1,7 +1,5 @@
 """Examples: rows of a data set, whatever form they come in, and how they are split."""
 
-from __future__ import annotations
-
 import csv
 import os
 import warnings

@@ -1,7 +1,5 @@
 """The life cycle of a Trainer: one table of what each method needs, and the decorator that reads it."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from functools import wraps

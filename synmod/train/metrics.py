@@ -1,7 +1,5 @@
 """Metrics: modules that are fed row by row, and keep what they count in `Stat` Variables."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """Asking a model for a better value of a Variable, from what its module got, gave, and was told."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Final
 

@@ -4,8 +4,6 @@ A Reward is configured, saved and copied like any module, but not called as one:
 parameter name, in phase `reward` (`synmod.scope.BoundReward`).
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 import re

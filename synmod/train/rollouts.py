@@ -1,7 +1,5 @@
 """One run of a program on one example: outputs, calls, what the reward makes of them, and whose fault a failure is."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias

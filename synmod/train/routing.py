@@ -1,7 +1,5 @@
 """Routing: which modules own the Variables that are trained, and what each of their calls is told."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

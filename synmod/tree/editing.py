@@ -3,8 +3,6 @@
 Every check comes before the first write. `capture` is the block that collects what modules sow.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterable, Mapping
 from inspect import getattr_static

@@ -4,8 +4,6 @@ Whatever a user writes (a type, a tag, a function, `...`) becomes one of the cla
 by content.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from contextlib import suppress

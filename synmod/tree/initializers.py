@@ -1,7 +1,5 @@
 """First values and schemas of Variables: from a value, an initializer, a data model or a schema."""
 
-from __future__ import annotations
-
 from inspect import iscoroutine
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`summary`: a program as a table of its modules, with totals; tables of plain text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
