@@ -12,12 +12,12 @@ from synmod import data
 from synmod.cache import Cache, checked_ttl, key_of
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, model_of, ops, schema_of, wrap
 from synmod.errors import CallError, ConfigError, SchemaError, add_note
-from synmod.flow import SingleFlight, aligned, copied, leaves, map_concurrently
+from synmod.flow import aligned, copied, leaves, map_concurrently
 from synmod.leaves import Json, aio, frozen, new_run_id
 from synmod.lm import current_sample, drawing, models_in_force
 from synmod.module import Attempt, Module, ModuleOptions, attempt, has_open_skips
 from synmod.registry import lookup, register_own
-from synmod.scope import current_call
+from synmod.scope import current_call, is_of_block_around
 from synmod.tree import class_text, graphdef, state, static_text
 
 from . import checks
@@ -187,13 +187,6 @@ _NAMES: Final[dict[tuple[int, int], tuple[str, Any]]] = {}
 """The names of objects without one of their own, by process and id."""
 
 
-class _Flights(SingleFlight):
-    """Calls under way in this process; copies of a block have their own."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _Flights, ()
-
-
 @register_own()
 class Cached(Module):
     """Remembers what a module returned, by the JSON of its inputs and the fingerprint of its structure and state.
@@ -243,7 +236,7 @@ class Cached(Module):
     never stale.
     """
 
-    _graph_ignored: ClassVar[frozenset[str]] = frozenset({"cache", "_flights"})
+    _graph_ignored: ClassVar[frozenset[str]] = frozenset({"cache"})
 
     def __init__(
         self,
@@ -261,7 +254,6 @@ class Cached(Module):
         self.cache = Cache() if cache is None else cache
         self.ttl_s = checked_ttl("Cached", ttl_s)
         self.key = None if key is None else checks.function("Cached", "key", key)
-        self._flights = _Flights()
 
     async def call(self, *inputs: Any) -> Any:
         """Return what is remembered, else call the module and remember its output."""
@@ -292,7 +284,7 @@ class Cached(Module):
                     await self.cache.keep(self._key(counted, built), _entry(output))
             return output
 
-        return copied(await self._flights.run(key, work))
+        return copied(await self.cache.flights.run(key, work, is_of_block_around))
 
     async def compute_output_spec(self, *inputs: Any) -> Any:
         """Return what the module returns."""

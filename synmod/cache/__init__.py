@@ -1,10 +1,12 @@
-"""What was paid for once: JSON by key, in memory or in a file that several processes share.
+"""What was paid for once: JSON by key, in memory or in a file that several processes share; equal work done once.
 
-Floor: 3. Purpose: `Cache`, and the key of a request. State: none of its own; each Cache holds its connections. Speed: a
-read takes about 15 µs, a write some hundred, in a thread; sqlite3 is imported when a cache is first used.
-Must never know: schemas, modules, models; that equal work is done once (callers ensure that).
+Floor: 3. Purpose: `Cache`, the key of a request, `SingleFlight`. State: one ContextVar, the work that runs here; each
+Cache holds its connections and its work under way. Speed: a read takes about 15 µs, a write some hundred, in a thread;
+sqlite3 is imported when a cache is first used.
+Must never know: schemas, modules, models, budgets (a caller says which failures are a leader's own).
 """
 
 from .cache import Cache, checked_ttl, key_of
+from .flights import SingleFlight
 
-__all__ = ["Cache", "checked_ttl", "key_of"]
+__all__ = ["Cache", "SingleFlight", "checked_ttl", "key_of"]

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from synmod.errors import ArgumentError, ConfigError, DataError
 from synmod.leaves import FrozenDict, Json, aio, frozen, wall_time
 
+from .flights import SingleFlight
+
 if TYPE_CHECKING:
     import sqlite3
 
@@ -90,6 +92,9 @@ class Cache:
         max_bytes: How many bytes the entries may take together; the file is about as large. None: no entry goes.
         ttl_s: How many seconds an entry is good for; None for ever.
 
+    Attributes:
+        flights: The equal work under way of those who use this cache, by key.
+
     Raises:
         ConfigError: `path` is not a path, `max_bytes` not an int above 0, or `ttl_s` not a number above 0.
 
@@ -108,7 +113,7 @@ class Cache:
     __module__ = "synmod.cache"
     __slots__ = (
         "__weakref__", "_database", "_finalizer", "_lock", "_one_writer", "_uses",
-        "max_bytes", "path", "ttl_s",
+        "flights", "max_bytes", "path", "ttl_s",
     )  # fmt: skip
 
     def __init__(
@@ -119,6 +124,7 @@ class Cache:
             raise ConfigError(f"Cache: max_bytes is {max_bytes!r:.100}; write a whole number above 0, or None.")
         self.max_bytes = max_bytes
         self.ttl_s = checked_ttl("Cache", ttl_s)
+        self.flights = SingleFlight()
         self._lock = threading.RLock()
         self._one_writer = aio.ThreadLimit(1)
         self._database: _Database | None = None

@@ -11,7 +11,7 @@ from synmod.leaves import (
     LEAF, MAPPING, SEQUENCE, NestPath, aligned, copied, is_leaf, kind_of, leaves, leaves_with_path, map_leaves, pack,
 )
 
-from .concurrency import Failed, Progress, Shown, SingleFlight, in_thread, map_concurrently, run, shown
+from .concurrency import Failed, Progress, Shown, in_thread, map_concurrently, run, shown
 from .engine import Plan, compile_flow, run_plan, together
 from .graph import (
     Declared, FlowGraph, FlowStep, Origin, Step, SymbolRef, live_graph, record_call, record_graph, step_of,
@@ -20,7 +20,7 @@ from .graph import (
 
 __all__ = [
     "LEAF", "MAPPING", "SEQUENCE", "Declared", "Failed", "FlowGraph", "FlowStep", "NestPath", "Origin", "Plan",
-    "Progress", "Shown", "SingleFlight", "Step", "SymbolRef", "aligned", "compile_flow", "copied", "in_thread",
-    "is_leaf", "kind_of", "leaves", "leaves_with_path", "live_graph", "map_concurrently", "map_leaves", "pack",
-    "record_call", "record_graph", "run", "run_plan", "shown", "step_of", "steps_between", "symbol_of", "together",
+    "Progress", "Shown", "Step", "SymbolRef", "aligned", "compile_flow", "copied", "in_thread", "is_leaf", "kind_of",
+    "leaves", "leaves_with_path", "live_graph", "map_concurrently", "map_leaves", "pack", "record_call", "record_graph",
+    "run", "run_plan", "shown", "step_of", "steps_between", "symbol_of", "together",
 ]

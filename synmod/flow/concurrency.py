@@ -1,8 +1,8 @@
-"""Plain code that runs async code, and back; and work at the same time: a stream of items, equal work done once.
+"""Plain code that runs async code, and back; and a stream of items at work at the same time.
 
 From the main thread one event loop serves all calls until the process ends, so that connections live on from call to
 call. Nothing is patched. In a notebook, whose own loop runs, the code runs in a worker thread with a loop of its own.
-A worker pool holds many items at once in bounded memory; a single flight lets callers who want the same share it.
+A worker pool holds many items at once in bounded memory.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Hashable, Iterable, Sized
+from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Sized
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import Any, Final, Generic, Literal, NoReturn, ParamSpec, Protocol, Self, TypeVar, overload
 
-from synmod.errors import ArgumentError, CallError, RunError, add_note
+from synmod.errors import ArgumentError, RunError, add_note
 from synmod.leaves import aio, did_you_mean
-from synmod.scope import CallFrame, ambient, current_call, is_of_block_around, plain_limit
+from synmod.scope import ambient, plain_limit
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -642,93 +642,3 @@ def _at_least(name: str, value: Any, least: int) -> None:
     """Raise ArgumentError for anything but a whole number from `least` on."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise ArgumentError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
-
-
-# -- single flight -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(eq=False)
-class _Flight:
-    """Work under way, and how it ended."""
-
-    frame: CallFrame | None = field(default_factory=current_call)
-    done: aio.Signal = field(default_factory=aio.Signal)
-    landed: bool = False
-    result: Any = None
-    error: Exception | None = None
-    traceback: TracebackType | None = None
-
-
-class SingleFlight:
-    """Runs work by key: a caller that comes while equal work runs waits for it, on whatever loop or thread.
-
-    Example:
-        >>> flights = SingleFlight()
-        >>> async def work():
-        ...     return 42
-        >>> await flights.run("answer", work)  # doctest: +SKIP
-        42
-
-    Source: Go's singleflight; differs: a leader that is cancelled, or stopped by a limit of its own, hands over.
-    """
-
-    __slots__ = ("_flights", "_lock")
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._flights: dict[Hashable, _Flight] = {}
-
-    async def run(self, key: Hashable, work: Callable[[], Awaitable[Any]]) -> Any:
-        """Return what `work` returns: run here, or by the caller that began first.
-
-        Args:
-            key: What makes work equal.
-            work: Runs only where nobody else runs it.
-
-        Raises:
-            CallError: The work waits for itself, and would do so for ever.
-            Exception: What the work raised, the same object for all who waited.
-        """
-        while True:
-            with self._lock:
-                flight = self._flights.get(key)
-                if flight is None:
-                    self._flights[key] = _Flight()
-                    break
-            _refuse_circle(flight)
-            await flight.done.wait()
-            if flight.error is not None:
-                try:
-                    raise flight.error.with_traceback(flight.traceback)
-                finally:
-                    del flight  # no circle of an exception and the frame that holds it
-            if flight.landed:
-                return flight.result
-        return await self._lead(key, work)
-
-    async def _lead(self, key: Hashable, work: Callable[[], Awaitable[Any]]) -> Any:
-        """Do the work; an exit, a cancellation or a limit around it leaves no end, so that another one leads."""
-        flight = self._flights[key]
-        try:
-            flight.result = result = await work()
-            flight.landed = True
-        except Exception as error:  # kept for those who wait, and raised here as itself
-            if not is_of_block_around(error):  # what the leader may spend binds nobody else
-                flight.error, flight.traceback = error, error.__traceback__
-            raise
-        finally:
-            with self._lock:
-                del self._flights[key]
-            flight.frame = None
-            flight.done.set()
-            del flight  # no circle of an exception and the frame that holds it
-        return result
-
-
-def _refuse_circle(flight: _Flight) -> None:
-    """Raise CallError where the running call is a part of the work that it would wait for."""
-    frame: CallFrame | None = current_call()
-    while frame is not None:
-        if frame is flight.frame:
-            raise CallError(f"{frame.path or frame.name!r} asks for what it is about to give: it would wait for ever.")
-        frame = frame.parent

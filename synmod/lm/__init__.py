@@ -8,6 +8,7 @@ Must never know: a Module (it gets path strings), the walk, the graph, what a pr
 
 from synmod.scope import Usage
 
+from .caching import request_content, request_key
 from .call import read_reply
 from .chat_completions import http_error, is_strict, litellm_error
 from .litellm_adapter import Price, list_price
@@ -28,6 +29,6 @@ __all__ = [
     "check_structured", "current_language_model", "current_sample", "default_instructions", "default_language_model",
     "drawing", "embedded_adapter", "environment_secrets", "estimate_text", "estimate_tokens", "http_error", "in_order",
     "input_fields", "is_strict", "list_price", "litellm_error", "message", "model_from", "models_in_force",
-    "read_reply", "resolve_model", "resolved", "sampling_params", "set_default_language_model", "turns",
-    "use_language_models", "within",
+    "read_reply", "request_content", "request_key", "resolve_model", "resolved", "sampling_params",
+    "set_default_language_model", "turns", "use_language_models", "within",
 ]

@@ -13,10 +13,9 @@ from pathlib import Path
 from types import CellType, CodeType, EllipsisType, FunctionType
 from typing import Any, Final, cast
 
-from synmod.cache import Cache, key_of
+from synmod.cache import Cache, SingleFlight, key_of
 from synmod.data import JsonDataModel, dump_json, parse_json, schema_of
 from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded, EvaluationError, RunError
-from synmod.flow import SingleFlight
 from synmod.leaves.aio import current_clock, wall_time
 from synmod.leaves.files import write_atomic
 from synmod.leaves.frozen import Json, json_equal
@@ -150,7 +149,7 @@ class Runner:
                     self._done[key] = rollout
             return rollout
 
-        return cast("Rollout", await self._flights.run(key, work))
+        return cast("Rollout", await self._flights.run(key, work, is_of_block_around))
 
     @contextmanager
     def within_time(self) -> Generator[None]:

@@ -2,13 +2,14 @@
 
 import asyncio
 import threading
+import traceback
 
 import pytest
 
 import synmod as sm
-from synmod.flow import SingleFlight
+from synmod.cache import SingleFlight
 from synmod.leaves import aio
-from synmod.scope import check_deadline, reserve
+from synmod.scope import check_deadline, is_of_block_around, reserve
 
 
 def test_equal_work_is_done_once(any_loop):
@@ -36,18 +37,62 @@ def test_equal_work_is_done_once(any_loop):
 
 
 async def test_a_failure_reaches_all_who_waited():
-    """As the same object; the next one who asks runs it again."""
-    error = KeyError("mine")
+    """Each waiter gets an exception of its own, with notes and traceback; the next caller runs the work again."""
+    error = sm.BadReplyError("bad", text="raw", status=200)
+    error.add_note("a note")
 
     async def fail():
         await asyncio.sleep(0)
         raise error
 
     flights = SingleFlight()
-    results = await asyncio.gather(*(flights.run(1, fail) for _ in range(5)), return_exceptions=True)
-    assert all(result is error for result in results)
-    with pytest.raises(KeyError):
+    leader, *others = await asyncio.gather(*(flights.run(1, fail) for _ in range(5)), return_exceptions=True)
+    assert leader is error
+    assert len({id(each) for each in (leader, *others)}) == 5
+    for other in others:
+        assert (str(other), other.text, other.status, other.__notes__) == ("bad", "raw", 200, ["a note"])
+        assert "fail" in [frame.name for frame in traceback.extract_tb(other.__traceback__)]
+        other.add_note("mine")
+    assert error.__notes__ == ["a note"]
+    with pytest.raises(sm.BadReplyError):
         await flights.run(1, fail)
+
+
+class Stubborn(Exception):
+    """An exception that cannot be copied: it takes two arguments and keeps one."""
+
+    def __init__(self, one, two):
+        super().__init__(one)
+        self.two = two
+
+
+async def test_what_cannot_be_copied_is_shared():
+    """The waiters then get the very object."""
+    error = Stubborn(1, 2)
+
+    async def fail():
+        await asyncio.sleep(0)
+        raise error
+
+    flights = SingleFlight()
+    results = await asyncio.gather(*(flights.run(1, fail) for _ in range(3)), return_exceptions=True)
+    assert all(result is error for result in results)
+
+
+async def test_work_that_waits_for_itself_is_refused():
+    """Also from a task that the work started; other work of the same caller is not."""
+    flights = SingleFlight()
+
+    async def one():
+        return 1
+
+    async def work():
+        assert await flights.run("other", one) == 1
+        await asyncio.create_task(flights.run("key", one))
+
+    with pytest.raises(sm.CallError, match="wait for ever"):
+        await flights.run("key", work)
+    assert await flights.run("key", one) == 1
 
 
 async def test_a_cancelled_leader_hands_over():
@@ -85,11 +130,12 @@ async def test_a_leader_stopped_by_its_own_limit_hands_over(limit):
 
     async def limited():
         with limit():
-            return await flights.run(1, work)
+            return await run(work)
 
-    leader, *others = await asyncio.gather(
-        limited(), flights.run(1, work), flights.run(1, work), return_exceptions=True
-    )
+    def run(work):
+        return flights.run(1, work, is_of_block_around)
+
+    leader, *others = await asyncio.gather(limited(), run(work), run(work), return_exceptions=True)
     assert isinstance(leader, (sm.BudgetExceeded, sm.DeadlineExceeded))
     assert others == [2, 2]
 
@@ -99,8 +145,8 @@ async def test_a_leader_stopped_by_its_own_limit_hands_over(limit):
         with sm.budget(calls=0):
             reserve()
 
-    failures = await asyncio.gather(*(flights.run(1, too_much) for _ in range(3)), return_exceptions=True)
-    assert len(set(failures)) == 1
+    failures = await asyncio.gather(*(run(too_much) for _ in range(3)), return_exceptions=True)
+    assert {type(failure) for failure in failures} == {sm.BudgetExceeded}
     assert len(runs) == 3
 
 
