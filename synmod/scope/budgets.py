@@ -105,8 +105,6 @@ class deadline(Block):  # noqa: N801  # read as a word: `with sm.deadline(2):`
     Source: trio.fail_after; differs: calls that other tasks begin after the time raise as well.
     """
 
-    field = "deadline"
-
     def __init__(self, seconds: float) -> None:
         if isinstance(seconds, bool) or not isinstance(seconds, Real) or not seconds >= 0:
             raise ArgumentError(f"deadline got {seconds!r}: write the seconds as a number, zero or more.")
@@ -115,14 +113,14 @@ class deadline(Block):  # noqa: N801  # read as a word: `with sm.deadline(2):`
 
     def __enter__(self) -> None:
         limit = Deadline(self._seconds, plain=not in_task())
-        self.enter(limit)
+        self.enter(deadline=limit)
         if limit.scope is not None:
             limit.scope.__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
-        limit: Deadline = self.entry().value
+        limit: Deadline = self.entry().adds["deadline"]
         try:
             if limit.scope is not None:
                 limit.scope.__exit__(kind, error, trace)
@@ -322,8 +320,6 @@ class budget(Block):  # noqa: N801  # read as a word: `with sm.budget(calls=10) 
     Source: cloud quotas; differs: reserve and settle, so that nothing is overdrawn in flight.
     """
 
-    field = "budgets"
-
     def __init__(self, calls: int | None = None, tokens: int | None = None, cost_usd: float | None = None) -> None:
         super().__init__()
         given = {"calls": calls, "tokens": tokens, "cost_usd": cost_usd}
@@ -333,7 +329,7 @@ class budget(Block):  # noqa: N801  # read as a word: `with sm.budget(calls=10) 
 
     def __enter__(self) -> Account:
         account = Account(self._limits)
-        self.enter(account)
+        self.enter(budgets=account)
         return account
 
 
@@ -395,11 +391,9 @@ class track_usage(Block):  # noqa: N801  # read as a word: `with sm.track_usage(
     Source: DSPy's usage tracker.
     """
 
-    field = "usages"
-
     def __enter__(self) -> UsageMeter:
         meter = UsageMeter()
-        self.enter(meter)
+        self.enter(usages=meter)
         return meter
 
 

@@ -231,16 +231,15 @@ _NO_CALLS: Final = PhaseCounters()
 
 
 class Entry:
-    """One entry of a block: the field that it adds to, its value, and whether it still holds.
+    """One entry of a block: what it adds, by field, and whether it still holds.
 
     Shared by all records that are computed from it.
     """
 
-    __slots__ = ("field", "live", "value")
+    __slots__ = ("adds", "live")
 
-    def __init__(self, field: str, value: Any) -> None:
-        self.field = field
-        self.value = value
+    def __init__(self, adds: Mapping[str, Any]) -> None:
+        self.adds = adds
         self.live = True
 
 
@@ -267,12 +266,13 @@ class Ambient:
     captures: tuple[Any, ...] = ()
 
     def __init__(self, parent: Ambient | None, entry: Entry) -> None:
+        fields = vars(self)
         if parent is not None:
-            vars(self).update(vars(parent))
+            fields.update(vars(parent))
         self.parent = parent
         self.entry = entry
-        join = _JOINS.get(entry.field, _append)
-        setattr(self, entry.field, join(getattr(self, entry.field), entry.value))
+        for field, value in entry.adds.items():
+            fields[field] = _JOINS.get(field, _append)(getattr(self, field), value)
 
 
 def _append(old: tuple[Any, ...], new: object) -> tuple[Any, ...]:
@@ -328,19 +328,17 @@ def ambient() -> Ambient | None:
 
 
 class Block:
-    """Base of a `with` block that adds one value to one field; it may be entered again, and by several tasks at once.
+    """Base of a `with` block that adds to fields; it may be entered again, and by several tasks at once.
 
-    A subclass names its `field` and calls `enter(value)` in `__enter__`.
+    A subclass calls `enter(field=value)` in `__enter__`.
     """
-
-    field: str
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []
 
-    def enter(self, value: object) -> None:
-        """Let the block begin here: `value` joins its field of what holds."""
-        entry = Entry(self.field, value)
+    def enter(self, **adds: object) -> None:
+        """Let the block begin here: each value joins its field of what holds."""
+        entry = Entry(adds)
         self._entries.append(entry)
         AMBIENT.set(Ambient(ambient(), entry))
 
@@ -398,14 +396,12 @@ class phase(Block):  # noqa: N801  # read as a word: `with sm.phase("reward"):`
     Source: Synalinks' phases.
     """
 
-    field = "phase"
-
     def __init__(self, name: str) -> None:
         super().__init__()
         self._name = check_phase(name)
 
     def __enter__(self) -> None:
-        self.enter(self._name)
+        self.enter(phase=self._name)
 
 
 # -- frames ------------------------------------------------------------------------------------------------------------
@@ -561,6 +557,8 @@ class CallFrame:
     def kept_rewards(self) -> list[GivenReward]:
         """Return the rewards of the whole run so far, those of failed calls left out."""
         root = self.root
+        if not root.given_rewards:
+            return []
         kept = [given for given in list(root.given_rewards) if root.failed_calls.isdisjoint(given.lineage)]
         return sorted(kept, key=lambda given: given.call)
 
@@ -679,14 +677,12 @@ class NameScope(Block):
     Source: tf.name_scope; differs: a label only, never a key.
     """
 
-    field = "scopes"
-
     def __init__(self, owner: Owner) -> None:
         super().__init__()
         self._owner = owner
 
     def __enter__(self) -> None:
-        self.enter((self._owner, current_call()))
+        self.enter(scopes=(self._owner, current_call()))
 
 
 def current_scope() -> str:

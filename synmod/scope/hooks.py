@@ -236,8 +236,6 @@ class hooks(Block):  # noqa: N801  # read as a word: `with sm.hooks(h):`
     Source: structlog's context; differs: no process-wide list, so nobody pays for hooks that are not there.
     """
 
-    field = "hooks"
-
     def __init__(self, *hooks: Hook) -> None:
         if not hooks:
             raise ArgumentError("hooks() got no hook: write `with sm.hooks(hook):`.")
@@ -245,7 +243,7 @@ class hooks(Block):  # noqa: N801  # read as a word: `with sm.hooks(h):`
         self._hooks = tuple(map(check_hook, hooks))
 
     def __enter__(self) -> None:
-        self.enter(self._hooks)
+        self.enter(hooks=self._hooks)
 
 
 def hooks_for(record: Ambient | None, own: tuple[Hook, ...]) -> tuple[Hook, ...]:

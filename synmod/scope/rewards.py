@@ -275,11 +275,9 @@ class track_rewards(Block):  # noqa: N801  # read as a word: `with sm.track_rewa
     Source: Keras' `add_loss`; differs: nothing is stored on modules, so that samples never mix.
     """
 
-    field = "reward_tracks"
-
     def __enter__(self) -> list[Reward]:
         track = RewardTrack()
-        self.enter(track)
+        self.enter(reward_tracks=track)
         return track.rewards
 
 

@@ -472,8 +472,6 @@ class trace(Block):  # noqa: N801  # read as a word: `with sm.trace() as t:`
     Source: OpenTelemetry traces; differs: in memory, no exporter.
     """
 
-    field = "hooks"
-
     def __init__(self, values: bool = True, sample: float = 1.0, max_calls: int = 100_000) -> None:
         super().__init__()
         self._make = partial(Tracer, values, sample, max_calls)
@@ -481,5 +479,5 @@ class trace(Block):  # noqa: N801  # read as a word: `with sm.trace() as t:`
 
     def __enter__(self) -> Tracer:
         tracer = self._make()
-        self.enter((tracer,))
+        self.enter(hooks=(tracer,))
         return tracer

@@ -14,7 +14,7 @@ from synmod.flow import Progress, Shown, map_concurrently, shown
 from synmod.leaves.aio import close_generator, current_clock, is_cancellation
 from synmod.lm import current_sample
 from synmod.module import Module
-from synmod.scope import BoundReward, Usage, keep_partial
+from synmod.scope import NO_USAGE, BoundReward, keep_partial
 from synmod.tree import Memory, state, using
 
 from .evaluation import Evaluation, ExampleError, ExampleResult, Metrics
@@ -196,7 +196,7 @@ class _Evaluator:
         """What has finished, while a run before it has not; without values where metrics leave the run out."""
         self._results: list[ExampleResult] = []
         self._errors: list[ExampleResult] = []
-        self._usage = Usage()
+        self._usage = NO_USAGE
         self._folded = self._scored = 0
         self._sum, self._scores = 0.0, 0  # in input order, so that the mean does not depend on what finished first
         self._begun = self._done = self._failed = 0
@@ -304,7 +304,8 @@ class _Evaluator:
                     self.cause = self.cause or error
                     result = replace(result, error=ExampleError.of(error, ""))
         self._folded += 1
-        self._usage = self._usage + result.usage
+        if result.usage is not NO_USAGE:
+            self._usage = self._usage + result.usage
         if result.error is not None:
             self._errors.append(result)
         if self._keep_results:

@@ -1,39 +1,16 @@
 """One run of a program on one example: outputs, calls, what the reward makes of them, and whose fault a failure is."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias
 
-from synmod.errors import (
-    AuthError,
-    BuildError,
-    ConfigError,
-    ModelError,
-    ModelTimeout,
-    RateLimitError,
-    SchemaError,
-    UnavailableError,
-    UnboundModelError,
-)
+from synmod import errors, scope
 from synmod.leaves.aio import current_clock
 from synmod.leaves.frozen import Json
-from synmod.lm import drawing
+from synmod.lm import current_sample, drawing
 from synmod.module import Module
-from synmod.scope import (
-    BoundReward,
-    BuildEnd,
-    CallBegin,
-    CallEnd,
-    Feedback,
-    Hook,
-    Usage,
-    hooks,
-    is_of_block_around,
-    message_of,
-    phase,
-    track_rewards,
-    track_usage,
-)
+from synmod.scope import NO_USAGE, BoundReward, CallBegin, CallEnd, Feedback, Usage
 
 from .evaluation import ExampleError, ExampleResult
 from .examples import Example, Several, UnreadableRow, as_json, inputs_for
@@ -41,8 +18,8 @@ from .examples import Example, Several, UnreadableRow, as_json, inputs_for
 Fault: TypeAlias = Literal["program", "reward", "void", "fatal"]
 """Whose fault a failure is: that of the program, of the reward, of nobody (an outage), or not of the example at all."""
 
-_TRANSIENT: Final = (RateLimitError, UnavailableError, ModelTimeout)
-_FATAL: Final = (AuthError, ConfigError, BuildError, UnboundModelError)
+_TRANSIENT: Final = (errors.RateLimitError, errors.UnavailableError, errors.ModelTimeout)
+_FATAL: Final = (errors.AuthError, errors.ConfigError, errors.BuildError, errors.UnboundModelError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,35 +78,51 @@ class Rollout(ExampleResult):
     calls: tuple[CallRecord, ...] = field(default=(), repr=False)
 
 
-class Watch(Hook):
-    """Notes the entry call of one run, where each failure arose, and the calls of some modules.
+class Watch(scope.Hook, scope.Block):
+    """The block of one run: its model calls, the rewards that modules give, and, while it is `open`, its module calls.
+
+    One block, not one for each of these: it is entered for every row.
 
     Args:
         paths: The modules whose calls are recorded.
         everything: Whether those of all modules are.
+
+    Attributes:
+        usage: What the model calls used.
+        rewards: What modules gave.
+        call_id: That of the entry call; None while none has begun.
+        is_open: Whether module calls are noted; those of a reward are not.
     """
 
     def __init__(self, paths: frozenset[str] = frozenset(), *, everything: bool = False) -> None:
+        super().__init__()
+        self.usage, self.rewards = scope.UsageMeter(), scope.RewardTrack()
         self.call_id: str | None = None
+        self.is_open = True
         self._paths, self._everything = paths, everything
         self._failures: list[tuple[BaseException, str]] = []
         self._of_builds: list[BaseException] = []
         self._begun: dict[str | None, list[CallBegin]] = {}
         self._ended: dict[str | None, CallEnd] = {}
 
+    def __enter__(self) -> Self:
+        self.enter(phase="inference", hooks=(self,), usages=self.usage, reward_tracks=self.rewards)
+        return self
+
     def on_call_begin(self, event: CallBegin) -> None:
-        self.call_id = self.call_id or event.call_id
-        if self._paths or self._everything:
-            self._begun.setdefault(event.parent_call_id, []).append(event)
+        if self.is_open:
+            self.call_id = self.call_id or event.call_id
+            if self._paths or self._everything:
+                self._begun.setdefault(event.parent_call_id, []).append(event)
 
     def on_call_end(self, event: CallEnd) -> None:
-        if event.exception is not None:
+        if self.is_open and event.exception is not None:
             self._failures.append((event.exception, event.path))
-        if self._everything or event.path in self._paths:
+        if self.is_open and (self._everything or event.path in self._paths):
             self._ended[event.call_id] = event
 
-    def on_build_end(self, event: BuildEnd) -> None:
-        if event.exception is not None:
+    def on_build_end(self, event: scope.BuildEnd) -> None:
+        if self.is_open and event.exception is not None:
             self._of_builds.append(event.exception)
 
     def path_of(self, failure: BaseException) -> str:
@@ -183,7 +176,7 @@ class Ran:
     feedback: Feedback | None = None
     failure: Exception | None = None
     fault: Fault | None = None
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = NO_USAGE
     elapsed_s: float = 0.0
     values: Mapping[str, float] = field(default_factory=dict[str, float])
 
@@ -219,29 +212,28 @@ async def run_once(
         UnreadableRow: The inputs are plain JSON, and the program declares no schema for them.
         BudgetExceeded, DeadlineExceeded: That of an enclosing block.
     """
-    all_calls = all_calls or (reward is not None and "calls" in reward.asks_for)
-    clock, ran, in_program = current_clock(), Ran(Watch(paths, everything=all_calls)), True
+    watch = Watch(paths, everything=all_calls or (reward is not None and "calls" in reward.asks_for))
+    clock, ran = current_clock(), Ran(watch)
     started = clock.now()
-    with track_usage() as usage:
+    with watch:
         try:
-            with drawing(sample), phase("inference"), track_rewards() as given:
+            with nullcontext() if sample == current_sample() else drawing(sample):
                 ran.inputs = inputs_for(program, example)
                 args = ran.inputs if isinstance(ran.inputs, Several) else (ran.inputs,)
-                with hooks(ran.watch):
-                    ran.outputs = await program(*args, training=training)
-                in_program = False
+                ran.outputs = await program(*args, training=training)
+                watch.is_open = False
                 offered = offered_of(ran, example, reward)
                 if reward is not None:
-                    ran.feedback = with_objectives(await reward(**offered), given)
+                    ran.feedback = with_objectives(await reward(**offered), watch.rewards.rewards)
                 if metrics is not None:
                     ran.values = await metrics.measure(offered)
         except UnreadableRow:
             raise
         except Exception as error:  # one example under collection: its failure is its result
-            if is_of_block_around(error):
+            if scope.is_of_block_around(error):
                 raise
-            ran.failure, ran.fault = error, _fault(error, ran.watch, in_program=in_program)
-    ran.usage, ran.elapsed_s = usage.total(), clock.now() - started
+            ran.failure, ran.fault = error, _fault(error, watch)
+    ran.usage, ran.elapsed_s = watch.usage.total(), clock.now() - started
     return ran
 
 
@@ -268,15 +260,16 @@ def with_objectives(feedback: Feedback, given: list[Any]) -> Feedback:
     )
 
 
-def _fault(error: Exception, watch: Watch, *, in_program: bool) -> Fault:
+def _fault(error: Exception, watch: Watch) -> Fault:
     """Return whose fault a failure is."""
-    if isinstance(error, _FATAL) or (isinstance(error, SchemaError) and watch.is_of_build(error)):
+    in_program = watch.is_open
+    if isinstance(error, _FATAL) or (isinstance(error, errors.SchemaError) and watch.is_of_build(error)):
         return "fatal"
-    if isinstance(error, _TRANSIENT) or (isinstance(error, ModelError) and not in_program):
+    if isinstance(error, _TRANSIENT) or (isinstance(error, errors.ModelError) and not in_program):
         return "void"
     return "program" if in_program else "reward"
 
 
 def failure_text(error: BaseException) -> str:
     """Return what went wrong in one line; without its notes, which hold ids of calls."""
-    return f"{type(error).__name__}: {message_of(error)}"
+    return f"{type(error).__name__}: {scope.message_of(error)}"

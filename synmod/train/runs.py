@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -93,8 +93,8 @@ class Runner:
 
     def key(self, example: Example, state: State, sample: int, model: LanguageModel | None = None) -> str:
         """Return what a rollout depends on, as the key of its record."""
-        content = [self._identity, state.fingerprint, self._digest(example), sample]
-        return key_of(content if model is None else [*content, model.model, model.defaults])
+        by = "" if model is None else key_of([model.model, model.defaults])
+        return key_of(f"{self._identity} {state.fingerprint} {self._digest(example)} {sample} {by}")
 
     def _digest(self, example: Example) -> str:
         """Return the digest of a row, made once."""
@@ -151,23 +151,24 @@ class Runner:
 
         return cast("Rollout", await self._flights.run(key, work, is_of_block_around))
 
-    @contextmanager
-    def within_time(self) -> Generator[None]:
-        """Hold what is run, rather than found, to the time that the run may take.
+    def within_time(self) -> AbstractContextManager[None]:
+        """Return a block that holds what is run, rather than found, to the time that the run may take.
 
         Raises:
-            BudgetExceeded: The time is over.
+            BudgetExceeded: (in the block) The time is over.
         """
-        if self._seconds is None:
-            yield
-            return
+        return nullcontext() if self._seconds is None else self._within(self._seconds)
+
+    @contextmanager
+    def _within(self, seconds: float) -> Generator[None]:
+        """Turn the end of the run's time into that of its budget."""
         try:
-            with deadline(max(0.0, self._seconds - self.elapsed_s)):
+            with deadline(max(0.0, seconds - self.elapsed_s)):
                 yield
         except DeadlineExceeded as error:
             if is_of_block_around(error):
                 raise
-            raise BudgetExceeded(f"the {self._seconds:g} s of the run's budget are over.") from error
+            raise BudgetExceeded(f"the {seconds:g} s of the run's budget are over.") from error
 
     async def recorded(self, key: str) -> Mapping[str, Any] | None:
         """Return a record of the journal."""
@@ -189,10 +190,8 @@ class Runner:
 
     async def _attempt(self, example: Example, state: State, sample: int, model: LanguageModel | None) -> Ran:
         """Run one row on a copy of its own."""
-        with ExitStack() as overlays:
-            if model is not None:
-                overlays.enter_context(use_language_models(model))
-            overlays.enter_context(using(self.program, state | self._first))
+        overlay = state | self._first if self._first else state
+        with nullcontext() if model is None else use_language_models(model), using(self.program, overlay):
             return await run_once(self.program, example, reward=self._bound, sample=sample, paths=self._paths)
 
     def _judged(self, ran: Ran, example: Example, state: State, sample: int) -> Rollout:

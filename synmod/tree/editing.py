@@ -465,8 +465,6 @@ class capture(Block):  # noqa: N801  # read as a word: `with sm.capture(Intermed
     Source: Flax NNX `sow` and `pop`; differs: by call, never in a module, in the order of the calls.
     """
 
-    field = "captures"
-
     def __init__(self, *types: type[Variable]) -> None:
         for each in types:
             if not isinstance(each, type) or not issubclass(each, Variable):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -477,7 +475,7 @@ class capture(Block):  # noqa: N801  # read as a word: `with sm.capture(Intermed
         self._sown: list[Sown] = []
 
     def __enter__(self) -> Self:
-        self.enter(self)
+        self.enter(captures=self)
         return self
 
     def takes(self, kind: Any) -> bool:

@@ -67,6 +67,6 @@ def rows(scale=1.0):
         "a row of an evaluation, beside its call and its reward",
         lambda: asyncio.run(sm.evaluate(program, data, reward=is_right, concurrency=WORKERS, progress=False)),
         lambda: asyncio.run(by_hand(judged, data)),
-        budget=8,
+        budget=6,
         per=times,
     )

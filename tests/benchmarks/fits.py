@@ -77,7 +77,7 @@ def rows(scale=1.0):
     data = [sm.Example(str(i), sm.JsonDataModel(Question(text=f"x{i}")), "x") for i in range(times)]
     per = times * (STEPS + 1)
     yield paired("a row of fit, beside its call and its reward", lambda: fit(data), lambda: by_hand(data),
-                 budget=25, per=per, rounds=5)  # fmt: skip
+                 budget=15, per=per, rounds=5)  # fmt: skip
     few = data[:20]
     yield paired(
         "a run with a journal, beside one without: rows of 50 ms, 4 at once",
