@@ -25,7 +25,8 @@ from synmod.data import (
     Score, SymbolicDataModel, TextPart, ToolCall, is_subschema, is_symbolic, normalize_score, ops,
 )
 from synmod.errors import (
-    ArgumentError, AuthError, BadNameError, BadReplyError, BudgetExceeded, BuildError, CallError, ConfigError,
+    ArgumentError, AuthError, BadNameError, BadReplyError, BudgetExceeded, BuildError, CallError, CassetteError,
+    ConfigError,
     ContextWindowError, DataError, DeadlineExceeded, EvaluationError, FieldError, FormatError, GraphError, GuardError,
     LoadError, ModelError, ModelTimeout, NoCallError, NotBuiltError, RateLimitError, RegistryError, RequestError,
     RunError, SaveError, SchemaError, SchemaTooComplex, SealedError, SkipError, SkipNameError, SkipVerifyError,
@@ -62,7 +63,8 @@ from synmod.view import format_variables
 __all__ = [
     "And", "ArgumentError", "Attempt", "Audio", "AudioPart", "AuthError", "BadNameError", "BadReplyError", "Batch",
     "BatchEndParam", "Batches", "BestOf", "Branch", "Budget", "BudgetExceeded", "BuildError", "Cache", "Cached",
-    "CallError", "CallFrame", "CallRecord", "Candidate", "ChainOfThought", "ChatMessage", "ChatMessages", "Comparison",
+    "CallError", "CallFrame", "CallRecord", "Candidate", "CassetteError", "ChainOfThought", "ChatMessage",
+    "ChatMessages", "Comparison",
     "Concat", "ConfigError", "Constant", "Context", "ContextWindowError", "DataError", "DataModel", "DeadlineExceeded",
     "Decision", "Evaluation", "EvaluationError", "Everything", "Example", "ExampleResult", "Factorize", "Failed",
     "Fallback", "Feedback", "FeedbackItem", "Field", "FieldError", "File", "FileLimits", "FilePart", "FormatError",

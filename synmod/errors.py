@@ -39,7 +39,8 @@
         ├── ModelTimeout [TimeoutError]     no reply in time
         ├── ContextWindowError              the prompt is too long for the model
         ├── BadReplyError                   a reply that is not what was asked
-        └── UnboundModelError               a loaded model that has not been supplied yet
+        ├── UnboundModelError               a loaded model that has not been supplied yet
+        └── CassetteError [LookupError]     a cassette of a test without the reply
 
 Each derives from `SynmodError` and also from the builtin in brackets, which callers expect.
 """
@@ -389,6 +390,10 @@ class BadReplyError(ModelError):
 
 class UnboundModelError(ModelError):
     """A model of a loaded program whose connection the file, rightly, does not hold."""
+
+
+class CassetteError(ModelError, LookupError):
+    """A cassette has no reply for a request, or is not one."""
 
 
 def add_note(error: BaseException, note: str) -> None:

@@ -8,7 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from synmod.data import dump_json
 from synmod.errors import ConfigError
@@ -19,6 +19,10 @@ from synmod.scope import Usage, current_call
 from synmod.tree import split
 
 from .instances import instance_of
+
+_OF_CONNECTION: Final = frozenset(
+    {"adapter", "api_base", "api_key", "cache", "defaults", "extra_body", "fallback", "headers"}
+)
 
 
 class DoubleAdapter:
@@ -64,6 +68,32 @@ class Double(LanguageModel):
         """The requests that reached the adapter, in order."""
         assert isinstance(self.adapter, DoubleAdapter)
         return self.adapter.requests
+
+
+class Standing(Double):
+    """A double in front of another model, whose settings and secrets it takes over.
+
+    Its own layers are the only ones: a request goes to the adapter of the other model at once, by `passed_on`.
+    """
+
+    __slots__ = ("_behind",)
+
+    def __init__(self, answer: Callable[[LMRequest], Any], behind: LanguageModel, lm: dict[str, Any]) -> None:
+        settings = behind.settings
+        given = {name: getattr(settings, name) for name in settings.model_fields_set - _OF_CONNECTION}
+        super().__init__(answer, "", 0.0, {"backoff": behind.backoff, **given, **settings.defaults, **lm})
+        self._behind = behind
+        self.secrets = behind.secrets
+
+    async def passed_on(self, request: LMRequest) -> LMReply:
+        """Send one request by the adapter of the model behind."""
+        adapter = self._behind.adapter
+        if (check := getattr(adapter, "check", None)) is not None:
+            check(request)
+        if (prepare := getattr(adapter, "prepare", None)) is not None:
+            await prepare(request)
+        reply = adapter.send(request)
+        return reply if isinstance(reply, LMReply) else await reply
 
 
 def reply_of(item: Any, request: LMRequest) -> LMReply:

@@ -1,0 +1,52 @@
+"""Fixtures for pytest: `pytest_plugins = ["synmod.testing.fixtures"]` in the `conftest.py` at the root of your tests.
+
+They are not registered by an entry point, which would import synmod into every run of pytest in the environment, before
+coverage is measured.
+"""
+
+from typing import Any, NamedTuple, NoReturn
+
+import pytest
+
+from synmod.lm import LanguageModel, LMRequest
+from synmod.scope import current_call
+
+from .models import Double
+
+
+@pytest.fixture
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let only doubles and `embedded/*` send while a test runs, in all its tasks and threads.
+
+    Raises:
+        AssertionError: By a call of any other model, before anything is sent; names the model and the module.
+
+    Example:
+        `def test_the_desk(no_network): ...`, or `pytestmark = pytest.mark.usefixtures("no_network")` for a file.
+
+    Source: pytest-socket; differs: it names the module that wanted to call a model.
+    """
+    slot: Any = LanguageModel.adapter
+
+    def allowed(model: LanguageModel) -> Any:
+        inside = isinstance(model, Double) or model.settings.provider == "embedded"
+        return slot.__get__(model) if inside else _Refusing(model.model)
+
+    monkeypatch.setattr(LanguageModel, "adapter", property(allowed, slot.__set__))
+
+
+class _Refusing(NamedTuple):
+    """The adapter of a model that may not send."""
+
+    model: str
+    name: str = "refusing"
+    version: int = 1
+
+    def check(self, request: LMRequest) -> NoReturn:  # noqa: ARG002  # no request may leave
+        """Raise before anything is done."""
+        frame = current_call()
+        place = "outside a module" if frame is None else f"in {frame.path or frame.name!r}"
+        remedy = "Answer by a double: `with sm.use_language_models(ScriptedLM([...])):`, or record a cassette"
+        raise AssertionError(f"no_network: {self.model} was called {place}. {remedy}.")
+
+    send = check
