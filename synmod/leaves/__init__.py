@@ -17,7 +17,7 @@ from .frozen import (
 )
 from .names import (
     KeyPath, check_name, did_you_mean, escape_step, new_run_id, numbered, parse_path, path_str, pointer, rng,
-    snake_case, unused,
+    snake_case, unused, with_label,
 )
 from .nests import (
     DICTS, LEAF, MAPPING, MAX_DEPTH, SEQUENCE, NestPath, Pairs, aligned, copied, is_leaf, is_namedtuple,
@@ -31,5 +31,6 @@ __all__ = [
     "fill", "frozen", "frozen_dict", "frozen_list", "in_task", "is_array", "is_cancellation", "is_leaf",
     "is_namedtuple", "is_object", "is_registered_container", "json_equal", "kind_of", "leaves", "leaves_with_path",
     "map_leaves", "new_run_id", "numbered", "pack", "parse_frozen", "parse_json", "parse_path", "parts_of", "path_str",
-    "pointer", "put_together", "rng", "snake_case", "take_apart", "thaw", "unused", "wall_time", "write_atomic",
+    "pointer", "put_together", "rng", "snake_case", "take_apart", "thaw", "unused", "wall_time", "with_label",
+    "write_atomic",
 ]

@@ -88,6 +88,20 @@ def path_str(path: Iterable[str | int]) -> str:
     return "/".join(map(escape_step, path))
 
 
+def with_label(path: str, name: str) -> str:
+    """Return a path as people read it: with the label of what stands there, where its last step is another word.
+
+    Example:
+        >>> with_label("routes/technical/0", "answer"), with_label("writer", "writer"), with_label("", "desk")
+        ('routes/technical/0 (answer)', 'writer', 'desk')
+
+    Source: Keras' layer names, beside the key of a layer.
+    """
+    if not path:
+        return name
+    return path if not name or path.rpartition("/")[2] == name else f"{path} ({name})"
+
+
 def parse_path(text: str) -> tuple[str, ...]:
     """Return the steps of a path text, all as texts: only the graph knows which of them were ints."""
     if not text:

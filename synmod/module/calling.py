@@ -98,7 +98,7 @@ def note_failure(error: BaseException, frame: CallFrame, module: Module, inputs:
     if is_cancellation(error):
         scope.note_waiting(frame)
     elif isinstance(error, Exception) and _MARK not in error.__dict__:
-        note = f"in {frame.path or frame.name!r} ({type(module).__name__}), call {frame.id}"
+        note = f"in {where(module, frame.path)}, call {frame.id}"
         if not module._record.ready:
             titles = [
                 str(leaf._schema.get("title") or leaf.name)

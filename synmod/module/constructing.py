@@ -18,7 +18,7 @@ from synmod.scope import Hook, NameScope
 from synmod.tree import Static, Variable, class_of, get_node_impl, merge, split, walk
 
 from .calling import SymbolicFrame, build, ensure_built, mark_built
-from .declaring import POSITIONAL, SPECS, ClassDeclaration, DeclaredSkips, check_class, is_base
+from .declaring import POSITIONAL, SPECS, ClassDeclaration, DeclaredSkips, ModuleOptions, check_class, is_base
 from .record import ABSENT, LABELS, Module, ModuleRecord, attribute_of, where
 from .structure import running_own_build, waits_for_itself
 
@@ -51,7 +51,7 @@ def capture(declaration: ClassDeclaration, args: tuple[Any, ...], kwargs: dict[s
         name, known = declaration.cls.__name__, declaration.keywords
         unknown = [keyword for keyword in kwargs if keyword not in known]
         if unknown:  # also where an argument is missing: it may be the one that was misspelt
-            raise unknown_keyword(name, unknown[0], known) from None
+            raise unknown_keyword(name, unknown[0], known, signature) from None
         raise ConfigError(f"{name}: {error}. It takes {name}{signature}.") from None
     recorded: dict[str, Any] = {}
     for name, value in bound.items():
@@ -75,11 +75,20 @@ def _kept(value: Any) -> Any:
         return value
 
 
-def unknown_keyword(name: str, keyword: str, known: list[str]) -> ConfigError:
-    """The error for a keyword that no constructor on the way takes."""
+def unknown_keyword(
+    name: str, keyword: str, known: list[str], signature: inspect.Signature | None = None
+) -> ConfigError:
+    """The error for a keyword that no constructor on the way takes; `signature`: of one that hands nothing on."""
+    remedy = ""
+    if signature is not None and keyword in ModuleOptions.__annotations__:
+        taken = "".join(f"{parameter}, " for parameter in signature.parameters.values())
+        remedy = (
+            f" {keyword!r} is an argument of every module that hands it on: write "
+            f"`def __init__(self, {taken}**options)` and `super().__init__(**options)` in {name}."
+        )
     return ConfigError(
         f"{name}: unknown argument {keyword!r}.{did_you_mean(keyword, known)} "
-        f"It accepts: {', '.join(known) if known else 'nothing'}."
+        f"It accepts: {', '.join(known) if known else 'nothing'}.{remedy}"
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from weakref import WeakValueDictionary
 
 from synmod.errors import DataError
-from synmod.leaves import KeyPath, check_name, frozen, parse_path, parts_of
+from synmod.leaves import KeyPath, check_name, frozen, parse_path, parts_of, with_label
 from synmod.scope import CallCounters, CallFrame, Hook, TraceNode, current_call
 from synmod.tree import NODE, SET, STATIC, VARIABLE, PathTable, Sown, Variable, kind_of, open_captures, path_table, walk
 
@@ -79,6 +79,11 @@ class ModuleRecord:
         self.runner = self.declaration.runner
 
     @property
+    def label(self) -> str:
+        """The name where one was given, "" where it only repeats the class."""
+        return "" if self.name == self.declaration.default_name else self.name
+
+    @property
     def training_default(self) -> bool:
         """The default of `training` in the signature of `call`."""
         return self.declaration.call.training_default
@@ -133,9 +138,10 @@ def held(value: Any) -> Iterator[tuple[KeyPath, Any]]:
 # -- names in messages -------------------------------------------------------------------------------------------------
 
 
-def where(module: Module) -> str:
-    """Return the path of a module (of a root, its name) and its class, as messages name it."""
-    return f"{module.path or module.name!r} ({type(module).__name__})"
+def where(module: Module, at: str | None = None) -> str:
+    """Return the path of a module (of a root, its name), its label where one was given, and its class."""
+    path: str = module.path if at is None else at
+    return f"{with_label(path, module._record.label) or module.name!r} ({type(module).__name__})"
 
 
 def kind_text(x: Any) -> str:

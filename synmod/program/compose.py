@@ -161,7 +161,8 @@ class Sequential(Program[M]):
 
     Args:
         members: Modules, or plain callables, sync or async, that take and return data. An `sm.Input` (or a data-model
-            class) may stand first: it is the contract, and the constructor builds at once.
+            class) may stand first: it is the contract, and the constructor builds at once. A mapping gives each a
+            name, which is then its step of paths; else the steps are `0`, `1` and so on.
         name: Label.
         description: Label.
         trainable: Whether the members may be trained.
@@ -169,7 +170,8 @@ class Sequential(Program[M]):
 
     Raises:
         GraphError: An Input elsewhere than first.
-        ConfigError: A member that is neither; an unknown keyword.
+        ConfigError: A member that is neither; a name that hides one of Sequential's own; an unknown keyword.
+        BadNameError: A member's name is not an identifier.
         Exception: With an Input first, what a build raises.
 
     Example:
@@ -184,10 +186,11 @@ class Sequential(Program[M]):
     """
 
     _is_module_base: ClassVar[bool] = True
+    _graph_ignored: ClassVar[frozenset[str]] = frozenset({"_names"})
 
     def __init__(
         self,
-        members: Iterable[Member] = (),
+        members: Iterable[Member] | Mapping[str, Member] = (),
         name: str | None = None,
         *,
         description: str | None = None,
@@ -199,17 +202,24 @@ class Sequential(Program[M]):
             raise ConfigError(
                 f"{self.name!r}: members is {modules.kind_text(members)}; give a list: sm.Sequential([...])."
             )
-        index = 0
-        for member in members:
-            index += self._append(member, index)
+        if isinstance(members, Mapping):
+            vars(self)["_names"] = ()
+        for name_of_member, member in _pairs(members):
+            self._append(member, name_of_member)
         if self.input_spec is not None:
             self._build_now()
 
     @property
     def members(self) -> tuple[Module, ...]:
         """The members in order, a plain callable as a `Lambda`; an Input is not among them."""
-        attributes: dict[Any, Any] = vars(self)  # its members stand there under 0, 1, and so on, as paths have them
-        return tuple(attributes[key] for key in sorted(key for key in attributes if isinstance(key, int)))
+        attributes: dict[Any, Any] = vars(self)
+        return tuple(attributes[step] for step in self._steps())
+
+    def _steps(self) -> Sequence[str | int]:
+        """The attributes where the members stand, as paths have them: their names, else 0, 1, and so on."""
+        attributes: dict[Any, Any] = vars(self)
+        named: tuple[str, ...] | None = attributes.get("_names")
+        return sorted(key for key in attributes if isinstance(key, int)) if named is None else named
 
     def _is_built_itself(self) -> bool:
         return self._record.sealed
@@ -217,18 +227,21 @@ class Sequential(Program[M]):
     def _run_modules(self) -> list[Module]:
         return list(self.members)
 
-    def add(self, member: Member) -> None:
-        """Append a member; possible until it is built.
+    def add(self, member: Member, name: str | None = None) -> None:
+        """Append a member, under a name where the members have names; possible until it is built.
 
         Raises:
             SealedError: It is built.
             GraphError: An Input elsewhere than first.
-            ConfigError: It is neither a module nor a callable.
+            ConfigError: It is neither a module nor a callable, or its name is missing, taken, or not wanted.
+            BadNameError: The name is not an identifier.
         """
-        index = len(self.members)
-        modules.refuse_if_sealed(self, str(index), "a member was to be added")
-        self._append(member, index)
-        self._record_members([*self._recorded_members(), member])
+        modules.refuse_if_sealed(self, name or str(len(self._steps())), "a member was to be added")
+        if (name is None) is ("_names" in vars(self)):
+            wanted = "`add(member, 'name')`" if name is None else "`add(member)`, or Sequential({...}) from the start"
+            raise ConfigError(f"{self.name!r}: its members have {'' if name is None else 'no '}names: write {wanted}.")
+        self._append(member, name)
+        self._record_members(lambda given: _like(given, [*_pairs(given), (name, member)]))
 
     def pop(self) -> Module:
         """Take the last member out and return it; possible until it is built.
@@ -237,13 +250,15 @@ class Sequential(Program[M]):
             SealedError: It is built.
             GraphError: There is no member.
         """
-        last = len(self.members) - 1
-        modules.refuse_if_sealed(self, str(last), "the last member was to be taken out")
-        if last < 0:
+        steps = self._steps()
+        modules.refuse_if_sealed(self, str(steps[-1] if steps else -1), "the last member was to be taken out")
+        if not steps:
             raise GraphError(f"{self.name!r}: there is no member to take out.")
-        self._record_members(self._recorded_members()[:-1])
+        self._record_members(lambda given: _like(given, _pairs(given)[:-1]))
         attributes: dict[Any, Any] = vars(self)
-        return attributes.pop(last)
+        if "_names" in attributes:
+            attributes["_names"] = steps[:-1]
+        return attributes.pop(steps[-1])
 
     async def call(self, *inputs: Any, **named: Any) -> Any:
         """Run the members; further arguments go to the first one. Empty, it returns its input."""
@@ -262,12 +277,13 @@ class Sequential(Program[M]):
     @classmethod
     def from_config(cls, config_: Mapping[str, Any]) -> Self:
         """Make one of what `get_config` returned; members are built when they are reached, not here."""
-        members = list(config_.get("members", ()))
-        if not members or not _is_input(members[0]):
+        given: Any = config_.get("members", ())
+        members = _pairs(given)
+        if not members or not _is_input(members[0][1]):
             return modules.from_config(cls, config_)
-        made = modules.from_config(cls, {**config_, "members": members[1:]})
-        made.input_spec = _as_input(members[0])
-        made._record_members(members)
+        made = modules.from_config(cls, {**config_, "members": _like(given, members[1:])})
+        made.input_spec = _as_input(members[0][1])
+        made._record_members(lambda _: given)
         return made
 
     def get_build_config(self) -> dict[str, Any] | None:
@@ -279,30 +295,35 @@ class Sequential(Program[M]):
         if config is not None:
             modules.seal(self)
 
-    def _append(self, member: Any, index: int) -> bool:
-        """Take a member in behind `index` others; False for the Input, which stands before all and is not a member."""
+    def _append(self, member: Any, name: str | None = None) -> None:
+        """Take a member in behind the others; an Input stands before all, and is not one."""
+        attributes: dict[Any, Any] = vars(self)
+        steps = self._steps()
+        step = len(steps) if name is None else check_name(name, "member")
         if _is_input(member):
-            if index or self.input_spec is not None:
-                raise GraphError(f"{self.name!r}: member {index} is an Input; an Input may only stand first.")
+            if steps or self.input_spec is not None:
+                raise GraphError(f"{self.name!r}: member {step} is an Input; an Input may only stand first.")
             self.input_spec = _as_input(member)
-            return False
+            return
         if not isinstance(member, Module) and (isinstance(member, type) or not callable(member)):
             raise ConfigError(
-                f"{self.name!r}: member {index} is {modules.kind_text(member)}; members are modules (instances) or "
+                f"{self.name!r}: member {step} is {modules.kind_text(member)}; members are modules (instances) or "
                 "plain callables."
             )
-        attributes: dict[Any, Any] = vars(self)
-        attributes[index] = member if isinstance(member, Module) else Lambda(member, name=_label(member))
-        return True
+        module = member if isinstance(member, Module) else Lambda(member, name=_label(member))
+        if isinstance(step, int):
+            attributes[step] = module
+            return
+        if step in attributes:
+            raise ConfigError(f"{self.name!r}: the name {step!r} is taken; give the member another one.")
+        setattr(self, step, module)
+        attributes["_names"] = (*steps, step)
 
-    def _recorded_members(self) -> list[Any]:
-        """The members in the constructor's record, an Input among them."""
-        return list((self._record.arguments or {}).get("members", ()))
-
-    def _record_members(self, members: list[Any]) -> None:
-        """Keep the constructor's record in step, where it has the members."""
+    def _record_members(self, change: Callable[[Any], Any]) -> None:
+        """Keep the constructor's record in step, where it has the members, an Input among them."""
         if self._record.arguments is not None and type(self).__init__ is Sequential.__init__:
-            self._record.arguments = {**self._record.arguments, "members": members}
+            changed = change(self._record.arguments.get("members", ()))
+            self._record.arguments = {**self._record.arguments, "members": changed}
 
     def _build_now(self) -> None:
         """Build on the Input, if no build waits; otherwise the first call builds."""
@@ -341,13 +362,26 @@ def execution_of_row(row: Sequential[Any]) -> Execution | None:
     """Return one member after the other; a `call` of one's own has no static order."""
     if type(row).call is not Sequential.call:
         return None
-    return Execution("in order", tuple(Child((index,), member) for index, member in enumerate(row.members)))
+    return Execution("in order", tuple(map(Child, zip(row._steps()), row.members)))
 
 
 def _label(function: Callable[..., Any]) -> str | None:
     """Return the name of a function, None for one without a name that a module may have."""
     name = getattr(function, "__name__", None)
     return name if isinstance(name, str) and name.isidentifier() and not iskeyword(name) else None
+
+
+def _pairs(members: Any) -> list[tuple[Any, Any]]:
+    """Return members with their names, None where they have none."""
+    if not isinstance(members, Mapping):
+        return [(None, member) for member in members]
+    named: Mapping[Any, Any] = members
+    return list(named.items())
+
+
+def _like(members: Any, pairs: Sequence[tuple[Any, Any]]) -> Any:
+    """Return members as `members` holds its own: by name, or in a list."""
+    return dict(pairs) if isinstance(members, Mapping) else [member for _, member in pairs]
 
 
 def _is_input(member: Any) -> bool:

@@ -23,7 +23,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, Self, TypeAlias, T
 
 from synmod.data import RECORDERS
 from synmod.errors import CallError
-from synmod.leaves import did_you_mean, new_run_id
+from synmod.leaves import did_you_mean, new_run_id, with_label
 
 PHASES: Final = ("inference", "reward", "optimizer")
 
@@ -715,7 +715,7 @@ def place_name(where: CallFrame | str | None = None) -> str:
     if isinstance(where, str) and where:
         return where
     frame = where if isinstance(where, CallFrame) else current_call()
-    return "" if frame is None else frame.path or frame.name
+    return "" if frame is None else with_label(frame.path, frame.name)
 
 
 RECORDERS["path"] = place_name  # errors of symbols and operators name the module that runs or is traced

@@ -12,7 +12,8 @@ from time import perf_counter
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeAlias
 
-from synmod.errors import ArgumentError
+from synmod.errors import ArgumentError, ConfigError
+from synmod.leaves import did_you_mean, with_label
 
 from .frame import Ambient, Block, CallFrame, Reward, Usage, ambient, current_call, join_distinct, phase_in
 
@@ -43,6 +44,11 @@ class Event:
 
     method: ClassVar[str]
     """The method of a hook that receives it."""
+
+    @property
+    def place(self) -> str:
+        """Path and label, for people: `routes/technical/0 (answer)`; of an entry call the label alone."""
+        return with_label(self.path, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +149,9 @@ class Hook:
     what it does itself (calls, assignments) is not shown to hooks. A method that has to wait puts the record on a queue
     and lets a task of yours read it.
 
+    Raises:
+        ConfigError: A subclass has a method `on_...` that is none of these ('Did you mean').
+
     Example:
         >>> class Count(Hook):
         ...     seen = 0
@@ -157,6 +166,13 @@ class Hook:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        inherited = {name for base in cls.__mro__[1:] for name in vars(base)}
+        for name in vars(cls):
+            if name.startswith("on_") and name not in inherited:
+                raise ConfigError(
+                    f"class {cls.__name__}: hooks are never called by {name!r}.{did_you_mean(name, _METHODS)} "
+                    f"The methods of a hook are {', '.join(_METHODS)}."
+                )
         cls.overrides = frozenset(name for name in _METHODS if getattr(cls, name) is not getattr(Hook, name))
 
     def on_call_begin(self, event: CallBegin) -> None:

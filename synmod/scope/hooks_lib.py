@@ -275,7 +275,7 @@ class Logger(Hook):
         """Write one line, if the logger is enabled for it."""
         if not self._logger.isEnabledFor(self._level):
             return
-        parts = [f"{what} {event.path or event.name or '(no call)'}", f"{event.elapsed_s * 1000:.1f} ms"]
+        parts = [f"{what} {event.place or '(no call)'}", f"{event.elapsed_s * 1000:.1f} ms"]
         if usage is not None and usage.calls:
             parts.append(f"{usage.prompt_tokens + usage.completion_tokens} tokens")
         failed = error_text(event.exception)

@@ -21,6 +21,7 @@ from typing import Any, Final, cast
 
 from synmod.data import SymbolicDataModel
 from synmod.errors import ArgumentError
+from synmod.leaves import with_label
 
 from .frame import FRAME, NO_USAGE, Block, Reward, Usage
 from .hooks import CallBegin, CallEnd, Hook, LMBegin, LMEnd
@@ -173,7 +174,7 @@ class TraceNode:
         return sum((call.usage for call in [*self.lm_calls, *self.children]), NO_USAGE)
 
     def __repr__(self) -> str:
-        return f"<TraceNode {self.call_id} {self.path or self.name!r}, {len(self.children)} children>"
+        return f"<TraceNode {self.call_id} {with_label(self.path, self.name)!r}, {len(self.children)} children>"
 
 
 # -- JSON and text -----------------------------------------------------------------------------------------------------
@@ -221,7 +222,7 @@ def _lines(call: dict[str, Any], lead: str = "", below: str = "") -> Iterator[st
         name = call["model"]
         tokens += ", cached" if call["cached"] else ""
     else:
-        name, count = call["path"] or call["name"], usage["calls"]
+        name, count = with_label(call["path"], call["name"]), usage["calls"]
         tokens = f"{count} model call{'s' * (count > 1)}, {tokens}" if count else ""
     error = " ".join((call["error"] or "").split())
     yield lead + "  ".join(filter(None, [name, _seconds(call["elapsed_s"]), tokens, error]))

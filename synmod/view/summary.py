@@ -9,7 +9,7 @@ from unicodedata import combining, east_asian_width
 
 from synmod.data import dump_json
 from synmod.errors import ArgumentError
-from synmod.leaves import did_you_mean, path_str
+from synmod.leaves import did_you_mean, path_str, with_label
 from synmod.lm import estimate_text
 from synmod.module import Module
 from synmod.scope import TraceNode, Usage
@@ -308,8 +308,8 @@ class Column:
 
 
 def _path(member: Member) -> str:
-    """Return the path, its end where it is very long."""
-    path = member.path or "(root)"
+    """Return the path with the label that the module was given, its end where it is very long."""
+    path = with_label(member.path, member.module._record.label) if member.path else "(root)"
     return path if len(path) <= _LONGEST_PATH else f"…{path[1 - _LONGEST_PATH :]}"
 
 

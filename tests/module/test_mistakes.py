@@ -335,3 +335,31 @@ def test_declared_slots_are_attributes_like_others():
     assert module.submodules == (module.echo,)
     assert sm.variables(module)["note"].value == "x"
     assert isinstance(module.clone().echo, Echo)
+
+
+@pytest.mark.parametrize("keyword", ["name", "description", "trainable", "hooks"])
+def test_a_constructor_that_hands_nothing_on_shows_what_to_write(keyword):
+    """An argument of every module is only there where the constructor takes it."""
+
+    class Closed(Module):
+        def __init__(self, size, style="brief"):
+            super().__init__()
+
+    remedy = "write `def __init__(self, size, style='brief', **options)` and `super().__init__(**options)` in Closed."
+    with pytest.raises(ConfigError, match=re.escape(remedy)):
+        Closed(1, **{keyword: None})
+
+
+async def test_errors_show_a_label_beside_the_path():
+    """Where one was given: in the note of a failure, and where a module refuses its inputs."""
+
+    class Fails(Module):
+        async def call(self, inputs):
+            raise KeyError("x")
+
+    with pytest.raises(KeyError) as caught:
+        await sm.Sequential([sm.Identity(), Fails(name="technical")])(Query(question="?"))
+    assert caught.value.__notes__[0].startswith("in '1 (technical)' (Fails), call ")
+    with pytest.raises(KeyError) as caught:
+        await sm.Sequential([sm.Identity(), Fails()])(Query(question="?"))
+    assert caught.value.__notes__[0].startswith("in '1' (Fails), call ")

@@ -3,11 +3,13 @@
 import asyncio
 import copy
 import functools
+import re
 
 import pytest
 
+import synmod as sm
 from synmod.blocks import Lambda
-from synmod.errors import CallError, ConfigError, GraphError, NotBuiltError, SchemaError, SealedError
+from synmod.errors import BadNameError, CallError, ConfigError, GraphError, NotBuiltError, SchemaError, SealedError
 from synmod.flow import run
 from synmod.module import Module, build
 from synmod.program import Input, Program, Sequential
@@ -327,3 +329,48 @@ def test_members_that_are_not_in_a_list_are_refused():
     """A module in the place of the list of members is a ConfigError that shows the list."""
     with pytest.raises(ConfigError, match=r"members is an? Echo; give a list: sm\.Sequential\(\[\.\.\.\]\)"):
         Sequential(Echo())
+
+
+async def test_names_are_the_steps_of_paths(tmp_path):
+    """In a mapping each member has a name: under it are its Variables; files, copies and configs keep it."""
+    row = Sequential({"ask": Input(Query), "reply": Reply(), "shout": Shout(), "twice": lambda x: x})
+    assert [type(member).__name__ for member in row.members] == ["Reply", "Shout", "Lambda"]
+    assert row.get_module("shout") is row.members[1]
+    assert (await row(query("a")))["answer"] == "A"
+    copied, again = row.clone(), Sequential.from_config(row.get_config())
+    assert paths_of(again, again.members[1]) == paths_of(copied, copied.members[1]) == [("shout",)]
+    loaded = sm.load(Sequential({"first": sm.Prefix("a"), "second": sm.Suffix("b")}).save(tmp_path / "row.json"))
+    assert list(sm.paths_of(loaded, loaded.members[1])) == [("second",)]
+    assert list((await loaded(query("a"))).keys()) == ["a_question_b"]
+
+
+def test_named_members_are_added_and_taken_out():
+    """The name goes with the member, also in the config."""
+    row = Sequential({"reply": Reply()})
+    shout = Shout()
+    row.add(shout, "shout")
+    assert list(row.get_config()["members"]) == ["reply", "shout"]
+    assert row.pop() is shout
+    assert list(row.get_config()["members"]) == ["reply"]
+    assert not hasattr(row, "shout")
+
+
+@pytest.mark.parametrize(
+    ("make", "shown"),
+    [
+        (lambda: Sequential({"summary": Reply()}), "'summary' would hide what Module has by that name"),
+        (lambda: Sequential({"reply": Reply()}).add(Shout()), "its members have names: write `add(member, 'name')`"),
+        (lambda: Sequential([Reply()]).add(Shout(), "shout"), "its members have no names: write `add(member)`"),
+        (lambda: Sequential({"a": Reply()}).add(Shout(), "a"), "the name 'a' is taken"),
+    ],
+)
+def test_a_wrong_name_is_refused(make, shown):
+    """One that hides something, one too many, one that lacks, one that is taken."""
+    with pytest.raises(ConfigError, match=re.escape(shown)):
+        make()
+
+
+def test_a_name_is_an_identifier():
+    """As all names are."""
+    with pytest.raises(BadNameError, match="'a b' is not a valid member name"):
+        Sequential({"a b": Reply()})

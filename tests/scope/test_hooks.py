@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 import synmod as sm
-from synmod.errors import ArgumentError
+from synmod.errors import ArgumentError, ConfigError
 from synmod.leaves.aio import Signal, backend, deadline_scope, drive, is_cancellation, sleep, task_group
 from synmod.scope import (
     Hook,
@@ -541,3 +541,27 @@ def test_a_hook_in_a_foreign_context_raises_nothing():
 
     asyncio.run(main())
     assert [note[1] for note in notes] == ["begin", "end"]
+
+
+def test_a_misspelt_method_is_refused():
+    """It would never be called; what a mixin calls itself is its own."""
+    with pytest.raises(ConfigError, match=r"class Wrong: hooks are never called by 'on_lm_finish'. .*on_lm_begin, on_"):
+        type("Wrong", (Hook,), {"on_lm_finish": lambda self, event: None})
+    with pytest.raises(ConfigError, match="'on_call_ends'. Did you mean 'on_call_end'?"):
+        type("Wrong", (Hook,), {"on_call_ends": lambda self, event: None})
+
+    class Mixin:
+        def on_epoch_end(self, moment): ...
+
+    class Both(Mixin, Hook):
+        def on_epoch_end(self, moment): ...
+
+    assert Both.overrides == frozenset()
+
+
+def test_an_event_shows_path_and_label():
+    """In one text: the label where it is another word than the last step of the path."""
+    event = sm.scope.CallBegin("1-1", "1-0", "routes/fast/0", "answer", "inference", False, (), {})
+    assert event.place == "routes/fast/0 (answer)"
+    assert dataclasses.replace(event, path="routes/answer").place == "routes/answer"
+    assert dataclasses.replace(event, path="").place == "answer"

@@ -124,7 +124,7 @@ def test_a_line_for_each_end(caplog):
             sm.run(Outer([]), Answer(answer="no"))
     lines = [record.getMessage() for record in caplog.records if record.name == "synmod.calls"]
     assert [line.split()[0] for line in lines] == ["model", "call", "call", "call"]
-    assert lines[1].startswith("call write  ")
+    assert lines[1].startswith("call write (generator)  ")
     assert "tokens" in lines[0]
     assert "tokens" in lines[2]
     assert lines[2].endswith("{'answer': 'So.'}")

@@ -88,7 +88,7 @@ def test_waiting_outside_of_calls_names_where_the_block_stands(any_loop):
             await sleep(60)
 
     async def main():
-        with pytest.raises(DeadlineExceeded, match="'part'"):
+        with pytest.raises(DeadlineExceeded, match=r"'part \(p\)'"):
             part = Part("p", body)
             await Part("top", lambda _: part(), part=part)()
         with pytest.raises(DeadlineExceeded, match="outside"):

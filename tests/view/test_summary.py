@@ -259,3 +259,13 @@ def test_members_of_a_row_take_what_the_one_before_gave():
         "Answer(answer: str) -> Query(query: str)",
         "Query(query: str) -> Answer(answer: str)",
     ]
+
+
+def test_a_given_label_stands_beside_the_path():
+    """Also in the text of a trace; one that repeats the path, or the class, is left out of the summary."""
+    row = sm.Sequential([sm.Identity(name="technical"), sm.Identity()], name="desk")
+    lines = [line.split("  ")[0] for line in row.summary().splitlines()[2:5]]
+    assert lines == ["(root)", "0 (technical)", "1"]
+    with sm.trace() as t:
+        sm.run(row, sm.ChatMessage(role="user", content="Hi"))
+    assert [line.split("  ")[0] for line in str(t).splitlines()] == ["desk", "├─ 0 (technical)", "└─ 1 (identity)"]
