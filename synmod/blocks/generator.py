@@ -34,7 +34,7 @@ class GeneratorOptions(ModuleOptions, Sampling, total=False):
     return_inputs: bool
     template: Mapping[str, str] | None
     prompt: Callable[..., Any] | None
-    structured: Literal["schema", "json", "prompt"] | None
+    structured: Literal["schema", "json", "tool", "prompt"] | None
     system_from_inputs: bool
     sample: int | None
 
@@ -90,7 +90,7 @@ class Generator(Module, Generic[M]):
         template: Texts of the turns, `{"system": ..., "user": ...}`, with the slots `{instructions}`,
             `{input_fields}`, `{output_schema}`, `{examples}`, `{inputs}`.
         prompt: A plain function of the slots that returns the messages, instead of a template.
-        structured: How the schema is requested: "schema", "json", "prompt"; None for what the model does best.
+        structured: How the schema is requested: "schema", "json", "tool", "prompt"; None for what the model does best.
         system_from_inputs: Whether a conversation among the inputs may hold system turns.
         sample: Number of the draw among independent draws; None takes that of the calling context.
         name: Label.
@@ -251,7 +251,7 @@ class Generator(Module, Generic[M]):
             ConfigError: There is no model, neither here nor by default.
             CallError: The inputs are a list, tuple or dict of data models.
             DataError: A conversation among the inputs holds a system turn.
-            ConfigError: The inputs hold an image, sound or a file, and there is no `prompt` function.
+            DataError: The inputs hold sound at an address, which no message can hold.
             SchemaError: A validator of the output's class refuses the reply.
             ModelError: The model call failed.
         """
@@ -283,7 +283,7 @@ class Generator(Module, Generic[M]):
             CallError: The inputs are a list, tuple or dict of data models.
             ArgumentError: The inputs are not a data model.
             DataError: A conversation among the inputs holds a system turn.
-            ConfigError: The inputs hold an image, sound or a file, and there is no `prompt` function.
+            DataError: The inputs hold sound at an address, which no message can hold.
 
         Example:
             >>> import synmod as sm

@@ -17,7 +17,7 @@ from .validation import dump, is_valid, problems, schema_of_class, typed_instanc
 from .merge import items_of, with_items
 from .messages import (
     TOLD_BRIEFLY, Audio, AudioPart, ChatMessage, ChatMessages, File, FilePart, Image, ImagePart, Rating, Score,
-    TextPart, ToolCall, normalize_score,
+    TextPart, ToolCall, content_part, media_part, normalize_score,
 )
 from .models import (
     RECORDERS, DataModel, Described, JsonDataModel, SymbolicDataModel, admit, declaration, declare, is_symbolic, label,
@@ -30,9 +30,9 @@ from .subschema import includes
 __all__ = [
     "OPERATIONS", "RECORDERS", "TOLD_BRIEFLY", "Audio", "AudioPart", "ChatMessage", "ChatMessages", "DataModel",
     "Described", "File", "FilePart", "Image", "ImagePart", "JsonDataModel", "Rating", "Schema", "Score",
-    "SymbolicDataModel", "TextPart", "ToolCall", "admit", "contains", "declaration", "declare", "dump", "dump_json",
-    "frozen", "includes", "is_subschema", "is_symbolic", "is_valid", "items_of", "json_equal", "label", "label_of",
-    "model_of", "normalize_score", "ops", "parse_frozen", "parse_json", "parts_of", "portable", "problems",
-    "schema_from", "schema_of", "schema_of_class", "symbol", "target_of", "thaw", "to_value", "trusted_schema",
-    "typed_instance", "validate", "validator_faults", "with_items", "wrap",
+    "SymbolicDataModel", "TextPart", "ToolCall", "admit", "contains", "content_part", "declaration", "declare", "dump",
+    "dump_json", "frozen", "includes", "is_subschema", "is_symbolic", "is_valid", "items_of", "json_equal", "label",
+    "label_of", "media_part", "model_of", "normalize_score", "ops", "parse_frozen", "parse_json", "parts_of",
+    "portable", "problems", "schema_from", "schema_of", "schema_of_class", "symbol", "target_of", "thaw", "to_value",
+    "trusted_schema", "typed_instance", "validate", "validator_faults", "with_items", "wrap",
 ]

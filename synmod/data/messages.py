@@ -464,12 +464,35 @@ class File(Media):
         return FilePart({"file_data": self._data_address(), "format": self.media_type})
 
 
-def _as_part(x: Any) -> Any:
+def content_part(x: Any) -> Any:
     """Return the part for what stands in a list of content: a str, an image, sound or a file; else the thing itself."""
     if isinstance(x, str):
         return TextPart(x)
     make: Any = getattr(x, "__synmod_part__", None)
     return make() if make and not isinstance(x, type) else x
+
+
+_MEDIA_FIELDS: Final = frozenset(Media.model_fields)
+
+
+def media_part(json: Any) -> ContentPart | None:
+    """Return the part of a message for the JSON of an image, sound or a file; None for any other JSON.
+
+    The media type decides which it is, or the name at the end of an address; an address without either is an image's.
+
+    Raises:
+        ValueError: Sound at an address, which no message can hold.
+    """
+    if not is_object(json) or json.keys() != _MEDIA_FIELDS:
+        return None
+    stated = json["media_type"]
+    family = stated if isinstance(stated, str) else MimeTypes().guess_type(str(json["url"]))[0] or Image._family
+    kind = next((kind for kind in (Image, Audio) if family.startswith(kind._family)), File)
+    try:
+        media = kind(**json)
+    except ValidationError:
+        return None
+    return media.__synmod_part__()
 
 
 def _sound_format(media_type: str) -> str:
@@ -530,7 +553,7 @@ class ChatMessage(_ReadyMade):
     _positions: ClassVar[tuple[str, ...]] = ("role", "content")
 
     role: Role
-    content: str | list[Annotated[ContentPart, BeforeValidator(_as_part)]] | None = None
+    content: str | list[Annotated[ContentPart, BeforeValidator(content_part)]] | None = None
     name: str | None = None
     tool_calls: list[ToolCall] | None = None
     tool_call_id: str | None = None

@@ -21,6 +21,7 @@ from synmod.scope import CallFrame, Usage, check_deadline, current_call, notify,
 
 from .prompt import REPAIR_OPENING, fields_of, value_text
 from .records import Adapter, Attempt, LMReply, LMRequest, Message, estimate_tokens, message, shortened
+from .tools import calling_turn, faults_of_calls, quoted_calls, with_calls
 
 if TYPE_CHECKING:
     from .model import LanguageModel
@@ -35,7 +36,7 @@ _FAULTS: Final = {
     "not_json": "the reply is not JSON",
     "schema": "the reply does not satisfy the schema",
     "empty": "the reply is empty",
-    "tool": "the reply calls a tool",
+    "tool": "the reply does not call the tools as they are offered",
     "refused": "the model, or the content filter of the provider, refused to answer",
     "length": "the reply was cut off; allow a longer one with max_tokens=...",
 }
@@ -156,25 +157,33 @@ async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
     asked = sent = without_asking(request, adapter)
     while True:
         reply = await _answered(call, asked)
+        if reply.tool_calls:
+            reply = with_calls(reply, request)
         json, reason, errors = _read(reply, request, sent)
         if not reason:
-            turn, by = reply.message or message("assistant", reply.text), reply.model or request.model
+            turn = calling_turn(reply) if reply.tool_calls else reply.message or message("assistant", reply.text)
+            by = reply.model or request.model
             total = {"usage": call.usage(), "attempts": tuple(call.attempts), "elapsed_s": call.elapsed_s}
             return replace(reply, json=json, message=turn, model=by, **total)
         faults = [f"- {pointer or '(root)'}: {problem}" for pointer, problem in errors]
+        quoted = quoted_calls(reply) if reply.tool_calls else reply.text
         if reason in ("length", "refused") or not repairs or call.requests >= call.model.attempts:
             text = "\n  ".join([_FAULTS[reason], *faults])
-            raise BadReplyError(text, text=reply.text, errors=errors, reason=reason, request_id=reply.request_id)
+            raise BadReplyError(text, text=quoted, errors=errors, reason=reason, request_id=reply.request_id)
         repairs -= 1
-        asked = replace(asked, messages=(*asked.messages, *_repair_turns(reply.text, faults, request)))
+        asked = replace(asked, messages=(*asked.messages, *_repair_turns(quoted, faults, request)))
 
 
 def _read(reply: LMReply, request: LMRequest, sent: LMRequest) -> Read:
-    """Read what the request asked for: a value of its schema, or text."""
+    """Read what the request asked for: calls of its tools, a value of its schema, or text."""
     if reply.finish_reason in ("content_filter", "refusal", "refused"):
         return Read(None, "refused")
     if reply.tool_calls:
-        return Read(None, "tool", (("", "the model called a tool, and the call offered none"),))
+        faults = faults_of_calls(reply, request, _MOST_ERRORS)
+        reason = "length" if reply.finish_reason == "length" else "tool"
+        return Read(None, reason if faults else "", faults)
+    if request.tool_choice == "required" or is_object(request.tool_choice):
+        return Read(None, "tool", (("", "no tool is called, and one must be"),))
     if request.schema is None:
         return Read(None)
     reasoning = None
@@ -189,6 +198,8 @@ def _read(reply: LMReply, request: LMRequest, sent: LMRequest) -> Read:
 def _repair_turns(text: str, faults: list[str], request: LMRequest) -> list[Message]:
     """Return the turns that hand back a bad text and name its faults."""
     wanted = "in text" if request.schema is None else "with one JSON value that satisfies the schema"
+    if request.tools:
+        wanted += ", or with calls of the tools on offer, with arguments that satisfy their parameters"
     listed = "\n".join(faults)
     asks = f"{REPAIR_OPENING}\nYour reply is not valid:\n{listed}\nReply again {wanted}, and nothing else.\n</repair>"
     # Some providers refuse a turn without content, so an empty reply is not quoted.

@@ -26,6 +26,7 @@ from synmod.scope import Usage
 
 from .prompt import json_text, schema_text
 from .records import LMReply, LMRequest, Message, Secrets, Settings, estimate_text, estimate_tokens, message, shortened
+from .tools import schema_name, sent_back, tool_fields
 
 if TYPE_CHECKING:
     import ssl
@@ -249,7 +250,6 @@ _SESSIONS: Final = PerLoop(_opened, _close)
 
 # -- bodies and replies ----------------------------------------------------------------------------------------------
 
-_NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _STRICT_KEYWORDS: Final = frozenset({
     "$defs", "$ref", "additionalProperties", "anyOf", "const", "description", "enum", "exclusiveMaximum",
     "exclusiveMinimum", "format", "items", "maxItems", "maximum", "minItems", "minimum", "multipleOf", "pattern",
@@ -270,15 +270,19 @@ def chat_body(request: LMRequest, level: str) -> dict[str, Any]:
     """Return messages, parameters and response format of a request, as chat completions take them."""
     body: dict[str, Any] = dict(request.params)
     messages, schema = request.messages, request.schema
+    answer = None  # of the tool that carries the schema
     if schema is not None:
+        strict = {"strict": True} if level in ("schema", "tool") and is_strict(schema) else {}
         if level == "schema":
-            name = _NOT_IN_A_NAME.sub("_", str(schema.get("title") or "reply")).strip("_")[:64] or "reply"
-            strict = {"strict": True} if is_strict(schema) else {}
-            body["response_format"] = {"type": "json_schema", "json_schema": {"name": name, "schema": schema, **strict}}
+            form = {"name": schema_name(schema), "schema": schema, **strict}
+            body["response_format"] = {"type": "json_schema", "json_schema": form}
+        elif level == "tool" and schema.get("type") == "object":
+            answer = strict
         else:
             messages = _with_schema(messages, schema)
         if level == "json":
             body["response_format"] = {"type": "json_object"}
+    body |= tool_fields(request, answer=answer)
     body["messages"] = list(messages)
     return body
 
@@ -337,10 +341,12 @@ def reply_of(response: Json, request: LMRequest, headers: Mapping[str, str]) -> 
     specific: Json = answer.get("provider_specific_fields")
     refusal = _text(answer.get("refusal")) or _text(specific.get("refusal") if is_object(specific) else None)
     text, calls = refusal or _text(answer.get("content")), answer.get("tool_calls")
+    calls: Any = tuple(calls) if is_array(calls) else ()  # read and checked by the call
     request_id = headers.get("x-request-id") or headers.get("request-id") or response.get("id")
     return LMReply(
         text,
-        tool_calls=tuple(calls) if is_array(calls) else (),
+        message=sent_back(answer, text) if calls else None,
+        tool_calls=calls,
         reasoning=_text(answer.get("reasoning_content")) or _text(answer.get("reasoning")) or None,
         finish_reason="refusal" if refusal else _text(choice.get("finish_reason")) or None,
         usage=_usage(response.get("usage"), request, text),

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from synmod.errors import AuthError, ModelError, RequestError, UnavailableError
-from synmod.leaves import aio, thaw
+from synmod.leaves import aio, is_array, thaw
 
 from .chat_completions import PerLoop, chat_body, litellm_error, refuse_trio, reply_of, reply_or_raise, with_hints
 from .records import LMReply, LMRequest, Message, Secrets, Settings
@@ -31,6 +31,7 @@ _LONGEST_S: Final = 3_600.0  # the call ends a request earlier
 _UNLISTED: Final = "top_k"
 _WITHOUT_TOP_K: Final = frozenset({"azure", "azure_ai", "groq", "mistral", "openai", "xai"})
 _ALWAYS_REASON: Final = ("deepseek-reasoner", "deepseek-r1", "kimi-k2-thinking", "magistral", "qwq", "sonar-reasoning")
+_SCHEMA_BESIDE_TOOLS: Final = frozenset({"azure", "openai"})  # others refuse it, or litellm makes a tool of the schema
 _RETURNS_REASONING: Final = frozenset({"anthropic", "bedrock", "deepseek", "gemini", "openrouter", "vertex_ai"})
 
 
@@ -50,14 +51,18 @@ class LiteLLMAdapter:
         self._secrets = secrets
         self._litellm: Any = None  # known once a request was prepared
 
-    def check(self, request: LMRequest) -> None:  # noqa: ARG002  # what is wrong here is wrong for every request
+    def check(self, request: LMRequest) -> None:
         """Raise at once for what cannot work here.
 
         Raises:
             UnavailableError: trio runs this code.
             AuthError: There is no key where one is needed.
+            RequestError: An image or a file stands at an address, and `allow_remote_media` is off.
         """
         refuse_trio("litellm")
+        if not self._settings.allow_remote_media and (place := _remote_media(request)):
+            remedy = "send the data itself, or pass LanguageModel(..., allow_remote_media=True)"
+            raise RequestError(f"{place} is an address, which litellm may fetch from this host; {remedy}.", sent=False)
         if missing := self._secrets.missing():
             raise missing
 
@@ -108,8 +113,10 @@ class LiteLLMAdapter:
         provider, _, name = self._settings.model.partition("/")
         return self._litellm.get_supported_openai_params(model=name, custom_llm_provider=provider)
 
-    def _level(self) -> str:
+    def _level(self, *, with_tools: bool) -> str:
         """Return the best way to ask the provider for a schema, as far as litellm knows it."""
+        if with_tools and self._settings.provider not in _SCHEMA_BESIDE_TOOLS:
+            return "prompt"
         if self._settings.api_base is not None or self._litellm.supports_response_schema(model=self._settings.model):
             return "schema"
         return "json" if "response_format" in (self._supported() or ()) else "prompt"
@@ -121,7 +128,7 @@ class LiteLLMAdapter:
         await _LEFTOVERS.get()
         settings = self._settings
         limit = settings.attempt_timeout_s or _LONGEST_S
-        body = chat_body(request, request.structured or self._level())
+        body = chat_body(request, request.structured or self._level(with_tools=bool(request.tools)))
         arguments = thaw(body) | {
             "model": settings.model,
             "timeout": httpx.Timeout(limit, connect=min(_CONNECT_S, limit)),
@@ -135,7 +142,8 @@ class LiteLLMAdapter:
         if isinstance(key, AuthError):
             return key
         if settings.api_base is not None:
-            arguments |= {"api_base": settings.api_base, "allowed_openai_params": list(request.params)}
+            allowed = [*request.params, "tools", "tool_choice"]
+            arguments |= {"api_base": settings.api_base, "allowed_openai_params": allowed}
             key = key or "none"  # else litellm would send one of the environment
         try:
             response = await self._litellm.acompletion(**arguments, api_key=key)
@@ -148,6 +156,17 @@ class LiteLLMAdapter:
             return with_hints(failure, settings.api_base, asked_for_schema="response_format" in body)
         received: Mapping[str, str] = getattr(response, "_response_headers", None) or {}
         return reply_of(response.model_dump(), request, {name.lower(): text for name, text in received.items()})
+
+
+def _remote_media(request: LMRequest) -> str:
+    """Return the place of the first image or file that a request holds by address; "" for none."""
+    for index, turn in enumerate(request.messages):
+        for place, part in enumerate(turn["content"] if is_array(turn["content"]) else ()):
+            image, file = part.get("image_url", {}).get("url"), part.get("file", {})
+            held = (file.get("file_id", ""), file.get("file_data", ""))
+            if (image is not None and not str(image).startswith("data:")) or any("://" in str(one) for one in held):
+                return f"messages[{index}]: content[{place}]"
+    return ""
 
 
 # -- the package -----------------------------------------------------------------------------------------------------

@@ -23,10 +23,11 @@ from .chat_completions import LOCAL, DirectAdapter, serves
 from .litellm_adapter import LiteLLMAdapter, LiteLLMPrice, Price, counted_tokens, list_price
 from .nearest import embedded_adapter
 from .records import ATTRIBUTES, Adapter, LMReply, LMRequest, Secret, Settings, estimate_tokens, turns
+from .tools import chosen, offered
 
 V = TypeVar("V")
 
-_CALL_KEYWORDS: Final = ("schema", "sample", "timeout_s", "structured", "reasoning_field")
+_CALL_KEYWORDS: Final = ("schema", "tools", "sample", "timeout_s", "structured", "reasoning_field")
 
 
 class LanguageModel:
@@ -42,8 +43,9 @@ class LanguageModel:
         name: The name in a saved file; by default the model string.
         headers: Further HTTP headers; a value given as SecretStr is kept out of every error.
         extra_body: Fields that only this provider knows, sent in the body.
-        structured: How to ask for a schema: "schema", "json", "prompt"; None for what the provider does best.
+        structured: How to ask for a schema: "schema", "json", "tool", "prompt"; None for what the provider does best.
         repairs: How often an invalid reply is handed back for mending.
+        allow_remote_media: Whether litellm may be handed addresses of images and files; some it fetches from this host.
         attempt_timeout_s: Seconds for one request; None for no limit of its own.
         price: (USD per million prompt tokens, USD per million completion tokens); None for the known list price.
         adapter: "direct", "litellm", or a provider of your own (see `Adapter`). By default OpenAI, local servers and
@@ -78,6 +80,7 @@ class LanguageModel:
         extra_body: Mapping[str, Json] | None = None,
         structured: str | None = None,
         repairs: int = 1,
+        allow_remote_media: bool = False,
         attempt_timeout_s: float | None = None,
         price: tuple[float, float] | None = None,
         adapter: Adapter | str | None = None,
@@ -110,6 +113,7 @@ class LanguageModel:
         self,
         messages: Any,
         schema: Any = None,
+        tools: Sequence[Any] | None = None,
         *,
         sample: int | None = None,
         timeout_s: float | None = None,
@@ -123,6 +127,9 @@ class LanguageModel:
             messages: A str (one user turn), ChatMessages, or a list of ChatMessages and dicts in the shape of chat
                 completions.
             schema: A JSON schema or a data model that the reply must satisfy; None for text.
+            tools: What the model may call instead: `Tool`s, or function schemas such as `{"name": "search",
+                "description": "...", "parameters": {"type": "object", ...}}`. Which it must call is set by the
+                parameter `tool_choice`: "auto", "none", "required" or the name of a tool.
             sample: Number of this draw among independent draws of one request; never sent.
             timeout_s: Seconds for this call, instead of the model's.
             structured: How to ask for the schema in this call, instead of the model's.
@@ -131,10 +138,12 @@ class LanguageModel:
             **params: Sampling parameters; they win over the model's.
 
         Returns:
-            The reply; its `json` is there and valid exactly if a schema was given.
+            The reply; its `json` is there and valid exactly if a schema was given and no tool was called.
+            `tool_calls` are valid calls of the tools; nothing has been run.
 
         Raises:
-            ConfigError: An unknown keyword ('Did you mean'), or a cost budget over a model without a known price.
+            ConfigError: An unknown keyword ('Did you mean'), something that is not a tool, or a cost budget over a
+                model without a known price.
             DataError: `messages` are not turns; names the index.
             SchemaError: `schema` cannot be used.
             AuthError: No key, or one that is refused.
@@ -142,7 +151,8 @@ class LanguageModel:
             ContextWindowError: The prompt is too long.
             RateLimitError, UnavailableError: Still so after all attempts.
             ModelTimeout: `timeout_s` is over, or the last attempt had no reply in `attempt_timeout_s`.
-            BadReplyError: The reply is refused, cut off or invalid, also after repair.
+            BadReplyError: The reply is refused, cut off or invalid, or calls a tool that is not on offer or with
+                invalid arguments, also after repair.
             UnboundModelError: The model was loaded from a file, which holds no connection.
             BuildError: A module is being built or traced here, which must cost nobody a token.
             DeadlineExceeded, BudgetExceeded: An enclosing `sm.deadline` or `sm.budget` ends the call.
@@ -171,8 +181,11 @@ class LanguageModel:
             merged = frozen_dict({**merged, **checked})
         draw = current_sample() if sample is None else check_sample(sample)
         level = settings.structured if structured is None else records.check_structured(structured, name)
-        no_tools = (None, None)
-        request = LMRequest(name, turns(messages), wanted, *no_tools, merged, draw, level, reasoning_field)
+        functions, choice = offered(tools, name), None
+        if functions is not None and "tool_choice" in merged:
+            choice = chosen(merged["tool_choice"], functions, name)
+            merged = frozen_dict({key: value for key, value in merged.items() if key != "tool_choice"})
+        request = LMRequest(name, turns(messages), wanted, functions, choice, merged, draw, level, reasoning_field)
         limit = settings.timeout_s if timeout_s is None else records.check_seconds(name, "timeout_s", timeout_s)
         return await answer(model, request, limit)
 

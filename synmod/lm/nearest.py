@@ -367,7 +367,7 @@ def _turns_of(request: LMRequest) -> list[tuple[str, str]]:
     turns: list[tuple[str, str]] = []
     for turn in request.messages:
         content: Json = turn.get("content")
-        text = content if isinstance(content, str) else "\n".join(part["text"] for part in content or ())
+        text = content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content or ())
         if turn["role"] != "user" or not text.startswith(REPAIR_OPENING):
             turns.append((turn["role"], text))
         elif turns and turns[-1][0] == "assistant":

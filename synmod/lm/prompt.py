@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from json import JSONEncoder
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from synmod.data import ChatMessages, SymbolicDataModel, contains, target_of
+from synmod.data import ChatMessages, SymbolicDataModel, contains, frozen, media_part, target_of
 from synmod.errors import ArgumentError, ConfigError, DataError, SchemaError
 from synmod.leaves import Json, did_you_mean, is_array, is_object
 
@@ -28,7 +28,8 @@ _SLOT: Final = re.compile(r"\{(" + "|".join(SLOTS) + r")\}")
 _BRACES: Final = re.compile(r"\{\s*([A-Za-z_][A-Za-z_ ]{0,38})\s*\}")
 _REPLY_IN_JSON: Final = "Reply with one JSON value that satisfies the schema, and nothing else."
 _MESSAGES: Final = "messages"  # the field of `ChatMessages`
-_MEDIA: Final = frozenset({"media_type", "data", "url"})  # the fields of `sm.Image`, `sm.Audio`, `sm.File`, no others'
+_MEDIA: Final = {"media_type", "data", "url"}  # the fields of `sm.Image`, `sm.Audio`, `sm.File`, no others'
+_IN_WORDS: Final = {"image_url": "image", "input_audio": "sound", "file": "file"}
 _LONGEST_CHAIN: Final = 50  # references that lead to references
 _DEEPEST: Final = 6  # nested fields below this do not help to read the inputs
 _KEPT_AT_MOST: Final = 256  # candidates that an optimizer runs at once, with room to spare
@@ -38,11 +39,12 @@ class Slots(dict[str, str]):
     """The five slots of one prompt as texts, tags included; an empty slot is `""`.
 
     A prompt function gets one: `slots["inputs"]` or `slots.inputs` is the text, `slots.json["inputs"]` the JSON
-    behind it (of `input_fields` the text again).
+    behind it (of `input_fields` the text again), `slots.media` the parts that `(image 1)` and the like stand for.
 
     Args:
         texts: A text for each slot.
         json: The JSON behind each slot.
+        media: Images, sound and files of examples and inputs, as parts of a message.
 
     Raises:
         KeyError: A name is read that is not one of the five.
@@ -55,9 +57,10 @@ class Slots(dict[str, str]):
     Source: DSPy adapters, which render a signature; differs: texts are closed by construction.
     """
 
-    def __init__(self, texts: Mapping[str, str], json: Mapping[str, Json]) -> None:
+    def __init__(self, texts: Mapping[str, str], json: Mapping[str, Json], media: Sequence[Json] = ()) -> None:
         super().__init__({name: texts.get(name, "") for name in SLOTS})
         self.json: Mapping[str, Json] = {name: json.get(name) for name in SLOTS}
+        self.media = list(media)
 
     def __getattr__(self, name: str) -> str:
         if name in SLOTS:
@@ -74,6 +77,7 @@ class _Fixed(NamedTuple):
     system: str
     slots: Mapping[str, str]
     json: Mapping[str, Json]
+    media: Sequence[Json]
     conversation: bool
     kept_alive: tuple[object, ...]  # the key holds their ids
 
@@ -136,12 +140,13 @@ class Layout:
 
         Returns:
             Messages in chat-completions shape, the system turn first; turns without text are left out. A
-            conversation among the inputs comes last, as turns of its own.
+            conversation among the inputs comes last, as turns of its own. In the text `(image 1)` stands for an
+            image; its part follows the text of the user turn.
 
         Raises:
             DataError: The inputs are a conversation with a system turn, and `system_from_inputs` is False.
             DataError: The prompt function returned something else than messages.
-            ConfigError: An input is an image, sound or a file, and there is no prompt function to lay it out.
+            DataError: An input is sound at an address, which no message can hold.
         """
         key = (instructions, id(examples), id(input_schema))
         fixed = self.kept.get(key)
@@ -154,37 +159,42 @@ class Layout:
             conversation = self._turns_of(inputs[_MESSAGES])
             if self._prompt is None:
                 values = {name: value for name, value in inputs.items() if name != _MESSAGES}
-        text = ""
+        text, media = "", fixed.media
         if values or not fixed.conversation:
-            text = _block("inputs", value_text(in_order(values, input_schema, input_schema)))
+            shown = in_order(values, input_schema, input_schema)
+            text = _block("inputs", value_text(shown))
+            if '"media_type":' in text:
+                media = [*media]
+                text = _block("inputs", value_text(_without_media(shown, media, "inputs")))
         slots = {**fixed.slots, "inputs": text}
         if self._prompt is not None:
             try:
-                return list(turns(self._prompt(Slots(slots, {**fixed.json, "inputs": inputs}))))
+                return list(turns(self._prompt(Slots(slots, {**fixed.json, "inputs": inputs}, media))))
             except DataError as error:
                 what = "The prompt function, a plain function of the slots, must return messages"
                 raise DataError(f"{what}: {error}") from None
-        if '"media_type":' in text:
-            _refuse_media(values, "inputs")
-        rendered = (("system", fixed.system), ("user", self._turn("user", slots)))
-        return [*(message(role, text) for role, text in rendered if text and not text.isspace()), *conversation]
+        system, user = fixed.system, self._turn("user", slots)
+        rendered = [message("system", system)] if system and not system.isspace() else []
+        if media:
+            rendered += turns({"role": "user", "content": [user, *media]})
+        elif user and not user.isspace():
+            rendered.append(message("user", user))
+        return [*rendered, *conversation]
 
     def _fixed(self, instructions: str, examples: Sequence[Json], input_schema: Mapping[str, Json]) -> _Fixed:
         """Render what no input decides."""
         conversation = _MESSAGES in resolved(input_schema, input_schema).get("required", ()) and contains(
             SymbolicDataModel(input_schema), ChatMessages
         )
-        if self._prompt is None:
-            _refuse_media(examples, "examples")
         fields = input_fields(input_schema, without=(_MESSAGES,) if conversation else ())
-        schema, shown = self._schema, [""]
+        schema, shown, media = self._schema, [""], list[Json]()
         for example in examples:
             inputs, outputs = in_order(example["inputs"], input_schema, input_schema), example["outputs"]
             if schema is not None:
                 outputs = in_order(outputs, schema, schema)
             elif is_object(outputs):  # a message, where replies are plain text
                 outputs = outputs.get("content", outputs)
-            shown.append(value_text({"inputs": inputs, "outputs": outputs}))
+            shown.append(value_text(_without_media({"inputs": inputs, "outputs": outputs}, media, "examples")))
         slots = {
             "instructions": _prose_block("instructions", instructions),
             "input_fields": _prose_block("input_fields", fields),
@@ -194,7 +204,7 @@ class Layout:
         json = {
             "instructions": instructions, "input_fields": fields, "output_schema": schema, "examples": examples,
         }  # fmt: skip
-        return _Fixed(self._turn("system", slots), slots, json, conversation, (examples, input_schema))
+        return _Fixed(self._turn("system", slots), slots, json, media, conversation, (examples, input_schema))
 
     def _turn(self, role: str, slots: Mapping[str, str]) -> str:
         """Return one turn with every slot filled, by the template or the default layout."""
@@ -250,19 +260,24 @@ def _prose_block(tag: str, prose: str) -> str:
     return _block(tag, prose.replace(f"</{tag}>", f"\\u003c/{tag}>"))
 
 
-def _refuse_media(json: Json, where: str) -> None:
-    """Raise ConfigError for a value that holds an image, sound or a file: no model is sent them yet."""
+def _without_media(json: Json, media: list[Json], where: str) -> Json:
+    """Return a value with `(image 1)` in the place of an image, and the like; its part is added to `media`.
+
+    Raises:
+        DataError: Sound at an address, which no message can hold.
+    """
+    try:
+        part = media_part(json)
+    except ValueError as error:
+        raise DataError(f"{where}: {error}.") from None
+    if part is not None:
+        media.append(frozen(part))
+        return f"({_IN_WORDS[part.type]} {sum(one['type'] == part.type for one in media)})"
     if is_object(json):
-        if json.keys() == _MEDIA:
-            raise ConfigError(
-                f"{where}: images, sound and files cannot be sent to a model yet, and their base64 means nothing in a"
-                " prompt: mask the field out, or lay the prompt out with prompt=fn."
-            )
-        for name, inner in json.items():
-            _refuse_media(inner, f"{where}/{name}")
-    elif is_array(json):
-        for index, inner in enumerate(json):
-            _refuse_media(inner, f"{where}/{index}")
+        return {name: _without_media(inner, media, f"{where}/{name}") for name, inner in json.items()}
+    if is_array(json):
+        return [_without_media(inner, media, f"{where}/{index}") for index, inner in enumerate(json)]
+    return json
 
 
 json_text = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
@@ -417,6 +432,8 @@ def _described(
 ) -> tuple[str, list[Mapping[str, Json]]]:
     """Return the type of a field in words (`list of integer`, `"a" or "b"`), and the objects with fields in it."""
     target = resolved(field, root)
+    if {*fields_of(target)} == _MEDIA:
+        return str(target.get("title") or "file").lower(), []
     objects = [target] if "properties" in target else []
     if "enum" in target or "const" in target:
         return " or ".join(map(value_text, target.get("enum") or [target.get("const")])), objects

@@ -16,9 +16,9 @@ from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, TypedDic
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from synmod.data import Schema
+from synmod.data import Schema, ToolCall, content_part
 from synmod.errors import AuthError, ConfigError, DataError, FieldError
-from synmod.leaves import FrozenDict, Json, did_you_mean, fill, frozen, frozen_dict, is_array, is_object
+from synmod.leaves import FrozenDict, Json, did_you_mean, fill, frozen, frozen_dict, frozen_list, is_array, is_object
 from synmod.scope import PHASES, PerPhase, Usage
 
 
@@ -106,10 +106,10 @@ class Secret(Protocol):
 
 
 ApiKey: TypeAlias = str | Secret | Callable[[], str | Secret | Awaitable[str | Secret]]
-Structured: TypeAlias = Literal["schema", "json", "prompt"]
+Structured: TypeAlias = Literal["schema", "json", "tool", "prompt"]
 
 STRUCTURED: Final[tuple[str, ...]] = get_args(Structured)
-"""How a schema may be asked for: native schema, JSON mode, text only."""
+"""How a schema may be asked for: native schema, JSON mode, one forced tool, text only."""
 
 _MODEL: Final = re.compile(r"[^\s/]+(/[^\s/]+)+")
 _ADDRESS: Final = re.compile(
@@ -176,6 +176,7 @@ class Settings(BaseModel):
     timeout_s: Seconds | None = 120
     attempt_timeout_s: Seconds | None = None
     repairs: Annotated[int, Field(strict=True, ge=0)] = 1
+    allow_remote_media: Annotated[bool, Field(strict=True)] = False
     structured: Structured | None = None
     price: tuple[Rate, Rate] | None = None
     adapter: Any = None
@@ -366,6 +367,7 @@ def shortened(text: str, most: int = 2_000) -> str:
 _ROLES: Final = ("assistant", "developer", "system", "tool", "user")
 _MEDIA: Final = ("image_url", "input_audio", "file")
 _CHARACTERS_PER_TOKEN: Final = 3
+_CHARACTERS_OF_MEDIA: Final = 3_000  # an image is a thousand tokens, more or less
 _FORM: Final = '{"role": "user", "content": "..."}'
 
 
@@ -405,7 +407,6 @@ def turns(messages: Any) -> tuple[Message, ...]:
 
     Raises:
         DataError: Something in it is not a turn. Names its index, what was got and what was wanted.
-        ConfigError: A turn holds an image, sound or a file, which no model is sent yet.
 
     Example:
         >>> turns("Hi")
@@ -433,11 +434,13 @@ def turns(messages: Any) -> tuple[Message, ...]:
 
 
 def _turn(item: Any, index: int) -> Message:
-    """Check one turn: text, parts of text, or the tool calls of an assistant; keys that are null are left out."""
+    """Check one turn: text, parts, or the tool calls of an assistant; keys that are null are left out."""
     where = f"messages[{index}]"
     try:
+        if is_object(item) and is_array(item.get("content")):
+            item = {**item, "content": [content_part(part) for part in item["content"]]}
         json = frozen(item)
-    except DataError as error:
+    except ValueError as error:  # DataError, or sound at an address
         raise DataError(f"{where}: {error}") from None
     if not is_object(json):
         raise DataError(f"{where}: got {type(item).__name__}, wanted a turn such as {_FORM}.")
@@ -449,24 +452,43 @@ def _turn(item: Any, index: int) -> Message:
     if not (isinstance(content, str) or is_array(content) or calls_tools):
         got = "no content" if content is None else f"content of type {type(content).__name__}"
         raise DataError(f"{where}: got {got}, wanted a text.")
-    for place, part in enumerate(content if is_array(content) else ()):
-        kind = part.get("type") if is_object(part) else type(part).__name__
-        if kind in _MEDIA:
-            remedy = "images, sound and files cannot be sent to a model yet; describe them in text"
-            raise ConfigError(f"{where}: content[{place}] is of kind {kind!r}: {remedy}.")
-        if kind != "text" or not isinstance(part.get("text"), str):
-            got = f"got content[{place}] of kind {kind!r:.100}"
-            raise DataError(f'{where}: {got}, wanted parts {{"type": "text", "text": ...}} only.')
+    if (role == "tool") != isinstance(json.get("tool_call_id"), str):
+        raise DataError(f"{where}: a tool turn, and no other, has the tool_call_id of the call that it answers.")
+    for place, call in enumerate(json.get("tool_calls") or ()):
+        function = call.get("function") if is_object(call) else None
+        if not is_object(function) or {type(function.get("name")), type(function.get("arguments"))} != {str}:
+            form = '{"id": ..., "type": "function", "function": {"name": ..., "arguments": "..."}}'
+            raise DataError(f"{where}: got tool_calls[{place}] {call!r:.100}, wanted {form}.")
+    given = {key: value for key, value in json.items() if value is not None}
+    if is_array(content):
+        parts = [_part(part, f"{where}: content[{place}]") for place, part in enumerate(content)]
+        given["content"] = frozen_list(parts)
     turn = Message.__new__(Message)
-    fill(turn, {"role": role, "content": None} | {key: value for key, value in json.items() if value is not None})
+    fill(turn, {"role": role, "content": None} | given)
     return turn
+
+
+def _part(part: Json, where: str) -> Json:
+    """Return a part of the content of a turn, without keys that are null."""
+    kind = part.get("type") if is_object(part) else type(part).__name__
+    inner: Json = part.get(str(kind)) if is_object(part) else None
+    if kind == "text" and isinstance(inner, str):
+        return part
+    if kind in _MEDIA and is_object(inner):
+        return frozen_dict({**part, kind: frozen_dict({key: one for key, one in inner.items() if one is not None})})
+    wanted = 'a text, an sm.Image, sm.Audio or sm.File, or a part such as {"type": "text", "text": ...}'
+    raise DataError(f"{where}: got a part of kind {kind!r:.100}, wanted {wanted}.")
 
 
 def estimate_tokens(messages: Iterable[Message]) -> int:
     """Return an estimate of the tokens of turns: a third of their characters, rounded up, so rather too many."""
-    contents = [turn["content"] or "" for turn in messages]
-    texts = [each if isinstance(each, str) else "".join(part["text"] for part in each) for each in contents]
-    return estimate_text(sum(map(len, texts)))
+    characters = 0
+    for turn in messages:
+        content = turn["content"] or ""
+        parts = [{"text": content}] if isinstance(content, str) else content
+        characters += sum(len(part["text"]) if "text" in part else _CHARACTERS_OF_MEDIA for part in parts)
+        characters += sum(len(call["function"]["arguments"]) for call in turn.get("tool_calls") or ())
+    return estimate_text(characters)
 
 
 def estimate_text(characters: int) -> int:
@@ -486,11 +508,11 @@ class LMRequest:
         model: The model string, `provider/name`.
         messages: The turns, frozen JSON in the shape of chat completions.
         schema: The schema that the reply must satisfy, or None for text.
-        tools: Tools that the model may call; None.
-        tool_choice: Which of them it must call; None.
+        tools: Function schemas of the tools that the model may call, in the shape of chat completions; or None.
+        tool_choice: Which of them it must call: `auto`, `none`, `required`, one tool by name, or None.
         params: Sampling parameters, those of the call before those of the model.
         sample: The number of this draw among independent draws of one request; never sent.
-        structured: How to ask for the schema: `schema`, `json`, `prompt`, or None for what the provider does best.
+        structured: How to ask for the schema: `schema`, `json`, `tool`, `prompt`, or None for the best of it.
         reasoning_field: The field of the schema that native reasoning fills where a reply lacks it; or None.
 
     Source: OpenAI's chat completions, pydantic-ai's model requests.
@@ -528,14 +550,14 @@ class Attempt:
 class LMReply:
     """What a model answered.
 
-    An adapter fills in `text`, and what it knows of `reasoning`, `finish_reason`, `usage`, `model` and `request_id`;
-    the call fills in the rest.
+    An adapter fills in `text`, `tool_calls` (as `ToolCall`s or as they stand on the wire), and what it knows of
+    `reasoning`, `finish_reason`, `usage`, `model` and `request_id`; the call fills in the rest.
 
     Attributes:
         text: The raw text.
-        json: The value read from the text: present and valid exactly if a schema was given.
+        json: The value read from the text: present and valid exactly if a schema was given and no tool was called.
         message: The reply as an assistant turn.
-        tool_calls: Calls of tools; empty.
+        tool_calls: What tools the model calls, with arguments that satisfy their schemas.
         reasoning: The reasoning of the model, where the provider returns it.
         finish_reason: `stop`, `length`, `content_filter`, ... as the provider returns it.
         usage: Tokens and cost of the whole call, repair included.
@@ -552,7 +574,7 @@ class LMReply:
     text: str = ""
     json: Json = None
     message: Message | None = None
-    tool_calls: tuple[Json, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
     reasoning: str | None = None
     finish_reason: str | None = "stop"
     usage: Usage = _NO_USAGE

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final, cast
 
-from synmod.data import dump_json
+from synmod.data import ToolCall, dump_json
 from synmod.errors import ConfigError
 from synmod.leaves import aio, frozen_dict, frozen_list, is_array, path_str
 from synmod.lm import LanguageModel, LMReply, LMRequest, estimate_text, estimate_tokens
@@ -102,22 +102,25 @@ def reply_of(item: Any, request: LMRequest) -> LMReply:
         return item
     if isinstance(item, BaseException):
         raise item
-    first = item[0] if is_array(item) and item else item
-    if type(first).__name__ == "ToolCall":
-        raise ConfigError("ToolCall: a double cannot call tools yet; let it reply with text, JSON or a data model.")
-    text = item if isinstance(item, str) else dump_json(item)
+    given: list[Any] = item if is_array(item) else [item]
+    calls = tuple([call for call in given if isinstance(call, ToolCall)])
+    if calls and len(calls) < len(given):
+        raise ConfigError(f"{item!r:.200} holds ToolCalls and other things; a reply is either.")
+    text = "" if calls else item if isinstance(item, str) else dump_json(item)
     usage = Usage(
-        prompt_tokens=estimate_tokens(request.messages), completion_tokens=estimate_text(len(text)), estimated=True
+        prompt_tokens=estimate_tokens(request.messages),
+        completion_tokens=estimate_text(len(text) + sum(len(call.function.arguments) for call in calls)),
+        estimated=True,
     )
-    return LMReply(text, usage=usage)
+    return LMReply(text, tool_calls=calls, finish_reason="tool_calls" if calls else "stop", usage=usage)
 
 
 class FunctionLM(Double):
     """A model that answers with what a function returns.
 
     Args:
-        fn: Receives the `LMRequest`, plain or async; returns a str (the text), JSON or a data model (as JSON text), an
-            `LMReply`, or an exception, which is raised.
+        fn: Receives the `LMRequest`, plain or async; returns a str (the text), JSON or a data model (as JSON text), a
+            `ToolCall` or a list of them, an `LMReply`, or an exception, which is raised.
         latency_s: Seconds that each request takes.
         **lm: Keywords of `LanguageModel`: `model`, too, and `backoff=True` to wait between attempts as a real one does.
 
@@ -144,7 +147,8 @@ class ScriptedLM(Double):
     Args:
         replies: A list in the order of the requests; or a mapping of module paths or globs (`*` within one step,
             `**` any number of steps) to such lists, which does not depend on the order of concurrent calls. A reply
-            is a str (the text), JSON or a data model (as JSON text), an `LMReply`, or an exception, which is raised.
+            is a str (the text), JSON or a data model (as JSON text), a `ToolCall` or a list of them, an `LMReply`, or
+            an exception, which is raised.
         cycle: Whether to begin again at the end of a list.
         latency_s: Seconds that each request takes.
         **lm: Keywords of `LanguageModel`: `model`, too, and `backoff=True` to wait between attempts as a real one does.
@@ -231,6 +235,7 @@ class SchemaLM(Double):
 
     Args:
         seed: Another seed gives other answers.
+        tool_calls: In how many first turns of a conversation each tool on offer is called once, with valid arguments.
         latency_s: Seconds that each request takes.
         **lm: Keywords of `LanguageModel`: `model`, too, and `backoff=True` to wait between attempts as a real one does.
 
@@ -245,15 +250,21 @@ class SchemaLM(Double):
     Source: pydantic-ai's TestModel, hypothesis-jsonschema.
     """
 
-    __slots__ = ("_seed",)
+    __slots__ = ("_seed", "_tool_calls")
 
-    def __init__(self, seed: int = 0, *, latency_s: float = 0.0, **lm: Any) -> None:
+    def __init__(self, seed: int = 0, *, tool_calls: int = 0, latency_s: float = 0.0, **lm: Any) -> None:
         super().__init__(self._instance, "schema", latency_s, lm)
-        self._seed = seed
+        self._seed, self._tool_calls = seed, tool_calls
 
-    def _instance(self, request: LMRequest) -> str:
+    def _instance(self, request: LMRequest) -> str | list[ToolCall]:
         """Return the answer to a request, a function of seed and request."""
         purpose = _digest(request)
+        turn = sum("tool_calls" in each for each in request.messages)
+        if request.tools and request.tool_choice != "none" and turn < self._tool_calls:
+            functions = [tool["function"] for tool in request.tools]
+            drawn = [instance_of(each["parameters"], self._seed, f"{purpose} {each['name']}") for each in functions]
+            named = zip(functions, drawn, strict=True)
+            return [ToolCall(f"call_{turn}_{at}", each["name"], json) for at, (each, json) in enumerate(named)]
         if request.schema is None:
             return f"An answer from SchemaLM ({purpose[:8]})."
         return dump_json(instance_of(request.schema, self._seed, purpose))
@@ -261,7 +272,8 @@ class SchemaLM(Double):
 
 def _digest(request: LMRequest) -> str:
     """Return a text that differs for different requests."""
-    said = [frozen_list(request.messages), request.schema, frozen_dict(dict(request.params)), request.sample]
+    tools = None if request.tools is None else frozen_list(request.tools)
+    said = [frozen_list(request.messages), request.schema, tools, frozen_dict(dict(request.params)), request.sample]
     return hashlib.sha256(dump_json(frozen_list(said)).encode()).hexdigest()
 
 

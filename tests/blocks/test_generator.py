@@ -259,7 +259,7 @@ async def test_settings_reach_the_request():
         ({"instruction": "x"}, "Did you mean 'instructions'"),
         ({"tools": []}, "tools"),
         ({"language_model": 3}, "language_model"),
-        ({"structured": "tool"}, "structured"),
+        ({"structured": "tols"}, "structured"),
         ({"sample": -1}, "sample"),
         ({"template": {"user": "{input}"}}, "Did you mean 'inputs'"),
         ({"template": "{inputs}"}, "template is a str"),

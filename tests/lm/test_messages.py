@@ -4,9 +4,10 @@ import json
 
 import pytest
 
+import synmod as sm
 from synmod.data import ChatMessage, ChatMessages
-from synmod.errors import ConfigError, DataError
-from synmod.lm import message, turns
+from synmod.errors import DataError
+from synmod.lm import estimate_tokens, message, turns
 
 
 def test_a_str_is_one_user_turn():
@@ -66,6 +67,11 @@ def test_turns_are_frozen_copies():
         ({"role": "user", "content": float("nan")}, r"messages\[0\]"),
         ("half a character: \ud800", r"messages\[0\].*surrogate"),
         ([{"role": ["user"], "content": "a"}], r"messages\[0\]"),
+        ([{"role": "user", "content": [{"type": "image_url"}]}], r"content\[0\].*image_url"),
+        ([{"role": "tool", "content": "3"}], "tool_call_id"),
+        ([{"role": "user", "content": "3", "tool_call_id": "1"}], "tool_call_id"),
+        ([{"role": "assistant", "tool_calls": [{"id": "1"}]}], r"tool_calls\[0\]"),
+        ([{"role": "assistant", "tool_calls": [{"function": {"name": "a", "arguments": {}}}]}], r"tool_calls\[0\]"),
         ([], "empty"),
         (3, "int"),
         (None, "NoneType"),
@@ -78,11 +84,33 @@ def test_what_is_no_turn_is_refused_with_its_index(given, says):
         turns(given)
 
 
-@pytest.mark.parametrize("kind", ["image_url", "input_audio", "file"])
-def test_media_are_refused_in_words(kind):
-    """No model is sent images, sound or files yet: a ConfigError says so, and names the index."""
-    with pytest.raises(ConfigError, match=rf"messages\[0\].*{kind}.*yet"):
-        turns([{"role": "user", "content": [{"type": kind, kind: {"url": "x"}}]}])
+SEEN = sm.Image.from_bytes(b"x", "image/png")
+HEARD = sm.Audio.from_bytes(b"y", "audio/mpeg")
+READ = sm.File.from_bytes(b"z", "application/pdf")
+
+
+@pytest.mark.parametrize("message", [ChatMessage, lambda role, content: {"role": role, "content": content}])
+def test_media_go_out_as_parts(message):
+    """Images, sound and files of a ChatMessage or a dict become parts, without keys that are null."""
+    (turn,) = turns([message("user", ["Look:", SEEN, HEARD, READ])])
+    assert list(turn["content"]) == [
+        {"type": "text", "text": "Look:"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,eA=="}},
+        {"type": "input_audio", "input_audio": {"data": "eQ==", "format": "mp3"}},
+        {"type": "file", "file": {"file_data": "data:application/pdf;base64,eg==", "format": "application/pdf"}},
+    ]
+
+
+def test_media_count_as_some_tokens():
+    """The base64 of an image is not what it costs."""
+    large = sm.Image.from_bytes(bytes(300_000), "image/png")
+    assert estimate_tokens(turns([ChatMessage("user", ["abc", large])])) == 1_001
+
+
+def test_sound_at_an_address_is_refused():
+    """No message can hold it."""
+    with pytest.raises(DataError, match=r"messages\[0\].*fetch it"):
+        turns([{"role": "user", "content": [sm.Audio.from_url("https://example.com/a.mp3")]}])
 
 
 def test_parts_of_text_are_turns():

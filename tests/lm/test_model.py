@@ -76,7 +76,7 @@ async def test_sample_numbers_draws():
         ({"timeout_s": 0}, "timeout_s"),
         ({"timeout_s": float("nan")}, "timeout_s"),
         ({"attempt_timeout_s": "1"}, "attempt_timeout_s"),
-        ({"structured": "tool"}, "structured"),
+        ({"structured": "tols"}, "structured"),
         ({"structured": "shema"}, "Did you mean 'schema'"),
         ({"price": (1,)}, "price"),
         ({"price": (1, -2)}, "price"),
@@ -109,7 +109,7 @@ def test_what_cannot_be_is_a_config_error(keywords, says):
         LanguageModel("openai/gpt-4o-mini", **keywords)
 
 
-@pytest.mark.parametrize("keyword", ["stream", "tools", "cache", "retries", "temprature"])
+@pytest.mark.parametrize("keyword", ["stream", "tolls", "cache", "retries", "temprature"])
 async def test_what_a_call_does_not_know_is_a_config_error(keyword):
     """An unknown keyword of a call is refused before anything is sent."""
     lm = FunctionLM(lambda request: "x")
@@ -128,7 +128,7 @@ async def test_faults_of_a_call_come_before_sending():
     with pytest.raises(ConfigError, match="timeout_s"):
         await lm("?", timeout_s=-1)
     with pytest.raises(ConfigError, match="structured"):
-        await lm("?", structured="tool")
+        await lm("?", structured="tols")
     assert lm.requests == []
 
 

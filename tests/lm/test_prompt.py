@@ -255,15 +255,64 @@ def test_rendering_a_small_prompt_is_cheap():
 PICTURE = trusted_schema(sm.Image.get_schema())
 
 
-@pytest.mark.parametrize("schema", [PICTURE, {"properties": {"seen": {"items": PICTURE}}}])
-def test_images_are_refused_in_words(schema):
-    """No model is sent media yet: a ConfigError names the place, and a prompt function may do as it likes."""
+def test_media_follow_the_text_that_counts_them():
+    """In the text `(image 1)` stands for an image, in examples and inputs alike; the parts follow in that order."""
+
+    class Case(sm.DataModel):
+        """What came in."""
+
+        note: str
+        seen: list[sm.Image]
+        scan: sm.File | None = None
+
+    def case(*images, scan=None):
+        return Case(note="n", seen=[sm.Image.from_bytes(image, "image/png") for image in images], scan=scan)
+
+    page = sm.File.from_bytes(b"p", "application/pdf")
+    examples = frozen([{"inputs": case(b"a"), "outputs": {"answer": "x"}}])
+    inputs, schema = frozen(case(b"b", b"c", scan=page)), trusted_schema(Case.get_schema())
+    system, user = rendered(Layout(ANSWER), inputs=inputs, schema=schema, examples=examples)
+    text, *parts = user["content"]
+    assert '"seen":["(image 1)"]' in between(text["text"], "examples")
+    assert between(text["text"], "inputs") == '{"note":"n","seen":["(image 2)","(image 3)"],"scan":"(file 1)"}'
+    assert [part["type"] for part in parts] == ["image_url", "image_url", "image_url", "file"]
+    assert [part["image_url"]["url"][-4:] for part in parts[:3]] == ["YQ==", "Yg==", "Yw=="]
+    assert "- seen (list of image)" in system["content"]
+    assert "media_type" not in system["content"]
+
+
+def test_a_prompt_function_gets_the_media():
+    """It puts the parts where it likes."""
     seen = frozen(sm.Image.from_bytes(b"x", "image/png"))
-    inputs = seen if schema is PICTURE else {"seen": [seen]}
-    with pytest.raises(ConfigError, match="inputs.*mask"):
-        rendered(inputs=inputs, schema=trusted_schema(schema))
-    layout = Layout(None, prompt=lambda slots: "I see.")
-    assert rendered(layout, inputs=inputs, schema=trusted_schema(schema))[0]["content"] == "I see."
+    layout = Layout(None, prompt=lambda slots: [{"role": "user", "content": [slots.inputs, *slots.media]}])
+    schema = trusted_schema({"properties": {"seen": PICTURE}})
+    (turn,) = rendered(layout, inputs={"seen": seen}, schema=schema)
+    assert [part["type"] for part in turn["content"]] == ["text", "image_url"]
+    assert turn["content"][0]["text"] == '<inputs>{"seen":"(image 1)"}</inputs>'
+
+
+@pytest.mark.parametrize(
+    ("json", "kind"),
+    [
+        ({"media_type": None, "data": None, "url": "https://example.com/a.pdf"}, "file"),
+        ({"media_type": None, "data": None, "url": "https://example.com/7"}, "image_url"),
+        ({"media_type": "text/plain", "data": "eA==", "url": None}, "file"),
+        ({"media_type": "image/png", "data": "no base64!", "url": None}, None),
+        ({"media_type": None, "data": None, "url": "file:///etc/passwd"}, None),
+        ({"media_type": None, "data": None, "url": None}, None),
+    ],
+)
+def test_the_media_type_decides_what_a_value_is(json, kind):
+    """Or the end of the address; a value that could be none of them stays a value."""
+    *_, turn = rendered(Layout(None), inputs={"seen": json}, schema=trusted_schema({}))
+    assert [part["type"] for part in turn["content"]][1:] == [kind] if kind else isinstance(turn["content"], str)
+
+
+def test_sound_at_an_address_is_refused_with_its_place():
+    """No message can hold it."""
+    heard = frozen(sm.Audio.from_url("https://example.com/a.mp3"))
+    with pytest.raises(DataError, match="inputs/heard: sound"):
+        rendered(inputs={"heard": heard}, schema=trusted_schema({}))
 
 
 def test_an_image_that_is_not_there_is_no_fault():

@@ -27,7 +27,7 @@ def test_unknown_names_are_refused(name, meant):
         sampling_params({name: 1}, "LanguageModel", ("attempts", "timeout_s", "api_base"))
 
 
-@pytest.mark.parametrize("name", ["cache", "limit", "fallback", "allow_remote_media"])
+@pytest.mark.parametrize("name", ["cache", "limit", "fallback"])
 def test_a_name_that_is_nowhere_is_not_proposed(name):
     """A keyword that the class refuses is not suggested as one of its own."""
     with pytest.raises(ConfigError, match=f"unknown keyword '{name}'") as caught:

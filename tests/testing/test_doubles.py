@@ -47,10 +47,38 @@ async def test_each_kind_of_item(item, text):
 
 
 @pytest.mark.parametrize("item", [sm.ToolCall("1", "add", {}), [sm.ToolCall("1", "add", {})]])
-async def test_a_tool_call_is_refused_in_words(item):
-    """A double that shall call a tool does not say its JSON instead."""
-    with pytest.raises(ConfigError, match="ToolCall"):
-        await ScriptedLM([item])("?")
+async def test_a_tool_call_is_a_call(item):
+    """Alone or in a list."""
+    reply = await ScriptedLM([item])("?", tools=[{"name": "add"}])
+    assert reply.tool_calls == (sm.ToolCall("1", "add", {}),)
+
+
+async def test_a_list_with_something_beside_calls_is_refused():
+    """Text beside calls goes into an LMReply."""
+    with pytest.raises(ConfigError, match="either"):
+        await ScriptedLM([[sm.ToolCall("1", "add", {}), "text"]])("?", tools=[{"name": "add"}])
+
+
+async def test_schema_lm_calls_each_tool_in_its_first_turns():
+    """Validly, as often as it is told, and then it answers."""
+
+    class Add(sm.DataModel):
+        """Two numbers."""
+
+        a: int
+        b: int = sm.Field(ge=100)
+
+    tools = [{"name": "add", "parameters": Add.get_schema()}, {"name": "now"}]
+    lm, messages = SchemaLM(3, tool_calls=2), [sm.ChatMessage("user", "?")]
+    names = []
+    for _ in range(3):
+        reply = await lm(messages, Answer, tools)
+        names.append([call.name for call in reply.tool_calls])
+        results = [sm.ChatMessage("tool", "1", tool_call_id=call.id) for call in reply.tool_calls]
+        messages = [*messages, reply.message, *results]
+    assert names == [["add", "now"], ["add", "now"], []]
+    assert isinstance(reply["a"], int)
+    assert (await lm("?", tools=tools, tool_choice="none")).tool_calls == ()
 
 
 async def test_exceptions_are_raised():

@@ -1,0 +1,205 @@
+"""Tools on offer, checked; and the calls that a reply makes of them, with arguments that satisfy their schemas.
+
+What a model writes is never more than a key into the tools of its own request: a name that is not there is a fault.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from synmod.data import Schema, ToolCall, declare, parse_frozen, problems
+from synmod.errors import ConfigError, DataError, SchemaTooComplex
+from synmod.leaves import FrozenDict, Json, did_you_mean, fill, frozen, frozen_dict, frozen_list, is_object, unused
+
+from .prompt import json_text
+from .records import LMReply, LMRequest, Message, message
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
+_CHOICES: Final = ("auto", "none", "required")
+_NO_PARAMETERS: Final[Json] = {"type": "object", "properties": {}, "additionalProperties": False}
+_FORM: Final = '{"name": "search", "description": "...", "parameters": {"type": "object", ...}}'
+
+
+def function_schema(tool: Any, where: str) -> FrozenDict:
+    """Return a tool as chat completions take it, its parameters checked.
+
+    Args:
+        tool: A function schema, bare or inside `{"type": "function", "function": ...}`; or an object whose
+            `function_schema` is one, such as a `Tool`.
+        where: What receives it, for the message.
+
+    Raises:
+        ConfigError: It is not a function schema, or its name is not 1 to 64 letters, digits, `_` and `-`.
+        SchemaError: Its parameters cannot be used.
+    """
+    given: Any = getattr(tool, "function_schema", tool)
+    if type(given) is FrozenDict and type(given.get("function", {}).get("parameters")) is Schema:
+        return given  # it was checked before
+    function: Any = given.get("function", given) if is_object(given) else None
+    if not is_object(function) or not isinstance(function.get("name"), str):
+        raise ConfigError(f"{where}: tools: got {tool!r:.200}, wanted a Tool or a function schema such as {_FORM}.")
+    if not _NAME.fullmatch(function["name"]):
+        wanted = "wanted 1 to 64 letters, digits, '_' and '-'"
+        raise ConfigError(f"{where}: tools: got the name {function['name']!r:.100}, {wanted}.")
+    parameters = declare(function.get("parameters") or _NO_PARAMETERS)
+    checked = {name: frozen(value) for name, value in function.items() if value is not None}
+    return frozen_dict({"type": "function", "function": frozen_dict({**checked, "parameters": parameters})})
+
+
+def offered(tools: Any, where: str) -> tuple[Json, ...] | None:
+    """Return the tools of a call as function schemas; None for no tools.
+
+    Raises:
+        ConfigError: They are not a list, one is not a function schema, or two have one name.
+        SchemaError: The parameters of one cannot be used.
+    """
+    if tools is None:
+        return None
+    if isinstance(tools, str | bytes | dict) or not hasattr(tools, "__iter__"):
+        raise ConfigError(f"{where}: tools: got {tools!r:.100}, wanted a list of tools.")
+    checked = tuple([function_schema(tool, where) for tool in tools])
+    names = [tool["function"]["name"] for tool in checked]
+    if len({*names}) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ConfigError(f"{where}: tools: two of them have the name {twice!r}.")
+    return checked or None
+
+
+def chosen(choice: Any, tools: Sequence[Json], where: str) -> Json:
+    """Return which tools a call must use, as chat completions take it: a word, or one tool by name.
+
+    Raises:
+        ConfigError: It is neither `auto`, `none`, `required` nor the name of one of the tools ('Did you mean').
+    """
+    name = choice.get("function", choice).get("name") if is_object(choice) else choice
+    if choice is None or (name in _CHOICES and not is_object(choice)):
+        return choice
+    names = [tool["function"]["name"] for tool in tools]
+    if name not in names:
+        known = ", ".join(map(repr, (*_CHOICES, *names)))
+        hint = did_you_mean(name, (*_CHOICES, *names))
+        raise ConfigError(f"{where}: tool_choice: got {choice!r:.100}, wanted one of {known}.{hint}")
+    return _naming(name)
+
+
+def _naming(name: str) -> FrozenDict:
+    """Return the choice of one tool."""
+    return frozen_dict({"type": "function", "function": frozen_dict({"name": name})})
+
+
+# -- a schema as a tool ------------------------------------------------------------------------------------------------
+
+
+def schema_name(schema: Mapping[str, Json]) -> str:
+    """Return a name of a schema that every provider takes."""
+    return _NOT_IN_A_NAME.sub("_", str(schema.get("title") or "reply")).strip("_")[:64] or "reply"
+
+
+def _answer_name(request: LMRequest, schema: Schema) -> str:
+    """Return the name of the tool that carries the schema of the reply: none of the tools on offer has it."""
+    taken = {tool["function"]["name"] for tool in request.tools or ()}
+    name = schema_name(schema)
+    return unused(name[:60], taken) if name in taken else name
+
+
+def tool_fields(request: LMRequest, *, answer: Mapping[str, Json] | None = None) -> dict[str, Json]:
+    """Return the fields of a request's body about tools.
+
+    Args:
+        request: The request.
+        answer: What the tool that carries the schema of the reply has besides it; None where the schema is asked for
+            in another way. That tool is forced; beside others, any one of them is.
+    """
+    tools, choice = request.tools or (), request.tool_choice
+    if answer is not None and request.schema is not None and choice in (None, "auto", "none"):
+        name = _answer_name(request, request.schema)
+        own: Json = {"name": name, "description": "Give the final answer.", "parameters": request.schema, **answer}
+        choice = "required" if tools and choice != "none" else _naming(name)
+        tools = (*tools, {"type": "function", "function": own})
+    return {"tools": list(tools), **({} if choice is None else {"tool_choice": choice})} if tools else {}
+
+
+# -- calls -------------------------------------------------------------------------------------------------------------
+
+
+def with_calls(reply: LMReply, request: LMRequest) -> LMReply:
+    """Return a reply with its tool calls as `ToolCall`s; a call of the tool that carries the schema is its text."""
+    calls: list[ToolCall] = []
+    items: tuple[Any, ...] = reply.tool_calls  # an adapter may leave them as they came
+    for item in items:
+        call = item if isinstance(item, ToolCall) else _call_of(item)
+        call_id = call.id or f"call_{len(calls)}"
+        if call_id in {one.id for one in calls}:
+            call_id = unused(call_id, {one.id for one in calls})
+        calls.append(call if call_id == call.id else ToolCall(call_id, call.name, call.function.arguments))
+    schema = request.schema
+    answers = [call for call in calls if schema is not None and call.name == _answer_name(request, schema)]
+    if not answers:
+        return replace(reply, tool_calls=tuple(calls))
+    others = tuple([call for call in calls if call not in answers])  # their effects were asked for: they come first
+    return replace(reply, text=reply.text if others else answers[0].function.arguments, tool_calls=others)
+
+
+def _call_of(item: Any) -> ToolCall:
+    """Return what a provider sent as a call; what it lacks stays empty, so that no tool is found by it."""
+    function = item.get("function") if is_object(item) else None
+    if not is_object(item) or not is_object(function):
+        return ToolCall("", "", "{}")
+    arguments = function.get("arguments")
+    text = arguments if isinstance(arguments, str) else json_text(arguments)
+    call_id, name = item.get("id"), function.get("name")
+    empty = arguments is None or not text.strip()  # how some servers call a tool without parameters
+    return ToolCall(
+        call_id if isinstance(call_id, str) else "", name if isinstance(name, str) else "", "{}" if empty else text
+    )
+
+
+def faults_of_calls(reply: LMReply, request: LMRequest, limit: int) -> tuple[tuple[str, str], ...]:
+    """Return what is wrong with the tool calls of a reply, as (pointer, text); nothing where each can be run."""
+    functions = [tool["function"] for tool in request.tools or ()]
+    known: dict[str, Schema] = {function["name"]: function["parameters"] for function in functions}
+    if not known:
+        return (("", "the model called a tool, and the call offered none"),)
+    faults: list[tuple[str, str]] = []
+    for index, call in enumerate(reply.tool_calls):
+        if call.name in known:
+            faults += _faults_of_arguments(call.function.arguments, known[call.name], f"/tool_calls/{index}/arguments")
+        else:
+            hint = did_you_mean(call.name, known)
+            faults.append((f"/tool_calls/{index}/name", f"no tool is called {call.name!r:.100}.{hint}"))
+    return tuple(faults[:limit])
+
+
+def _faults_of_arguments(text: str, schema: Schema, where: str) -> list[tuple[str, str]]:
+    """Return what is wrong with the arguments of one call."""
+    try:
+        json = parse_frozen(text)
+        found = problems(schema, json)
+    except (DataError, SchemaTooComplex) as error:
+        return [(where, str(error))]
+    return [(f"{where}{problem.pointer}", f"wanted {problem.wanted}, got {problem.got}") for problem in found]
+
+
+def sent_back(answer: Mapping[str, Json], text: str) -> Message | None:
+    """Return the assistant turn that keeps the reasoning which some providers want again beside tool calls."""
+    kept = {name: frozen(answer[name]) for name in ("reasoning_content", "thinking_blocks") if answer.get(name)}
+    turn = Message.__new__(Message)
+    fill(turn, {"role": "assistant", "content": text, **kept})
+    return turn if kept else None
+
+
+def calling_turn(reply: LMReply) -> Message:
+    """Return the assistant turn of a reply that calls tools, with the opaque reasoning that must go back with it."""
+    turn = Message.__new__(Message)
+    calls = frozen_list(map(frozen, reply.tool_calls))
+    before = reply.message or message("assistant", reply.text)
+    fill(turn, {**before, "content": reply.text or None, "tool_calls": calls})
+    return turn
+
+
+def quoted_calls(reply: LMReply) -> str:
+    """Return a reply that calls tools as text, for a repair turn and an error."""
+    calls = [json_text({"name": call.name, "arguments": call.function.arguments}) for call in reply.tool_calls]
+    return "\n".join([*filter(None, [reply.text]), *calls])
