@@ -369,7 +369,9 @@ def test_fifty_references_may_stand_behind_one_another(order):
 def test_expansion_starts_again_below_a_property():
     """What is asked of the value of a key does not count where the object stands."""
     many = {"$defs": {"many": {"allOf": [{"minimum": number} for number in range(600)]}}}
-    declared({**many, "properties": {"a": {"$ref": "#/$defs/many"}, "b": {"$ref": "#/$defs/many"}}})
+    apart = declared({**many, "properties": {"a": {"$ref": "#/$defs/many"}, "b": {"$ref": "#/$defs/many"}}})
+    assert is_valid(apart, {"a": 599, "b": 599})
+    assert not is_valid(apart, {"a": 599, "b": 598})
     refused({**many, "allOf": [{"$ref": "#/$defs/many"}, {"$ref": "#/$defs/many"}]}, "1,000 subschemas")
 
 

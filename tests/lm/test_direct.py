@@ -306,6 +306,7 @@ async def test_cancelling_closes_the_connection():
             await asyncio.sleep(0.01)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+        assert task.cancelled()
         await asyncio.wait_for(server.hung_up.wait(), LATE_S)
 
 

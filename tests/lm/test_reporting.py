@@ -151,4 +151,7 @@ async def test_no_listener_no_record(monkeypatch):
 
     monkeypatch.setattr(scope, "LMBegin", refuse)
     monkeypatch.setattr(scope, "LMEnd", refuse)
-    await FunctionLM(lambda request: "x")("?")
+    lm = FunctionLM(lambda request: "x")
+    assert (await lm("?")).text == "x"
+    with sm.hooks(Listener()), pytest.raises(AssertionError, match="an event was made"):
+        await lm("?")

@@ -237,7 +237,7 @@ async def test_independent_branches_run_at_the_same_time():
 
     x = Input(Query)
     program = Program(inputs=x, outputs=[await Meet("a", "b")(x), await Meet("b", "a")(x)])
-    await asyncio.wait_for(program(query()), 5)
+    assert await asyncio.wait_for(program(query()), 60) == [query(), query()]
 
 
 async def test_the_first_failure_is_raised_with_the_path_of_its_step():

@@ -82,8 +82,11 @@ def test_every_enclosing_budget_must_have_room():
 
 
 def test_without_a_budget_everything_fits():
-    """Nobody pays for a limit that is not there."""
-    reserve(1_000_000).settle(Usage(calls=1))
+    """Nobody pays for a limit that is not there: neither before a block nor after it."""
+    with budget(calls=1) as spending:
+        pass
+    reserve(1_000_000).settle(Usage(calls=1_000_000))
+    assert spending.used == Spent(0, 0, 0.0)
 
 
 def test_a_free_call_fits_into_a_budget_of_no_dollars():
@@ -182,12 +185,16 @@ async def test_budgets_nested_in_different_orders_do_not_wait_for_each_other():
     one, other = budget(calls=1000), budget(calls=1000)
 
     async def work(outer, inner):
-        with outer, inner:
+        with outer as first, inner as second:
             for _ in range(100):
                 with reserve():
                     await asyncio.sleep(0)
+            spent.append((first.used.calls, second.used.calls))
 
-    await asyncio.wait_for(asyncio.gather(*(work(*pair) for pair in [(one, other), (other, one)] * 5)), 30)
+    spent = []
+    await asyncio.wait_for(asyncio.gather(*(work(*pair) for pair in [(one, other), (other, one)] * 5)), 60)
+    assert len(spent) == 10
+    assert spent[-1] == (0, 0)  # what was reserved and not settled is given back
 
 
 async def test_a_block_that_ended_does_not_limit_who_outlives_it():

@@ -24,5 +24,6 @@ def test_a_chain_of_5000_and_10000_in_a_row_work():
     for shape, size, names in ((deep, 5_000, (*QUICK, "equality", "pop")), (wide, 10_000, ("split", "merge"))):
         root = shape(size)
         parts = *sm.split(root), sm.clone(root)
+        assert len(parts[-1].submodules) == size
         for name in names:
             FUNCTIONS[name](root, *parts)
