@@ -5,18 +5,9 @@ Skipped with a reason where flax is not installed.
 
 import synmod as sm
 from tests.benchmarks.measure import paired
+from tests.benchmarks.walks import Holder
 
 SIZES = (200, 1_000, 10_000)
-
-
-class Holder(sm.Module):
-    """Two Variables and a list of children."""
-
-    def __init__(self, children):
-        super().__init__()
-        self.first = sm.Param("x")
-        self.second = sm.Param("y")
-        self.children = children
 
 
 def flax_holder():

@@ -14,6 +14,7 @@ import synmod as sm
 from synmod.leaves import aio
 from synmod.leaves.aio import use_clock
 from synmod.testing import ScriptedLM, assert_saves
+from tests.clock import ManualClock
 
 
 class Count(sm.DataModel):
@@ -23,16 +24,6 @@ class Count(sm.DataModel):
 class Other(sm.DataModel):
     n: int
     other: str = "x"
-
-
-class Clock:
-    """A clock that a test moves."""
-
-    def __init__(self):
-        self.time = 0.0
-
-    def now(self):
-        return self.time
 
 
 Pair = collections.namedtuple("Pair", "first second")
@@ -96,7 +87,7 @@ async def test_another_state_is_another_entry():
 async def test_entries_grow_old():
     """An entry older than `ttl_s` is made again."""
     module, asked = counting()
-    clock = Clock()
+    clock = ManualClock()
     with use_clock(clock):
         cached = sm.Cached(module, ttl_s=10)
         await cached(Count(n=1))

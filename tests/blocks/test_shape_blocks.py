@@ -244,18 +244,6 @@ async def test_fallback_of_members_that_differ():
         await several(Count.to_symbolic_data_model())
 
 
-class Clock:
-    """A clock that is set by hand."""
-
-    time = 0.0
-
-    def now(self):
-        return self.time
-
-    async def sleep(self, seconds):
-        self.time += seconds
-
-
 @pytest.mark.parametrize(
     ("make", "says"),
     [

@@ -12,16 +12,7 @@ import synmod as sm
 from synmod.cache import Cache, key_of
 from synmod.leaves import aio
 from synmod.leaves.aio import use_clock, wall_time
-
-
-class Clock:
-    """A clock that a test moves."""
-
-    def __init__(self):
-        self.time = 0.0
-
-    def now(self):
-        return self.time
+from tests.clock import ManualClock
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -123,7 +114,7 @@ async def test_entries_of_one_key_count_once(cache, small):
 @pytest.mark.parametrize("path", [None, "cache.db"])
 async def test_entries_grow_old(tmp_path, path):
     """By the injected clock; the shorter of both limits holds; what was made again is young again."""
-    clock = Clock()
+    clock = ManualClock()
     cache = Cache(path and tmp_path / path, ttl_s=10)
     with use_clock(clock):
         await cache.keep("k", {"x": 1})

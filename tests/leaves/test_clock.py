@@ -7,19 +7,7 @@ import trio
 import trio.testing
 
 from synmod.leaves.aio import current_clock, use_clock, wall_time
-
-
-class Manual:
-    """A clock that a test sets."""
-
-    def __init__(self, now=0.0):
-        self.time = now
-
-    def now(self):
-        return self.time
-
-    async def sleep(self, seconds):
-        self.time += seconds
+from tests.clock import ManualClock
 
 
 def test_outside_a_loop_the_monotonic_clock_holds():
@@ -32,7 +20,7 @@ def test_an_injected_clock_holds_in_the_block_and_its_tasks(any_loop):
     """A test sets the time, and waiting takes none."""
 
     async def main():
-        clock = Manual(5.0)
+        clock = ManualClock(5.0)
         with use_clock(clock):
             started = time.monotonic()
             await current_clock().sleep(3600)
@@ -73,7 +61,7 @@ def test_a_block_left_in_another_context_raises_nothing():
     """A generator closed elsewhere leaves the clocks of others alone."""
 
     def held():
-        with use_clock(Manual()):
+        with use_clock(ManualClock()):
             yield
 
     import contextvars
@@ -96,5 +84,5 @@ def test_wall_time_is_that_of_the_system_or_of_a_test():
 
     assert all(abs(each - time.time()) < 60 for each in (wall_time(), asyncio.run(told()), trio.run(told)))
     assert trio.run(moved, clock=trio.testing.MockClock(autojump_threshold=0)) == 1_000
-    with use_clock(Manual(7.5)):
+    with use_clock(ManualClock(7.5)):
         assert wall_time() == asyncio.run(told()) == 7.5

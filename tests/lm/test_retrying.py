@@ -12,27 +12,13 @@ from synmod.errors import AuthError, ContextWindowError, ModelTimeout, RateLimit
 from synmod.leaves.aio import use_clock
 from synmod.lm import http_error
 from synmod.testing import FunctionLM, ScriptedLM
-
-
-class FakeClock:
-    """A clock on which a wait takes no time, and is written down."""
-
-    def __init__(self):
-        self.time = 0.0
-        self.waits = []
-
-    def now(self):
-        return self.time
-
-    async def sleep(self, seconds):
-        self.waits.append(seconds)
-        self.time += seconds
+from tests.clock import ManualClock
 
 
 @pytest.fixture
 def clock():
     """The clock of the test."""
-    fake = FakeClock()
+    fake = ManualClock()
     with use_clock(fake):
         yield fake
 

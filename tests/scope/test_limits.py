@@ -12,6 +12,7 @@ import trio.testing
 from synmod.errors import ArgumentError, DeadlineExceeded
 from synmod.leaves.aio import backend, checkpoint, is_cancellation, sleep, task_group, to_thread, use_clock
 from synmod.scope import ambient, check_deadline, current_call, deadline, time_left
+from tests.clock import ManualClock
 from tests.scope.part import Part
 
 LATE_S = 1.0  # what a loaded machine may add; the promise of 50 ms is measured by the benchmarks
@@ -304,16 +305,7 @@ def test_the_clock_of_the_loop_counts():
 def test_an_injected_clock_counts():
     """Checks follow the clock that a test injects."""
 
-    class Manual:
-        time = 0.0
-
-        def now(self):
-            return self.time
-
-        async def sleep(self, seconds):
-            self.time += seconds
-
-    clock = Manual()
+    clock = ManualClock()
     with use_clock(clock), deadline(10):
         clock.time = 9.0
         assert time_left() == 1.0
