@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import itertools
 import os
 import sys
@@ -15,6 +16,11 @@ settings.register_profile(
     "synmod", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=bool(os.environ.get("CI"))
 )
 settings.load_profile("synmod")
+
+
+def pytest_collection_finish():
+    """Leave what the tests are made of out of every collection of garbage, which costs as much as it holds."""
+    gc.freeze()
 
 
 def _on_asyncio(main, *args):

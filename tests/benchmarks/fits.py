@@ -78,10 +78,10 @@ def rows(scale=1.0):
     per = times * (STEPS + 1)
     yield paired("a row of fit, beside its call and its reward", lambda: fit(data), lambda: by_hand(data),
                  budget=15, per=per, rounds=5)  # fmt: skip
-    few = data[:20]
+    few, seconds = data[:20], 0.05 if scale >= 1 else 0.005
     yield paired(
         "a run with a journal, beside one without: rows of 50 ms, 4 at once",
-        lambda: in_a_folder(few, 0.05),
-        lambda: fit(few, seconds=0.05, concurrency=4),
+        lambda: in_a_folder(few, seconds),
+        lambda: fit(few, seconds=seconds, concurrency=4),
         budget=1.2, per=len(few) * (STEPS + 1), rounds=3, clock=wall,  # wanted: 1.01, on a quiet machine
     )  # fmt: skip

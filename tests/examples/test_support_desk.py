@@ -7,11 +7,14 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
 FIELDS = r"category 0\.\d\d \((\d+) of 80\)  urgency 0\.\d\d \((\d+) of 80\)"
 
 
+@pytest.mark.slow
 def test_the_help_desk_learns_and_reloads(tmp_path):
     """Held-out tickets are sorted better after training, as the README says; a fresh process answers alike."""
     saved = tmp_path / "out" / "desk.json"  # where it goes if nothing is said

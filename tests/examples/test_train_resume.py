@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_the_killed_run_ends_with_the_same_bytes(tmp_path):
     """The second process dies by SIGKILL, the third one pays for the rest alone; all files are equal."""
     command = [sys.executable, ROOT / "examples" / "train_resume.py"]

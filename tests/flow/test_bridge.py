@@ -245,6 +245,7 @@ def test_sigterm_cancels_and_ends_with_143():
 
 @pytest.mark.parametrize(("number", "codes"), [(signal.SIGINT, {-2, 130}), (signal.SIGTERM, {143, -15})])
 @pytest.mark.slow
+@pytest.mark.interpreter
 def test_the_second_signal_leaves_at_once(number, codes):
     """Code that refuses to be cancelled cannot hold the process."""
     body = """

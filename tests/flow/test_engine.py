@@ -128,7 +128,7 @@ def test_an_operator_makes_its_consumers_ready_at_once(any_loop):
         x = a_symbol()
         beside = await Fake("beside", wait)(x)
         behind = await Fake("behind", open_it)(ops.in_mask(x, "n"))
-        await run_graph(x, [beside, behind], number(1))
+        assert await run_graph(x, [beside, behind], number(1)) == [number(1), number(1)]
 
     any_loop(main)
 
@@ -417,6 +417,7 @@ async def test_constants_reach_their_steps():
 
 
 @pytest.mark.slow
+@pytest.mark.interpreter
 def test_five_thousand_steps_in_a_chain_and_branches(any_loop):
     """Linear time and a stack of constant depth, in a chain, in branches, and in a chain of diamonds."""
 

@@ -86,6 +86,7 @@ async def test_nothing_knows_the_steps_of_a_module():
 
 
 @pytest.mark.slow
+@pytest.mark.interpreter
 async def test_long_histories_are_freed_without_recursion():
     """Twenty thousand steps in a chain, and five thousand operators, die with their last symbol."""
     module = Fake()

@@ -268,6 +268,7 @@ def test_depth_counts_what_was_frozen_before():
 
 
 @pytest.mark.slow
+@pytest.mark.interpreter
 def test_very_deep_input_is_refused_without_recursion():
     """Input a million levels deep is a DataError, never a RecursionError."""
     value = nested(1_000_000)

@@ -318,6 +318,7 @@ def test_a_subclass_may_set_its_members():
 
 
 @pytest.mark.slow
+@pytest.mark.interpreter
 def test_five_thousand_members():
     """Built, called and cloned in linear time, without recursion."""
     sequence = Sequential([Echo() for _ in range(5_000)])

@@ -75,6 +75,7 @@ def test_limits_are_raised_by_the_caller_only(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.interpreter
 def test_a_chain_of_5000_modules():
     """Graph depth is not nesting: nodes lie in a flat list."""
     root = module = Keep()

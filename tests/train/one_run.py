@@ -154,7 +154,7 @@ def main(name, folder, kills, concurrency=4):
     counted.touch()
     while not out.exists():
         process = child(name, folder, "killed", concurrency)
-        most = counted.stat().st_size + random.randint(1, 1 + 2 * total // kills) if killed < kills else 1 << 30
+        most = counted.stat().st_size + random.randint(1, 1 + 3 * total // (2 * kills)) if killed < kills else 1 << 30
         while counted.stat().st_size < most and os.waitpid(process, os.WNOHANG) == (0, 0):
             time.sleep(0.001)
         if not out.exists():

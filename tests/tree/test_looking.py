@@ -145,6 +145,7 @@ def test_every_acyclic_path_is_found():
 
 
 @pytest.mark.slow
+@pytest.mark.interpreter
 def test_long_chains_are_no_problem():
     """5,000 levels."""
     leaf = Param(1)

@@ -246,6 +246,7 @@ def test_unflatten_can_rewrite_in_place():
 
 
 @pytest.mark.slow
+@pytest.mark.interpreter
 def test_deep_chains_split_and_merge():
     """5,000 nodes, each holding the next, and a handle shared by all."""
     handle = Handle()

@@ -216,6 +216,7 @@ def test_an_overlay_is_what_is_measured():
 
 
 @pytest.mark.slow
+@pytest.mark.interpreter
 def test_deep_programs_are_shown():
     """Five thousand in one another: no recursion, no square of the depth."""
     deep = chain(5000)
@@ -228,6 +229,7 @@ def test_deep_programs_are_shown():
 
 
 @pytest.mark.slow
+@pytest.mark.interpreter
 def test_deep_rows_are_shown():
     """Containers that ask those below whether they are built, a thousand in one another."""
     row = sm.Identity()

@@ -93,6 +93,7 @@ def test_bars_show_which_calls_ran_side_by_side():
 
 
 @pytest.mark.slow
+@pytest.mark.interpreter
 def test_a_deep_trace_is_written_without_recursion():
     """Far deeper than Python could nest calls; the first five thousand calls are drawn."""
     call = module_call(0, 0.0)
