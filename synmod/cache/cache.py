@@ -9,6 +9,9 @@ import os
 import threading
 import time
 import weakref
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -67,6 +70,17 @@ def key_of(json: Json) -> str:
     return hashlib.sha256(_canonical(json).encode()).hexdigest()
 
 
+@dataclass(slots=True, eq=False)
+class _Entry:
+    """What waits to be committed, and whether it stands then; None while it waits."""
+
+    key: str
+    body: str
+    made: float
+    size: int
+    stands: bool | None = None
+
+
 class _Database(NamedTuple):
     """The connections of one process; in memory both are the same one."""
 
@@ -113,7 +127,7 @@ class Cache:
     __module__ = "synmod.cache"
     __slots__ = (
         "__weakref__", "_database", "_finalizer", "_lock", "_one_writer", "_uses",
-        "flights", "max_bytes", "path", "ttl_s",
+        "_waiting", "flights", "max_bytes", "path", "ttl_s",
     )  # fmt: skip
 
     def __init__(
@@ -131,6 +145,7 @@ class Cache:
         self._finalizer: weakref.finalize[..., Any] | None = None
         self._uses: dict[str, None] = {}
         """The keys found since the last commit, the last use last."""
+        self._waiting: deque[_Entry] = deque()
 
     async def find(self, key: str, *, ttl_s: float | None = None) -> FrozenDict | None:
         """Return what is remembered under a key.
@@ -174,7 +189,7 @@ class Cache:
         return value
 
     async def keep(self, key: str, value: Json) -> bool:
-        """Remember a JSON object; returns when it is committed.
+        """Remember a JSON object; returns when it is committed, together with all that wait at that moment.
 
         A cancellation while it waits takes nothing back. What cannot be written (a full disk, a file that another
         process locks for 10 s) is not kept, and logged.
@@ -194,9 +209,17 @@ class Cache:
         if not isinstance(value, dict):
             raise DataError(f"A cache remembers JSON objects, not a {type(value).__name__}: write {{'value': ...}}.")
         body = _text(frozen(value, _DEEPEST))
+        entry = _Entry(key, body, wall_time(), len(body.encode()) + _ENTRY_BYTES)
+        self._waiting.append(entry)
         if self.path is None:
-            return self._write(key, body, wall_time())
-        return await aio.to_thread(self._write, key, body, wall_time(), limiter=self._one_writer)
+            self._write()
+        while entry.stands is None:  # a commit that had begun before is not its own
+            await self.flights.run(("commit", os.getpid()), self._written)
+        return entry.stands
+
+    async def _written(self) -> None:
+        """Write in a thread."""
+        await aio.to_thread(self._write, limiter=self._one_writer)
 
     def items(self) -> list[tuple[str, FrozenDict]]:
         """Return what is remembered, in the order of last use; damaged rows are left out."""
@@ -211,7 +234,7 @@ class Cache:
             database = self._database
             if database is None or self.path is None:
                 return
-            if self._uses and database.process == os.getpid():
+            if (self._uses or self._waiting) and database.process == os.getpid():
                 self._write()
             if self._finalizer is not None:
                 self._finalizer()
@@ -223,34 +246,43 @@ class Cache:
 
     # -- the database -------------------------------------------------------------------------------------------------
 
-    def _write(self, key: str | None = None, body: str = "", made: float = 0.0) -> bool:
-        """Commit an entry, and the uses since the last commit; return whether it stands.
+    def _write(self) -> None:
+        """Commit what waits, and note of each entry whether it stands."""
+        with self._lock:
+            entries = [self._waiting.popleft() for _ in range(len(self._waiting))]
+            stands = False
+            try:
+                stands = self._commit(entries)
+            finally:
+                for entry in entries:
+                    entry.stands = stands
+
+    def _commit(self, entries: Sequence[_Entry]) -> bool:
+        """Commit entries, and the uses since the last commit; return whether they stand.
 
         What there is no room for goes, oldest use first.
         """
         import sqlite3
 
-        size = len(body.encode()) + _ENTRY_BYTES
-        with self._lock:
-            for _ in range(2):  # once more, in a new file, where the old one is damaged
-                database = self._open()
-                uses, self._uses = self._uses, {}
-                try:
-                    with database.writer as writer:
-                        writer.execute("BEGIN IMMEDIATE")
-                        writer.executemany(_USE, [(each,) for each in uses])
-                        if key is not None:
-                            writer.execute("DELETE FROM entry WHERE key = ?", (key,))
-                            if self.max_bytes is None or size <= self.max_bytes:
-                                writer.execute(_PUT, (key, body, made, size))
+        for _ in range(2):  # once more, in a new file, where the old one is damaged
+            database = self._open()
+            uses, self._uses = self._uses, {}
+            try:
+                with database.writer as writer:
+                    writer.execute("BEGIN IMMEDIATE")
+                    writer.executemany(_USE, [(each,) for each in uses])
+                    for entry in entries:
+                        writer.execute("DELETE FROM entry WHERE key = ?", (entry.key,))
+                        if self.max_bytes is None or entry.size <= self.max_bytes:
+                            writer.execute(_PUT, (entry.key, entry.body, entry.made, entry.size))
                         while self.max_bytes is not None and writer.execute(_OLDEST, (self.max_bytes,)).rowcount:
                             pass
-                    return self.path is None or database.writer is not database.reader
-                except (sqlite3.Error, UnicodeError) as error:
-                    if not _is_damage(error):
-                        _LOG.warning("Cache %s: %s. This entry is not kept.", self.path, error)
-                        return False
-                    self._set_aside(database, error)
+                return self.path is None or database.writer is not database.reader
+            except (sqlite3.Error, UnicodeError) as error:
+                if not _is_damage(error):
+                    _LOG.warning("Cache %s: %s. Entries not kept: %d.", self.path, error, len(entries))
+                    return False
+                self._set_aside(database, error)
         return False
 
     def _open(self) -> _Database:

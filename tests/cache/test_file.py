@@ -382,7 +382,7 @@ def test_a_full_disk_costs_no_call(tmp_path):
     """What cannot be written is not kept, and logged; what was there before is still found."""
     done = subprocess.run(command(FULL, tmp_path / "cache.db"), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "This entry is not kept" in done.stderr
+    assert "Entries not kept: 1" in done.stderr
 
 
 async def test_nothing_goes_where_there_is_no_limit(tmp_path):
@@ -393,3 +393,28 @@ async def test_nothing_goes_where_there_is_no_limit(tmp_path):
     await cache.aclose()
     assert [n for n in range(60) if await cache.find(f"k{n}") is None] == []
     await cache.aclose()
+
+
+async def test_what_is_kept_at_once_is_one_commit(tmp_path):
+    """A hundred entries that are kept at the same moment write a tenth of what they write one after the other."""
+    together, alone = Cache(tmp_path / "together.db"), Cache(tmp_path / "alone.db")
+    assert all(await asyncio.gather(*(together.keep(str(n), {"x": n}) for n in range(100))))
+    for n in range(100):
+        assert await alone.keep(str(n), {"x": n})
+    written = [(tmp_path / f"{name}.db-wal").stat().st_size for name in ("together", "alone")]
+    assert written[0] < written[1] / 10
+    assert [await together.find(str(n)) for n in range(100)] == [{"x": n} for n in range(100)]
+    await together.aclose()
+    await alone.aclose()
+
+
+async def test_a_cancelled_keep_leaves_no_other_waiting(tmp_path):
+    """Whichever of several that wait for one commit is cancelled, the others are kept."""
+    for victim in range(3):
+        cache = Cache(tmp_path / f"{victim}.db")
+        tasks = [asyncio.create_task(cache.keep(str(n), {"x": n})) for n in range(3)]
+        await asyncio.sleep(0)
+        tasks[victim].cancel()
+        done = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [result is True for result in done] == [n != victim for n in range(3)]
+        await cache.aclose()
