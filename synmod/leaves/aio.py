@@ -342,6 +342,27 @@ def wall_time() -> float:
 
     Source: HTTP's `Age`, which outlives connections; differs: testable without waiting.
     """
+    return _time_of_process(time.time)
+
+
+def steady_time() -> float:
+    """Return the time for what loops and threads of one process share, such as the log of a rate limit.
+
+    Returns:
+        Seconds since some moment, the same in every loop; never goes back. The time of the injected clock where there
+        is one.
+
+    Example:
+        >>> steady_time() <= steady_time()
+        True
+
+    Source: time.monotonic; differs: testable without waiting.
+    """
+    return _time_of_process(time.monotonic)
+
+
+def _time_of_process(read: Callable[[], float]) -> float:
+    """Return the time of a clock of the process, or of the test clock that is in force here."""
     injected = _INJECTED.get()
     if injected is not None:
         return injected.now()
@@ -349,9 +370,9 @@ def wall_time() -> float:
     if trio is not None:
         clock = trio.lowlevel.current_clock()
         # trio's own clock begins each run at a random moment
-        return time.time() if type(clock).__name__ == "SystemClock" else clock.current_time()
+        return read() if type(clock).__name__ == "SystemClock" else clock.current_time()
     ahead = current_clock().now() - time.monotonic()  # zero, unless the loop has a test clock
-    return time.time() + ahead
+    return read() + ahead
 
 
 # -- limits on waiting -----------------------------------------------------------------------------------------------

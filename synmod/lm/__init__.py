@@ -11,6 +11,7 @@ from synmod.scope import Usage
 from .caching import request_content, request_key
 from .call import read_reply
 from .chat_completions import http_error, is_strict, litellm_error
+from .limits import Limit
 from .litellm_adapter import Price, list_price
 from .model import (
     LanguageModel, UnboundLanguageModel, check_sample, current_language_model, current_sample, default_language_model,
@@ -25,10 +26,10 @@ from .records import (
 
 __all__ = [
     "ATTRIBUTES", "ENVIRONMENT", "REPAIR_OPENING", "SAMPLING", "Adapter", "Attempt", "LMReply", "LMRequest",
-    "LanguageModel", "Layout", "Message", "Price", "Sampling", "Slots", "UnboundLanguageModel", "Usage", "check_sample",
-    "check_structured", "current_language_model", "current_sample", "default_instructions", "default_language_model",
-    "drawing", "embedded_adapter", "environment_secrets", "estimate_text", "estimate_tokens", "http_error", "in_order",
-    "input_fields", "is_strict", "list_price", "litellm_error", "message", "model_from", "models_in_force",
-    "read_reply", "request_content", "request_key", "resolve_model", "resolved", "sampling_params",
+    "LanguageModel", "Layout", "Limit", "Message", "Price", "Sampling", "Slots", "UnboundLanguageModel", "Usage",
+    "check_sample", "check_structured", "current_language_model", "current_sample", "default_instructions",
+    "default_language_model", "drawing", "embedded_adapter", "environment_secrets", "estimate_text", "estimate_tokens",
+    "http_error", "in_order", "input_fields", "is_strict", "list_price", "litellm_error", "message", "model_from",
+    "models_in_force", "read_reply", "request_content", "request_key", "resolve_model", "resolved", "sampling_params",
     "set_default_language_model", "turns", "use_language_models", "within",
 ]

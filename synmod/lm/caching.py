@@ -1,15 +1,21 @@
-"""The cache of a model: what makes two requests equal, and replies as entries."""
+"""The cache of a model: what makes two requests equal, replies as entries, and equal calls as one."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from synmod.cache import key_of
-from synmod.leaves import Json, frozen_dict, frozen_list
+from synmod.cache import Cache, key_of
+from synmod.data import ToolCall
+from synmod.errors import ConfigError, ModelError
+from synmod.leaves import FrozenDict, Json, fill, frozen_dict, frozen_list
+from synmod.scope import Usage, is_of_block_around
 
-from .records import Adapter, LMRequest
+from .records import Adapter, LMReply, LMRequest, Message, message
 
 if TYPE_CHECKING:
+    from .call import ModelCall
     from .model import LanguageModel
 
 
@@ -67,3 +73,79 @@ def request_key(model: LanguageModel, request: LMRequest) -> str:
     """
     settings = model.settings
     return key_of([request_content(request, model.adapter), settings.api_base, settings.extra_body])
+
+
+async def remembered(
+    call: ModelCall, request: LMRequest, work: Callable[[ModelCall, LMRequest], Awaitable[LMReply]]
+) -> LMReply:
+    """Return the reply that the cache of the model holds, or that an equal call under way gets; else do the work.
+
+    A reply is kept before it is returned, unless it was cut off. A leader whose time or budget is over hands over to a
+    call that waits; any other failure reaches each of them.
+
+    Args:
+        call: The call.
+        request: Its request.
+        work: Gets a valid reply.
+
+    Raises:
+        ModelError: What the work raised, here or in an equal call.
+    """
+    cache, key = cast("Cache", call.model.cache), request_key(call.model, request)
+    entry = await cache.find(key)
+    if entry is not None:
+        return _reply_of(entry, call)
+    await call.prepare(request)
+    is_own = False
+
+    async def lead() -> LMReply:
+        nonlocal is_own
+        entry = await cache.find(key)  # an equal call may just have ended
+        if entry is not None:
+            return _reply_of(entry, call)
+        is_own = True
+        try:
+            reply = await work(call, request)
+        except ModelError as error:
+            call.complete(error)  # before others get it: this call knows the secrets
+            raise
+        if reply.finish_reason != "length":
+            await cache.keep(key, _entry_of(reply))
+        return reply
+
+    def hands_over(error: Exception) -> bool:
+        return call.over or isinstance(error, ConfigError) or is_of_block_around(error)
+
+    reply = await call.bounded(cache.flights.run(key, lead, hands_over))
+    return reply if is_own or reply.cached else _shared(reply, call)
+
+
+_KEPT: Final = ("text", "json", "message", "tool_calls", "reasoning", "finish_reason", "model", "request_id")
+_PLAIN: Final = LMReply()
+
+
+def _entry_of(reply: LMReply) -> Json:
+    """Return what a cache keeps of a reply: what is not as usual."""
+    entry = {name: value for name in _KEPT if (value := getattr(reply, name)) != getattr(_PLAIN, name)}
+    if reply.message == message("assistant", reply.text):
+        del entry["message"]
+    if reply.tool_calls:
+        entry["tool_calls"] = list(reply.tool_calls)
+    return entry
+
+
+def _reply_of(entry: FrozenDict, call: ModelCall) -> LMReply:
+    """Return the reply of an entry, as one that nobody paid for."""
+    kept: dict[str, Any] = {name: value for name, value in entry.items() if name in _KEPT}
+    turn = message("assistant", entry.get("text", ""))
+    if "message" in entry:
+        turn = Message.__new__(Message)
+        fill(turn, entry["message"])
+    kept["message"] = turn
+    kept["tool_calls"] = tuple([ToolCall.model_validate(each) for each in entry.get("tool_calls", ())])
+    return LMReply(**kept, cached=True, elapsed_s=call.elapsed_s)
+
+
+def _shared(reply: LMReply, call: ModelCall) -> LMReply:
+    """Return the reply to an equal call, for one that did not pay for it."""
+    return replace(reply, cached=True, usage=Usage(), attempts=(), elapsed_s=call.elapsed_s, first_chunk_s=None)

@@ -1,7 +1,9 @@
 """One call of a model, from a checked request to its reply; each function does one thing around the next one.
 
-`answer` reports the call, `_valid` reads and repairs the reply, `_answered` is the one retry loop, `_sent` keeps the
-budgets, `_exchanged` is one request to the adapter. Below stands how a reply is read.
+`answer` tries a model and its fallbacks, `_reported` reports the call of one, `remembered` (in `caching.py`) asks the
+cache and joins equal calls, `_valid` reads and repairs the reply, `_answered` is the one retry loop, `_limited` waits
+for room under the limit, `_sent` keeps the budgets, `_exchanged` is one request to the adapter. Below stands how a
+reply is read.
 """
 
 from __future__ import annotations
@@ -9,24 +11,40 @@ from __future__ import annotations
 import json as text_json
 import random
 import re
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 from synmod import scope
 from synmod.data import Schema, parse_frozen, problems, trusted_schema
-from synmod.errors import BadReplyError, ConfigError, DataError, ModelError, ModelTimeout, SchemaTooComplex
+from synmod.errors import (
+    BadReplyError,
+    ConfigError,
+    ContextWindowError,
+    DataError,
+    ModelError,
+    ModelTimeout,
+    RateLimitError,
+    SchemaTooComplex,
+    UnavailableError,
+    add_note,
+)
 from synmod.leaves import Json, aio, current_clock, frozen_dict, is_object
 from synmod.scope import CallFrame, Usage, check_deadline, current_call, notify, place_of
 
+from .caching import remembered
 from .prompt import REPAIR_OPENING, fields_of, value_text
-from .records import Adapter, Attempt, LMReply, LMRequest, Message, estimate_tokens, message, shortened
+from .records import Adapter, Attempt, LMReply, LMRequest, Message, message, most_tokens, shortened
 from .tools import calling_turn, faults_of_calls, quoted_calls, with_calls
 
 if TYPE_CHECKING:
+    from .limits import Limit
     from .model import LanguageModel
 
 T = TypeVar("T")
+
+_FALLS_BACK: Final = (UnavailableError, RateLimitError, ModelTimeout, ContextWindowError, BadReplyError)
+"""After these another model may do better; all others are mistakes to correct."""
 
 _FIRST_WAIT_S, _LONGEST_JITTER_S, _LONGEST_WAIT_S = 0.5, 30.0, 60.0
 _MOST_BYTES: Final = 2_000  # of the text of an error
@@ -85,6 +103,16 @@ class ModelCall:
         own = self.timeout_s - (self.clock.now() - self.limited_from)
         return own if left is None else min(own, left)
 
+    async def prepare(self, request: LMRequest) -> None:
+        """Let the adapter refuse a request at once, and load what it must load first, which costs no `timeout_s`."""
+        adapter = self.model.adapter
+        if (check := getattr(adapter, "check", None)) is not None:
+            check(request)
+        if (prepare := getattr(adapter, "prepare", None)) is not None:
+            limit, self.timeout_s = self.timeout_s, None
+            await self.bounded(prepare(request))
+            self.timeout_s, self.limited_from = limit, self.clock.now()
+
     async def bounded(self, waiting: Awaitable[T], attempt_s: float | None = None) -> T:
         """Wait for the adapter, for as long as the call and the attempt may take.
 
@@ -104,8 +132,48 @@ class ModelCall:
         self.over = True
         raise ModelTimeout(f"no reply within timeout_s={self.timeout_s:g}")
 
+    def complete(self, error: ModelError) -> None:
+        """Fill in where, when and after how many requests the call failed, and take the secrets out."""
+        scrub = self.model.secrets.scrubbed
+        error.model, error.attempts, error.elapsed_s = self.model.model, self.requests, self.elapsed_s
+        error.path, error.phase = self.path, self.phase
+        error.provider_message = shortened(scrub(error.provider_message))
+        error.request_id = error.request_id and scrub(error.request_id)
+        if isinstance(error, BadReplyError):
+            error.text = scrub(error.text)
+            error.errors = tuple((pointer, scrub(problem)) for pointer, problem in error.errors)
+        module = "" if self.frame is None else f"module: {self.path or self.frame.name}   "
+        error.ending = "\n  ".join(["", *filter(None, [self.note]), f"{module}requests sent: {self.requests}"])
+        room = _MOST_BYTES - len(f"{error.model}: {error.ending}".encode(errors="replace"))
+        error.args = (shortened(scrub(str(error.args[0]) if error.args else ""), max(room, 500)),)
 
-async def answer(model: LanguageModel, request: LMRequest, timeout_s: float | None) -> LMReply:
+
+async def answer(
+    models: Sequence[LanguageModel], request_to: Callable[[LanguageModel], LMRequest], timeout_s: float | None
+) -> LMReply:
+    """Answer by the first model that can; each is called with its own settings, and for its own time.
+
+    Raises:
+        Exception: What the last model raised that is a mistake to correct; else the first error, the others as notes.
+    """
+    first: ModelError | None = None
+    for model in models:
+        try:
+            return await _reported(model, request_to(model), timeout_s or model.settings.timeout_s)
+        except ModelError as error:
+            if first is None:
+                first = error
+            else:
+                add_note(first, f"fallback {model.model} failed too: {type(error).__name__}: {error}")
+            if not isinstance(error, _FALLS_BACK):
+                break
+    try:
+        aio.reraise(cast("ModelError", first))
+    finally:
+        del first  # its traceback holds this frame: neither may keep the other alive
+
+
+async def _reported(model: LanguageModel, request: LMRequest, timeout_s: float | None) -> LMReply:
     """Answer a request by this very model; hooks, counters and meters get its begin and its end once each."""
     call = ModelCall(model, timeout_s)
     listeners, meters = scope.hooks_inside(call.ambient, call.frame), scope.open_meters(call.frame)
@@ -115,14 +183,18 @@ async def answer(model: LanguageModel, request: LMRequest, timeout_s: float | No
             notify(listeners, scope.LMBegin(*place_of(call.frame, call.phase), request, request.model))
         check_deadline(call.frame or "", call.ambient)
         await aio.checkpoint()  # so that every call can be cancelled, also one that is answered without a wait
-        reply = await _valid(call, request)
+        if model.cache is None:
+            await call.prepare(request)
+            reply = await _valid(call, request)
+        else:
+            reply = await remembered(call, request, _valid)
         usage = reply.usage
-        model.counters.count(call.phase, usage, failed=False)
+        model.counters.count(call.phase, usage, failed=False, cached=reply.cached)
         return reply
     except BaseException as error:
         failure = error
         if isinstance(error, ModelError):
-            _complete(error, call)
+            call.complete(error)
         if aio.is_cancellation(error) or isinstance(error, GeneratorExit):
             usage = call.usage(calls=0)
             scope.note_waiting(call.frame or "")
@@ -136,7 +208,8 @@ async def answer(model: LanguageModel, request: LMRequest, timeout_s: float | No
             meter.add(usage, call.phase)
         if listeners:
             elapsed_s = call.elapsed_s if reply is None else reply.elapsed_s
-            ended = (request, request.model, reply, failure, call.requests, usage, elapsed_s)
+            cached = reply is not None and reply.cached
+            ended = (request, request.model, reply, failure, call.requests, usage, elapsed_s, cached)
             notify(listeners, scope.LMEnd(*place_of(call.frame, call.phase), *ended))
         failure = None  # the error's traceback holds this frame: neither may keep the other alive
 
@@ -147,14 +220,8 @@ async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
     Raises:
         BadReplyError: The reply is refused, cut off, empty or invalid.
     """
-    adapter, repairs = call.model.adapter, call.model.settings.repairs
-    if (check := getattr(adapter, "check", None)) is not None:
-        check(request)
-    if (prepare := getattr(adapter, "prepare", None)) is not None:
-        limit, call.timeout_s = call.timeout_s, None  # what an adapter must load first does not count against it
-        await call.bounded(prepare(request))
-        call.timeout_s, call.limited_from = limit, call.clock.now()
-    asked = sent = without_asking(request, adapter)
+    repairs = call.model.settings.repairs
+    asked = sent = without_asking(request, call.model.adapter)
     while True:
         reply = await _answered(call, asked)
         if reply.tool_calls:
@@ -215,7 +282,7 @@ async def _answered(call: ModelCall, request: LMRequest) -> LMReply:
     failures = 0
     while True:
         try:
-            return await _sent(call, request)
+            return await (_sent(call, request) if call.model.limit is None else _limited(call, request))
         except ModelError as error:
             if call.over or not (error.transient and error.sent) or call.requests >= call.model.attempts:
                 raise
@@ -236,6 +303,26 @@ async def _answered(call: ModelCall, request: LMRequest) -> LMReply:
         failures += 1
 
 
+async def _limited(call: ModelCall, request: LMRequest) -> LMReply:
+    """Send one request when the limit of the model has room for it.
+
+    Raises:
+        ModelTimeout: The time of the call was over first.
+        RequestError: It may use more tokens than a minute ever has room for.
+    """
+    await call.model.price()  # now, so that nothing waits between the turn and its request
+    limit, began, sent_before = cast("Limit", call.model.limit), call.clock.now(), call.requests
+    turn = limit.turn(sum(most_tokens(request)))
+    await call.bounded(turn.begin())
+    try:
+        call.waited_s += call.clock.now() - began
+        reply = await _sent(call, request)
+        turn.settle(reply.usage.prompt_tokens + reply.usage.completion_tokens)
+        return reply
+    finally:
+        turn.end(sent=call.requests > sent_before)
+
+
 async def _sent(call: ModelCall, request: LMRequest) -> LMReply:
     """Send one request if every enclosing budget has room for it, and account for what it used.
 
@@ -248,8 +335,7 @@ async def _sent(call: ModelCall, request: LMRequest) -> LMReply:
     prompt = completion = 0
     cost = 0.0
     if budgets:
-        most = request.params.get("max_tokens")
-        prompt, completion = estimate_tokens(request.messages), most if isinstance(most, int) else 0
+        prompt, completion = most_tokens(request)
         if any("cost_usd" in account.limits for account in budgets):
             if price is None:
                 remedy = "pass LanguageModel(..., price=(usd per million in, usd per million out))"
@@ -299,22 +385,6 @@ async def _exchanged(call: ModelCall, request: LMRequest) -> LMReply:
         raise TypeError(f"adapter {adapter.name!r} returned {reply!r:.200}, wanted an LMReply with a str as its text.")
     call.attempts.append(Attempt(200, None, call.clock.now() - began, waited))
     return reply
-
-
-def _complete(error: ModelError, call: ModelCall) -> None:
-    """Fill in where, when and after how many requests a call failed, and take the secrets out."""
-    scrub = call.model.secrets.scrubbed
-    error.model, error.attempts, error.elapsed_s = call.model.model, call.requests, call.elapsed_s
-    error.path, error.phase = call.path, call.phase
-    error.provider_message = shortened(scrub(error.provider_message))
-    error.request_id = error.request_id and scrub(error.request_id)
-    if isinstance(error, BadReplyError):
-        error.text = scrub(error.text)
-        error.errors = tuple((pointer, scrub(problem)) for pointer, problem in error.errors)
-    module = "" if call.frame is None else f"module: {call.path or call.frame.name}   "
-    error.ending = "\n  ".join(["", *filter(None, [call.note]), f"{module}requests sent: {call.requests}"])
-    room = _MOST_BYTES - len(f"{error.model}: {error.ending}".encode(errors="replace"))
-    error.args = (shortened(scrub(str(error.args[0]) if error.args else ""), max(room, 500)),)
 
 
 # -- reading replies -------------------------------------------------------------------------------------------------

@@ -6,12 +6,14 @@ that stands in for others.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
+from synmod.cache import Cache
 from synmod.data import Schema, declare
 from synmod.errors import BuildError, ConfigError, UnboundModelError
 from synmod.leaves import FrozenDict, Json, aio, did_you_mean, frozen_dict
@@ -20,6 +22,7 @@ from synmod.scope import current_call, reset
 from . import records
 from .call import answer
 from .chat_completions import LOCAL, DirectAdapter, serves
+from .limits import Limit
 from .litellm_adapter import LiteLLMAdapter, LiteLLMPrice, Price, counted_tokens, list_price
 from .nearest import embedded_adapter
 from .records import ATTRIBUTES, Adapter, LMReply, LMRequest, Secret, Settings, estimate_tokens, turns
@@ -50,6 +53,12 @@ class LanguageModel:
         price: (USD per million prompt tokens, USD per million completion tokens); None for the known list price.
         adapter: "direct", "litellm", or a provider of your own (see `Adapter`). By default OpenAI, local servers and
             every model with an `api_base` are reached directly, the others through litellm.
+        limit: How many requests, and tokens, may leave: a `Limit`, which several models may share, or an int, the
+            number of requests at once.
+        cache: Where replies are kept, so that equal calls need no request: a `Cache`, the path of one, or True for
+            `.synmod/cache.db` of the working folder. None: equal calls are independent samples.
+        fallback: A model or a string, or a list of them: who answers when this model is unavailable, too busy, too
+            slow or too small, or has no valid reply. Each call of theirs is one of its own.
         **defaults: Sampling parameters of every call.
 
     Raises:
@@ -65,7 +74,7 @@ class LanguageModel:
     dropped in silence.
     """
 
-    __slots__ = ("__weakref__", "_price", "adapter", "backoff", "counters", "secrets", "settings")
+    __slots__ = ("__weakref__", "_fallback", "_price", "adapter", "backoff", "counters", "secrets", "settings")
 
     def __init__(
         self,
@@ -84,15 +93,19 @@ class LanguageModel:
         attempt_timeout_s: float | None = None,
         price: tuple[float, float] | None = None,
         adapter: Adapter | str | None = None,
+        limit: Limit | int | None = None,
+        cache: Cache | str | os.PathLike[str] | bool | None = None,
+        fallback: LanguageModel | str | Sequence[LanguageModel | str] | None = None,
         **defaults: Json,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name not in ("self", "model")}
+        given = {name: value for name, value in locals().items() if name not in ("self", "model", "fallback")}
         self.settings: Settings = records.settings_for(model, given)
         self.secrets = records.Secrets(self.settings)
         self.adapter: Adapter = self._adapter(adapter)
         self.counters = records.ModelCounters()
         self.backoff = True  # whether waits between attempts are waited; a double need not
         self._price: tuple[Price | LiteLLMPrice | None] | None = None  # None until it was looked up
+        self.fallback = fallback
 
     def _adapter(self, chosen: Adapter | str | None) -> Adapter:
         """Return the adapter that serves the model: the one chosen by hand, else by provider and `api_base`."""
@@ -163,8 +176,8 @@ class LanguageModel:
             >>> reply["answer"]
             'Paris'
         """
-        model, frame = stand_in_for(self.name) or self, current_call()
-        name, settings = model.model, model.settings
+        stand_in, frame = stand_in_for(self.name), current_call()
+        name = (stand_in or self).model
         if frame is not None and frame.symbolic:
             what = f"{frame.path or frame.name!r}: {name} was called while the module is built on symbols"
             remedy = (
@@ -175,19 +188,25 @@ class LanguageModel:
         if reasoning_field is not None and (not isinstance(reasoning_field, str) or wanted is None):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             got = f"got {reasoning_field!r:.100}, wanted the name of a field of the schema"
             raise ConfigError(f"{name}: reasoning_field: {got}.")
-        merged = settings.defaults
-        if params:
-            checked = records.sampling_params(params, f"await LanguageModel({name!r})(...)", _CALL_KEYWORDS)
-            merged = frozen_dict({**merged, **checked})
+        own = params and records.sampling_params(params, f"await LanguageModel({name!r})(...)", _CALL_KEYWORDS)
         draw = current_sample() if sample is None else check_sample(sample)
-        level = settings.structured if structured is None else records.check_structured(structured, name)
-        functions, choice = offered(tools, name), None
-        if functions is not None and "tool_choice" in merged:
-            choice = chosen(merged["tool_choice"], functions, name)
-            merged = frozen_dict({key: value for key, value in merged.items() if key != "tool_choice"})
-        request = LMRequest(name, turns(messages), wanted, functions, choice, merged, draw, level, reasoning_field)
-        limit = settings.timeout_s if timeout_s is None else records.check_seconds(name, "timeout_s", timeout_s)
-        return await answer(model, request, limit)
+        level = records.check_structured(structured, name)
+        limit = None if timeout_s is None else records.check_seconds(name, "timeout_s", timeout_s)
+        checked, functions = turns(messages), offered(tools, name)
+
+        def request_to(model: LanguageModel) -> LMRequest:
+            """Return the request as this model gets it."""
+            merged, choice = frozen_dict({**model.defaults, **own}) if own else model.defaults, None
+            if functions is not None and "tool_choice" in merged:
+                choice = chosen(merged["tool_choice"], functions, name)
+                merged = frozen_dict({key: value for key, value in merged.items() if key != "tool_choice"})
+            by = level or model.settings.structured
+            return LMRequest(model.model, checked, wanted, functions, choice, merged, draw, by, reasoning_field)
+
+        models = (stand_in or self).tried()
+        if stand_in is None and len(models) > 1:
+            models = [stand_in_for(each.name) or each for each in models]
+        return await answer(models, request_to, limit)
 
     @property
     def model(self) -> str:
@@ -208,6 +227,46 @@ class LanguageModel:
     def defaults(self) -> FrozenDict:
         """The sampling parameters of every call."""
         return self.settings.defaults
+
+    @property
+    def limit(self) -> Limit | None:
+        """What bounds its requests."""
+        return self.settings.limit
+
+    @property
+    def cache(self) -> Cache | None:
+        """Where its replies are kept."""
+        return self.settings.cache
+
+    @property
+    def fallback(self) -> tuple[LanguageModel, ...]:
+        """The models that are tried after it.
+
+        Raises:
+            ConfigError: On setting: it holds something else than models and strings, or leads back to this model.
+        """
+        return self._fallback
+
+    @fallback.setter
+    def fallback(self, given: LanguageModel | str | Sequence[LanguageModel | str] | None) -> None:
+        listed: Any = given if isinstance(given, list | tuple) else () if given is None else (given,)
+        where = f"{self.model}: fallback"
+        models = tuple([model_from(each, where) for each in listed])
+        for each, model in zip(listed, models, strict=True):
+            if each == self.model or self in model.tried():
+                raise ConfigError(f"{where}: {each!r} leads back to this model: it would be tried again and again.")
+        self._fallback = models
+
+    def tried(self) -> list[LanguageModel]:
+        """Return the models that a call tries in turn: this one, then its fallbacks, each followed by its own."""
+        found: dict[LanguageModel, None] = {}
+        pending: list[LanguageModel] = [self]
+        while pending:
+            model = pending.pop()
+            if model not in found:
+                found[model] = None
+                pending += reversed(model.fallback)
+        return list(found)
 
     def known_secrets(self) -> frozenset[str]:
         """Return the texts that no error and no file may show: keys, hidden headers, credentials of the environment."""

@@ -16,10 +16,13 @@ from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, TypedDic
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from synmod.cache import Cache
 from synmod.data import Schema, ToolCall, content_part
 from synmod.errors import AuthError, ConfigError, DataError, FieldError
 from synmod.leaves import FrozenDict, Json, did_you_mean, fill, frozen, frozen_dict, frozen_list, is_array, is_object
 from synmod.scope import PHASES, PerPhase, Usage
+
+from .limits import Limit, limit_from
 
 
 class Sampling(TypedDict, total=False):
@@ -157,6 +160,21 @@ def _headers(headers: Mapping[Any, Any]) -> Mapping[str, str | Secret]:
     return headers
 
 
+def cache_from(given: Any) -> Cache | None:
+    """Return the cache of a model: True is `.synmod/cache.db` of the working folder, a path a file, False none.
+
+    Raises:
+        ConfigError: It is none of these.
+    """
+    if given is None or given is False or isinstance(given, Cache):
+        return given or None
+    if given is True:
+        return Cache(os.path.join(".synmod", "cache.db"))
+    if isinstance(given, str) or hasattr(given, "__fspath__"):
+        return Cache(given)
+    raise ConfigError(f"cache is {given!r:.100}; write True, the path of a file, or a Cache, sm.Cache(...).")
+
+
 Seconds: TypeAlias = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 Rate: TypeAlias = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 
@@ -180,6 +198,8 @@ class Settings(BaseModel):
     structured: Structured | None = None
     price: tuple[Rate, Rate] | None = None
     adapter: Any = None
+    limit: Annotated[Limit | None, BeforeValidator(limit_from)] = None
+    cache: Annotated[Cache | None, BeforeValidator(cache_from)] = None
     defaults: Annotated[Any, Field(default=frozen_dict({}))]
 
     @property
@@ -201,7 +221,7 @@ class Settings(BaseModel):
     __str__ = __repr__
 
 
-_KEYWORDS: Final = tuple(name for name in Settings.model_fields if name not in ("model", "defaults"))
+_KEYWORDS: Final = (*(name for name in Settings.model_fields if name not in ("model", "defaults")), "fallback")
 
 
 def settings_for(model: object, given: Mapping[str, Any]) -> Settings:
@@ -491,6 +511,12 @@ def estimate_tokens(messages: Iterable[Message]) -> int:
     return estimate_text(characters)
 
 
+def most_tokens(request: LMRequest) -> tuple[int, int]:
+    """Return how many tokens a request may use: an estimate of its prompt, and `max_tokens` (0 where not set)."""
+    most = request.params.get("max_tokens")
+    return estimate_tokens(request.messages), most if isinstance(most, int) else 0
+
+
 def estimate_text(characters: int) -> int:
     """Return an estimate of the tokens of a text of so many characters."""
     return -(-characters // _CHARACTERS_PER_TOKEN)
@@ -699,10 +725,10 @@ class ModelCounters(PerPhase[ModelCounts]):
     def __init__(self) -> None:
         super().__init__(ModelCounts())
 
-    def count(self, phase: str, usage: Usage, *, failed: bool) -> None:
+    def count(self, phase: str, usage: Usage, *, failed: bool, cached: bool = False) -> None:
         """Count one call at its end."""
-        tokens, cached, cancelled = (usage.prompt_tokens, usage.completion_tokens), 0, 0
-        kinds = (int(failed), cached, int(usage.cost_usd is None), cancelled)
+        tokens, cancelled = (usage.prompt_tokens, usage.completion_tokens), 0
+        kinds = (int(failed), int(cached), int(usage.cost_usd is None), cancelled)
         self.add(ModelCounts(1, usage.requests, *kinds, *tokens, usage.cost_usd or 0.0), phase)
 
     def count_cancelled(self, phase: str, requests: int) -> None:

@@ -1,13 +1,23 @@
 """The cache of a model: what makes requests equal, what is stored, and who sends the one request."""
 
+import asyncio
+import signal
+import subprocess
+import sys
+import threading
+import traceback
 from dataclasses import replace
 
 import pytest
 
 import synmod as sm
 from synmod.data import declare
+from synmod.leaves import aio
+from synmod.leaves.aio import use_clock
 from synmod.lm import LMRequest, request_key, turns
 from synmod.testing import FunctionLM
+from tests.clock import ManualClock
+from tests.lm.in_module import inside
 
 ANSWER = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
 OTHER = {"type": "object", "properties": {"answer": {"type": "integer"}}, "required": ["answer"]}
@@ -81,3 +91,404 @@ def test_a_fresh_request_of_the_same_content_is_equal():
     two = replace(one, messages=turns([{"content": "Hi", "role": "user"}]), params={"top_p": 1, "temperature": 0})
     lm = FunctionLM(lambda request: "x")
     assert request_key(lm, one) == request_key(lm, two)
+
+
+# -- hits --------------------------------------------------------------------------------------------------------------
+
+
+class Events(sm.Hook):
+    """Keeps the ends of model calls."""
+
+    def __init__(self):
+        self.ends = []
+
+    def on_lm_end(self, event):
+        self.ends.append(event)
+
+
+async def test_a_hit_needs_no_request_and_costs_nothing(tmp_path):
+    """The same reply, `cached`, with zero usage, from memory, a file, or another process's file."""
+    for cache in (sm.Cache(), sm.Cache(tmp_path / "a.db"), tmp_path / "b.db", str(tmp_path / "c.db")):
+        lm = FunctionLM(lambda request: {"answer": "Paris"}, cache=cache, price=(1, 1))
+        with sm.track_usage() as usage, sm.hooks(hook := Events()):
+            first = await lm("Capital?", ANSWER)
+            second = await lm("Capital?", ANSWER)
+        assert (first.cached, second.cached) == (False, True)
+        assert (second.text, second.json, second.message) == (first.text, first.json, first.message)
+        assert second["answer"] == "Paris"
+        assert (second.model, second.finish_reason) == (first.model, first.finish_reason)
+        assert (second.usage, second.attempts) == (sm.Usage(), ())
+        assert len(lm.requests) == 1
+        assert usage.calls == 1 and usage.cost_usd == first.usage.cost_usd
+        assert (lm.cumulated_calls, lm.cumulated_cached_calls, lm.cumulated_requests) == (2, 1, 1)
+        assert lm.cumulated_cost_usd == first.usage.cost_usd
+        assert [event.cached for event in hook.ends] == [False, True]
+        assert [event.attempts for event in hook.ends] == [1, 0]
+        lm.cache.close()
+
+
+async def test_every_field_of_a_reply_comes_back():
+    """Reasoning, request id, finish reason, who answered, and a turn of its own."""
+    message = turns([{"role": "assistant", "content": "x", "name": "bot"}])[0]
+    reply = sm.LMReply(
+        "x", reasoning="since", finish_reason="eos", model="m-2", request_id="r1", message=message, usage=sm.Usage()
+    )
+    lm = FunctionLM(lambda request: reply, cache=sm.Cache())
+    first, second = await lm("?"), await lm("?")
+    for name in ("text", "reasoning", "finish_reason", "model", "request_id", "message", "json", "tool_calls"):
+        assert getattr(first, name) == getattr(second, name), name
+    assert second.message.name == "bot"
+
+
+async def test_calls_of_tools_come_back():
+    """With their turn, which the next request shows; invalid calls are not stored."""
+    add = {"name": "add", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
+    replies = [sm.ToolCall("1", "add", {"a": "one"}), sm.ToolCall("1", "add", {"a": 1})]
+    lm = FunctionLM(lambda request: replies.pop(0), cache=sm.Cache(), repairs=0)
+    with pytest.raises(sm.BadReplyError):
+        await lm("?", tools=[add])
+    first, second = await lm("?", tools=[add]), await lm("?", tools=[add])
+    assert second.cached
+    assert (second.tool_calls, second.message) == (first.tool_calls, first.message)
+    assert type(second.tool_calls[0]) is type(first.tool_calls[0])
+
+
+async def test_samples_and_parameters_have_replies_of_their_own():
+    """A hit is only for an equal request."""
+    lm = FunctionLM(lambda request: "1", cache=sm.Cache())
+    for call in ({}, {"sample": 1}, {"temperature": 1}, {"schema": True}, {"structured": "json"}):
+        await lm("?", **call)
+    assert len(lm.requests) == 5
+
+
+async def test_true_is_the_usual_place(tmp_path, monkeypatch):
+    """`cache=True` is `.synmod/cache.db` of the working folder; False is off."""
+    monkeypatch.chdir(tmp_path)
+    lm = FunctionLM(lambda request: "x", cache=True)
+    await lm("?")
+    await lm.cache.aclose()
+    assert (tmp_path / ".synmod" / "cache.db").exists()
+    assert FunctionLM(lambda request: "x", cache=False).cache is None
+    with pytest.raises(sm.ConfigError, match="cache is 3"):
+        FunctionLM(lambda request: "x", cache=3)
+
+
+async def test_without_a_cache_equal_calls_are_independent():
+    """Off means no single flight either."""
+    lm = FunctionLM(lambda request: "x", latency_s=0.01)
+    await asyncio.gather(*(lm("?") for _ in range(5)))
+    assert len(lm.requests) == 5
+
+
+async def test_a_hit_is_a_cancellation_point():
+    """A cancelled task ends there."""
+    lm = FunctionLM(lambda request: "x", cache=sm.Cache())
+    await lm("?")
+    task = asyncio.create_task(lm("?"))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_hit_needs_no_key_and_no_budget(monkeypatch):
+    """What was paid for once is there without the provider."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    cache = sm.Cache()
+    lm = sm.LanguageModel("openai/m", cache=cache)
+    await cache.keep(request_key(lm, LMRequest("openai/m", turns("?"))), {"text": "Paris"})
+    with sm.budget(calls=0, cost_usd=0):
+        assert (await lm("?")).text == "Paris"
+    with pytest.raises(sm.AuthError):
+        await lm("other")
+
+
+async def test_a_row_of_another_shape_is_read_as_far_as_it_goes():
+    """Unknown fields of an entry, as of a later release, do not matter."""
+    cache = sm.Cache()
+    lm = FunctionLM(lambda request: "live", cache=cache)
+    await cache.keep(request_key(lm, LMRequest(lm.model, turns("?"))), {"text": "kept", "colour": "red"})
+    assert (await lm("?")).text == "kept"
+
+
+async def test_an_entry_grows_too_old():
+    """`ttl_s` of the Cache holds."""
+    clock = ManualClock()
+    with use_clock(clock):
+        lm = FunctionLM(lambda request: "x", cache=sm.Cache(ttl_s=10))
+        assert [(await lm("?")).cached for _ in range(2)] == [False, True]
+        clock.time = 11.0
+        assert not (await lm("?")).cached
+
+
+# -- what is never stored ----------------------------------------------------------------------------------------------
+
+BAD = {
+    "error": sm.UnavailableError("down"),
+    "not JSON": "prose",
+    "invalid": {"answer": 3},
+    "cut": sm.LMReply('{"answer": "Par', finish_reason="length"),
+    "refused": sm.LMReply('{"answer": "x"}', finish_reason="content_filter"),
+    "empty": "",
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+async def test_errors_and_invalid_replies_are_not_stored(bad):
+    """Promise C2: the next call asks again."""
+    cache = sm.Cache()
+    replies = [bad, {"answer": "Paris"}]
+    lm = FunctionLM(lambda request: replies.pop(0), cache=cache, repairs=0, attempts=1)
+    with pytest.raises(sm.ModelError):
+        await lm("?", ANSWER)
+    assert cache.items() == []
+    assert not (await lm("?", ANSWER)).cached
+    assert len(cache.items()) == 1
+
+
+async def test_a_text_that_was_cut_off_is_returned_and_not_stored():
+    """Without a schema the cut text is a reply; nobody else gets it later."""
+    lm = FunctionLM(lambda request: sm.LMReply("Once upon a", finish_reason="length"), cache=sm.Cache())
+    assert [(await lm("?")).cached for _ in range(2)] == [False, False]
+    assert lm.cache.items() == []
+
+
+async def test_a_repaired_reply_is_stored_whole():
+    """The entry holds the valid text, not the bad one."""
+    replies = ["prose", '{"answer": "Paris"}']
+    lm = FunctionLM(lambda request: replies.pop(0), cache=sm.Cache())
+    await lm("?", ANSWER)
+    again = await lm("?", ANSWER)
+    assert (again.text, again.json) == ('{"answer": "Paris"}', {"answer": "Paris"})
+
+
+# -- single flight -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", [False, True])
+async def test_equal_concurrent_calls_send_one_request(tmp_path, file):
+    """Promise C4, also of several models through one cache; only one call pays."""
+    cache = sm.Cache(tmp_path / "c.db") if file else sm.Cache()
+    first, second = (FunctionLM(lambda request: "x", cache=cache, latency_s=0.01) for _ in range(2))
+    with sm.track_usage() as usage:
+        replies = await asyncio.gather(*(lm("?") for lm in [first, second] * 50))
+    assert len(first.requests) + len(second.requests) == 1
+    assert [reply.text for reply in replies] == ["x"] * 100
+    assert sum(not reply.cached for reply in replies) == 1
+    assert (usage.calls, usage.prompt_tokens) == (1, 1)
+    assert first.cumulated_calls + second.cumulated_calls == 100
+    assert first.cumulated_cached_calls + second.cumulated_cached_calls == 99
+    cache.close()
+
+
+def test_equal_calls_of_one_module_are_one_request(any_loop):
+    """A module that makes equal calls at once waits for itself in no circle; on every loop."""
+    lm = FunctionLM(lambda request: "x", cache=sm.Cache(), latency_s=0.01)
+
+    async def crowd():
+        async with aio.task_group() as group:
+            for _ in range(5):
+                group.start_soon(lm, "?")
+
+    async def main():
+        await inside("a/b", crowd)
+        return len(lm.requests)
+
+    assert any_loop(main) == 1
+
+
+async def test_threads_share_a_flight():
+    """Callers in four threads and loops send one request."""
+    lm, ready = FunctionLM(lambda request: "x", cache=sm.Cache(), latency_s=0.1), threading.Barrier(4)
+
+    def ask():
+        async def main():
+            ready.wait(10)
+            return (await lm("?")).text
+
+        return asyncio.run(main())
+
+    texts = await asyncio.gather(*(asyncio.to_thread(ask) for _ in range(4)))
+    assert (texts, len(lm.requests)) == (["x"] * 4, 1)
+
+
+class Gated:
+    """Answers when the gate opens; `begun` counts."""
+
+    def __init__(self):
+        self.gate, self.begun = asyncio.Event(), 0
+
+    async def __call__(self, request):
+        self.begun += 1
+        await self.gate.wait()
+        return "x"
+
+
+async def crowd_behind(leader, lm, count=4):
+    """Start a leader, then others who wait for it."""
+    tasks = [asyncio.create_task(leader)]
+    await asyncio.sleep(0.01)
+    tasks += [asyncio.create_task(lm("?")) for _ in range(count)]
+    await asyncio.sleep(0.01)
+    return tasks
+
+
+async def test_a_cancelled_leader_hands_over():
+    """One of those who wait sends the request; nobody else is cancelled."""
+    answer = Gated()
+    lm = FunctionLM(answer, cache=sm.Cache())
+    leader, *others = await crowd_behind(lm("?"), lm)
+    leader.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leader
+    await asyncio.sleep(0.01)
+    assert answer.begun == 2
+    answer.gate.set()
+    replies = await asyncio.gather(*others)
+    assert sorted(reply.cached for reply in replies) == [False, True, True, True]
+    assert lm.counters.cancelled == 1
+
+
+async def limited(block, calling):
+    """Call in a block."""
+    with block:
+        return await calling
+
+
+OWN_LIMITS = {
+    "timeout": (lambda lm: lm("?", timeout_s=0.05), sm.ModelTimeout),
+    "deadline": (lambda lm: limited(sm.deadline(0.05), lm("?")), sm.DeadlineExceeded),
+    "budget": (lambda lm: limited(sm.budget(calls=0), lm("?")), sm.BudgetExceeded),
+    "cost of no known price": (lambda lm: limited(sm.budget(cost_usd=1), lm("?")), sm.ConfigError),
+}
+
+
+@pytest.mark.parametrize("kind", OWN_LIMITS)
+async def test_a_leader_stopped_by_a_limit_of_its_own_hands_over(kind):
+    """Promise C4: its failure is its own."""
+    call, error = OWN_LIMITS[kind]
+    answer = Gated()
+    lm = sm.LanguageModel("mine/m", adapter=Unpriced(answer), cache=sm.Cache())
+    leader, *others = await asyncio.gather(
+        call(lm), *(opened_later(answer, lm) for _ in range(3)), return_exceptions=True
+    )
+    assert isinstance(leader, error)
+    assert [reply.text for reply in others] == ["x"] * 3
+    assert sum(not reply.cached for reply in others) == 1
+
+
+class Unpriced:
+    """An adapter that takes a while to find out that there is no price."""
+
+    name, version = "unpriced", 1
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    async def price(self):
+        await asyncio.sleep(0.01)
+
+    async def send(self, request):
+        return sm.LMReply(await self.answer(request))
+
+
+async def opened_later(answer, lm):
+    """Call a model, and open its gate after a while."""
+    asyncio.get_running_loop().call_later(0.15, answer.gate.set)
+    return await lm("?")
+
+
+async def test_another_failure_reaches_each_waiter_as_its_own():
+    """With its own path and counts, and without a second request."""
+
+    async def fail(request):
+        await asyncio.sleep(0.02)
+        return sm.BadReplyError("no sense", text="raw", reason="empty")
+
+    lm = FunctionLM(fail, cache=sm.Cache())
+    tasks = [asyncio.create_task(inside(f"m{n}", lambda: lm("?"))) for n in range(4)]
+    errors = await asyncio.gather(*tasks, return_exceptions=True)
+    assert len(lm.requests) == 1
+    assert len({id(error) for error in errors}) == 4
+    assert {(type(error), error.text) for error in errors} == {(sm.BadReplyError, "raw")}
+    assert sorted(error.path for error in errors) == ["m0", "m1", "m2", "m3"]
+    assert sorted(error.attempts for error in errors) == [0, 0, 0, 1]
+    assert lm.cumulated_failed_calls == 4
+
+
+async def test_a_waiter_keeps_to_its_own_time():
+    """Its ModelTimeout leaves the leader and the others alone."""
+    answer = Gated()
+    lm = FunctionLM(answer, cache=sm.Cache())
+    tasks = await crowd_behind(lm("?"), lm)
+    with pytest.raises(sm.ModelTimeout, match="timeout_s"):
+        await lm("?", timeout_s=0.02)
+    answer.gate.set()
+    assert [(await task).text for task in tasks] == ["x"] * 5
+    assert answer.begun == 1
+
+
+async def test_the_key_of_a_leader_is_in_no_error_of_a_waiter():
+    """Models with keys of their own share a cache: a quoted key does not cross over."""
+
+    async def quoting(request):
+        await asyncio.sleep(0.02)
+        return sm.UnavailableError("your key sk-leader-secret is fine", provider_message="sk-leader-secret")
+
+    cache = sm.Cache()
+    leader = FunctionLM(quoting, cache=cache, api_key="sk-leader-secret", attempts=1)
+    waiter = FunctionLM(quoting, cache=cache, api_key="sk-other-secret", attempts=1)
+    errors = await asyncio.gather(leader("?"), waiter("?"), return_exceptions=True)
+    assert len(waiter.requests) == 0
+    for error in errors:
+        assert "***" in str(error)
+        assert "sk-leader" not in f"{error} {error.provider_message} {''.join(traceback.format_exception(error))}"
+
+
+@pytest.mark.parametrize("k", range(0, 24, 2))
+async def test_cancelled_at_the_kth_await_another_one_leads(tmp_path, k):
+    """For every k: the others get their reply, and nothing is left under way."""
+    lm = FunctionLM(lambda request: "x", cache=sm.Cache(tmp_path / "c.db"))
+    tasks = [asyncio.create_task(lm("?")) for _ in range(3)]
+    for _ in range(k):
+        await asyncio.sleep(0)
+    tasks[0].cancel()
+    first, *others = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(first, asyncio.CancelledError) or first.text == "x"
+    assert [reply.text for reply in others] == ["x", "x"]
+    assert (await lm("?")).cached
+    await lm.cache.aclose()
+
+
+KILLED = """
+import asyncio, sys
+from synmod.testing import FunctionLM
+async def main(path):
+    lm = FunctionLM(lambda request: "x" * 500, cache=path)
+    async def one(n):
+        await lm(f"question {n}")
+        print(n, flush=True)
+    for n in range(0, 100_000, 20):
+        await asyncio.gather(*map(one, range(n, n + 20)))
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+@pytest.mark.slow
+def test_what_was_answered_survives_a_kill(tmp_path):
+    """Promise C1: after SIGKILL every reply that a call had returned is found."""
+    path = tmp_path / "cache.db"
+    process = subprocess.Popen([sys.executable, "-c", KILLED, path], stdout=subprocess.PIPE, text=True)
+    told = [int(process.stdout.readline()) for _ in range(200)]
+    process.send_signal(signal.SIGKILL)
+    told += map(int, process.stdout.read().split("\n")[:-1])
+    process.stdout.close()
+    process.wait()
+    lm = FunctionLM(lambda request: "live", cache=path)
+
+    async def main():
+        return [n for n in told if not (await lm(f"question {n}")).cached]
+
+    assert asyncio.run(main()) == []
+    assert lm.requests == []
+    lm.cache.close()
