@@ -26,12 +26,11 @@ from synmod.data import (
 )
 from synmod.errors import (
     ArgumentError, AuthError, BadNameError, BadReplyError, BudgetExceeded, BuildError, CallError, CassetteError,
-    ConfigError,
-    ContextWindowError, DataError, DeadlineExceeded, EvaluationError, FieldError, FormatError, GraphError, GuardError,
-    LoadError, ModelError, ModelTimeout, NoCallError, NotBuiltError, RateLimitError, RegistryError, RequestError,
-    RunError, SaveError, SchemaError, SchemaTooComplex, SealedError, SkipError, SkipNameError, SkipVerifyError,
-    StateError, StateSchemaError, SymbolicValueError, SynmodError, SynmodWarning, LifecycleError, TrainerError,
-    UnavailableError, UnboundModelError,
+    ConfigError, ContextWindowError, DataError, DeadlineExceeded, EvaluationError, FieldError, FormatError, GraphError,
+    GuardError, LoadError, ModelError, ModelTimeout, NoCallError, NotBuiltError, RateLimitError, RegistryError,
+    RequestError, RunError, SaveError, SchemaError, SchemaTooComplex, SealedError, SkipError, SkipNameError,
+    SkipVerifyError, StateError, StateSchemaError, SymbolicValueError, SynmodError, SynmodWarning, LifecycleError,
+    TrainerError, UnavailableError, UnboundModelError,
 )
 from synmod.flow import Failed, Progress, in_thread, map_concurrently, run
 from synmod.leaves import KeyPath, rng

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NamedTuple, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NamedTuple, Unpack, cast, get_origin, overload
 
 from pydantic import BaseModel, Field, PydanticUserError, create_model
 from typing_extensions import TypeVar
 
 from synmod import data, lm
-from synmod.data import ChatMessage, DataModel, JsonDataModel, Schema, SymbolicDataModel, ops, schema_of
+from synmod.data import ChatMessage, DataModel, JsonDataModel, Schema, SymbolicDataModel, Wrapped, ops, schema_of
 from synmod.errors import ArgumentError, CallError
 from synmod.leaves import Json, frozen
 from synmod.lm import LanguageModel, LMReply, Message, Sampling
@@ -79,8 +79,9 @@ class Generator(Module, Generic[M]):
     `{"inputs": ..., "outputs": ...}`. Training changes these; a call records nothing into them.
 
     Args:
-        data_model: Output model: a class, symbol, value or schema, or a mapping from field to type. Without it and
-            `schema` the reply is text, and the output a `ChatMessage`.
+        data_model: Output model: a class, symbol, value or schema, or a mapping from field to type. Another type, such
+            as `str`, `list[Answer]` or `Answer | None`, becomes the one field `value`, and `.to()` of the output
+            returns it bare. Without it and `schema` the reply is text, and the output a `ChatMessage`.
         schema: JSON schema of the output; must agree with `data_model`.
         language_model: The model, or a string such as "openai/gpt-4o-mini"; without it the default of the calling
             context at each call.
@@ -168,6 +169,8 @@ class Generator(Module, Generic[M]):
             schema: Json = None,
             **options: Unpack[GeneratorOptions],
         ) -> None: ...
+        @overload  # a type such as `list[Answer]`
+        def __init__(self: Generator[Any], data_model: object, **options: Unpack[GeneratorOptions]) -> None: ...
 
         @overload
         def __call__(
@@ -207,8 +210,8 @@ class Generator(Module, Generic[M]):
         kind = type(self).__name__
         vars(self).update(check_params(type(self), params))
         given = self._record.arguments or {}
-        if isinstance(given.get("data_model"), Mapping):  # types are not saved, the model that they make is
-            self._record.arguments = {**given, "data_model": _made_model(given["data_model"])}
+        if (declared := given.get("data_model")) is not None:  # types are not saved, the model that they make is
+            self._record.arguments = {**given, "data_model": _made_model(declared)}
         form = data_model if isinstance(data_model, Form) else _form(data_model, schema, kind)
         asked = None if form.asked is None else schema_of(form.asked)
         self._form, self._return_inputs = form, return_inputs
@@ -354,11 +357,13 @@ def declared_symbol(data_model: Any, schema: Json, kind: str) -> SymbolicDataMod
 
 
 def _made_model(data_model: Any) -> Any:
-    """Return a data model made of a mapping from field to type; anything else, such as a JSON schema, as it is.
+    """Return a data model made of a mapping from field to type, or of one type; what declares data as it is.
 
     Raises:
         ArgumentError: A field is not a name without a leading underscore, or a type is not one.
     """
+    if get_origin(data_model) is not None or (isinstance(data_model, type) and not issubclass(data_model, BaseModel)):
+        return _model_of_types("Value", Wrapped, {"value": data_model})
     if not isinstance(data_model, Mapping):
         return data_model
     types = cast("Mapping[str, Any]", data_model)
@@ -367,11 +372,18 @@ def _made_model(data_model: Any) -> Any:
     for name in types:
         if not isinstance(name, str) or not name or name.startswith("_"):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(f"The field {name!r:.100} is not a name: write a str that does not begin with '_'.")
+    return _model_of_types("Outputs", DataModel, types)
+
+
+def _model_of_types(name: str, base: type[DataModel], types: Mapping[str, Any]) -> type[DataModel]:
+    """Return a data model with these fields, all of them required."""
     fields: dict[str, Any] = {name: (each, ...) for name, each in types.items()}
     try:
-        return create_model("Outputs", __base__=DataModel, **fields)
+        return create_model(name, __base__=base, **fields)
     except PydanticUserError as error:
-        raise ArgumentError(f"The mapping {types!r:.200} is not from field to type: {error.message}") from None
+        raise ArgumentError(
+            f"These types cannot be the fields of a data model: {dict(types)!r:.200}: {error.message}"
+        ) from None
 
 
 def object_schema(**fields: Any) -> dict[str, Any]:

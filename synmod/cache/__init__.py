@@ -9,6 +9,4 @@ Must never know: schemas, modules, models, budgets (a caller says which failures
 from .cache import Cache, checked_ttl, key_of
 from .flights import SingleFlight
 
-__all__ = [
-    "Cache", "SingleFlight", "checked_ttl", "key_of",
-]
+__all__ = ["Cache", "SingleFlight", "checked_ttl", "key_of"]

@@ -20,8 +20,8 @@ from .messages import (
     TextPart, ToolCall, content_part, media_part, normalize_score,
 )
 from .models import (
-    RECORDERS, DataModel, Described, JsonDataModel, SymbolicDataModel, admit, declaration, declare, is_symbolic, label,
-    label_of, model_of, schema_of, symbol, to_value, wrap,
+    RECORDERS, DataModel, Described, JsonDataModel, SymbolicDataModel, Wrapped, admit, declaration, declare,
+    is_symbolic, label, label_of, model_of, schema_of, symbol, to_value, wrap,
 )
 from .ops import OPERATIONS, contains, is_subschema
 from .schema import Schema, parts_of, portable, target_of, trusted_schema
@@ -30,9 +30,9 @@ from .subschema import includes
 __all__ = [
     "OPERATIONS", "RECORDERS", "TOLD_BRIEFLY", "Audio", "AudioPart", "ChatMessage", "ChatMessages", "DataModel",
     "Described", "File", "FilePart", "Image", "ImagePart", "JsonDataModel", "Rating", "Schema", "Score",
-    "SymbolicDataModel", "TextPart", "ToolCall", "admit", "contains", "content_part", "declaration", "declare", "dump",
-    "dump_json", "frozen", "includes", "is_subschema", "is_symbolic", "is_valid", "items_of", "json_equal", "label",
-    "label_of", "media_part", "model_of", "normalize_score", "ops", "parse_frozen", "parse_json", "parts_of",
-    "portable", "problems", "schema_from", "schema_of", "schema_of_class", "symbol", "target_of", "thaw", "to_value",
-    "trusted_schema", "typed_instance", "validate", "validator_faults", "with_items", "wrap",
+    "SymbolicDataModel", "TextPart", "ToolCall", "Wrapped", "admit", "contains", "content_part", "declaration",
+    "declare", "dump", "dump_json", "frozen", "includes", "is_subschema", "is_symbolic", "is_valid", "items_of",
+    "json_equal", "label", "label_of", "media_part", "model_of", "normalize_score", "ops", "parse_frozen", "parse_json",
+    "parts_of", "portable", "problems", "schema_from", "schema_of", "schema_of_class", "symbol", "target_of", "thaw",
+    "to_value", "trusted_schema", "typed_instance", "validate", "validator_faults", "with_items", "wrap",
 ]

@@ -358,13 +358,14 @@ class JsonDataModel(Described[ModelT]):
             model: A pydantic class; the class this value was made with or declared by if None.
 
         Returns:
-            A new instance, built by pydantic, validators included.
+            A new instance, built by pydantic, validators included; of a `Wrapped` value the value itself.
 
         Raises:
             ArgumentError: No class is given or known.
             SchemaError: A field is missing or wrong.
         """
-        return typed_instance(self._json, model or self._model)
+        instance = typed_instance(self._json, model or self._model)
+        return vars(instance)["value"] if model is None and isinstance(instance, Wrapped) else instance
 
     def to_symbolic_data_model(self, name: str | None = None) -> SymbolicDataModel:
         """Return a symbol of the same schema."""
@@ -573,6 +574,10 @@ class DataModel(BaseModel, Operand, metaclass=DataModelClass):
 
 del DataModel.model_config["defer_build"]  # for itself alone: a user's class is completed when it is defined
 register(DataModel)
+
+
+class Wrapped(DataModel):
+    """A value that is not an object, such as a list: subclasses declare the field `value`; `.to()` returns it bare."""
 
 
 # -- declarations ------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Atomic files: after a crash at any moment the target is the old file or the new one, never a mix."""
 
 import errno
+import logging
 import os
 import stat
 from collections.abc import Generator
@@ -10,6 +11,7 @@ from typing import Final
 
 from synmod.errors import SaveError, SaveProblem
 
+_LOG: Final = logging.getLogger("synmod.files")
 _OLD_STANDS: Final = "What stood there before is untouched."
 
 
@@ -17,8 +19,8 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> Path:
     """Write a file whole or not at all, and return its path.
 
     Makes a temporary file in the same folder, writes, syncs, puts it in the place of the target and syncs the folder.
-    Missing folders are made (0700); a new file is 0600, a replaced one keeps its permission bits. A crash may leave the
-    temporary file behind; its name begins with a dot, and it may be deleted.
+    Missing folders are made (0700), with a warning in the log; a new file is 0600, a replaced one keeps its permission
+    bits. A crash may leave the temporary file behind; its name begins with a dot, and it may be deleted.
 
     Args:
         path: Where to; a symlink at its end is followed.
@@ -47,6 +49,7 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> Path:
     with _step(path, "making the folder"):
         for folder in reversed([each for each in target.parents if not each.is_dir()]):
             folder.mkdir(mode=0o700, exist_ok=True)
+            _LOG.warning("%s: made the folder %s", os.fsdecode(path), folder)
     temporary = target.with_name(f".{target.name[:50]}.{os.urandom(8).hex()}.tmp")  # at most 222 bytes
     try:
         with _step(path, "writing the temporary file"):

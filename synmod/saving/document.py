@@ -207,7 +207,7 @@ def _beyond(data: bytes, limits: FileLimits) -> Iterator[tuple[str, int, str]]:
     yield from fault("max_depth", max(accumulate(steps), default=0), "levels of nesting")
 
 
-def _text(document: Json, limits: FileLimits | None) -> str:
+def _text(document: Mapping[str, Json], limits: FileLimits | None, place: Callable[[Where], str]) -> str:
     """Return the text of a document, with a line feed at the end.
 
     Raises:
@@ -220,12 +220,24 @@ def _text(document: Json, limits: FileLimits | None) -> str:
         data, found = b"", [("max_depth", _DEEPEST, f"the file has over {_DEEPEST} levels of nesting")]
     problems = Problems()
     for name, size, what in found:
-        remedy = f"pass limits=sm.FileLimits({name}={size}) to save and to load, or keep large data outside the program"
-        problems.note("", what, remedy)
+        largest = place(_largest(document)) if name == "max_bytes" else ""
+        remedy = f"pass limits=sm.FileLimits({name}={size}) to save and to load, or keep large data out of the file"
+        problems.note(largest, what, f"{remedy}: an attribute that is sm.static(...) is not saved")
     problems.raise_if_any()
     text = data.decode()
     # characters that a diff would hide or misplace are escaped
     return text if text.isascii() else _HIDDEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+def _largest(part: Any, where: Where = ()) -> Where:
+    """Return where in a document most of its bytes stand: as deep as one part holds more than half of its whole."""
+    items: Any = part.items() if is_object(part) else enumerate(part) if is_array(part) else ()
+    parts = {key: (len(to_json(inner)), inner) for key, inner in items}
+    if not parts:
+        return where
+    key = max(parts, key=lambda key: parts[key][0])
+    size, inner = parts[key]
+    return _largest(inner, (*where, key)) if size * 2 > sum(each for each, _ in parts.values()) else where
 
 
 def read_json(data: bytes, limits: FileLimits | None = None) -> Json:
@@ -337,7 +349,7 @@ def write_document(
         SaveError: It would be beyond a limit, or hold a key that synmod knows; names every place, never the secret.
     """
     header = {"synmod": FIRST_READERS[FORMAT], "format": FORMAT, "kind": kind}
-    text = _text({"header": header, **sections}, limits)
+    text = _text({"header": header, **sections}, limits, place)
     default = current_language_model()
     known = set(environment_secrets())
     for model in (*models, *((default,) if default is not None else ())):

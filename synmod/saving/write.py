@@ -63,7 +63,7 @@ def save(program: Any, path: str | os.PathLike[str], *, limits: FileLimits | Non
 
     Args:
         program: As in `dumps`.
-        path: The file; missing folders are made.
+        path: The file; missing folders are made, with a warning in the log: the path may be mistyped.
         limits: As in `dumps`.
 
     Returns:
@@ -89,7 +89,7 @@ def save_variables(node: Any, path: str | os.PathLike[str], *filters: Any, limit
 
     Args:
         node: A program.
-        path: The file; missing folders are made.
+        path: The file; missing folders are made, with a warning in the log: the path may be mistyped.
         *filters: Which Variables: those that any of the filters takes; without one all.
         limits: What the file must not exceed.
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Literal
 
 import pytest
 from pydantic import Field, field_validator
@@ -357,6 +358,33 @@ def test_a_mapping_is_from_field_to_type(fields):
     """A field that would not be in the output, and a type that is none, are an ArgumentError."""
     with pytest.raises(sm.ArgumentError):
         sm.Generator(fields)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "typed"),
+    [
+        (str, "Paris", "Paris"),
+        (int, 3, 3),
+        (list[Answer], [{"answer": "Paris"}], [Answer(answer="Paris")]),
+        (Answer | None, None, None),
+        (Literal["yes", "no"], "no", "no"),
+    ],
+)
+async def test_a_type_that_is_not_an_object_becomes_the_field_value(kind, value, typed):
+    """`sm.Generator(list[Answer])`: the output has one field, and `.to()` returns what stands in it."""
+    generator = sm.Generator(kind, language_model=ScriptedLM([{"value": value}, {"values": value}], attempts=1))
+    output = await generator(Query(question="?"))
+    assert (output["value"], output.to()) == (value, typed)
+    with pytest.raises(sm.BadReplyError):
+        await generator(Query(question="?"))
+    again = assert_saves(sm.Generator(kind))
+    assert again.output_spec.keys() == ("value",)
+
+
+def test_a_type_that_pydantic_cannot_read_is_an_error():
+    """A class that is neither data nor anything that pydantic reads from JSON."""
+    with pytest.raises(sm.ArgumentError, match="cannot be the fields of a data model"):
+        sm.Generator(ScriptedLM)
 
 
 async def test_a_mapping_from_field_to_type_makes_the_model():

@@ -149,6 +149,14 @@ def test_two_live_writers_do_not_harm_each_other(tmp_path):
     assert os.listdir(tmp_path) == ["a.bin"]
 
 
+def test_a_missing_folder_is_made_and_logged(tmp_path, caplog):
+    """A mistyped path is noticed: each folder that is made is a warning in the log, a folder that is there is not."""
+    for _ in range(2):
+        write_atomic(tmp_path / "x" / "y" / "a", "1")
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
+    assert caplog.messages[-1] == f"{tmp_path / 'x' / 'y' / 'a'}: made the folder {tmp_path / 'x' / 'y'}"
+
+
 def test_permissions(tmp_path):
     """F4: new files 0600, new folders 0700, replaced files keep their bits."""
     old = os.umask(0o022)

@@ -283,6 +283,10 @@ def test_a_file_beyond_the_limits():
     size = len(dumps(module))
     with pytest.raises(sm.SaveError, match=rf"max_bytes is 500, the file has {size:,}.*FileLimits\(max_bytes={size}\)"):
         dumps(module, limits=FileLimits(max_bytes=500))
+    with pytest.raises(sm.SaveError) as caught:
+        dumps(sm.Sequential([Keep(), module]), limits=FileLimits(max_bytes=500))
+    assert [problem.path for problem in caught.value.problems] == ["1, argument 'thing'"]
+    assert "sm.static" in caught.value.problems[0].remedy
     assert dumps(module, limits=FileLimits(max_bytes=size))
     with pytest.raises(sm.SaveError, match="max_values"):
         dumps(Keep(list(range(100))), limits=FileLimits(max_values=100))
