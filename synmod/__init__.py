@@ -35,8 +35,8 @@ from synmod.errors import (
 from synmod.flow import Failed, Progress, in_thread, map_concurrently, run
 from synmod.leaves import KeyPath, rng
 from synmod.lm import (
-    Attempt, LanguageModel, Limit, LMReply, LMRequest, default_language_model, set_default_language_model,
-    use_language_models,
+    Attempt, LanguageModel, Limit, LMChunk, LMReply, LMRequest, LMStream, default_language_model,
+    set_default_language_model, stream, use_language_models,
 )
 from synmod.module import Module, build
 from synmod.program import Input, Program, Sequential, compose
@@ -68,25 +68,26 @@ __all__ = [
     "DataModel", "DeadlineExceeded", "Decision", "Evaluation", "EvaluationError", "Everything", "Example",
     "ExampleResult", "Factorize", "Failed", "Fallback", "Feedback", "FeedbackItem", "Field", "FieldError", "File",
     "FileLimits", "FilePart", "FormatError", "Generator", "GraphDef", "GraphError", "Guard", "GuardError", "History",
-    "Hook", "Identity", "Image", "ImagePart", "InMask", "Input", "Intermediate", "JsonDataModel", "KeyPath", "LMReply",
-    "LMRequest", "Lambda", "LanguageModel", "LifecycleError", "Limit", "LoadError", "LoadReport", "Majority", "Map",
-    "Memory", "ModelError", "ModelTimeout", "Module", "Monitor", "MonitorRecord", "NoCallError", "NotBuiltError",
-    "Nothing", "OfType", "OptState", "Or", "OutMask", "Parallel", "Param", "PathContains", "PathIn", "Prefix",
-    "Program", "Progress", "RateLimitError", "Rating", "Refine", "RegistryError", "Repeat", "RequestError", "Retry",
-    "Rollout", "Route", "Run", "RunError", "SaveError", "SchemaError", "SchemaTooComplex", "Score", "SealedError",
-    "SelfCritique", "Sequential", "SkipError", "SkipNameError", "SkipVerifyError", "Stat", "State", "StateError",
-    "StateSchemaError", "Suffix", "SymbolicDataModel", "SymbolicValueError", "SynmodError", "SynmodWarning", "TextPart",
-    "Thinking", "ToolCall", "Trainable", "Trainer", "TrainerError", "UnavailableError", "UnboundModelError", "Usage",
-    "Variable", "VariableState", "WithTag", "Xor", "blocks", "budget", "build", "cache", "call", "callbacks", "capture",
-    "clone", "compose", "current_call", "current_phase", "current_scope", "current_update_context", "data", "deadline",
-    "default_language_model", "dumps", "errors", "evaluate", "filters", "find_duplicates", "flow", "format_variables",
-    "graphdef", "hooks", "hooks_lib", "in_thread", "initializers", "is_subschema", "is_symbolic", "iter_graph",
-    "latest_checkpoint", "list_checkpoints", "lm", "load", "load_examples", "load_variables", "loads",
-    "map_concurrently", "merge", "merge_context", "metrics", "module", "normalize_score", "ops", "optimizers",
-    "paths_of", "phase", "pop", "program", "register", "register_graph_node_type", "registered", "rewards", "rng",
-    "run", "save", "save_variables", "saving", "scope", "set_attributes", "set_default_language_model", "set_metadata",
-    "skip", "split", "split_context", "state", "static", "time_left", "trace", "track_rewards", "track_usage", "train",
-    "tree", "update", "update_context", "use_language_models", "using", "variables", "view",
+    "Hook", "Identity", "Image", "ImagePart", "InMask", "Input", "Intermediate", "JsonDataModel", "KeyPath", "LMChunk",
+    "LMReply", "LMRequest", "LMStream", "Lambda", "LanguageModel", "LifecycleError", "Limit", "LoadError", "LoadReport",
+    "Majority", "Map", "Memory", "ModelError", "ModelTimeout", "Module", "Monitor", "MonitorRecord", "NoCallError",
+    "NotBuiltError", "Nothing", "OfType", "OptState", "Or", "OutMask", "Parallel", "Param", "PathContains", "PathIn",
+    "Prefix", "Program", "Progress", "RateLimitError", "Rating", "Refine", "RegistryError", "Repeat", "RequestError",
+    "Retry", "Rollout", "Route", "Run", "RunError", "SaveError", "SchemaError", "SchemaTooComplex", "Score",
+    "SealedError", "SelfCritique", "Sequential", "SkipError", "SkipNameError", "SkipVerifyError", "Stat", "State",
+    "StateError", "StateSchemaError", "Suffix", "SymbolicDataModel", "SymbolicValueError", "SynmodError",
+    "SynmodWarning", "TextPart", "Thinking", "ToolCall", "Trainable", "Trainer", "TrainerError", "UnavailableError",
+    "UnboundModelError", "Usage", "Variable", "VariableState", "WithTag", "Xor", "blocks", "budget", "build", "cache",
+    "call", "callbacks", "capture", "clone", "compose", "current_call", "current_phase", "current_scope",
+    "current_update_context", "data", "deadline", "default_language_model", "dumps", "errors", "evaluate", "filters",
+    "find_duplicates", "flow", "format_variables", "graphdef", "hooks", "hooks_lib", "in_thread", "initializers",
+    "is_subschema", "is_symbolic", "iter_graph", "latest_checkpoint", "list_checkpoints", "lm", "load", "load_examples",
+    "load_variables", "loads", "map_concurrently", "merge", "merge_context", "metrics", "module", "normalize_score",
+    "ops", "optimizers", "paths_of", "phase", "pop", "program", "register", "register_graph_node_type", "registered",
+    "rewards", "rng", "run", "save", "save_variables", "saving", "scope", "set_attributes",
+    "set_default_language_model", "set_metadata", "skip", "split", "split_context", "state", "static", "stream",
+    "time_left", "trace", "track_rewards", "track_usage", "train", "tree", "update", "update_context",
+    "use_language_models", "using", "variables", "view",
 ]
 
 

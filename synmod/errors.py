@@ -297,10 +297,12 @@ class ModelError(SynmodError, RuntimeError):
         provider_message: What the provider answered, without secrets, at most 2 kB.
         sent: Whether a request had left; an adapter raises with `sent=False` what it finds out before.
         ending: Lines that the call adds to the text: the module, the requests sent.
+        streamed: Whether pieces of a reply had been handed on, so that nothing else can answer.
     """
 
     transient: bool = False
     ending: str = ""
+    streamed: bool = False
 
     def __init__(
         self,

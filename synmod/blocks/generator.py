@@ -262,9 +262,8 @@ class Generator(Module, Generic[M]):
         if not isinstance(model, LanguageModel):
             model = lm.resolve_model(model, self._where)
         form, sampling = self._form, {name: value for name, value in vars(self).items() if name in _SAMPLING}
-        reply = await model(
-            self._prompt(inputs), None if form.asked is None else schema_of(form.asked), **self._settings, **sampling
-        )
+        schema = None if form.asked is None else schema_of(form.asked)
+        reply = await model(self._prompt(inputs), schema, stream=False, **self._settings, **sampling)
         outputs = self._outputs(reply)
         return ops.concat(inputs, outputs) if self._return_inputs else outputs
 

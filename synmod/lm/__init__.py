@@ -20,16 +20,18 @@ from .model import (
 from .nearest import embedded_adapter, within
 from .prompt import REPAIR_OPENING, Layout, Slots, default_instructions, in_order, input_fields, resolved
 from .records import (
-    ATTRIBUTES, ENVIRONMENT, SAMPLING, Adapter, Attempt, LMReply, LMRequest, Message, Sampling, check_structured,
-    environment_secrets, estimate_text, estimate_tokens, message, sampling_params, turns,
+    ATTRIBUTES, ENVIRONMENT, SAMPLING, Adapter, Attempt, LMChunk, LMReply, LMRequest, Message, Sampling,
+    check_structured, environment_secrets, estimate_text, estimate_tokens, message, sampling_params, turns,
 )
+from .streaming import LMStream, ServerSentEvents, stream
 
 __all__ = [
-    "ATTRIBUTES", "ENVIRONMENT", "REPAIR_OPENING", "SAMPLING", "Adapter", "Attempt", "LMReply", "LMRequest",
-    "LanguageModel", "Layout", "Limit", "Message", "Price", "Sampling", "Slots", "UnboundLanguageModel", "Usage",
-    "check_sample", "check_structured", "current_language_model", "current_sample", "default_instructions",
-    "default_language_model", "drawing", "embedded_adapter", "environment_secrets", "estimate_text", "estimate_tokens",
-    "http_error", "in_order", "input_fields", "is_strict", "list_price", "litellm_error", "message", "model_from",
-    "models_in_force", "read_reply", "request_content", "request_key", "resolve_model", "resolved", "sampling_params",
-    "set_default_language_model", "turns", "use_language_models", "within",
+    "ATTRIBUTES", "ENVIRONMENT", "REPAIR_OPENING", "SAMPLING", "Adapter", "Attempt", "LMChunk", "LMReply", "LMRequest",
+    "LMStream", "LanguageModel", "Layout", "Limit", "Message", "Price", "Sampling", "ServerSentEvents", "Slots",
+    "UnboundLanguageModel", "Usage", "check_sample", "check_structured", "current_language_model", "current_sample",
+    "default_instructions", "default_language_model", "drawing", "embedded_adapter", "environment_secrets",
+    "estimate_text", "estimate_tokens", "http_error", "in_order", "input_fields", "is_strict", "list_price",
+    "litellm_error", "message", "model_from", "models_in_force", "read_reply", "request_content", "request_key",
+    "resolve_model", "resolved", "sampling_params", "set_default_language_model", "stream", "turns",
+    "use_language_models", "within",
 ]

@@ -35,6 +35,7 @@ from synmod.scope import CallFrame, Usage, check_deadline, current_call, notify,
 from .caching import remembered
 from .prompt import REPAIR_OPENING, fields_of, value_text
 from .records import Adapter, Attempt, LMReply, LMRequest, Message, message, most_tokens, shortened
+from .streaming import STREAMS, Relay
 from .tools import calling_turn, faults_of_calls, quoted_calls, with_calls
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class ModelCall:
         self.requests = 0
         self.used = Usage()
         self.waited_s = 0.0
+        self.relay: Relay | None = None  # hands on the pieces of the reply, where it is streamed
         self.over = False  # `timeout_s` has passed
         self.note = ""  # why a transient failure was not retried
 
@@ -82,6 +84,11 @@ class ModelCall:
     def path(self) -> str:
         """Path of the calling module, "" outside a module call."""
         return "" if self.frame is None else self.frame.path
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a piece of the reply was handed on, so that nothing can be sent again."""
+        return self.relay is not None and self.relay.begun is not None
 
     @property
     def elapsed_s(self) -> float:
@@ -136,7 +143,7 @@ class ModelCall:
         """Fill in where, when and after how many requests the call failed, and take the secrets out."""
         scrub = self.model.secrets.scrubbed
         error.model, error.attempts, error.elapsed_s = self.model.model, self.requests, self.elapsed_s
-        error.path, error.phase = self.path, self.phase
+        error.path, error.phase, error.streamed = self.path, self.phase, self.has_begun
         error.provider_message = shortened(scrub(error.provider_message))
         error.request_id = error.request_id and scrub(error.request_id)
         if isinstance(error, BadReplyError):
@@ -165,7 +172,7 @@ async def answer(
                 first = error
             else:
                 add_note(first, f"fallback {model.model} failed too: {type(error).__name__}: {error}")
-            if not isinstance(error, _FALLS_BACK):
+            if error.streamed or not isinstance(error, _FALLS_BACK):
                 break
     try:
         aio.reraise(cast("ModelError", first))
@@ -181,6 +188,8 @@ async def _reported(model: LanguageModel, request: LMRequest, timeout_s: float |
     try:
         if listeners:
             notify(listeners, scope.LMBegin(*place_of(call.frame, call.phase), request, request.model))
+        if STREAMS.get():
+            call.relay = Relay.of(request, listeners, place_of(call.frame, call.phase), call.clock)
         check_deadline(call.frame or "", call.ambient)
         await aio.checkpoint()  # so that every call can be cancelled, also one that is answered without a wait
         if model.cache is None:
@@ -188,6 +197,8 @@ async def _reported(model: LanguageModel, request: LMRequest, timeout_s: float |
             reply = await _valid(call, request)
         else:
             reply = await remembered(call, request, _valid)
+        if call.relay is not None:
+            reply = await call.relay.finish(reply, call.started)
         usage = reply.usage
         model.counters.count(call.phase, usage, failed=False, cached=reply.cached)
         return reply
@@ -198,7 +209,7 @@ async def _reported(model: LanguageModel, request: LMRequest, timeout_s: float |
         if aio.is_cancellation(error) or isinstance(error, GeneratorExit):
             usage = call.usage(calls=0)
             scope.note_waiting(call.frame or "")
-            model.counters.count_cancelled(call.phase, call.requests)
+            model.counters.count_cancelled(call.phase, call.requests, usage if call.has_begun else Usage())
         else:
             usage = call.usage()
             model.counters.count(call.phase, usage, failed=True)
@@ -220,7 +231,7 @@ async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
     Raises:
         BadReplyError: The reply is refused, cut off, empty or invalid.
     """
-    repairs = call.model.settings.repairs
+    repairs = 0 if call.relay else call.model.settings.repairs  # what was handed on stays
     asked = sent = without_asking(request, call.model.adapter)
     while True:
         reply = await _answered(call, asked)
@@ -286,6 +297,9 @@ async def _answered(call: ModelCall, request: LMRequest) -> LMReply:
         except ModelError as error:
             if call.over or not (error.transient and error.sent) or call.requests >= call.model.attempts:
                 raise
+            if call.has_begun:
+                call.note = "not retried: pieces of the reply had been handed on"
+                raise
             seconds = error.retry_after_s
             if seconds is None:
                 seconds = _JITTER.uniform(0.0, min(_LONGEST_JITTER_S, _FIRST_WAIT_S * 2**failures))
@@ -342,20 +356,25 @@ async def _sent(call: ModelCall, request: LMRequest) -> LMReply:
                 raise ConfigError(f"{request.model}: cost_usd is limited, and the price is not known: {remedy}.")
             cost = price.cost_usd(prompt, completion)
     with scope.reserve(0 if call.requests else 1, prompt + completion, cost, where=call.path) as reservation:
+        used: Usage | None = None
         try:
             reply = await _exchanged(call, request)
-        except Exception as error:  # a cancellation gives everything back
-            if getattr(error, "sent", True):
+            used = reply.usage
+            return reply
+        except BaseException as error:  # a cancellation gives everything back but what had come of a stream
+            used = call.relay and call.relay.came
+            if used is None and isinstance(error, Exception) and getattr(error, "sent", True):
                 reservation.settle(Usage())  # a call was made, though nothing came of it
             raise
-        used, spent = reply.usage, reply.usage.cost_usd
-        if not spent:  # else the adapter knows it
-            tokens = used.prompt_tokens, used.completion_tokens, used.cached_tokens
-            spent = None if price is None else price.cost_usd(*tokens)
-        used = replace(used, calls=1, requests=1, cost_usd=spent)
-        reservation.settle(used)
-        call.used = used if not call.used.calls else call.used + used
-        return reply
+        finally:
+            if used is not None:
+                spent = used.cost_usd
+                if not spent:  # else the adapter knows it
+                    tokens = used.prompt_tokens, used.completion_tokens, used.cached_tokens
+                    spent = None if price is None else price.cost_usd(*tokens)
+                used = replace(used, calls=1, requests=1, cost_usd=spent)
+                reservation.settle(used)
+                call.used = used if not call.used.calls else call.used + used
 
 
 async def _exchanged(call: ModelCall, request: LMRequest) -> LMReply:
@@ -371,7 +390,7 @@ async def _exchanged(call: ModelCall, request: LMRequest) -> LMReply:
     call.requests += 1
     began = call.clock.now()
     try:
-        reply = adapter.send(request)
+        reply = adapter.send(request) if call.relay is None else call.relay.received(adapter, request)
         if not isinstance(reply, LMReply):
             reply = await call.bounded(reply, call.model.settings.attempt_timeout_s)
     except ModelError as error:

@@ -13,9 +13,10 @@ import os
 import re
 import warnings
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
+from contextlib import aclosing
 from functools import cache
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
@@ -25,7 +26,19 @@ from synmod.leaves import Json, aio, is_array, is_object, wall_time
 from synmod.scope import Usage
 
 from .prompt import json_text, schema_text
-from .records import LMReply, LMRequest, Message, Secrets, Settings, estimate_text, estimate_tokens, message, shortened
+from .records import (
+    LMChunk,
+    LMReply,
+    LMRequest,
+    Message,
+    Secrets,
+    Settings,
+    estimate_text,
+    estimate_tokens,
+    message,
+    shortened,
+)
+from .streaming import Assembly, text_of
 from .tools import schema_name, sent_back, tool_fields
 
 if TYPE_CHECKING:
@@ -47,6 +60,8 @@ _PRIVATE: Final = re.compile(
 )
 _CONNECT_S: Final = 10.0
 _MOST_BODY: Final = 32 * 2**20
+_LAST_PACKET_S: Final = 0.1
+STREAMING: Final[Mapping[str, Any]] = {"stream": True, "stream_options": {"include_usage": True}}
 
 
 def serves(settings: Settings) -> bool:
@@ -96,7 +111,12 @@ class DirectAdapter:
 
     async def send(self, request: LMRequest) -> LMReply:
         """Send one request."""
-        return reply_or_raise(await self._exchanged(request))
+        async with aclosing(self._received(request, streams=False)) as received:
+            return reply_or_raise(cast("LMReply | errors.ModelError", await anext(received)))
+
+    def stream(self, request: LMRequest) -> AsyncGenerator[LMChunk | LMReply]:
+        """Send one request, and yield the pieces of the reply as they arrive, last the reply itself."""
+        return raising(self._received(request, streams=True))
 
     async def aclose(self) -> None:
         """Close the connections of the running loop, unless another model uses them."""
@@ -105,51 +125,89 @@ class DirectAdapter:
             if not held[1]:
                 await _SESSIONS.aclose()
 
-    async def _exchanged(self, request: LMRequest) -> LMReply | errors.ModelError:
-        """Send one request with its key; a failure is returned, not raised."""
+    async def _received(
+        self, request: LMRequest, *, streams: bool
+    ) -> AsyncGenerator[LMChunk | LMReply | errors.ModelError]:
+        """Send one request with its key; yield the pieces as they arrive, last the reply; a failure is not raised."""
         import aiohttp
 
         key = await self._secrets.key()
         if isinstance(key, errors.AuthError):
-            return key
-        headers = {"content-type": "application/json", "user-agent": "synmod"}
-        if key is not None:
-            headers["authorization"] = f"Bearer {key}"
-        headers |= {name.lower(): text for name, text in self._secrets.headers().items()}
-        body = chat_body(request, request.structured or "schema")
-        if self._base is None and "max_tokens" in body:
-            body["max_completion_tokens"] = body.pop("max_tokens")
-        body = {"model": self._settings.model.partition("/")[2], **body, **self._settings.extra_body}
+            yield key
+            return
+        body = self._body(request, streams=streams)
         if not _roots.cache_info().currsize:
             await aio.to_thread(_roots)  # that takes a while
         session, users = await _SESSIONS.get()
         users.add(self)
-        url, data, content = self._url, json_text(body).encode(), bytearray()
+        sent: dict[str, Any] = {"data": json_text(body).encode(), "headers": self._headers(key)}
+        status, received, content = 0, dict[str, str](), bytearray()
+        assembly: Assembly | None = None
+        failure: errors.ModelError | None = None
         try:
-            async with session.post(
-                url, data=data, headers=headers, allow_redirects=False, proxy=_proxy(url)
-            ) as response:
+            async with session.post(self._url, **sent, allow_redirects=False, proxy=_proxy(self._url)) as response:
                 status, received = response.status, {name.lower(): text for name, text in response.headers.items()}
-                async for chunk in response.content.iter_any():
-                    content += chunk
-                    if len(content) > _MOST_BODY:
+                if streams and status < 300 and response.content_type != "application/json":
+                    assembly = Assembly(_MOST_BODY)
+                async for packet in response.content.iter_any():
+                    if assembly is None:
+                        content += packet
+                        if len(content) > _MOST_BODY:
+                            break
+                        continue
+                    for piece in assembly.read(packet):
+                        yield piece
+                    if assembly.has_ended:
+                        with aio.deadline_scope(_LAST_PACKET_S):  # at the end of the body the connection is free again
+                            await response.content.readany()
                         break
-        except aiohttp.ConnectionTimeoutError:
-            return errors.UnavailableError(f"no connection within {_CONNECT_S:g} s")
-        except aiohttp.ServerTimeoutError:
-            return errors.ModelTimeout("the connection brought no answer in time")
         except (aiohttp.ClientError, OSError) as error:
-            return errors.UnavailableError(self._secrets.scrubbed(f"{type(error).__name__}: {error}"))
+            failure = _broken(error, self._secrets)
+        if assembly is None:
+            yield failure or self._outcome(request, status, received, bytes(content), body)
+            return
+        for piece in assembly.read(b"\n\n"):  # of an event whose end is missing
+            yield piece
+        yield streamed_reply(assembly, request, received, self._secrets, failure)
+
+    def _body(self, request: LMRequest, *, streams: bool) -> dict[str, Any]:
+        """Return the body of a request."""
+        body = chat_body(request, request.structured or "schema") | (STREAMING if streams else {})
+        if self._base is None and "max_tokens" in body:
+            body["max_completion_tokens"] = body.pop("max_tokens")
+        return {"model": self._settings.model.partition("/")[2], **body, **self._settings.extra_body}
+
+    def _headers(self, key: str | None) -> dict[str, str]:
+        """Return the headers of a request."""
+        headers = {"content-type": "application/json", "user-agent": "synmod"}
+        if key is not None:
+            headers["authorization"] = f"Bearer {key}"
+        return headers | {name.lower(): text for name, text in self._secrets.headers().items()}
+
+    def _outcome(
+        self, request: LMRequest, status: int, received: Mapping[str, str], content: bytes, body: Mapping[str, Any]
+    ) -> LMReply | errors.ModelError:
+        """Return the reply in the content of an answer, or what its status means."""
         if status < 300 and len(content) > _MOST_BODY:
             return errors.BadReplyError("the reply is longer than 32 MiB", reason="not_json", status=status)
         try:
             if status < 300:
-                return reply_of(parse_json(bytes(content)), request, received)
+                return reply_of(parse_json(content), request, received)
         except ValueError:
             pass
-        text = self._secrets.scrubbed(content.decode(errors="replace"))
-        error = http_error(status, received, text)
+        error = http_error(status, received, self._secrets.scrubbed(content.decode(errors="replace")))
         return with_hints(error, self._base, asked_for_schema="response_format" in body)
+
+
+def _broken(error: Exception, secrets: Secrets) -> errors.ModelError:
+    """Return the error for an exception of aiohttp."""
+    import aiohttp
+
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return errors.UnavailableError(f"no connection within {_CONNECT_S:g} s")
+    if isinstance(error, aiohttp.ServerTimeoutError):
+        return errors.ModelTimeout("the connection brought no answer in time")
+    return errors.UnavailableError(secrets.scrubbed(f"{type(error).__name__}: {error}"))
 
 
 @cache
@@ -339,19 +397,19 @@ def reply_of(response: Json, request: LMRequest, headers: Mapping[str, str]) -> 
         text = "the provider answered without any choice" + (f": {quoted}" if quoted else "")
         return errors.BadReplyError(text, reason=reason, status=200, provider_message=quoted)
     specific: Json = answer.get("provider_specific_fields")
-    refusal = _text(answer.get("refusal")) or _text(specific.get("refusal") if is_object(specific) else None)
-    text, calls = refusal or _text(answer.get("content")), answer.get("tool_calls")
+    refusal = text_of(answer.get("refusal")) or text_of(specific.get("refusal") if is_object(specific) else None)
+    text, calls = refusal or text_of(answer.get("content")), answer.get("tool_calls")
     calls: Any = tuple(calls) if is_array(calls) else ()  # read and checked by the call
     request_id = headers.get("x-request-id") or headers.get("request-id") or response.get("id")
     return LMReply(
         text,
         message=sent_back(answer, text) if calls else None,
         tool_calls=calls,
-        reasoning=_text(answer.get("reasoning_content")) or _text(answer.get("reasoning")) or None,
-        finish_reason="refusal" if refusal else _text(choice.get("finish_reason")) or None,
+        reasoning=text_of(answer.get("reasoning_content")) or text_of(answer.get("reasoning")) or None,
+        finish_reason="refusal" if refusal else text_of(choice.get("finish_reason")) or None,
         usage=_usage(response.get("usage"), request, text),
         model=request.model,
-        request_id=_text(request_id) or None,
+        request_id=text_of(request_id) or None,
     )
 
 
@@ -365,11 +423,43 @@ def reply_or_raise(outcome: LMReply | errors.ModelError) -> LMReply:
         del outcome  # else the error and this frame would hold each other
 
 
-def _text(content: Json) -> str:
-    """Return a text, also one in parts; "" for anything else."""
-    if is_array(content):
-        return "".join(_text(part.get("text")) for part in content if is_object(part))
-    return content if isinstance(content, str) else ""
+async def raising(items: AsyncGenerator[T | errors.ModelError]) -> AsyncGenerator[T]:
+    """Yield items, and raise an error among them: here, for the reason of `reply_or_raise`."""
+    failure = None
+    async with aclosing(items):
+        async for item in items:
+            if isinstance(item, errors.ModelError):
+                failure = item
+                del item
+                break
+            yield item
+    if failure is not None:
+        try:
+            raise failure
+        finally:
+            del failure
+
+
+def streamed_reply(
+    assembly: Assembly,
+    request: LMRequest,
+    headers: Mapping[str, str],
+    secrets: Secrets,
+    failure: errors.ModelError | None = None,
+) -> LMReply | errors.ModelError:
+    """Return the reply that was streamed; the error where the stream held one, or ended too soon by some failure."""
+    if assembly.error is not None:
+        text = json_text({"error": assembly.error})
+        low = text.casefold()
+        code = assembly.error.get("code") if is_object(assembly.error) else None
+        known = code if type(code) is int and 400 <= code < 600 else None
+        status = known or next((status for word, status in _IN_STREAMS.items() if word in low), 500)
+        return http_error(status, headers, secrets.scrubbed(text))
+    if assembly.fault:
+        return errors.BadReplyError(secrets.scrubbed(assembly.fault), reason="not_json", status=200)
+    if assembly.is_whole:
+        return reply_of(assembly.response(), request, headers)
+    return failure or errors.UnavailableError("the stream ended before the reply did")
 
 
 def _usage(usage: Json, request: LMRequest, text: str) -> Usage:
@@ -417,6 +507,12 @@ _TOO_LONG: Final = (
 _NO_QUOTA: Final = ("insufficient_quota", "billing_hard_limit", "billing_not_active", "credit balance")
 _QUOTA_TEXT: Final = "exceeded your current quota"  # of an empty account; of a full minute with a word on when to retry
 _FILTERED: Final = ("content_filter", "content_policy_violation", "content management policy")
+_IN_STREAMS: Final = {
+    "rate_limit": 429, "quota": 429, "authentication": 401, "invalid_request": 400, "context_length": 400,
+    "content_filter": 400,
+}  # fmt: skip
+"""Words of an error record inside a stream, which has no status of its own, and the status that they stand for."""
+
 _MOST_QUOTED: Final = 1_500  # bytes of the provider's text, so that our own hints have room behind it
 
 

@@ -13,17 +13,30 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from synmod.errors import AuthError, ModelError, RequestError, UnavailableError
 from synmod.leaves import aio, is_array, thaw
 
-from .chat_completions import PerLoop, chat_body, litellm_error, refuse_trio, reply_of, reply_or_raise, with_hints
-from .records import LMReply, LMRequest, Message, Secrets, Settings
+from .chat_completions import (
+    STREAMING,
+    PerLoop,
+    chat_body,
+    litellm_error,
+    raising,
+    refuse_trio,
+    reply_of,
+    reply_or_raise,
+    streamed_reply,
+    with_hints,
+)
+from .records import LMChunk, LMReply, LMRequest, Message, Secrets, Settings
+from .streaming import Assembly
 
 _CONNECT_S: Final = 10.0
 _LONGEST_S: Final = 3_600.0  # the call ends a request earlier
@@ -91,7 +104,12 @@ class LiteLLMAdapter:
 
     async def send(self, request: LMRequest) -> LMReply:
         """Send one request."""
-        return reply_or_raise(await self._exchanged(request))
+        async with aclosing(self._received(request, streams=False)) as received:
+            return reply_or_raise(cast("LMReply | ModelError", await anext(received)))
+
+    def stream(self, request: LMRequest) -> AsyncGenerator[LMChunk | LMReply]:
+        """Send one request, and yield the pieces of the reply as they arrive, last the reply itself."""
+        return raising(self._received(request, streams=True))
 
     async def price(self) -> LiteLLMPrice | None:
         """Return what litellm computes; None where it does not know the model, or a server of the user's answers."""
@@ -121,8 +139,8 @@ class LiteLLMAdapter:
             return "schema"
         return "json" if "response_format" in (self._supported() or ()) else "prompt"
 
-    async def _exchanged(self, request: LMRequest) -> LMReply | ModelError:
-        """Send one request with its key; a failure is returned, not raised."""
+    async def _received(self, request: LMRequest, *, streams: bool) -> AsyncGenerator[LMChunk | LMReply | ModelError]:
+        """Send one request with its key; yield the pieces as they arrive, last the reply; a failure is not raised."""
         import httpx
 
         await _LEFTOVERS.get()
@@ -140,22 +158,39 @@ class LiteLLMAdapter:
         }
         key = await self._secrets.key()
         if isinstance(key, AuthError):
-            return key
+            yield key
+            return
         if settings.api_base is not None:
             allowed = [*request.params, "tools", "tool_choice"]
             arguments |= {"api_base": settings.api_base, "allowed_openai_params": allowed}
             key = key or "none"  # else litellm would send one of the environment
+        assembly, failure, response = Assembly() if streams else None, None, cast("Any", None)
         try:
-            response = await self._litellm.acompletion(**arguments, api_key=key)
+            response = await self._litellm.acompletion(**arguments, **(STREAMING if streams else {}), api_key=key)
+            if assembly is not None:
+                async with aclosing(response):
+                    async for record in response:
+                        if piece := assembly.add(record.model_dump()):
+                            yield piece
         except Exception as error:  # noqa: BLE001  # a provider's door: what it raises becomes ours
-            failure = litellm_error(error, self._secrets.scrubbed(str(getattr(error, "message", None) or error)))
-            if isinstance(failure, AuthError) and failure.status is None:
-                missing = self._litellm.validate_environment(settings.model).get("missing_keys")
-                names = f" litellm looks for {', '.join(missing)} in the environment." if missing else ""
-                failure.args = (f"{failure}{names}",)
-            return with_hints(failure, settings.api_base, asked_for_schema="response_format" in body)
-        received: Mapping[str, str] = getattr(response, "_response_headers", None) or {}
-        return reply_of(response.model_dump(), request, {name.lower(): text for name, text in received.items()})
+            failure = self._failure(error, asked_for_schema="response_format" in body)
+        held: Mapping[str, str] = getattr(response, "_response_headers", None) or {}
+        received = {name.lower(): str(text) for name, text in held.items()}
+        if failure is not None:
+            yield failure
+        elif assembly is not None:
+            yield streamed_reply(assembly, request, received, self._secrets)
+        else:
+            yield reply_of(response.model_dump(), request, received)
+
+    def _failure(self, error: Exception, *, asked_for_schema: bool) -> ModelError:
+        """Return the error for an exception of litellm."""
+        failure = litellm_error(error, self._secrets.scrubbed(str(getattr(error, "message", None) or error)))
+        if isinstance(failure, AuthError) and failure.status is None:
+            missing = self._litellm.validate_environment(self._settings.model).get("missing_keys")
+            names = f" litellm looks for {', '.join(missing)} in the environment." if missing else ""
+            failure.args = (f"{failure}{names}",)
+        return with_hints(failure, self._settings.api_base, asked_for_schema=asked_for_schema)
 
 
 def _remote_media(request: LMRequest) -> str:

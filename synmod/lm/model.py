@@ -11,7 +11,7 @@ import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Final, NamedTuple, NoReturn, TypeVar
+from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeVar, overload
 
 from synmod.cache import Cache
 from synmod.data import Schema, declare
@@ -26,11 +26,12 @@ from .limits import Limit
 from .litellm_adapter import LiteLLMAdapter, LiteLLMPrice, Price, counted_tokens, list_price
 from .nearest import embedded_adapter
 from .records import ATTRIBUTES, Adapter, LMReply, LMRequest, Secret, Settings, estimate_tokens, turns
+from .streaming import LMStream
 from .tools import chosen, offered
 
 V = TypeVar("V")
 
-_CALL_KEYWORDS: Final = ("schema", "tools", "sample", "timeout_s", "structured", "reasoning_field")
+_CALL_KEYWORDS: Final = ("schema", "tools", "stream", "sample", "timeout_s", "structured", "reasoning_field")
 
 
 class LanguageModel:
@@ -122,18 +123,27 @@ class LanguageModel:
             raise ConfigError(f"{settings.model}: adapter: got {got}, wanted {wanted}.")
         return chosen
 
+    @overload
+    async def __call__(
+        self, messages: Any, schema: Any = None, tools: Any = None, stream: Literal[False] = False, **params: Any
+    ) -> LMReply: ...
+    @overload
+    async def __call__(
+        self, messages: Any, schema: Any = None, tools: Any = None, *, stream: Literal[True], **params: Any
+    ) -> LMStream: ...
     async def __call__(
         self,
         messages: Any,
         schema: Any = None,
         tools: Sequence[Any] | None = None,
+        stream: bool = False,
         *,
         sample: int | None = None,
         timeout_s: float | None = None,
         structured: str | None = None,
         reasoning_field: str | None = None,
         **params: Json,
-    ) -> LMReply:
+    ) -> LMReply | LMStream:
         """Call the model.
 
         Args:
@@ -143,6 +153,7 @@ class LanguageModel:
             tools: What the model may call instead: `Tool`s, or function schemas such as `{"name": "search",
                 "description": "...", "parameters": {"type": "object", ...}}`. Which it must call is set by the
                 parameter `tool_choice`: "auto", "none", "required" or the name of a tool.
+            stream: Whether to return a stream of pieces instead of the reply; the request leaves when it is entered.
             sample: Number of this draw among independent draws of one request; never sent.
             timeout_s: Seconds for this call, instead of the model's.
             structured: How to ask for the schema in this call, instead of the model's.
@@ -152,7 +163,7 @@ class LanguageModel:
 
         Returns:
             The reply; its `json` is there and valid exactly if a schema was given and no tool was called.
-            `tool_calls` are valid calls of the tools; nothing has been run.
+            `tool_calls` are valid calls of the tools; nothing has been run. With `stream`, an `LMStream`.
 
         Raises:
             ConfigError: An unknown keyword ('Did you mean'), something that is not a tool, or a cost budget over a
@@ -206,7 +217,7 @@ class LanguageModel:
         models = (stand_in or self).tried()
         if stand_in is None and len(models) > 1:
             models = [stand_in_for(each.name) or each for each in models]
-        return await answer(models, request_to, limit)
+        return LMStream(answer, models, request_to, limit) if stream else await answer(models, request_to, limit)
 
     @property
     def model(self) -> str:

@@ -646,6 +646,39 @@ class LMReply:
         raise DataError(f"reply[{key!r}]: the reply is {found}: {remedy}.")
 
 
+@dataclass(frozen=True, slots=True)
+class LMChunk:
+    """A piece of a reply that is streamed.
+
+    An adapter fills in `text`, `reasoning` and `tool_calls`; the call fills in the rest.
+
+    Attributes:
+        text: What was added to the text.
+        reasoning: What was added to the reasoning.
+        tool_calls: The calls of tools: whole, on the last piece.
+        partial: Where the call has a schema, what is known of the JSON value so far: all but a number whose end has
+            not arrived, strings as far as they have come; None where nothing is known. On the last piece the valid
+            value.
+        done: Whether this is the last piece of its reply; that one may add nothing.
+        path: Path of the calling module, "" outside a module call.
+        call_id: Id of the module call, None outside of one; concurrent calls of one module differ in it.
+
+    Example:
+        >>> "".join(chunk.text for chunk in (LMChunk("Par"), LMChunk("is", done=True)))
+        'Paris'
+
+    Source: OpenAI's chat completion chunks; differs: partial JSON.
+    """
+
+    text: str = ""
+    reasoning: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    partial: Json = None
+    done: bool = False
+    path: str = ""
+    call_id: str | None = None
+
+
 @runtime_checkable
 class Adapter(Protocol):
     """A provider of the user's own: `LanguageModel(..., adapter=it)` adds checks, retries, budgets and events.
@@ -655,9 +688,11 @@ class Adapter(Protocol):
         version: Changes when its replies would.
 
     What it may have besides: `check(request)`, a plain function that raises at once; `async prepare(request)`, for
-    what it must load first, which does not count against `timeout_s`; `reasons(request)`, a plain function: whether
-    the model reasons natively on a request and the reply will hold it; `async price()`: what tokens cost, an object
-    with `cost_usd(prompt_tokens, completion_tokens, cached_tokens=0)`, or None; `async aclose()`.
+    what it must load first, which does not count against `timeout_s`; `stream(request)`, an async generator of
+    `LMChunk`s and last, where it knows more than they hold (usage, finish reason), an `LMReply`; `reasons(request)`,
+    a plain function: whether the model reasons natively on a request and the reply will hold it; `async price()`: what
+    tokens cost, an object with `cost_usd(prompt_tokens, completion_tokens, cached_tokens=0)`, or None; `async
+    aclose()`.
 
     Source: httpx transports.
     """
@@ -686,7 +721,7 @@ class ModelCounts:
         failed_calls: Calls that raised.
         cached_calls: Calls that needed no request.
         unpriced_calls: Calls whose price is unknown.
-        cancelled: Calls that were cancelled; they move nothing else but `requests`.
+        cancelled: Calls that were cancelled; they move nothing else but `requests`, and what had come of a stream.
         prompt_tokens: Tokens sent.
         completion_tokens: Tokens received.
         cost_usd: What the priced calls cost.
@@ -731,9 +766,10 @@ class ModelCounters(PerPhase[ModelCounts]):
         kinds = (int(failed), int(cached), int(usage.cost_usd is None), cancelled)
         self.add(ModelCounts(1, usage.requests, *kinds, *tokens, usage.cost_usd or 0.0), phase)
 
-    def count_cancelled(self, phase: str, requests: int) -> None:
-        """Count one call that was cancelled."""
-        self.add(ModelCounts(cancelled=1, requests=requests), phase)
+    def count_cancelled(self, phase: str, requests: int, came: Usage = _NO_USAGE) -> None:
+        """Count one call that was cancelled, and what had come of a streamed one."""
+        tokens = {"prompt_tokens": came.prompt_tokens, "completion_tokens": came.completion_tokens}
+        self.add(ModelCounts(cancelled=1, requests=requests, **tokens, cost_usd=came.cost_usd or 0.0), phase)
 
     def read(self, phase: str | None, name: str) -> int | float:
         """Return one field, of one phase or summed over all."""

@@ -17,8 +17,9 @@ from .frame import (
     phase, phase_in, reset,
 )
 from .hooks import (
-    BuildBegin, BuildEnd, CallBegin, CallEnd, Event, Hook, LMBegin, LMEnd, SkipDropped, VariableAssign, begin_call,
-    check_hook, end_call, hooks, hooks_for, hooks_inside, notify, notify_assign, notify_skip_dropped, place_of,
+    BuildBegin, BuildEnd, CallBegin, CallEnd, Event, Hook, LMBegin, LMChunkEvent, LMEnd, SkipDropped, VariableAssign,
+    Place, begin_call, check_hook, end_call, hooks, hooks_for, hooks_inside, notify, notify_assign,
+    notify_skip_dropped, place_of,
 )
 from .rewards import BoundReward, Feedback, RewardTrack, add_reward, hand_up, rewards_of, track_rewards
 from .tracing import PAGES, LMCallNode, TraceNode, Tracer, message_of, trace
@@ -26,9 +27,9 @@ from .tracing import PAGES, LMCallNode, TraceNode, Tracer, message_of, trace
 __all__ = [
     "AMBIENT", "FRAME", "NO_USAGE", "PAGES", "PHASES", "Account", "Ambient", "Block", "BoundReward", "BuildBegin",
     "BuildEnd", "CallBegin", "CallCounters", "CallEnd", "CallFrame", "Event", "Feedback", "Hook", "LMBegin",
-    "LMCallNode", "LMEnd", "NameScope", "PerPhase", "PhaseCounters", "Reward", "RewardTrack", "RootFrame",
-    "SkipDropped", "Spent", "TraceNode", "Tracer", "Usage", "UsageMeter", "VariableAssign", "add_reward", "ambient",
-    "begin_call", "budget", "check_deadline", "check_hook", "current_call", "current_phase", "current_scope",
+    "LMCallNode", "LMChunkEvent", "LMEnd", "NameScope", "PerPhase", "PhaseCounters", "Place", "Reward", "RewardTrack",
+    "RootFrame", "SkipDropped", "Spent", "TraceNode", "Tracer", "Usage", "UsageMeter", "VariableAssign", "add_reward",
+    "ambient", "begin_call", "budget", "check_deadline", "check_hook", "current_call", "current_phase", "current_scope",
     "deadline", "effective", "end_call", "hand_up", "hooks", "hooks_for", "hooks_inside", "hooks_lib",
     "is_of_block_around", "keep_partial", "message_of", "nearest_live", "note_waiting", "notify", "notify_assign",
     "notify_skip_dropped", "open_meters", "phase", "phase_in", "place_of", "plain_limit", "reserve", "reset",

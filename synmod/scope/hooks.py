@@ -119,6 +119,16 @@ class LMEnd(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class LMChunkEvent(Event):
+    """A piece of a streamed reply arrived: an `LMChunk`; the streams that read it get it afterwards."""
+
+    method: ClassVar[str] = "on_lm_chunk"
+    request: Any
+    model: str
+    chunk: Any
+
+
+@dataclass(frozen=True, slots=True)
 class VariableAssign(Event):
     """A Variable got a new value: its path below the entry module (else its name), both values, the new version."""
 
@@ -193,7 +203,7 @@ class Hook:
     def on_lm_end(self, event: LMEnd) -> None:
         """A model call ended."""
 
-    def on_lm_chunk(self, event: Any) -> None:
+    def on_lm_chunk(self, event: LMChunkEvent) -> None:
         """A piece of a streamed reply arrived."""
 
     def on_variable_assign(self, event: VariableAssign) -> None:

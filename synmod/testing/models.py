@@ -6,14 +6,15 @@ Only the adapter is replaced: reading, repair, retries, counters and events are 
 import hashlib
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, Final, cast
 
 from synmod.data import ToolCall, dump_json
 from synmod.errors import ConfigError
 from synmod.leaves import aio, frozen_dict, frozen_list, is_array, path_str
-from synmod.lm import LanguageModel, LMReply, LMRequest, estimate_text, estimate_tokens
+from synmod.lm import LanguageModel, LMChunk, LMReply, LMRequest, estimate_text, estimate_tokens
 from synmod.saving import dumps, loads
 from synmod.scope import Usage, current_call
 from synmod.tree import split
@@ -44,6 +45,16 @@ class DoubleAdapter:
             return self._later(request)
         item = self.answer(request)
         return self._later(request, item) if hasattr(item, "__await__") else reply_of(item, request)
+
+    async def stream(self, request: LMRequest) -> AsyncGenerator[LMChunk | LMReply]:
+        """Answer one request with the pieces of a list of `LMChunk`, else with the reply as a whole."""
+        self.requests.append(request)
+        if self.latency_s:
+            await aio.sleep(self.latency_s)
+        item: Any = self.answer(request)
+        item = await item if hasattr(item, "__await__") else item
+        for piece in item if _is_stream(item) else [item]:
+            yield piece if isinstance(piece, LMChunk) else reply_of(piece, request)
 
     async def _later(self, request: LMRequest, item: Any = None) -> LMReply:
         """Answer after the latency, or with what an async function returns."""
@@ -96,12 +107,28 @@ class Standing(Double):
         return reply if isinstance(reply, LMReply) else await reply
 
 
+def _is_stream(item: Any) -> bool:
+    """Whether an item is a list of pieces."""
+    return is_array(item) and bool(item) and isinstance(item[0], LMChunk)
+
+
+def _joined(pieces: list[Any], request: LMRequest) -> LMReply:
+    """Return the reply that pieces make, as a call that is not streamed gets it."""
+    chunks = [piece for piece in pieces if isinstance(piece, LMChunk)]
+    text, reasoning = ("".join(getattr(chunk, name) for chunk in chunks) for name in ("text", "reasoning"))
+    calls = tuple(call for chunk in chunks for call in chunk.tool_calls)
+    reply = reply_of(next((piece for piece in pieces if piece not in chunks), text), request)
+    return replace(reply, text=text, reasoning=reasoning or reply.reasoning, tool_calls=calls or reply.tool_calls)
+
+
 def reply_of(item: Any, request: LMRequest) -> LMReply:
     """Turn an item into a reply: text as it is, a value as its JSON text, a reply as it is; an exception is raised."""
     if isinstance(item, LMReply):
         return item
     if isinstance(item, BaseException):
         raise item
+    if _is_stream(item):
+        return _joined(item, request)
     given: list[Any] = item if is_array(item) else [item]
     calls = tuple([call for call in given if isinstance(call, ToolCall)])
     if calls and len(calls) < len(given):
@@ -120,7 +147,8 @@ class FunctionLM(Double):
 
     Args:
         fn: Receives the `LMRequest`, plain or async; returns a str (the text), JSON or a data model (as JSON text), a
-            `ToolCall` or a list of them, an `LMReply`, or an exception, which is raised.
+            `ToolCall` or a list of them, an `LMReply`, an exception, which is raised, or a list of `LMChunk`, which is
+            streamed (an exception in it is raised there).
         latency_s: Seconds that each request takes.
         **lm: Keywords of `LanguageModel`: `model`, too, and `backoff=True` to wait between attempts as a real one does.
 
@@ -147,8 +175,8 @@ class ScriptedLM(Double):
     Args:
         replies: A list in the order of the requests; or a mapping of module paths or globs (`*` within one step,
             `**` any number of steps) to such lists, which does not depend on the order of concurrent calls. A reply
-            is a str (the text), JSON or a data model (as JSON text), a `ToolCall` or a list of them, an `LMReply`, or
-            an exception, which is raised.
+            is a str (the text), JSON or a data model (as JSON text), a `ToolCall` or a list of them, an `LMReply`, an
+            exception, which is raised, or a list of `LMChunk`, which is streamed (an exception in it is raised there).
         cycle: Whether to begin again at the end of a list.
         latency_s: Seconds that each request takes.
         **lm: Keywords of `LanguageModel`: `model`, too, and `backoff=True` to wait between attempts as a real one does.

@@ -109,7 +109,7 @@ def test_what_cannot_be_is_a_config_error(keywords, says):
         LanguageModel("openai/gpt-4o-mini", **keywords)
 
 
-@pytest.mark.parametrize("keyword", ["stream", "tolls", "cache", "retries", "temprature"])
+@pytest.mark.parametrize("keyword", ["streams", "tolls", "cache", "retries", "temprature"])
 async def test_what_a_call_does_not_know_is_a_config_error(keyword):
     """An unknown keyword of a call is refused before anything is sent."""
     lm = FunctionLM(lambda request: "x")

@@ -1,0 +1,461 @@
+"""Streams: the pieces of replies as they arrive, for whoever reads them; and what a stream of chat completions holds.
+
+A streamed call or program runs in a task of its own, and the model calls in it hand their pieces to the reader by way
+of a place for one piece: where it is taken, they wait, and read no further from the provider.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import replace
+from functools import partial
+from types import TracebackType
+from typing import Any, Final, Generic, ParamSpec, Self, TypeVar
+
+from pydantic_core import from_json
+
+from synmod.errors import RunError
+from synmod.leaves import Clock, Json, aio, close_generator, is_array, is_object
+from synmod.scope import Hook, LMChunkEvent, Place, Usage, notify, reset
+
+from .records import Adapter, LMChunk, LMReply, LMRequest, estimate_text, estimate_tokens
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+STREAMS: Final[ContextVar[tuple[stream[Any], ...]]] = ContextVar("synmod_streams", default=())
+"""The streams around this place, outermost first."""
+
+
+class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream(program, inputs) as s:`
+    """Run a program and read the pieces of all its model calls as they arrive.
+
+    Every model call inside is streamed, also concurrent ones; the modules get whole replies as always. While the reader
+    is busy with a piece, the calls wait. Leaving the block early cancels the program and closes its connections.
+
+    Args:
+        program: What to run: a module, or any async function.
+        *inputs: Its arguments.
+        **kwargs: Likewise by keyword.
+
+    Raises:
+        RunError: It is read outside of its block, or entered twice; `result` is read before the end.
+        Exception: What the program raised, from the iterator.
+
+    Example:
+        >>> from synmod.testing import ScriptedLM
+        >>> ask = sm.Generator({"answer": str}, language_model=ScriptedLM(['{"answer": "Paris"}']))
+        >>> query = sm.JsonDataModel({"query": "Capital of France?"}, schema={"type": "object"})
+        >>> async def main():
+        ...     async with sm.stream(ask, query) as s:
+        ...         async for chunk in s:
+        ...             print(chunk.text, chunk.partial)
+        ...     return s.result["answer"]
+        >>> sm.run(main)
+        {"answer": "Paris"} {'answer': 'Paris'}
+        'Paris'
+
+    Source: LangGraph's `astream`, trio's memory channels; differs: nothing is buffered, so a slow reader is waited for.
+    """
+
+    def __init__(self, program: Callable[P, Awaitable[T]], *inputs: P.args, **kwargs: P.kwargs) -> None:
+        self._main = partial(program, *inputs, **kwargs)
+        self._group: aio.task_group | None = None
+        self._thread = 0
+        self._is_open = False
+        self._chunk: LMChunk | None = None
+        self._arrival, self._room = aio.Gate(), aio.Gate()
+        self._has_ended = False
+        self._failure: Exception | None = None
+        self._results: list[T] = []
+
+    async def __aenter__(self) -> Self:
+        if self._group is not None:
+            raise RunError(f"{type(self).__name__}: a stream is read once; make another one.")
+        self._group, self._is_open, self._thread = aio.task_group(), True, threading.get_ident()
+        await self._group.__aenter__()
+        self._group.start_soon(self._run)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        group, self._is_open, self._failure = self._group, False, None
+        assert group is not None
+        self._room.wake_all()
+        group.cancel()
+        await group.__aexit__(kind, error, trace)
+
+    async def _run(self) -> None:
+        """Run what is streamed; its failure is the reader's."""
+        STREAMS.set((*STREAMS.get(), self))  # in the context of this task alone
+        try:
+            self._results.append(await self._main())
+        except Exception as error:  # noqa: BLE001  # raised where the stream is read
+            self._failure = error
+        finally:
+            self._has_ended = True
+            self._arrival.wake_all()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> LMChunk:
+        if not self._is_open:
+            name = type(self).__name__
+            raise RunError(f"{name}: read it in its block: `async with ... as s:`, and inside `async for chunk in s:`.")
+        while self._chunk is None:
+            if self._has_ended:
+                failure, self._failure = self._failure, None
+                if failure is None:
+                    raise StopAsyncIteration
+                try:
+                    aio.reraise(failure)
+                finally:
+                    del failure  # else its traceback and this frame hold each other
+            await self._arrival.wait()
+        chunk, self._chunk = self._chunk, None
+        self._room.wake()
+        return chunk
+
+    async def put(self, chunk: LMChunk) -> None:
+        """Hand a piece to the reader when the one before is taken; nothing where nobody reads any more."""
+        while self._chunk is not None and self._is_open:
+            await self._room.wait()
+        if self._is_open:
+            self._chunk = chunk
+            self._arrival.wake()
+
+    @property
+    def is_read_here(self) -> bool:
+        """Whether the block is open and belongs to this thread, whose loop alone can wait for its reader."""
+        return self._is_open and self._thread == threading.get_ident()
+
+    @property
+    def result(self) -> T:
+        """What the program returned.
+
+        Raises:
+            RunError: It has not ended, or was closed early, or failed.
+        """
+        if not self._results:
+            raise RunError(f"{type(self).__name__}: there is no result; read the stream to its end first.")
+        return self._results[0]
+
+
+class LMStream(stream[LMReply]):
+    """The reply of one model call as it arrives: what `await lm(messages, stream=True)` returns.
+
+    The request leaves when the block is entered. The last piece is `done`; leaving the block before closes the
+    connection. Failures before the first piece are retried as without streaming. Later ones, and an invalid reply, are
+    raised by the iterator at once.
+
+    Raises:
+        RunError: It is read outside of its block, or entered twice; `reply` is read before the end.
+        ModelError: As a call that is not streamed, from the iterator.
+
+    Example:
+        >>> from synmod.testing import ScriptedLM
+        >>> lm = ScriptedLM([[sm.LMChunk("Par"), sm.LMChunk("is")]])
+        >>> async def main():
+        ...     async with await lm("Capital of France?", stream=True) as s:
+        ...         async for chunk in s:
+        ...             print(repr(chunk.text), chunk.done)
+        ...     return s.reply.text
+        >>> sm.run(main)
+        'Par' False
+        'is' False
+        '' True
+        'Paris'
+
+    Source: the streams of the openai SDK; differs: partial JSON, and validated at its end.
+    """
+
+    @property
+    def reply(self) -> LMReply:
+        """The whole reply, valid as any other.
+
+        Raises:
+            RunError: The stream has not ended, or was closed early, or failed.
+        """
+        return self.result
+
+
+# -- handing on ------------------------------------------------------------------------------------------------------
+
+
+class Relay:
+    """Receives the reply of one streamed call, and hands its pieces to hooks and streams, each piece once.
+
+    Attributes:
+        begun: When the first piece was handed on; None before.
+        came: An estimate of what a request used that broke off after pieces of its reply had come; else None.
+    """
+
+    def __init__(
+        self, streams: list[stream[Any]], request: LMRequest, listeners: tuple[Hook, ...], place: Place, clock: Clock
+    ) -> None:
+        self._streams, self._request, self._listeners, self._place = streams, request, listeners, place
+        self._clock = clock
+        self._shown = (0, 0)  # characters of the text and of the reasoning
+        self._text = ""  # of the pieces
+        self.begun: float | None = None
+        self.came: Usage | None = None
+
+    @classmethod
+    def of(cls, request: LMRequest, listeners: tuple[Hook, ...], place: Place, clock: Clock) -> Relay | None:
+        """Return the relay of a call that begins here; None where nobody reads its pieces.
+
+        Args:
+            request: The request of the call.
+            listeners: The hooks to notify.
+            place: The fields that every record of the call begins with.
+            clock: The clock of the call.
+        """
+        streams = [one for one in STREAMS.get() if one.is_read_here]
+        return cls(streams, request, listeners, place, clock) if streams else None
+
+    async def received(self, adapter: Adapter, request: LMRequest) -> LMReply:
+        """Send one request and hand on its pieces; an adapter without `stream` has none before the reply is whole."""
+        self.came = None
+        token = STREAMS.set(())  # an adapter may call models: those calls are not the reader's
+        try:
+            source = getattr(adapter, "stream", None)
+            if source is not None:
+                return await self._joined(source(request), adapter, request)
+            reply = adapter.send(request)
+            return reply if isinstance(reply, LMReply) else await reply
+        finally:
+            reset(STREAMS, token)
+
+    async def _joined(self, pieces: AsyncIterator[LMChunk | LMReply], adapter: Adapter, request: LMRequest) -> LMReply:
+        """Hand on pieces as they arrive, and return the reply that they make."""
+        text = reasoning = ""
+        calls: tuple[Any, ...] = ()
+        reply: LMReply | None = None
+        try:
+            async for piece in pieces:
+                if isinstance(piece, LMReply):
+                    reply = piece
+                    continue
+                if not isinstance(piece, LMChunk):  # pyright: ignore[reportUnnecessaryIsInstance]  (adapters may be untyped)
+                    raise TypeError(f"adapter {adapter.name!r} streamed {piece!r:.200}, wanted an LMChunk.")
+                text += piece.text
+                reasoning += piece.reasoning
+                calls += piece.tool_calls
+                if not piece.done:  # else it is handed on when it has been validated
+                    await self._show(text, reasoning)
+        except BaseException:
+            if text or reasoning:
+                self.came = _estimate(request, text + reasoning)
+            raise
+        finally:
+            await close_generator(pieces)
+        self._text = text
+        reply = reply or LMReply(usage=_estimate(request, text + reasoning))
+        joined = {"text": text or reply.text, "reasoning": reasoning or reply.reasoning}
+        return replace(reply, **joined, tool_calls=reply.tool_calls or calls)
+
+    async def _show(self, text: str, reasoning: str) -> None:
+        """Hand on what is new in a reply that is not yet whole."""
+        value: Json = None
+        if self._request.schema is not None:
+            text = text[: max(_settled(text), self._shown[0])]
+            value = partial_json(text)
+        await self._hand_on(text, reasoning, (), value, done=False)
+
+    async def finish(self, reply: LMReply, started: float) -> LMReply:
+        """Hand on the rest of a whole and valid reply as the last piece; return it with the time of the first one."""
+        if reply.text != self._text:  # it is the arguments of a tool, of which nothing was shown
+            self._shown = (0, self._shown[1])
+        await self._hand_on(reply.text, reply.reasoning or "", reply.tool_calls, reply.json, done=True)
+        return replace(reply, first_chunk_s=None if self.begun is None else self.begun - started)
+
+    async def _hand_on(self, text: str, reasoning: str, calls: tuple[Any, ...], value: Json, *, done: bool) -> None:
+        """Hand on a piece: what was not shown before of the text and the reasoning so far."""
+        shown = self._shown
+        chunk = LMChunk(text[shown[0] :], reasoning[shown[1] :], calls, value, done, self._place[2], self._place[0])
+        if not (chunk.text or chunk.reasoning or done):
+            return
+        self._shown = len(text), len(reasoning)
+        if self.begun is None:
+            self.begun = self._clock.now()
+        if self._listeners:
+            notify(self._listeners, LMChunkEvent(*self._place, self._request, self._request.model, chunk))
+        for one in self._streams:
+            await one.put(chunk)
+
+
+def _estimate(request: LMRequest, text: str) -> Usage:
+    """Return an estimate of what a request used whose reply is so far this text."""
+    prompt, completion = estimate_tokens(request.messages), estimate_text(len(text))
+    return Usage(prompt_tokens=prompt, completion_tokens=completion, estimated=True)
+
+
+def partial_json(text: str) -> Json:
+    """Return what is known of a JSON value of which only the beginning has arrived; None where nothing is known."""
+    try:
+        return from_json(text, allow_partial="trailing-strings")
+    except ValueError:
+        return None
+
+
+def _settled(text: str) -> int:
+    """Return how much of the beginning of a JSON text may be shown: all but a number at its end, which may go on."""
+    head = text.rstrip("-+.0123456789eE")
+    first, before = text[len(head) :][:1], head[-1:]
+    if not first or first not in "-0123456789" or before not in "[:, \t\r\n":
+        return len(text)
+    try:
+        cut = from_json(text, allow_partial=True)
+    except ValueError:
+        cut = None
+    return len(text) if partial_json(text) != cut else len(head)  # they differ where the end lies inside a string
+
+
+# -- chat completions ------------------------------------------------------------------------------------------------
+
+_LINE_END: Final = re.compile(rb"\r\n|\n|\r(?=[^\n])")  # a CR at the very end waits for what follows it
+
+
+class ServerSentEvents:
+    r"""Splits the bytes of a stream into the data of its events, wherever packets begin and end.
+
+    Example:
+        >>> events = ServerSentEvents()
+        >>> list(events.feed(b"data: on")), list(events.feed(b"e\r\n\r\n: a comment\n\ndata: two\n\n"))
+        ([], [b'one', b'two'])
+
+    Source: the living standard of HTML, server-sent events.
+    """
+
+    def __init__(self) -> None:
+        self._rest: list[bytes] = []  # of a line that has not ended
+        self._data: list[bytes] = []  # of an event that has not ended
+        self.held = 0  # bytes that have arrived of an event that has not ended
+
+    def feed(self, received: bytes) -> Iterator[bytes]:
+        """Yield the data of the events that end in what was received."""
+        self.held += len(received)
+        self._rest.append(received)
+        if b"\n" not in received and b"\r" not in received:
+            return
+        *lines, rest = _LINE_END.split(b"".join(self._rest))
+        self._rest = [rest]
+        for line in lines:
+            if line.startswith(b"data:"):
+                self._data.append(line[6:] if line.startswith(b"data: ") else line[5:])
+            elif not line and self._data:
+                yield b"\n".join(self._data)
+                self._data, self.held = [], len(rest)
+
+
+class Assembly:
+    """Puts a chat completion together from the records of its stream.
+
+    Args:
+        most: How many characters it may keep.
+
+    Attributes:
+        error: The error record of the stream, None where there was none.
+        fault: Why the stream cannot be read, "" where it can.
+        has_ended: Whether nothing of the stream counts any more: its last record has come, or a fault.
+    """
+
+    def __init__(self, most: int = 2**25) -> None:
+        self._events = ServerSentEvents()
+        self._parts: dict[str, list[str]] = {"content": [], "reasoning_content": [], "refusal": []}
+        self._calls: list[tuple[Any, dict[str, str]]] = []  # id and function
+        self._calls_by_index: dict[Any, tuple[Any, dict[str, str]]] = {}  # the last one of each
+        self._metadata: dict[str, Any] = {}
+        self._finish_reason: Any = None
+        self._room = most
+        self.error: Any = None
+        self.fault = ""
+        self.has_ended = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the reply is whole, but perhaps for its usage."""
+        return self._finish_reason is not None or (self.has_ended and self.error is None and not self.fault)
+
+    def read(self, packet: bytes) -> Iterator[LMChunk]:
+        """Yield the pieces of the reply in the events that end in a packet of bytes."""
+        for data in self._events.feed(packet):
+            if self.has_ended:
+                return
+            if data.strip() == b"[DONE]":
+                self.has_ended = True
+                return
+            try:
+                record = from_json(data)
+            except ValueError:
+                self.fault = f"the stream holds a record that is not JSON: {data[:200].decode(errors='replace')}"
+            else:
+                if piece := self.add(record):
+                    yield piece
+            if self._room < self._events.held:
+                self.fault = "the reply is longer than 32 MiB"
+            self.has_ended = bool(self.fault) or self.error is not None
+
+    def add(self, record: Any) -> LMChunk | None:
+        """Add a record; return the piece of the reply in it, None where it holds none."""
+        if not is_object(record):
+            return None
+        self.error = self.error or record.get("error")
+        self._metadata |= {name: record[name] for name in ("id", "usage") if record.get(name)}
+        choices = record.get("choices")
+        choice = choices[0] if is_array(choices) and choices else None
+        if not is_object(choice) or choice.get("index"):  # the index of a second answer, which nobody reads
+            return None
+        self._finish_reason = choice.get("finish_reason") or self._finish_reason
+        delta = choice.get("delta")
+        if not is_object(delta):
+            return None
+        for piece in delta.get("tool_calls") or ():
+            self._add_call(piece)
+        text = self._keep("content", delta.get("content"))
+        reasoning = self._keep("reasoning_content", delta.get("reasoning_content") or delta.get("reasoning"))
+        self._keep("refusal", delta.get("refusal"))
+        return LMChunk(text, reasoning) if text or reasoning else None
+
+    def _keep(self, name: str, content: Json) -> str:
+        """Keep what was added to one part of the message, and return it as text."""
+        if text := text_of(content):
+            self._parts[name].append(text)
+            self._room -= len(text)
+        return text
+
+    def _add_call(self, piece: Any) -> None:
+        """Add a piece of a tool call: the first one has the id and the name, each some of the arguments."""
+        if not is_object(piece):
+            return
+        index, added, key = piece.get("index", 0), piece.get("function"), piece.get("id")
+        call = self._calls_by_index.get(index)
+        if call is None or (key and key != call[0]):  # some number all calls alike
+            call = self._calls_by_index[index] = (key, {"name": "", "arguments": ""})
+            self._calls.append(call)
+        if is_object(added):
+            function, arguments = call[1], text_of(added.get("arguments"))
+            function["name"] = function["name"] or text_of(added.get("name"))
+            function["arguments"] += arguments
+            self._room -= len(arguments)
+
+    def response(self) -> dict[str, Any]:
+        """Return what was put together, in the shape of an answer that is not streamed."""
+        message: dict[str, Any] = {name: "".join(parts) for name, parts in self._parts.items() if parts}
+        if self._calls:
+            message["tool_calls"] = [{"id": key, "type": "function", "function": one} for key, one in self._calls]
+        return {**self._metadata, "choices": [{"message": message, "finish_reason": self._finish_reason}]}
+
+
+def text_of(content: Json) -> str:
+    """Return a text, also one in parts; "" for anything else."""
+    if is_array(content):
+        return "".join(text_of(part.get("text")) for part in content if is_object(part))
+    return content if isinstance(content, str) else ""
