@@ -280,8 +280,8 @@ class LanguageModel:
         return list(found)
 
     def known_secrets(self) -> frozenset[str]:
-        """Return the texts that no error and no file may show: keys, hidden headers, credentials of the environment."""
-        return self.secrets.known()
+        """Return the texts that no file may show: keys and hidden headers, of fallbacks too, and of the environment."""
+        return frozenset[str]().union(*(each.secrets.known() for each in self.tried()))
 
     async def price(self) -> Price | LiteLLMPrice | None:
         """Return what tokens cost: the price given, else the adapter's, else the list price; None where unknown."""

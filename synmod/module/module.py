@@ -763,13 +763,17 @@ def _flow_compared(flow: FlowGraph) -> Any:
 
 
 def _model_compared(definition: NodeDef) -> Any:
-    """What of a language model counts: what a file holds of one, no key and no endpoint."""
-    lm: LanguageModel = definition.metadata
+    """What of a language model and its fallbacks counts: what a file holds of them, no key and no endpoint."""
+    return [_settings_compared(lm) for lm in definition.metadata.tried()]
+
+
+def _settings_compared(lm: LanguageModel) -> Any:
     settings = lm.settings
     sampling = {name: value for name, value in settings.defaults.items() if name in SAMPLING}
-    numbers = settings.attempts, settings.timeout_s, settings.repairs
-    name = settings.name.partition("#")[0]  # of two models of one name a file marks the second by `#2`
-    return name, settings.model, settings.structured, numbers, sampling
+    numbers = settings.attempts, settings.timeout_s, settings.repairs, settings.limit and settings.limit.numbers()
+    # of two models of one name a file marks the second by `#2`
+    name, *fallback = [each.name.partition("#")[0] for each in (lm, *lm.fallback)]
+    return name, settings.model, settings.structured, numbers, sampling, fallback
 
 
 def _has_no_children(lm: Any, *_: Any) -> None:

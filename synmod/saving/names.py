@@ -8,13 +8,14 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import unified_diff
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final, cast
 
 from synmod.data import DataModel, Described, Schema, json_equal, schema_of, schema_of_class, thaw, validate
 from synmod.errors import ArgumentError, DataError, LoadError, SchemaError, SynmodError
 from synmod.flow import Declared
-from synmod.leaves import Json, did_you_mean, frozen, is_object
-from synmod.lm import SAMPLING, LanguageModel, UnboundLanguageModel, model_from
+from synmod.leaves import Json, did_you_mean, frozen, is_array, is_object
+from synmod.lm import SAMPLING, LanguageModel, Limit, UnboundLanguageModel, model_from
 from synmod.module import Module
 from synmod.registry import check_registrable, id_of, lookup, register_own, registered
 from synmod.tree import Intermediate, Memory, OptState, Param, Stat, Variable
@@ -267,11 +268,15 @@ _SETTINGS: Final = ("attempts", "timeout_s", "repairs", "structured")
 _SUPPLIED: Final = ("api_base", "headers", "extra_body", "adapter")
 """What the author of a file had to supply for a language model: names, never values."""
 
+_LIMITS: Final = ("concurrency", "rpm", "tpm")
+
 _ANY_MODEL: Final = "unbound/model"
 """The model string of a language model of which the file holds nothing but the name."""
 
 
-def lm_record(model: LanguageModel, term: Callable[[Any], Json]) -> dict[str, Json]:
+def lm_record(
+    model: LanguageModel, term: Callable[[Any], Json], name_of: Callable[[LanguageModel], str]
+) -> dict[str, Json]:
     """Return the record of a model: never a key, an endpoint or a header.
 
     A model whose class is not registered (a test double) leaves its name alone; one that a load left unbound is
@@ -280,13 +285,15 @@ def lm_record(model: LanguageModel, term: Callable[[Any], Json]) -> dict[str, Js
     Args:
         model: The model.
         term: Writes an argument of a registered subclass.
+        name_of: Returns the saved name of a fallback.
     """
     if isinstance(model, UnboundLanguageModel):
         record = model.record()
         if record["type"] is None:
             return {"type": None}
-        config = record.get("config")
-        return record if config is None else {**record, "config": {key: term(each) for key, each in config.items()}}
+        if "config" in record:
+            record["config"] = {key: term(each) for key, each in record["config"].items()}
+        return record | _fallback_record(model, name_of)
     public_id = id_of(type(model))
     if public_id is None:
         return {"type": None}
@@ -295,12 +302,20 @@ def lm_record(model: LanguageModel, term: Callable[[Any], Json]) -> dict[str, Js
     get_config: Any = getattr(model, "get_config", None)
     if type(model) is not LanguageModel and get_config is not None:
         record["config"] = {key: term(value) for key, value in get_config().items()}
-    return record | {
+    record |= {
         "model": settings.model,
         **{name: getattr(settings, name) for name in _SETTINGS},
         "defaults": {name: settings.defaults[name] for name in SAMPLING if name in settings.defaults},
         "supply": list(settings.supply),
     }
+    if settings.limit is not None:
+        record["limit"] = settings.limit.numbers()
+    return record | _fallback_record(model, name_of)
+
+
+def _fallback_record(model: LanguageModel, name_of: Callable[[LanguageModel], str]) -> dict[str, Json]:
+    """Return the field of a model's fallbacks; nothing where it has none."""
+    return {"fallback": [name_of(each) for each in model.fallback]} if model.fallback else {}
 
 
 def check_lm(name: str, record: Json, resolver: Resolver, read: Callable[[Json, Where], Any]) -> None:
@@ -323,7 +338,7 @@ def check_lm(name: str, record: Json, resolver: Resolver, read: Callable[[Json, 
     if kind is None:
         check_record(record, where, ("type",))
         return
-    check_record(record, where, ("type", "model", *_SETTINGS, "defaults", "supply"), ("config",))
+    check_record(record, where, ("type", "model", *_SETTINGS, "defaults", "supply"), ("config", "limit", "fallback"))
     for field, wanted in lm_faults(record):
         raise malformed((*where, field), f"{shown(record[field])} cannot stand here, wanted {wanted}.")
     found = resolver.find_or_none(kind, (*where, "type"))
@@ -335,9 +350,32 @@ def check_lm(name: str, record: Json, resolver: Resolver, read: Callable[[Json, 
         read(term, (*where, "config", argument))
 
 
+def check_fallbacks(records: Mapping[str, dict[str, Json]]) -> None:
+    """Check that fallbacks are models of the file, and that none leads back to where it began.
+
+    Raises:
+        FormatError: One is not, or does.
+    """
+    names: dict[str, list[str]] = {name: record.get("fallback", []) for name, record in records.items()}
+    for name, fallback in names.items():
+        for place, each in enumerate(fallback):
+            if each not in records:
+                where = ("language_models", name, "fallback", place)
+                raise malformed(where, f"{shown(each)} is not among the language_models of this file.")
+    try:
+        TopologicalSorter(names).prepare()
+    except CycleError as error:
+        where = ("language_models", error.args[1][0], "fallback")
+        raise malformed(where, f"the fallbacks lead back: {' -> '.join(error.args[1][:_LISTED])}.") from None
+
+
 def lm_faults(record: dict[str, Json]) -> list[tuple[str, str]]:
     """Return what must not stand in a record: the field, and what may stand there. The rest is the class's to check."""
     model, defaults, supply = record["model"], record["defaults"], record["supply"]
+    limit, fallback = record.get("limit", {"rpm": 1}), record.get("fallback", [""])
+    is_limit = is_object(limit) and bool(limit) and {*limit} <= {*_LIMITS}
+    is_limit = is_limit and all(type(number) is int and number > 0 for number in limit.values())
+    is_named = is_array(fallback) and bool(fallback) and all(type(each) is str for each in fallback)
     is_plain = isinstance(model, str) and _MODEL.fullmatch(model) and ".." not in model
     is_ordered = isinstance(supply, list) and [name for name in _SUPPLIED if name in supply] == supply
     numbers = [(name, type(record[name]) in (int, float, type(None)), "a number or null") for name in _SETTINGS[:3]]
@@ -347,6 +385,8 @@ def lm_faults(record: dict[str, Json]) -> list[tuple[str, str]]:
         ("structured", type(record["structured"]) in (str, type(None)), "a text or null"),
         ("defaults", is_object(defaults) and {*defaults} <= {*SAMPLING}, f"some of {', '.join(SAMPLING)} as an object"),
         ("supply", is_ordered, f"a list of names among {', '.join(_SUPPLIED)}, in this order"),
+        ("limit", is_limit, f"whole numbers above 0 under {', '.join(_LIMITS)}"),
+        ("fallback", is_named, "a list of saved names"),
     ]
     return [(field, wanted) for field, holds, wanted in rules if not holds]
 
@@ -408,6 +448,7 @@ def made_lm(name: str, record: dict[str, Json], cls: type | None, read: Callable
     if "config" not in record:
         arguments = {key: record[key] for key in ("model", *_SETTINGS)} | record["defaults"]
         arguments |= {} if name == record["model"] else {"name": name}
+        arguments |= {"limit": Limit(**record["limit"])} if "limit" in record else {}
     try:
         return cls(**arguments)
     except (SynmodError, TypeError) as error:

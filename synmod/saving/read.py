@@ -20,7 +20,7 @@ from synmod.module import Module, read_build_config, seal
 from synmod.tree import CODEC, NODE, STATIC, GraphDef, Visit, kind_of, record, update, walk
 
 from .document import FileLimits, check, check_record, in_file, load_fault, malformed, read_document, read_json
-from .names import check_lm, checked_value, lm_record, made_lm, named_schema, supplied_lms, user_code
+from .names import check_fallbacks, check_lm, checked_value, lm_record, made_lm, named_schema, supplied_lms, user_code
 from .records import NO_VALUE, NodeEntry, check_nodes, check_variable, needed_nodes, restored_flow, with_schemas
 from .terms import Place, Term, TermReader, TermWriter, references
 
@@ -176,6 +176,7 @@ class _Loader:
             self._enter("language_model", name, model)
         for name, model in self._models.items():
             check_lm(name, model, self._terms.resolver, self._terms.read)
+        check_fallbacks(self._models)
         self._variables = [check_variable(number, each, self._terms) for number, each in enumerate(variables)]
         self._nodes = check_nodes(nodes, self._terms)
         self._terms.read(self._root, ("graph", "root"))
@@ -240,13 +241,26 @@ class _Loader:
                 index: int = key
                 entry = self._variables[index]
                 value = None if entry.value is NO_VALUE else entry.value
-                live = entry.cls.of_parts(value, entry.schema, entry.metadata)
+                self._enter(kind, key, entry.cls.of_parts(value, entry.schema, entry.metadata))
             else:
-                model = self._models[key]
-                cls = model["type"] and self._terms.resolver.find_or_none(model["type"], ())
-                live = made_lm(key, model, cls, lambda term: self._terms.read(term, ("language_models", key)))
-            self._enter(kind, key, live)
+                self._make_models(key)
         return self._made[kind, key]
+
+    def _make_models(self, name: str) -> None:
+        """Make a language model and its fallbacks; these may be chained thousands deep."""
+        new: list[str] = []
+        waiting = [name]
+        for name in waiting:  # grows
+            if ("language_model", name) not in self._made:
+                model, where = self._models[name], ("language_models", name)
+                cls = model["type"] and self._terms.resolver.find_or_none(model["type"], ())
+                live = made_lm(name, model, cls, lambda term, where=where: self._terms.read(term, where))
+                self._enter("language_model", name, live)
+                new.append(name)
+                waiting += model.get("fallback", ())
+        for name in new:
+            fallback = self._models[name].get("fallback", ())
+            self._made["language_model", name].fallback = [self._made["language_model", each] for each in fallback]
 
     def _node(self, entry: NodeEntry) -> Any:
         return self._made["node", entry.index]
@@ -370,7 +384,7 @@ class _Loader:
         if isinstance(x, LanguageModel) and self._is_new("language_model", x.name, x):
             model = self._models.get(x.name, {})
             is_plain = type(x) is LanguageModel and model.get("supply") == []
-            if is_plain and lm_record(x, lambda _: None) == model:
+            if is_plain and lm_record(x, lambda _: None, lambda each: self._reference(each)["language_model"]) == model:
                 self._enter("language_model", x.name, x)
         return self._references[id(x)]
 

@@ -224,7 +224,9 @@ class _GraphWriter:
         place = Place(str, f"language model {name!r}")
         self.models.append(model)
         self._records[name] = {}
-        self._records[name] = record = lm_record(model, lambda value: self._terms.term(value, place))
+        self._records[name] = record = lm_record(
+            model, lambda value: self._terms.term(value, place), lambda each: self._reference(each)["language_model"]
+        )
         for field, wanted in lm_faults(record) if "model" in record else ():
             self.problems.note(place.text(), f"a {field} that is {shown(record[field])}", f"write {wanted}")
         return name

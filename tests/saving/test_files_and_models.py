@@ -166,6 +166,76 @@ async def test_of_a_double_only_the_name_is_kept():
         await again(Query(question="?"))
 
 
+def test_limits_and_fallbacks_are_saved_with_a_model():
+    """Numbers and names; a fallback that a module holds too is one model, chains and doubles included; no cache."""
+    shared = sm.LanguageModel("openai/b", limit=sm.Limit(concurrency=2, rpm=60, tpm=1000))
+    last = ScriptedLM([], name="judge", fallback="openai/c")
+    first = sm.LanguageModel("openai/a", limit=3, cache=sm.Cache(), fallback=[shared, sm.LanguageModel("openai/b")])
+    shared.fallback = last
+    again = assert_saves(Keep(first, shared))
+    records = json.loads(dumps(again))["language_models"]
+    assert list(records) == ["openai/a", "openai/b", "judge", "openai/b#2"]
+    assert records["openai/a"]["limit"] == {"concurrency": 3}
+    assert records["openai/a"]["fallback"] == ["openai/b", "openai/b#2"]
+    assert (records["judge"], "limit" in records["openai/b#2"]) == ({"type": None}, False)
+    assert [each.name for each in again.thing.tried()] == ["openai/a", "openai/b", "judge", "openai/b#2"]
+    assert again.thing.fallback[0] is again.other
+    assert repr(again.other.limit) == "Limit(concurrency=2, rpm=60, tpm=1000)"
+    assert again.thing.cache is None
+    assert sm.graphdef(again) == sm.graphdef(Keep(again.thing, again.other))
+    for change in ({"limit": 4}, {"fallback": "openai/c"}):
+        other = sm.LanguageModel("openai/a", **({"limit": 3, "fallback": first.fallback} | change))
+        assert sm.graphdef(Keep(other, shared)) != sm.graphdef(Keep(first, shared))
+
+
+def test_fallbacks_of_a_load_may_be_given_by_name():
+    """A live one, and one of a model that loads unbound, which is saved as it stood."""
+    live = ScriptedLM(["x"])
+    first = sm.LanguageModel("openai/a", api_base="http://localhost:1/v1", limit=1, fallback="openai/b")
+    text = dumps(Keep(first))
+    assert loads(text, language_models={"openai/b": live}).thing.fallback == (live,)
+    assert dumps(loads(text)) == text
+    assert loads(text, language_models={"openai/a": live}).thing is live
+
+
+def test_the_key_of_a_fallback_is_not_saved():
+    """A text that holds it is refused, as with the key of any other model."""
+    first = sm.LanguageModel("openai/a", fallback=sm.LanguageModel("openai/b", api_key="sk-of-a-fallback-1"))
+    with pytest.raises(sm.SaveError, match="a key that synmod knows"):
+        dumps(Keep(first, "my sk-of-a-fallback-1"))
+
+
+def test_fallbacks_that_lead_back_are_refused():
+    """Or that are not in the file; before anything is made."""
+    text = dumps(Keep(sm.LanguageModel("openai/a", fallback=["openai/b"])))
+    for name, fallback, message in [
+        ("openai/b", ["openai/a"], "lead back"),
+        ("openai/a", ["openai/a"], "lead back"),
+        ("openai/b", ["openai/x"], "not among"),
+        ("openai/b", [], "a list of saved names"),
+        ("openai/b", [3], "a list of saved names"),
+    ]:
+        with pytest.raises(sm.FormatError, match=message) as caught:
+            loads(edited(text, lambda s, name=name, to=fallback: s["language_models"][name].update(fallback=to)))
+        assert caught.value.where.startswith("/language_models/openai~1")
+    for limit in ({}, {"rpm": 0}, {"rpm": True}, {"rps": 1}, 3, {"rpm": None}):
+        with pytest.raises(sm.FormatError, match="whole numbers above 0"):
+            loads(edited(text, lambda s, limit=limit: s["language_models"]["openai/b"].update(limit=limit)))
+
+
+def test_a_long_chain_of_fallbacks_loads():
+    """Models are made and linked without recursion."""
+    text = dumps(Keep(sm.LanguageModel("openai/m", name="0")))
+
+    def chain(sections):
+        table = sections["language_models"]
+        for n in range(3000):
+            table[str(n)] = {**table["0"], "fallback": [str(n + 1)]}
+        table["3000"] = {key: value for key, value in table["0"].items() if key != "fallback"}
+
+    assert len(loads(edited(text, chain)).thing.tried()) == 3001
+
+
 def test_classes_of_language_models_of_ones_own():
     """A registered one comes back with its config; where nobody knows it, it loads unbound and keeps its record."""
 
