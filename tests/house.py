@@ -44,11 +44,11 @@ class Chapter:
     private: tuple[tuple[str, int], ...]
 
 
-def _code_lines(text, tree):
+def _code_lines(text, nodes):
     """Return the numbers of the lines that hold code."""
     documented = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
     docs = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, documented) and ast.get_docstring(node) is not None:
             docs.update(range(node.body[0].lineno, node.body[0].end_lineno + 1))
     blank = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
@@ -71,14 +71,12 @@ def _needed(node, package, paths):
     return [name for name in names if name in paths]
 
 
-def _reaches(tree):
+def _reaches(nodes):
     """Return the private attributes, with their lines, that this file reads or sets but does not define."""
-    own = {
-        node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-    }
-    own |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    own |= {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    reads = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    own = {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
+    own |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    own |= {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    reads = [node for node in nodes if isinstance(node, ast.Attribute)]
     on_self = [node for node in reads if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")]
     own |= {node.attr for node in on_self if isinstance(node.ctx, ast.Store)}
     return tuple(
@@ -101,17 +99,17 @@ def chapters():
     found = []
     for name, path in paths.items():
         text = path.read_text(encoding="utf-8")
-        tree = ast.parse(text)
-        code = _code_lines(text, tree)
+        nodes = [*ast.walk(ast.parse(text))]
+        code = _code_lines(text, nodes)
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-        imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+        imports = [node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
         import_lines = {line for node in imports for line in range(node.lineno, node.end_lineno + 1)}
         needs = {one for node in imports for one in _needed(node, package, paths)} - {name}
-        functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        functions = [node for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
         longest = max((len(code & set(range(f.lineno, f.end_lineno + 1))) for f in functions), default=0)
         room = name.split(".")[1] if name.count(".") > 1 or (path.name == "__init__.py" and "." in name) else "synmod"
         found.append(
-            Chapter(name, room, len(code), len(import_lines & code), longest, frozenset(needs), _reaches(tree))
+            Chapter(name, room, len(code), len(import_lines & code), longest, frozenset(needs), _reaches(nodes))
         )
     return found
 

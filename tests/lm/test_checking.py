@@ -74,7 +74,7 @@ async def test_the_end_of_the_time_is_never_tried_again():
         async def sleep(self, seconds):
             raise AssertionError("no wait is due")
 
-    lm = FunctionLM(lambda request: "x", latency_s=5, timeout_s=0.05, backoff=True)
+    lm = FunctionLM(lambda request: "x", latency_s=60, timeout_s=0.05, backoff=True)
     with use_clock(Still()), pytest.raises(ModelTimeout, match="timeout_s"):
         await lm("?")
     assert len(lm.requests) == 1

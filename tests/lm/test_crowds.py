@@ -97,7 +97,7 @@ async def crowd(lm, count, *, cancelled=0.0, seed=0):
 async def test_counters_usage_and_events_add_up(seed):
     """Calls that ended and calls that were cancelled are all calls; phases add up; requests are those that left."""
     adapter, ends = Unreliable(seed), Ends()
-    lm = model(adapter, timeout_s=0.5)
+    lm = model(adapter, timeout_s=2.0)
     before = asyncio.all_tasks()
     with sm.hooks(ends), sm.track_usage() as usage:
         got = await crowd(lm, 300, cancelled=0.2, seed=seed)

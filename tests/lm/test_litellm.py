@@ -202,7 +202,7 @@ async def test_aclose_ends_what_litellm_left():
 async def test_a_cancelled_call_leaves_no_warning():
     """Cancelled a few turns after its start, when litellm has made a coroutine that nothing awaits any more."""
     await ask(**BY_HAND)  # litellm is there
-    async with Loopback(Answer(200, completion().body, delay_s=5)) as server:
+    async with Loopback(Answer(200, completion().body, delay_s=60)) as server:
         lm = LanguageModel("openai/m", api_base=server.base, api_key="k", **BY_HAND)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

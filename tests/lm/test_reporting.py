@@ -62,7 +62,7 @@ async def test_an_end_tells_the_failure():
 
 async def test_a_cancelled_call_ends_too():
     """The end of a cancelled call carries the cancellation."""
-    lm, heard = FunctionLM(lambda request: "x", latency_s=5), Listener()
+    lm, heard = FunctionLM(lambda request: "x", latency_s=60), Listener()
     with sm.hooks(heard):
         task = asyncio.create_task(lm("?"))
         await asyncio.sleep(0.01)

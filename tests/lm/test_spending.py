@@ -104,7 +104,7 @@ async def test_enclosing_budgets_all_hold():
 
 async def test_a_cancelled_request_gives_back():
     """After a cancellation nothing is reserved."""
-    lm = FunctionLM(lambda request: "x", latency_s=5)
+    lm = FunctionLM(lambda request: "x", latency_s=60)
     with sm.budget(calls=1, tokens=100) as budget:
         task = asyncio.create_task(lm("?"))
         await asyncio.sleep(0.01)

@@ -15,7 +15,7 @@ from synmod.scope import ambient, check_deadline, current_call, deadline, time_l
 from tests.clock import ManualClock
 from tests.scope.part import Part
 
-LATE_S = 1.0  # what a loaded machine may add; the promise of 50 ms is measured by the benchmarks
+LATE_S = 20.0  # what a loaded machine may add; the promise of 50 ms is measured by the benchmarks
 
 
 async def forever(_=None):

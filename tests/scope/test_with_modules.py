@@ -122,7 +122,7 @@ def test_a_deadline_names_the_module_that_waited(any_loop):
         with pytest.raises(sm.DeadlineExceeded, match="'write'"):
             with sm.deadline(0.4):  # time enough to begin, also on a busy machine
                 await pipeline(Query(question="wait"))
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 20
         assert pipeline.counters.cancelled == 1
         assert pipeline.counters.failed == 0
         assert sm.time_left() is None

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_work_grows_with_the_size(shape, name):
     """Twice the program, twice the calls."""
-    small, large = growth(shape, FUNCTIONS[name], (150, 300))
+    small, large = growth(shape, FUNCTIONS[name], (100, 200))
     assert large <= small * 2.2 + 500
 
 
