@@ -15,9 +15,9 @@ from synmod import (
     blocks, cache, data, errors, flow, lm, module, optimizers, program, saving, scope, skip, train, tree, view,
 )
 from synmod.blocks import (
-    And, BestOf, Branch, Cached, ChainOfThought, Concat, Constant, Decision, Factorize, Fallback, Generator, Guard,
-    Identity, InMask, Lambda, Majority, Map, Or, OutMask, Parallel, Prefix, Refine, Repeat, Retry, Route, SelfCritique,
-    Suffix, Thinking, Xor,
+    Agent, And, BestOf, Branch, Cached, ChainOfThought, Concat, Constant, Decision, Factorize, Fallback, Generator,
+    Guard, Identity, InMask, Lambda, Majority, Map, Or, OutMask, Parallel, Prefix, Refine, Repeat, Retry, Route,
+    SelfCritique, Suffix, Thinking, Tool, Xor,
 )
 from synmod.cache import Cache
 from synmod.data import (
@@ -25,12 +25,12 @@ from synmod.data import (
     Score, SymbolicDataModel, TextPart, ToolCall, is_subschema, is_symbolic, normalize_score, ops,
 )
 from synmod.errors import (
-    ArgumentError, AuthError, BadNameError, BadReplyError, BudgetExceeded, BuildError, CallError, CassetteError,
-    ConfigError, ContextWindowError, DataError, DeadlineExceeded, EvaluationError, FieldError, FormatError, GraphError,
-    GuardError, LoadError, ModelError, ModelTimeout, NoCallError, NotBuiltError, RateLimitError, RegistryError,
-    RequestError, RunError, SaveError, SchemaError, SchemaTooComplex, SealedError, SkipError, SkipNameError,
-    SkipVerifyError, StateError, StateSchemaError, SymbolicValueError, SynmodError, SynmodWarning, LifecycleError,
-    TrainerError, UnavailableError, UnboundModelError,
+    AgentLimitError, ArgumentError, AuthError, BadNameError, BadReplyError, BudgetExceeded, BuildError, CallError,
+    CassetteError, ConfigError, ContextWindowError, DataError, DeadlineExceeded, EvaluationError, FieldError,
+    FormatError, GraphError, GuardError, LifecycleError, LoadError, ModelError, ModelTimeout, NoCallError,
+    NotBuiltError, RateLimitError, RegistryError, RequestError, RunError, SaveError, SchemaError, SchemaTooComplex,
+    SealedError, SkipError, SkipNameError, SkipVerifyError, StateError, StateSchemaError, SymbolicValueError,
+    SynmodError, SynmodWarning, ToolError, TrainerError, UnavailableError, UnboundModelError,
 )
 from synmod.flow import Failed, Progress, in_thread, map_concurrently, run
 from synmod.leaves import KeyPath, rng
@@ -61,11 +61,11 @@ from synmod.tree import (
 from synmod.view import format_variables
 
 __all__ = [
-    "And", "ArgumentError", "Attempt", "Audio", "AudioPart", "AuthError", "BadNameError", "BadReplyError", "Batch",
-    "BatchEndParam", "Batches", "BestOf", "Branch", "Budget", "BudgetExceeded", "BuildError", "Cache", "Cached",
-    "CallError", "CallFrame", "CallRecord", "Candidate", "CassetteError", "ChainOfThought", "ChatMessage",
-    "ChatMessages", "Comparison", "Concat", "ConfigError", "Constant", "Context", "ContextWindowError", "DataError",
-    "DataModel", "DeadlineExceeded", "Decision", "Evaluation", "EvaluationError", "Everything", "Example",
+    "Agent", "AgentLimitError", "And", "ArgumentError", "Attempt", "Audio", "AudioPart", "AuthError", "BadNameError",
+    "BadReplyError", "Batch", "BatchEndParam", "Batches", "BestOf", "Branch", "Budget", "BudgetExceeded", "BuildError",
+    "Cache", "Cached", "CallError", "CallFrame", "CallRecord", "Candidate", "CassetteError", "ChainOfThought",
+    "ChatMessage", "ChatMessages", "Comparison", "Concat", "ConfigError", "Constant", "Context", "ContextWindowError",
+    "DataError", "DataModel", "DeadlineExceeded", "Decision", "Evaluation", "EvaluationError", "Everything", "Example",
     "ExampleResult", "Factorize", "Failed", "Fallback", "Feedback", "FeedbackItem", "Field", "FieldError", "File",
     "FileLimits", "FilePart", "FormatError", "Generator", "GraphDef", "GraphError", "Guard", "GuardError", "History",
     "Hook", "Identity", "Image", "ImagePart", "InMask", "Input", "Intermediate", "JsonDataModel", "KeyPath", "LMChunk",
@@ -76,17 +76,17 @@ __all__ = [
     "Retry", "Rollout", "Route", "Run", "RunError", "SaveError", "SchemaError", "SchemaTooComplex", "Score",
     "SealedError", "SelfCritique", "Sequential", "SkipError", "SkipNameError", "SkipVerifyError", "Stat", "State",
     "StateError", "StateSchemaError", "Suffix", "SymbolicDataModel", "SymbolicValueError", "SynmodError",
-    "SynmodWarning", "TextPart", "Thinking", "ToolCall", "Trainable", "Trainer", "TrainerError", "UnavailableError",
-    "UnboundModelError", "Usage", "Variable", "VariableState", "WithTag", "Xor", "blocks", "budget", "build", "cache",
-    "call", "callbacks", "capture", "clone", "compose", "current_call", "current_phase", "current_scope",
-    "current_update_context", "data", "deadline", "default_language_model", "dumps", "errors", "evaluate", "filters",
-    "find_duplicates", "flow", "format_variables", "graphdef", "hooks", "hooks_lib", "in_thread", "initializers",
-    "is_subschema", "is_symbolic", "iter_graph", "latest_checkpoint", "list_checkpoints", "lm", "load", "load_examples",
-    "load_variables", "loads", "map_concurrently", "merge", "merge_context", "metrics", "module", "normalize_score",
-    "ops", "optimizers", "paths_of", "phase", "pop", "program", "register", "register_graph_node_type", "registered",
-    "rewards", "rng", "run", "save", "save_variables", "saving", "scope", "set_attributes",
-    "set_default_language_model", "set_metadata", "skip", "split", "split_context", "state", "static", "stream",
-    "time_left", "trace", "track_rewards", "track_usage", "train", "tree", "update", "update_context",
+    "SynmodWarning", "TextPart", "Thinking", "Tool", "ToolCall", "ToolError", "Trainable", "Trainer", "TrainerError",
+    "UnavailableError", "UnboundModelError", "Usage", "Variable", "VariableState", "WithTag", "Xor", "blocks", "budget",
+    "build", "cache", "call", "callbacks", "capture", "clone", "compose", "current_call", "current_phase",
+    "current_scope", "current_update_context", "data", "deadline", "default_language_model", "dumps", "errors",
+    "evaluate", "filters", "find_duplicates", "flow", "format_variables", "graphdef", "hooks", "hooks_lib", "in_thread",
+    "initializers", "is_subschema", "is_symbolic", "iter_graph", "latest_checkpoint", "list_checkpoints", "lm", "load",
+    "load_examples", "load_variables", "loads", "map_concurrently", "merge", "merge_context", "metrics", "module",
+    "normalize_score", "ops", "optimizers", "paths_of", "phase", "pop", "program", "register",
+    "register_graph_node_type", "registered", "rewards", "rng", "run", "save", "save_variables", "saving", "scope",
+    "set_attributes", "set_default_language_model", "set_metadata", "skip", "split", "split_context", "state", "static",
+    "stream", "time_left", "trace", "track_rewards", "track_usage", "train", "tree", "update", "update_context",
     "use_language_models", "using", "variables", "view",
 ]
 

@@ -10,7 +10,9 @@
     ├── ConfigError [TypeError]             an invalid declaration or constructor argument
     ├── CallError [ValueError]              a call that cannot be made as written
     │   ├── NoCallError [NotImplementedError]
-    │   └── GuardError                      a `Guard` blocked its inputs
+    │   ├── GuardError                      a `Guard` blocked its inputs
+    │   └── AgentLimitError                 an `Agent` without an answer within its limits
+    ├── ToolError [RuntimeError]            a tool cannot be run as it was called
     ├── BuildError [RuntimeError]           a module that cannot be built
     │   └── SealedError [ValueError]        structure was changed after it was built
     ├── NotBuiltError [ValueError]          asked for what only a built module has
@@ -143,6 +145,22 @@ class NoCallError(CallError, NotImplementedError):
 
 class GuardError(CallError):
     """A `Guard` blocked its inputs; the message has the reason."""
+
+
+class AgentLimitError(CallError):
+    """An `Agent` has no answer after `max_steps` calls of its model, or has spent its budget.
+
+    Attributes:
+        messages: The turns so far, in the shape of chat completions.
+    """
+
+    def __init__(self, message: str, messages: Iterable[Any] = ()) -> None:
+        super().__init__(message)
+        self.messages: tuple[Any, ...] = tuple(messages)
+
+
+class ToolError(SynmodError, RuntimeError):
+    """A tool cannot be run as it was called; an `Agent` reports it to its model. A tool may raise it for the same."""
 
 
 class BuildError(SynmodError, RuntimeError):

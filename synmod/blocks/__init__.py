@@ -5,13 +5,16 @@ State: Variables of its modules only. Speed: a Generator call on a model without
 Must never know: the insides of other rooms, Program, files, training.
 """
 
+from .agent import Agent
 from .again import BestOf, Cached, Majority, Refine, Repeat, Retry
 from .functions import And, Concat, Constant, Factorize, Identity, InMask, Lambda, Not, Or, OutMask, Prefix, Suffix, Xor
 from .generator import ChainOfThought, Critique, Generator, SelfCritique, Thinking
 from .routing import Branch, Decision, Fallback, Guard, Map, Parallel, Route
+from .tools import Tool
 
 __all__ = [
-    "And", "BestOf", "Branch", "Cached", "ChainOfThought", "Concat", "Constant", "Critique", "Decision", "Factorize",
-    "Fallback", "Generator", "Guard", "Identity", "InMask", "Lambda", "Majority", "Map", "Not", "Or", "OutMask",
-    "Parallel", "Prefix", "Refine", "Repeat", "Retry", "Route", "SelfCritique", "Suffix", "Thinking", "Xor",
+    "Agent", "And", "BestOf", "Branch", "Cached", "ChainOfThought", "Concat", "Constant", "Critique", "Decision",
+    "Factorize", "Fallback", "Generator", "Guard", "Identity", "InMask", "Lambda", "Majority", "Map", "Not", "Or",
+    "OutMask", "Parallel", "Prefix", "Refine", "Repeat", "Retry", "Route", "SelfCritique", "Suffix", "Thinking", "Tool",
+    "Xor",
 ]

@@ -258,14 +258,7 @@ class Generator(Module, Generic[M]):
             SchemaError: A validator of the output's class refuses the reply.
             ModelError: The model call failed.
         """
-        model = self.language_model
-        if not isinstance(model, LanguageModel):
-            model = lm.resolve_model(model, self._where)
-        form, sampling = self._form, {name: value for name, value in vars(self).items() if name in _SAMPLING}
-        schema = None if form.asked is None else schema_of(form.asked)
-        reply = await model(self._prompt(inputs), schema, stream=False, **self._settings, **sampling)
-        outputs = self._outputs(reply)
-        return ops.concat(inputs, outputs) if self._return_inputs else outputs
+        return self._result(inputs, await self._reply(self._prompt(inputs)))
 
     async def compute_output_spec(self, inputs: Any) -> SymbolicDataModel:
         """Return the output as a symbol: declared, and with `return_inputs` after the fields of the inputs."""
@@ -298,6 +291,20 @@ class Generator(Module, Generic[M]):
         if not isinstance(inputs, (DataModel, JsonDataModel)):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             raise ArgumentError(f"{self._where}: render takes a data model with its values, got {inputs!r:.100}.")
         return [ChatMessage(**turn) for turn in self._prompt(inputs)]
+
+    async def _reply(self, messages: Sequence[Message], tools: Sequence[Json] | None = None, **params: Json) -> LMReply:
+        """Call the model with the schema of the reply; `params` win over the sampling parameters of this module."""
+        model = self.language_model
+        if not isinstance(model, LanguageModel):
+            model = lm.resolve_model(model, self._where)
+        asked, own = self._form.asked, {name: value for name, value in vars(self).items() if name in _SAMPLING}
+        schema = None if asked is None else schema_of(asked)
+        return await model(messages, schema, tools, stream=False, **self._settings, **{**own, **params})
+
+    def _result(self, inputs: Any, reply: LMReply) -> Any:
+        """Return what a call returns for a reply."""
+        outputs = self._outputs(reply)
+        return ops.concat(inputs, outputs) if self._return_inputs else outputs
 
     def _prompt(self, inputs: Any) -> list[Message]:
         """Return the prompt with the Params as they are now."""

@@ -24,14 +24,15 @@ from .records import (
     check_structured, environment_secrets, estimate_text, estimate_tokens, message, sampling_params, turns,
 )
 from .streaming import LMStream, ServerSentEvents, stream
+from .tools import function_schema, offered
 
 __all__ = [
     "ATTRIBUTES", "ENVIRONMENT", "REPAIR_OPENING", "SAMPLING", "Adapter", "Attempt", "LMChunk", "LMReply", "LMRequest",
     "LMStream", "LanguageModel", "Layout", "Limit", "Message", "Price", "Sampling", "ServerSentEvents", "Slots",
     "UnboundLanguageModel", "Usage", "check_sample", "check_structured", "current_language_model", "current_sample",
     "default_instructions", "default_language_model", "drawing", "embedded_adapter", "environment_secrets",
-    "estimate_text", "estimate_tokens", "http_error", "in_order", "input_fields", "is_strict", "list_price",
-    "litellm_error", "message", "model_from", "models_in_force", "read_reply", "request_content", "request_key",
-    "resolve_model", "resolved", "sampling_params", "set_default_language_model", "stream", "turns",
-    "use_language_models", "within",
+    "estimate_text", "estimate_tokens", "function_schema", "http_error", "in_order", "input_fields", "is_strict",
+    "list_price", "litellm_error", "message", "model_from", "models_in_force", "offered", "read_reply",
+    "request_content", "request_key", "resolve_model", "resolved", "sampling_params", "set_default_language_model",
+    "stream", "turns", "use_language_models", "within",
 ]

@@ -11,13 +11,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from random import Random
 from typing import Any, Final
 
-from synmod.data import is_valid, parse_json, trusted_schema
+from synmod.data import ToolCall, is_valid, parse_json, trusted_schema
 from synmod.errors import ConfigError, DataError, SchemaError
 from synmod.leaves import Json, did_you_mean, frozen, is_array, is_object, json_equal
 from synmod.scope import Usage
@@ -38,6 +39,7 @@ _WORD: Final = re.compile(r"\w+")
 _TOKEN: Final = re.compile(r"\w+|[^\w\s]")
 _NUMBER: Final = re.compile(r"-?\d{1,300}(?:\.\d{1,300})?")
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?。！？])\s+|\n+")
+_NEAR: Final = 0.1  # from which similarity a tool is called
 _NEAREST: Final = 3  # examples that decide together
 _HIT: Final = 0.5  # what a hit of a rule weighs
 _LONGEST_LABEL: Final = 5  # words; a longer head of a rule is a sentence
@@ -66,7 +68,8 @@ class NearestAdapter:
 
     A closed field takes the value that the three nearest examples and the rule lines `label: word, phrase` favour;
     numbers are means of the nearest, strings and lists are the nearest's. A temperature above 0 adds noise drawn from
-    seed, sample and prompt.
+    seed, sample and prompt. Of the tools on offer that is called whose name, description and rule are nearest to the
+    input; after its result, which then leads the input, comes the answer.
 
     Example:
         >>> from synmod.lm import LMRequest
@@ -84,7 +87,12 @@ class NearestAdapter:
     def send(self, request: LMRequest) -> LMReply:
         """Answer a request from its own text; never fails, never waits."""
         prompt = _Prompt(request)
-        return _reply(prompt.texts, prompt.answer())
+        called = _nearest_tool(request, prompt)
+        if called is None:
+            return _reply(prompt.texts, prompt.answer())
+        arguments = _Prompt(replace(request, schema=called["parameters"])).arguments()
+        call = ToolCall(f"call_{len(request.messages)}", called["name"], json_text(arguments))
+        return replace(_reply(prompt.texts, call.function.arguments), text="", tool_calls=(call,))
 
 
 class RulesAdapter:
@@ -132,6 +140,21 @@ def _reply(prompt: Sequence[str], text: str) -> LMReply:
     """Return the reply to a prompt, with what it used."""
     tokens = sum(_tokens(line) for turn in prompt for line in turn.split("\n")), _tokens(text)
     return LMReply(text, usage=Usage(prompt_tokens=tokens[0], completion_tokens=tokens[1], cost_usd=0.0))
+
+
+def _nearest_tool(request: LMRequest, prompt: _Prompt) -> Mapping[str, Any] | None:
+    """Return the function schema of the tool to call; None to answer: none is near, or the last turn is a result."""
+    choice = request.tool_choice
+    if not request.tools or choice == "none":
+        return None
+    functions: list[Mapping[str, Any]] = [tool["function"] for tool in request.tools]
+    if is_object(choice):
+        return next(function for function in functions if function["name"] == choice["function"]["name"])
+    if request.messages[-1]["role"] == "tool" and choice != "required":
+        return None
+    scores = prompt.scores_of(functions)
+    best = max(range(len(scores)), key=scores.__getitem__)
+    return functions[best] if scores[best] >= _NEAR or choice == "required" else None
 
 
 def _with_rules(instructions: str, records: Sequence[Mapping[str, Any]], most: int) -> str:
@@ -209,9 +232,13 @@ class _Prompt:
         self.texts = [text for _, text in turns]
         self._schema = request.schema
         self._root: Mapping[str, Json] = self._schema or {}
+        self._tools = {tool["function"]["name"] for tool in request.tools or ()}  # a rule of one is not for a field
         users = [at for at, (role, _) in enumerate(turns) if role == "user"]
         last = next((at for at in reversed(users) if _blocks(self.texts[at], "inputs")), users[-1] if users else None)
-        self._question = "" if last is None else _input(self.texts[last])
+        question = "" if last is None else _input(self.texts[last])
+        self._input: Mapping[str, Json] = {} if last is None else _input_fields(self.texts[last])
+        results = [_leaf_text(_parsed(text)) or text for role, text in turns[last or 0 :] if role == "tool"]
+        self._question = "\n".join([*results[-1:], question])  # what a tool returned comes first
         self._words = _in_words(self._question)
         system = "\n".join(text for role, text in turns if role in ("system", "developer"))
         self._rules = _rules(next((block for text in self.texts for block in _blocks(text, "instructions")), system))
@@ -237,6 +264,20 @@ class _Prompt:
         output = self._outputs[self._order[0]]
         content = output.get("content", output) if is_object(output) else output
         return content if isinstance(content, str) else json_text(content)
+
+    def scores_of(self, functions: Sequence[Mapping[str, Any]]) -> list[float]:
+        """Return how near the input is to the name and description of each tool, plus the hits of its rule."""
+        texts = [f"{each['name'].replace('_', ' ')}. {each.get('description', '')}" for each in functions]
+        near = _Index([(text, None) for text in texts]).similarities(self._question)
+        rules = [self._rules.get(each["name"].casefold(), ("", ()))[1] for each in functions]
+        return [at + _HIT * sum(map(self._words.__contains__, rule)) for at, rule in zip(near, rules, strict=True)]
+
+    def arguments(self) -> Json:
+        """Return arguments for a tool whose parameters are the schema: fields of the input by name, else as a reply."""
+        required: dict[str, Json] = self.value(self._root, "", [])
+        fields = {name: field for name, field in fields_of(self._root).items() if name in self._input}
+        given = {name: self._input[name] for name, field in fields.items() if self._fits(self._input[name], field)}
+        return {**required, **given}
 
     def value(self, schema: Json, path: str, seen: list[Any], depth: int = 0) -> Json:
         """Return the answer for the field at `path`; `seen` is what each example has there."""
@@ -321,7 +362,8 @@ class _Prompt:
         strings = [field for field in fields if field.get("type") == "string"]
         if len(strings) != 1 or any(_declared_values(field) for field in fields):
             return None
-        short = [label for label, _ in self._rules.values() if len(label.split()) <= _LONGEST_LABEL]
+        heads = [label for label, _ in self._rules.values() if label not in self._tools]
+        short = [label for label in heads if len(label.split()) <= _LONGEST_LABEL]
         return [label for label in short if _NOT_IN_LABELS.isdisjoint(label) and self._fits(label, part)]
 
     def _ranked(self, values: list[Json], path: str, seen: list[Any]) -> list[Json]:
@@ -419,6 +461,13 @@ def within(value: float, part: Mapping[str, Json]) -> float:
 def _blocks(text: str, tag: str) -> list[str]:
     """Return the texts between the tags of a name, in order."""
     return [part.partition(f"</{tag}>")[0] for part in text.split(f"<{tag}>")[1:] if f"</{tag}>" in part]
+
+
+def _input_fields(text: str) -> Mapping[str, Json]:
+    """Return the fields of the last `<inputs>` of a turn; none where there is no such object."""
+    inputs = _blocks(text, "inputs")
+    json = _parsed(inputs[-1]) if inputs else None
+    return json if is_object(json) else {}
 
 
 def _input(text: str) -> str:

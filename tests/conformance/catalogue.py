@@ -49,6 +49,18 @@ class Shelf(sm.DataModel):
     queries: list[Query]
 
 
+@sm.register(package="conformance")
+def look_up(question: str, source: str = "web") -> Answer:
+    """Look it up."""
+    return Answer(answer=f"{question} ({source})")
+
+
+@sm.register(package="conformance")
+async def allow(name, arguments):
+    """Let every run pass."""
+    return name == "search"
+
+
 INPUT = Query(question="Who?").to_json_data_model()
 TWICE = INPUT + INPUT
 SHELF = Shelf(queries=[Query(question="Who?"), Query(question="Why?")]).to_json_data_model()
@@ -62,6 +74,18 @@ async def composed(asked: Query):
 
 
 CATALOGUE = {
+    "Agent": (
+        lambda: sm.Agent(
+            [look_up, sm.Tool(shout, name="shout", description="Say it loud.", parameters={"type": "object"})],
+            Answer,
+            max_steps=2,
+            parallel_tools=False,
+            budget={"calls": 3},
+            on_tool_error="report",
+            instructions="Be brief.",
+        ),
+        (INPUT,),
+    ),
     "And": (sm.And, (INPUT, INPUT)),
     "BestOf": (lambda: sm.BestOf(sm.Generator(Answer), 3, reward=length, threshold=1e9), (INPUT,)),
     "Branch": (
@@ -106,6 +130,7 @@ CATALOGUE = {
     ),
     "SelfCritique": (lambda: sm.SelfCritique(Answer), (INPUT,)),
     "Sequential": (lambda: sm.Sequential([sm.Generator(Answer), sm.Suffix("out")]), (INPUT,)),
+    "Tool": (lambda: sm.Tool(look_up, name="search", timeout_s=60, approve=allow), (INPUT,)),
     "Suffix": (lambda: sm.Suffix("old", trainable=False, description="d"), (INPUT,)),
     "Xor": (sm.Xor, (INPUT, None)),
 }

@@ -29,7 +29,7 @@ def _default_model():
 
 WITHOUT_MODELS = frozenset(
     "And Concat Constant Factorize Fallback Identity InMask Lambda Map "
-    "Not Or OutMask Prefix Repeat Route Suffix Xor".split()
+    "Not Or OutMask Prefix Repeat Route Suffix Tool Xor".split()
 )
 """Those that ask no model in the catalogue, or by their own promise go on where one fails."""
 

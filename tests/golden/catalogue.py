@@ -47,6 +47,13 @@ class Pile(sm.DataModel):
 
 
 @sm.register(PACKAGE)
+class Topic(sm.DataModel):
+    """What a tool is asked for."""
+
+    topic: str
+
+
+@sm.register(PACKAGE)
 def length(inputs, outputs):
     """A reward."""
     return len(outputs["label"])
@@ -56,6 +63,22 @@ def length(inputs, outputs):
 def done(inputs):
     """When it is enough."""
     return inputs["text"].isupper()
+
+
+@sm.register(PACKAGE)
+def desk_of(topic: str, floor: int = 1) -> str:
+    """Return the desk of a topic, such as an invoice.
+
+    Args:
+        topic: What it is about.
+    """
+    return f"desk {len(topic)} on floor {floor}"
+
+
+@sm.register(PACKAGE)
+def allow(name, arguments):
+    """Whether a run may be."""
+    return name == "desk_of"
 
 
 @sm.register(PACKAGE)
@@ -178,7 +201,20 @@ def odd_data():
 
 TICKET = Ticket(text="the invoice has a wrong sum")
 
+
+def agent():
+    """Every kind of tool: a function, a Tool with settings, a schema of its own, a module."""
+    tools = [
+        sm.Tool(desk_of, timeout_s=9, approve=allow),
+        sm.Tool(shout, name="loud", description="d", parameters={"type": "object", "properties": {"text": {}}}),
+        Triage(name="triage"),
+    ]
+    limits = {"max_steps": 3, "parallel_tools": False, "budget": {"calls": 4}, "on_tool_error": "report"}
+    return sm.Agent(tools, Verdict, instructions="desk_of: invoice", language_model=model(), **limits)
+
+
 CATALOGUE = {
+    "agent": (agent, [TICKET]),
     "and": (lambda: sm.And(), [TICKET, Verdict(label="x")]),
     "best_of": (lambda: sm.BestOf(verdict(), 3, reward=length, threshold=5, concurrency=2), [TICKET]),
     "branch": (
@@ -220,6 +256,7 @@ CATALOGUE = {
     "shared_and_cyclic": (shared_and_cyclic, None),
     "skips": (skips, [TICKET]),
     "suffix": (lambda: sm.Suffix("s"), [TICKET]),
+    "tool": (lambda: sm.Tool(desk_of, name="desk", description="d"), [Topic(topic="invoice")]),
     "user_built": (built, [TICKET]),
     "user_unbuilt": (Triage, [TICKET]),
     "xor": (lambda: sm.Xor(), [TICKET, None]),

@@ -3,6 +3,7 @@
 from typing import Any, assert_type
 
 from synmod.blocks import (
+    Agent,
     And,
     BestOf,
     Branch,
@@ -31,6 +32,7 @@ from synmod.blocks import (
     Route,
     SelfCritique,
     Suffix,
+    Tool,
     Xor,
 )
 from synmod.cache import Cache, key_of
@@ -123,6 +125,27 @@ async def plain(value: JsonDataModel[Query]) -> None:
         assert_type(await merging(value, None), Any)
         assert_type(await merging([value, value]), Any)
     assert_type(await Not()(None), Any)
+
+
+def add(a: int, b: int = 1) -> int:
+    """A tool."""
+    return a + b
+
+
+async def allow(name: str, arguments: dict[str, Any]) -> bool:
+    """Whether a run may be."""
+    return name == "add" and bool(arguments)
+
+
+async def agents(value: JsonDataModel[Query], symbol: SymbolicDataModel) -> None:
+    """Tools are functions and modules; an agent gives what its output model is."""
+    tool = Tool(add, name="sum", timeout_s=2.5, approve=allow, parameters={"type": "object"})
+    assert_type(await tool(a=1), Any)
+    agent = Agent([tool, add, Identity()], Answer, max_steps=3, budget={"calls": 2, "cost_usd": 0.5}, temperature=0.5)
+    assert_type(agent, Agent[Answer])
+    assert_type(await agent(value), JsonDataModel[Answer])
+    assert_type(await agent(symbol), SymbolicDataModel)
+    Agent([add], on_tool_error="ignore")  # pyright: ignore[reportArgumentType]  # the mistake under test
 
 
 def more_mistakes() -> None:
