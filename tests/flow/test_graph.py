@@ -170,6 +170,8 @@ async def test_a_record_travels_by_pickle():
     assert (await run_plan(compile_flow(again, modules), [number(1)])).get_json() == {"n": 1, "n_1": 2}
 
 
+@pytest.mark.slow
+@pytest.mark.interpreter
 async def test_five_thousand_steps_take_linear_time():
     """Chain and fan of 5,000 are extracted, recorded and made alive without recursion, in well under a second each."""
     module = Fake()

@@ -521,8 +521,9 @@ def test_a_scope_closed_by_another_task_cancels_nobody(any_loop):
         await anext(generator)
         await asyncio.create_task(generator.aclose())
         await sleep(0.1)
+        return "done"
 
-    any_loop(main)
+    assert any_loop(main) == "done"
 
 
 # -- signals ---------------------------------------------------------------------------------------------------------
@@ -587,6 +588,8 @@ def test_a_cancelled_waiter_leaves_nothing_behind(any_loop):
 
     any_loop(main)
     signal.set()
+    any_loop(signal.wait)  # at once
+    assert signal.is_set
 
 
 def test_setting_a_signal_whose_loop_has_ended_raises_nothing():
@@ -598,6 +601,7 @@ def test_setting_a_signal_whose_loop_has_ended_raises_nothing():
     task.cancel()
     loop.close()
     signal.set()
+    assert signal.is_set
     del task
 
 

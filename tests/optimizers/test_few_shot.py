@@ -39,6 +39,7 @@ def of_task(row):
 # -- tickets -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_tickets_are_hard_without_examples_and_neither_easy_nor_hopeless_with_random_ones():
     """Chance with none; about 0.73 with 16 random ones."""
     bare, shown = [], []
@@ -103,7 +104,7 @@ async def test_neither_concurrency_nor_latency_changes_a_byte(name):
 async def test_a_budget_is_never_exceeded(name):
     """Whatever it is: the runs are counted where they happen, and a step never costs more than was foretold."""
     kind, settings, _ = OPTIMIZERS[name]
-    for budget in (None, 140, 173, 206, 260):
+    for budget in (None, 140, 206):
         ran, foretold = set(), []
 
         class Counting(kind):
@@ -126,7 +127,7 @@ async def test_a_budget_is_never_exceeded(name):
 
 async def test_sixteen_sets_and_forty_rows_cost_at_most_255():
     """Without a budget, too; and a budget of 255 is enough."""
-    for seed in range(3):
+    for seed in range(2):
         free = await fitted(tickets(seed), RandomFewShot(max_examples=8))
         bound = await fitted(tickets(seed), RandomFewShot(max_examples=8), 255)
         assert free.spent.rollouts == bound.spent.rollouts <= 255
@@ -137,7 +138,7 @@ async def test_sixteen_sets_and_forty_rows_cost_at_most_255():
 @pytest.mark.parametrize("kind", [RandomFewShot, BootstrapFewShot])
 async def test_a_good_seed_is_never_made_worse(kind):
     """A program with good examples keeps them unless something is better on the validation rows."""
-    for seed in range(3):
+    for seed in range(2):
         task = tickets(seed)
         sm.update(task.program, {EXAMPLES: [of_task(row) for row in task.train[:30]]})
         history = await fitted(task, kind(max_examples=4, sets=4), 240)

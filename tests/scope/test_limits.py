@@ -237,6 +237,8 @@ def test_plain_code_is_never_interrupted():
     """A deadline around plain code that is late raises nothing."""
     with deadline(0.001):
         time.sleep(0.01)
+        assert time_left() <= 0
+    assert time_left() is None
 
 
 def test_code_that_did_not_wait_is_not_late(any_loop):

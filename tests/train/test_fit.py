@@ -421,6 +421,7 @@ def test_a_bad_answer_of_an_optimizer_changes_nothing():
         assert instructions(made) == "seed"
 
 
+@pytest.mark.slow
 def test_candidates_in_flight_leave_the_program_untouched():
     """A thousand overlays at once: no value and no version of the live program moves."""
     made = program()

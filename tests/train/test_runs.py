@@ -153,11 +153,14 @@ def test_a_reward_of_other_code_is_refused(tmp_path):
 
 
 def test_a_reward_of_equal_code_goes_on_in_another_process(tmp_path):
-    """Whatever the order of its sets there."""
+    """Whatever the order of its sets there: the second process runs nothing."""
     code = f"import sys; sys.path[:0] = [{os.getcwd()!r}]\nfrom tests.train.test_runs import fit_by, strict\n"
     code += f"fit_by(strict, {str(tmp_path)!r})"
+    used = []
     for seed in "12":
         subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, check=True)
+        used.append(sm.Run(tmp_path).usage.calls)
+    assert used[0] == used[1] > 0
 
 
 def test_a_folder_has_one_holder(tmp_path):

@@ -123,7 +123,7 @@ def test_split_from_another_thread_while_attributes_come():
     leaf, stop = holder.parts[0], threading.Event()
 
     def add():
-        for number in range(20_000):
+        for number in range(5_000):
             setattr(leaf, f"plain_{number % 500}", number)
             if number % 500 == 0:
                 for name in [name for name in vars(leaf) if name.startswith("plain_")]:
