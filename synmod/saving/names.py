@@ -7,7 +7,6 @@ import weakref
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import unified_diff
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final, cast
 
@@ -256,6 +255,8 @@ def read_data_model(
 
 def _difference(stored: Schema, known: Schema) -> str:
     """Return the lines in which two schemas differ, whatever the order of their keys."""
+    from difflib import unified_diff
+
     before, after = (json.dumps(thaw(schema), indent=1, sort_keys=True).splitlines() for schema in (stored, known))
     lines = list(unified_diff(before, after, "the file", "the class", lineterm="", n=0))[:_LISTED]
     return "\n".join(line[:_LISTED] for line in lines if not line.startswith("@@"))

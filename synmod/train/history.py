@@ -7,7 +7,6 @@ import io
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from difflib import unified_diff
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -133,6 +132,8 @@ class History(list[dict[str, Any]]):
 
     def diff(self) -> str:
         """Return what the best candidate changed of the seed, per path, as text."""
+        from difflib import unified_diff
+
         if self.best is None or self.seed is None:
             return ""
         parts: list[str] = []

@@ -9,9 +9,9 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from html import escape
 from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple, cast
-from xml.sax.saxutils import escape
 
 from synmod.data import JsonDataModel
 from synmod.errors import ArgumentError
@@ -394,7 +394,7 @@ pre {{ margin: 0; padding: .5rem .7rem; background: var(--band); border-radius: 
 
 def escaped(text: str) -> str:
     """Return a text that stands in XML or HTML, without control characters but for line breaks."""
-    return escape("\n".join(map(printable, text.split("\n"))), {'"': "&quot;"})
+    return escape("\n".join(map(printable, text.split("\n"))), quote=False).replace('"', "&quot;")
 
 
 def written(what: str, text: str, path: Any) -> str:
