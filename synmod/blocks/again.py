@@ -551,7 +551,9 @@ class Majority(Module):
 # -- one after the other -----------------------------------------------------------------------------------------------
 
 
-class _Remark(DataModel, title=""):  # neither title nor description: the inputs keep theirs when it joins them
+class _Remark(
+    DataModel, title="", defer_build=True
+):  # neither title nor description: the inputs keep theirs when it joins them
     critique: str
 
 

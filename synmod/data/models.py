@@ -572,12 +572,15 @@ class DataModel(BaseModel, Operand, metaclass=DataModelClass):
         return dump(self)
 
 
-del DataModel.model_config["defer_build"]  # for itself alone: a user's class is completed when it is defined
-register(DataModel)
-
-
 class Wrapped(DataModel):
     """A value that is not an object, such as a list: subclasses declare the field `value`; `.to()` returns it bare."""
+
+    model_config = ConfigDict(defer_build=True)
+
+
+for own in (DataModel, Wrapped):  # a user's class is completed when it is defined
+    del own.model_config["defer_build"]
+register(DataModel)
 
 
 # -- declarations ------------------------------------------------------------------------------------------------------

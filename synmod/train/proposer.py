@@ -24,7 +24,7 @@ _INSTRUCTIONS: Final = """
     - write nothing that fits one record alone, and do not repeat a value listed in `tried`."""
 
 
-class ReflectionInputs(DataModel):
+class ReflectionInputs(DataModel, defer_build=True):
     """What a proposer is told: a variable, what its module did, and what was tried."""
 
     task: str
