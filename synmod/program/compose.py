@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
 from keyword import iskeyword
-from typing import Any, ClassVar, Self, overload
+from typing import Any, ClassVar, Self, cast, overload
 
 from synmod import module as modules
 from synmod.blocks import Lambda
@@ -373,10 +373,9 @@ def _label(function: Callable[..., Any]) -> str | None:
 
 def _pairs(members: Any) -> list[tuple[Any, Any]]:
     """Return members with their names, None where they have none."""
-    if not isinstance(members, Mapping):
-        return [(None, member) for member in members]
-    named: Mapping[Any, Any] = members
-    return list(named.items())
+    if isinstance(members, Mapping):
+        return list(cast("Mapping[Any, Any]", members).items())
+    return [(None, member) for member in members]
 
 
 def _like(members: Any, pairs: Sequence[tuple[Any, Any]]) -> Any:
