@@ -17,7 +17,7 @@ from synmod import (
 from synmod.blocks import (
     Agent, And, BestOf, Branch, Cached, ChainOfThought, Concat, Constant, Decision, Factorize, Fallback, Generator,
     Guard, Identity, InMask, Lambda, Majority, Map, Or, OutMask, Parallel, Prefix, Refine, Repeat, Retry, Route,
-    SelfCritique, Suffix, Thinking, Tool, Xor,
+    SelfCritique, Suffix, Thinking, Tool, Xor, mcp_tools,
 )
 from synmod.cache import Cache
 from synmod.data import (
@@ -82,8 +82,8 @@ __all__ = [
     "current_scope", "current_update_context", "data", "deadline", "default_language_model", "dumps", "errors",
     "evaluate", "filters", "find_duplicates", "flow", "format_variables", "graphdef", "hooks", "hooks_lib", "in_thread",
     "initializers", "is_subschema", "is_symbolic", "iter_graph", "latest_checkpoint", "list_checkpoints", "lm", "load",
-    "load_examples", "load_variables", "loads", "map_concurrently", "merge", "merge_context", "metrics", "module",
-    "normalize_score", "ops", "optimizers", "paths_of", "phase", "pop", "program", "register",
+    "load_examples", "load_variables", "loads", "map_concurrently", "mcp_tools", "merge", "merge_context", "metrics",
+    "module", "normalize_score", "ops", "optimizers", "paths_of", "phase", "pop", "program", "register",
     "register_graph_node_type", "registered", "rewards", "rng", "run", "save", "save_variables", "saving", "scope",
     "set_attributes", "set_default_language_model", "set_metadata", "skip", "split", "split_context", "state", "static",
     "stream", "time_left", "trace", "track_rewards", "track_usage", "train", "tree", "update", "update_context",

@@ -9,6 +9,7 @@ from .agent import Agent
 from .again import BestOf, Cached, Majority, Refine, Repeat, Retry
 from .functions import And, Concat, Constant, Factorize, Identity, InMask, Lambda, Not, Or, OutMask, Prefix, Suffix, Xor
 from .generator import ChainOfThought, Critique, Generator, SelfCritique, Thinking
+from .mcp import mcp_tools
 from .routing import Branch, Decision, Fallback, Guard, Map, Parallel, Route
 from .tools import Tool
 
@@ -16,5 +17,5 @@ __all__ = [
     "Agent", "And", "BestOf", "Branch", "Cached", "ChainOfThought", "Concat", "Constant", "Critique", "Decision",
     "Factorize", "Fallback", "Generator", "Guard", "Identity", "InMask", "Lambda", "Majority", "Map", "Not", "Or",
     "OutMask", "Parallel", "Prefix", "Refine", "Repeat", "Retry", "Route", "SelfCritique", "Suffix", "Thinking", "Tool",
-    "Xor",
+    "Xor", "mcp_tools",
 ]
