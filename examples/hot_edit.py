@@ -101,6 +101,6 @@ async def main(model):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--model", default="embedded/nearest", help="provider/name; the default does not need a key")
     sm.run(main, parser.parse_args().model)

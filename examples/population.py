@@ -14,16 +14,11 @@ import random
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import synmod as sm
 
 TICKETS = Path(__file__).parent / "data" / "tickets.jsonl"
-FIELDS = {
-    "category": ("billing", "shipping", "technical", "account", "feedback"),
-    "urgency": ("low", "normal", "high"),
-    "language": ("en", "de", "es"),
-}
 
 
 class Ticket(sm.DataModel):
@@ -35,19 +30,23 @@ class Ticket(sm.DataModel):
 class Category(sm.DataModel):
     """What a ticket is about."""
 
-    category: Literal[FIELDS["category"]]
+    category: Literal["billing", "shipping", "technical", "account", "feedback"]
 
 
 class Urgency(sm.DataModel):
     """How soon somebody must look at it."""
 
-    urgency: Literal[FIELDS["urgency"]]
+    urgency: Literal["low", "normal", "high"]
 
 
 class Language(sm.DataModel):
     """What it is written in."""
 
-    language: Literal[FIELDS["language"]]
+    language: Literal["en", "de", "es"]
+
+
+MODELS = (Category, Urgency, Language)
+FIELDS = {name: get_args(field.annotation) for model in MODELS for name, field in model.model_fields.items()}
 
 
 @sm.compose
@@ -123,11 +122,11 @@ async def main(model, count, seed):
     sm.update(sorter, best)
     print(f"held out, with the best: {await accuracy(heldout):.2f}\n")
     for path, (_, new) in before.diff(sm.state(sorter)).items():
-        print(f"{path}:\n{new.value}")
+        print(f"{path}:\n{new and new.value}")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--model", default="embedded/nearest", help="provider/name; the default does not need a key")
     parser.add_argument("--candidates", type=int, default=100, help="how many (default: 100)")
     parser.add_argument("--seed", type=int, default=7, help="of the random words (default: 7)")

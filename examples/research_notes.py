@@ -14,7 +14,7 @@ not how well a model reads unknown texts.
 import argparse
 import json
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import synmod as sm
 
@@ -156,7 +156,8 @@ async def main(model, folder, out):
     if not documents:
         raise SystemExit(f"{folder}: no .txt files found")
     with sm.track_usage() as usage:
-        notes, topics = await research(Shelf(documents=documents))
+        outputs: Any = await research(Shelf(documents=documents))
+    notes, topics = outputs
     items = notes.get_json()["documents"]
     save(out, files, items)
 
@@ -172,7 +173,7 @@ async def main(model, folder, out):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--model", default="embedded/nearest", help="provider/name; the default does not need a key")
     parser.add_argument("--folder", type=Path, default=NOTES, help="folder of notes (default: those of the repository)")
     parser.add_argument("--out", type=Path, default="research_notes.jsonl", help="file for the rows")

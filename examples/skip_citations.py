@@ -117,7 +117,9 @@ class Cite(sm.Module):
 class RetrieveInline(sm.Module):
     """Does the same without a skip: from here on the page is part of the data."""
 
-    async def call(self, inputs: Question) -> Question + Document:
+    output_spec = Question + Document
+
+    async def call(self, inputs: Question):
         return inputs + find(inputs["question"])
 
 
@@ -181,7 +183,7 @@ async def main(model):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--model", default="embedded/nearest", help="provider/name; the default does not need a key")
     parser.add_argument("--plot", help="draw the program with the skip to this file instead, as SVG")
     arguments = parser.parse_args()

@@ -17,13 +17,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import synmod as sm
 
 DATA = Path(__file__).parent / "data"
 OUT = Path("out", "desk.json")
-TEAMS = ("billing", "shipping", "technical", "account", "feedback")
+Team = Literal["billing", "shipping", "technical", "account", "feedback"]
 BUDGET = 1000  # runs of the program per optimizer
 
 
@@ -36,7 +36,7 @@ class Ticket(sm.DataModel):
 class Sorted(sm.DataModel):
     """What a ticket is about, and how soon somebody must look at it."""
 
-    category: Literal[TEAMS]
+    category: Team
     urgency: Literal["low", "normal", "high"]
 
 
@@ -96,13 +96,13 @@ def read(name):
 def teams():
     """Return what drafts the replies of each team: it is shown those that people wrote, and is not trained."""
     written = {row["ticket"]: row["reply"] for row in read("replies.jsonl")}
-    examples = {team: [] for team in TEAMS}
+    examples = {team: [] for team in get_args(Team)}
     for row in read("tickets.jsonl"):
         if row["id"] in written:
             inputs = {name: row[name] for name in ("text", "category", "urgency")}
             examples[row["category"]].append({"inputs": inputs, "outputs": {"answer": written[row["id"]]}})
     return {
-        team: sm.Generator(Draft, examples=examples[team], temperature=0.15, trainable=False) for team in TEAMS
+        team: sm.Generator(Draft, examples=examples[team], temperature=0.15, trainable=False) for team in get_args(Team)
     }  # the temperature varies the drafts
 
 
@@ -184,7 +184,7 @@ async def main(model, proposer, path):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--model", default="embedded/nearest", help="provider/name; the default does not need a key")
     parser.add_argument("--proposer", default="embedded/rules", help="the model that writes rules; likewise")
     parser.add_argument("--save", type=Path, default=OUT, help=f"where the program and a trace go (default: {OUT})")

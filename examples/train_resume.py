@@ -76,7 +76,7 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--folder", type=Path, default=Path("out", "runs"), help="where the runs go")
     parser.add_argument("--train", type=Path, help="train in this folder instead")
     parser.add_argument("--kill-at", type=int, default=0, help="and die after this number of model calls")

@@ -15,18 +15,19 @@ from synmod.errors import CallError, ConfigError, SchemaError, add_note
 from synmod.flow import aligned, copied, leaves, map_concurrently
 from synmod.leaves import Json, aio, frozen, new_run_id
 from synmod.lm import current_sample, drawing, models_in_force
-from synmod.module import Attempt, Module, ModuleOptions, attempt, has_open_skips
+from synmod.module import Attempt, Module, ModuleOf, ModuleOptions, attempt, has_open_skips
 from synmod.registry import lookup, register_own
 from synmod.scope import current_call, is_of_block_around
 from synmod.tree import class_text, graphdef, state, static_text
 
 from . import checks
+from .checks import R, Returning
 
 # -- Repeat and Retry --------------------------------------------------------------------------------------------------
 
 
 @register_own()
-class Repeat(Module):
+class Repeat(Returning[R]):
     """Calls a module on its own output, a number of times or until a condition holds.
 
     A None ends it: what is not there cannot be fed back.
@@ -61,7 +62,7 @@ class Repeat(Module):
 
     def __init__(
         self,
-        module: Module,
+        module: ModuleOf[R],
         times: int | None = None,
         *,
         until: Callable[[Any], Any] | None = None,
@@ -118,7 +119,7 @@ def _fits(again: Any, outputs: Any) -> bool:
 
 
 @register_own()
-class Retry(Module):
+class Retry(Returning[R]):
     """Calls a module again where it failed, each time as another sample of its model calls.
 
     Models retry their requests by themselves; this is for what a second sample may mend.
@@ -151,7 +152,7 @@ class Retry(Module):
 
     def __init__(
         self,
-        module: Module,
+        module: ModuleOf[R],
         attempts: int = 2,
         *,
         on: type[Exception] | tuple[type[Exception], ...],
@@ -188,7 +189,7 @@ _NAMES: Final[dict[tuple[int, int], tuple[str, Any]]] = {}
 
 
 @register_own()
-class Cached(Module):
+class Cached(Returning[R]):
     """Remembers what a module returned, by the JSON of its inputs and the fingerprint of its structure and state.
 
     Equal calls at the same time run the module once. Another state of the module (a Variable assigned, an overlay),
@@ -240,7 +241,7 @@ class Cached(Module):
 
     def __init__(
         self,
-        module: Module,
+        module: ModuleOf[R],
         cache: Cache | None = None,
         *,
         ttl_s: float | None = None,
@@ -391,7 +392,7 @@ def _samples(
 
 
 @register_own()
-class BestOf(Module):
+class BestOf(Returning[R]):
     """Draws `n` independent samples of a module at once, and returns the one with the highest reward.
 
     Equal rewards: the lowest sample. With a threshold it is the first in sample order that reaches it, and the rest is
@@ -433,7 +434,7 @@ class BestOf(Module):
 
     def __init__(
         self,
-        module: Module,
+        module: ModuleOf[R],
         n: int,
         *,
         reward: Callable[..., Any],
@@ -475,7 +476,7 @@ class BestOf(Module):
 
 
 @register_own()
-class Majority(Module):
+class Majority(Returning[R]):
     """Draws `n` independent samples of a module at once, and returns the answer that came most often.
 
     Answers are equal by `sm.data.json_equal`. Equally frequent ones: the first seen in sample order.
@@ -510,7 +511,9 @@ class Majority(Module):
     Source: self-consistency (Wang et al. 2022), DSPy's `majority`; differs: no normalisation of texts.
     """
 
-    def __init__(self, module: Module, n: int, *, field: str | None = None, **options: Unpack[ModuleOptions]) -> None:
+    def __init__(
+        self, module: ModuleOf[R], n: int, *, field: str | None = None, **options: Unpack[ModuleOptions]
+    ) -> None:
         super().__init__(**options)
         self.module = checks.member("Majority", "module", module)
         self.n = checks.whole("Majority", "n", n)
@@ -558,7 +561,7 @@ class _Remark(
 
 
 @register_own()
-class Refine(Module):
+class Refine(Returning[R]):
     """Runs a module, has its output criticised, and runs it again with the critique among its inputs.
 
     Args:
@@ -598,7 +601,7 @@ class Refine(Module):
 
     def __init__(
         self,
-        module: Module,
+        module: ModuleOf[R],
         critic: Module | Callable[..., Any],
         *,
         rounds: int = 2,

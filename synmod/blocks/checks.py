@@ -1,7 +1,8 @@
-"""What blocks check: constructor arguments, when the block is made, and the fields that members return."""
+"""What blocks share: checks of constructor arguments and of the fields that members return, and a typed base."""
 
 import re
-from typing import Any, TypeVar
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from synmod.data import parts_of, schema_of
 from synmod.errors import ArgumentError, CallError, ConfigError, SchemaError
@@ -10,6 +11,17 @@ from synmod.module import Module
 from synmod.scope import BoundReward
 
 C = TypeVar("C")
+R = TypeVar("R")
+
+
+class Returning(Module, Generic[R]):
+    """A block whose calls give an `R`, which a type checker finds from its members; at run time a Module."""
+
+    if TYPE_CHECKING:
+
+        def __call__(  # pyright: ignore[reportIncompatibleMethodOverride]  # narrower than what `call` shows
+            self, /, *args: Any, training: bool | None = None, **kwargs: Any
+        ) -> Coroutine[Any, Any, R]: ...
 
 
 def member(kind: str, name: str, module: Any) -> Module:

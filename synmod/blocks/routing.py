@@ -5,17 +5,33 @@ Decision, Branch, Route, Guard, Fallback; Parallel, and Map for the items of a l
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Literal, TypeAlias, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, Unpack, cast, overload
 
-from synmod.data import Schema, is_symbolic, items_of, ops, schema_of, symbol, trusted_schema, with_items, wrap
+from synmod.data import (
+    JsonDataModel,
+    Schema,
+    is_symbolic,
+    items_of,
+    ops,
+    schema_of,
+    symbol,
+    trusted_schema,
+    with_items,
+    wrap,
+)
 from synmod.errors import ArgumentError, CallError, ConfigError, GuardError, ModelError, SchemaError, add_note
 from synmod.flow import Failed, map_concurrently, together
 from synmod.leaves import Json, frozen
-from synmod.module import Attempt, Child, Execution, Module, ModuleOptions, attempt, execution_of
+from synmod.module import Attempt, Child, Execution, Module, ModuleOf, ModuleOptions, attempt, execution_of
 from synmod.registry import register_own
 
 from . import checks
+from .checks import R, Returning
 from .generator import Form, Generator, GeneratorOptions, apart, check_params, object_schema
+
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
 
 # -- Decision ----------------------------------------------------------------------------------------------------------
 
@@ -118,7 +134,7 @@ def _schema(meanings: Mapping[str, str], question: str | None, multiple: bool, w
 
 
 @register_own()
-class Branch(Module):
+class Branch(Returning[R]):
     """A model decides which of several modules gets the inputs.
 
     Args:
@@ -156,9 +172,38 @@ class Branch(Module):
     Source: Synalinks' `Branch`; differs: several branches may be taken, and the outputs merged.
     """
 
+    if TYPE_CHECKING:
+
+        @overload
+        def __init__(
+            self,
+            branches: Mapping[str, ModuleOf[R] | tuple[str, ModuleOf[R]]],
+            *,
+            question: str | None = None,
+            inject: bool = False,
+            return_decision: Literal[False] = False,
+            multiple: Literal[False] = False,
+            merge: Literal[True] = True,
+            with_thinking: bool = False,
+            **options: Unpack[GeneratorOptions],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: "Branch[Any]",
+            branches: Mapping[str, ModuleOf[Any] | tuple[str, ModuleOf[Any]]],
+            *,
+            question: str | None = None,
+            inject: bool = False,
+            return_decision: bool = False,
+            multiple: bool = False,
+            merge: bool = True,
+            with_thinking: bool = False,
+            **options: Unpack[GeneratorOptions],
+        ) -> None: ...
+
     def __init__(
         self,
-        branches: Mapping[str, Module | tuple[str, Module]],
+        branches: Mapping[str, ModuleOf[Any] | tuple[str, ModuleOf[Any]]],
         *,
         question: str | None = None,
         inject: bool = False,
@@ -202,14 +247,14 @@ class Branch(Module):
 
 
 @execution_of.register(Branch)
-def execution_of_branch(branch: Branch) -> Execution:
+def execution_of_branch(branch: Branch[Any]) -> Execution:
     """Return the decision, then one branch or another."""
     first = Child(("decision",), branch.decision)
     return Execution("in order", (first, _alternatives("branches", branch.branches)))
 
 
 @register_own()
-class Route(Module):
+class Route(Returning[R]):
     """A module returns a value, one field of which selects the module that gets the inputs.
 
     Args:
@@ -245,10 +290,37 @@ class Route(Module):
     Source: semantic routers; LangGraph's conditional edges.
     """
 
+    if TYPE_CHECKING:
+
+        @overload
+        def __init__(
+            self,
+            module: ModuleOf[Any],
+            routes: Mapping[str, ModuleOf[R]],
+            *,
+            key: str = "choice",
+            default: str | None = None,
+            inject: bool = False,
+            merge: Literal[True] = True,
+            **options: Unpack[ModuleOptions],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: "Route[tuple[Any, ...]]",
+            module: ModuleOf[Any],
+            routes: Mapping[str, ModuleOf[Any]],
+            *,
+            key: str = "choice",
+            default: str | None = None,
+            inject: bool = False,
+            merge: bool,
+            **options: Unpack[ModuleOptions],
+        ) -> None: ...
+
     def __init__(
         self,
-        module: Module,
-        routes: Mapping[str, Module],
+        module: ModuleOf[Any],
+        routes: Mapping[str, ModuleOf[Any]],
         *,
         key: str = "choice",
         default: str | None = None,
@@ -294,7 +366,7 @@ class Route(Module):
 
 
 @execution_of.register(Route)
-def execution_of_route(route: Route) -> Execution:
+def execution_of_route(route: Route[Any]) -> Execution:
     """Return the module that selects, then one route or another."""
     return Execution("in order", (Child(("module",), route.module), _alternatives("routes", route.routes)))
 
@@ -332,7 +404,7 @@ class Guard(Module):
     """
 
     def __init__(
-        self, check: Module, *, on_block: Literal["none", "error"] = "none", **options: Unpack[ModuleOptions]
+        self, check: ModuleOf[Any], *, on_block: Literal["none", "error"] = "none", **options: Unpack[ModuleOptions]
     ) -> None:
         super().__init__(**options)
         self.check = checks.member("Guard", "check", check)
@@ -358,7 +430,7 @@ class Guard(Module):
 
 
 @register_own()
-class Fallback(Module):
+class Fallback(Returning[R]):
     """Calls its members in turn until one does not fail.
 
     Args:
@@ -390,7 +462,7 @@ class Fallback(Module):
 
     def __init__(
         self,
-        *modules: Module,
+        *modules: ModuleOf[R],
         on: type[Exception] | tuple[type[Exception], ...] = (ModelError,),
         **options: Unpack[ModuleOptions],
     ) -> None:
@@ -425,7 +497,7 @@ class Fallback(Module):
 
 
 @execution_of.register(Fallback)
-def execution_of_fallback(fallback: Fallback) -> Execution:
+def execution_of_fallback(fallback: Fallback[Any]) -> Execution:
     """Return alternatives: what a failed member did is taken back."""
     return Execution("one of", tuple(Child(("modules", index), each) for index, each in enumerate(fallback.modules)))
 
@@ -504,7 +576,7 @@ _ERROR: Final = {"anyOf": [object_schema(type=_TEXT, message=_TEXT), _NULL]}
 
 
 @register_own()
-class Parallel(Module):
+class Parallel(Returning[R]):
     """Calls all its members on the same inputs at once.
 
     The first failure cancels the other members, waits until they have ended, and is raised as itself.
@@ -535,7 +607,39 @@ class Parallel(Module):
     merge: Merge | None = None
     """How the outputs are merged; None for a tuple."""
 
-    def __init__(self, *modules: Module, merge: Merge | None = None, **options: Unpack[ModuleOptions]) -> None:
+    if TYPE_CHECKING:
+
+        @overload
+        def __init__(
+            self: "Parallel[tuple[A, B]]",
+            first: ModuleOf[A],
+            second: ModuleOf[B],
+            /,
+            *,
+            merge: None = None,
+            **options: Unpack[ModuleOptions],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: "Parallel[tuple[A, B, C]]",
+            first: ModuleOf[A],
+            second: ModuleOf[B],
+            third: ModuleOf[C],
+            /,
+            *,
+            merge: None = None,
+            **options: Unpack[ModuleOptions],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: "Parallel[tuple[A, ...]]", *modules: ModuleOf[A], merge: None = None, **options: Unpack[ModuleOptions]
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: "Parallel[Any]", *modules: ModuleOf[Any], merge: Merge | None, **options: Unpack[ModuleOptions]
+        ) -> None: ...
+
+    def __init__(self, *modules: ModuleOf[Any], merge: Merge | None = None, **options: Unpack[ModuleOptions]) -> None:
         super().__init__(**options)
         self.modules = checks.members("Parallel", modules)
         checks.one_of("Parallel", "merge", merge, (None, *_MERGES))
@@ -565,7 +669,7 @@ class Parallel(Module):
 
 
 @register_own()
-class Map(Module):
+class Map(Returning[R]):
     """Calls a module on every item of a list, a bounded number at once; results in the order of the items.
 
     Args:
@@ -600,9 +704,42 @@ class Map(Module):
     Source: Dask bags, LangChain's `RunnableEach`; differs: bounded, and a failure may be data.
     """
 
+    if TYPE_CHECKING:
+
+        @overload
+        def __init__(
+            self: "Map[list[A]]",
+            module: ModuleOf[A],
+            field: None = None,
+            *,
+            concurrency: int = 64,
+            on_error: Literal["raise"] = "raise",
+            **options: Unpack[ModuleOptions],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: "Map[list[JsonDataModel[Any]]]",
+            module: ModuleOf[Any],
+            field: None = None,
+            *,
+            concurrency: int = 64,
+            on_error: Literal["collect"],
+            **options: Unpack[ModuleOptions],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: "Map[JsonDataModel[Any]]",
+            module: ModuleOf[Any],
+            field: str,
+            *,
+            concurrency: int = 64,
+            on_error: Literal["raise", "collect"] = "raise",
+            **options: Unpack[ModuleOptions],
+        ) -> None: ...
+
     def __init__(
         self,
-        module: Module,
+        module: ModuleOf[Any],
         field: str | None = None,
         *,
         concurrency: int = 64,

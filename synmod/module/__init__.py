@@ -9,8 +9,8 @@ from .calling import build
 from .constructing import declaration_of, from_config, is_passed_on, read_build_config, unknown_keyword
 from .contract import Shown, declared_inputs, declared_outputs, input_spec_of, no_call, shape
 from .declaring import (
-    ABOVE, UNDECLARED, AsyncCallee, Attempt, Child, DeclaredSkips, Execution, ModuleOptions, attempt, execution_of,
-    first_paragraph, has_open_skips, model_of_annotation, own_inputs_of, passes_none, read_outputs,
+    ABOVE, UNDECLARED, AsyncCallee, Attempt, Child, DeclaredSkips, Execution, ModuleOf, ModuleOptions, attempt,
+    execution_of, first_paragraph, has_open_skips, model_of_annotation, own_inputs_of, passes_none, read_outputs,
     resolved_annotations, steps_before, verify_first_call, verify_wiring, without_none,
 )
 from .module import Module
@@ -19,9 +19,9 @@ from .structure import Build, refuse_if_sealed, running_own_build, seal
 
 __all__ = [
     "ABOVE", "UNDECLARED", "AsyncCallee", "Attempt", "Build", "Child", "DeclaredSkips", "Execution", "Module",
-    "ModuleOptions", "Shown", "attempt", "attributes_of_build", "build", "declaration_of", "declared_inputs",
-    "declared_outputs", "execution_of", "first_paragraph", "from_config", "has_open_skips", "input_spec_of",
-    "is_passed_on", "kind_text", "model_of_annotation", "no_call", "own_inputs_of", "passes_none", "read_build_config",
-    "read_outputs", "refuse_if_sealed", "resolved_annotations", "running_own_build", "seal", "shape", "steps_before",
-    "unknown_keyword", "verify_first_call", "verify_wiring", "where", "without_none",
+    "ModuleOf", "ModuleOptions", "Shown", "attempt", "attributes_of_build", "build", "declaration_of",
+    "declared_inputs", "declared_outputs", "execution_of", "first_paragraph", "from_config", "has_open_skips",
+    "input_spec_of", "is_passed_on", "kind_text", "model_of_annotation", "no_call", "own_inputs_of", "passes_none",
+    "read_build_config", "read_outputs", "refuse_if_sealed", "resolved_annotations", "running_own_build", "seal",
+    "shape", "steps_before", "unknown_keyword", "verify_first_call", "verify_wiring", "where", "without_none",
 ]

@@ -71,11 +71,19 @@ def model_of_annotation(annotation: Any) -> type[DataModel] | None:
 def read_outputs(annotation: Any) -> Any:
     """The nest of data models that a return annotation declares, or UNDECLARED."""
     inner, _ = without_none(annotation)
+    if inner is UNDECLARED and typing.get_origin(annotation) in (typing.Union, UnionType):
+        return _one_model(arm for arm in typing.get_args(annotation) if arm is not type(None))
     if typing.get_origin(inner) is tuple:
         arms = typing.get_args(inner)
         nest = tuple(read_outputs(arm) for arm in arms)
         return UNDECLARED if not arms or any(part is UNDECLARED for part in nest) else nest
     return model_of_annotation(inner) or UNDECLARED
+
+
+def _one_model(arms: Iterable[Any]) -> Any:
+    """The one data model that all arms of a union name, as in `Answer | JsonDataModel[Answer]`, else UNDECLARED."""
+    models = {model_of_annotation(_bare(arm)) for arm in arms}
+    return (models.pop() if len(models) == 1 else None) or UNDECLARED
 
 
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -365,6 +373,23 @@ class PlainCallee(Protocol[R_co]):
     def call(self) -> Callable[..., R_co]:
         """The method of the user's class."""
         ...
+
+
+class ModuleOf(Protocol[R_co]):
+    """A module whose calls with one value give an `R_co`: `def __init__(self, member: ModuleOf[R])`."""
+
+    @property
+    def built(self) -> bool:
+        """As of every module."""
+        ...
+
+    def __call__(self, inputs: JsonDataModel[Any], /) -> Coroutine[Any, Any, R_co]:
+        """Call the module."""
+        ...
+
+
+class Unspecified:
+    """Stands for what no `call` returns: only `Any` is taken for it."""
 
 
 class ModuleOptions(TypedDict, total=False):

@@ -11,7 +11,10 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar, cast, overload
 
+from pydantic import BaseModel
+
 from synmod import tree
+from synmod.data import JsonDataModel
 from synmod.errors import ArgumentError, ConfigError, GraphError
 from synmod.flow import FlowGraph, SymbolRef
 from synmod.leaves import check_name, is_leaf, map_leaves, take_apart
@@ -23,11 +26,12 @@ from . import constructing, structure
 from .calling import call_module, default_output_spec
 from .constructing import ModuleMeta, construct, declaration_of, empty_build, with_name_scope
 from .contract import declared_outputs, input_spec_of, symbols_of
-from .declaring import ABOVE, AsyncCallee, PlainCallee
+from .declaring import ABOVE, AsyncCallee, PlainCallee, Unspecified
 from .record import ModuleRecord, attributes_of, current_path, sow, structural_attributes
 from .structure import check_layout, delete_attribute, is_built_here, layout_of, note_edit, remember, set_attribute
 
 R = TypeVar("R")
+Answer = TypeVar("Answer", bound=BaseModel)
 
 
 class Module(metaclass=ModuleMeta):
@@ -82,10 +86,51 @@ class Module(metaclass=ModuleMeta):
             hooks: Sequence[Hook] | None = None,
         ) -> None: ...
 
+        # what `call` returns, with `Answer` become `JsonDataModel[Answer]`; each once async and once plain
+        @overload
+        def __call__(
+            self: AsyncCallee[Unspecified], /, *args: Any, training: bool | None = None, **kwargs: Any
+        ) -> Coroutine[Any, Any, Any]: ...
+        @overload
+        def __call__(
+            self: AsyncCallee[Answer | JsonDataModel[Answer]],
+            /,
+            *args: Any,
+            training: bool | None = None,
+            **kwargs: Any,
+        ) -> Coroutine[Any, Any, JsonDataModel[Answer]]: ...
+        @overload
+        def __call__(
+            self: AsyncCallee[Answer | JsonDataModel[Answer] | None],
+            /,
+            *args: Any,
+            training: bool | None = None,
+            **kwargs: Any,
+        ) -> Coroutine[Any, Any, JsonDataModel[Answer] | None]: ...
         @overload
         def __call__(
             self: AsyncCallee[R], /, *args: Any, training: bool | None = None, **kwargs: Any
         ) -> Coroutine[Any, Any, R]: ...
+        @overload
+        def __call__(
+            self: PlainCallee[Unspecified], /, *args: Any, training: bool | None = None, **kwargs: Any
+        ) -> Coroutine[Any, Any, Any]: ...
+        @overload
+        def __call__(
+            self: PlainCallee[Answer | JsonDataModel[Answer]],
+            /,
+            *args: Any,
+            training: bool | None = None,
+            **kwargs: Any,
+        ) -> Coroutine[Any, Any, JsonDataModel[Answer]]: ...
+        @overload
+        def __call__(
+            self: PlainCallee[Answer | JsonDataModel[Answer] | None],
+            /,
+            *args: Any,
+            training: bool | None = None,
+            **kwargs: Any,
+        ) -> Coroutine[Any, Any, JsonDataModel[Answer] | None]: ...
         @overload
         def __call__(
             self: PlainCallee[R], /, *args: Any, training: bool | None = None, **kwargs: Any
@@ -272,27 +317,33 @@ class Module(metaclass=ModuleMeta):
         """Raised by one with each structural edit of this module after it was sealed."""
         return self._record.version
 
-    @property
-    def input_spec(self) -> Any:
-        """What is demanded of the inputs beyond annotations, as a nest of symbols; None for nothing."""
-        return input_spec_of(self)
+    if TYPE_CHECKING:
+        input_spec: Any  # attributes for a type checker: a class may set them too
+        output_spec: Any
 
-    @input_spec.setter
-    def input_spec(self, spec: Any) -> None:
-        symbols_of(spec, f"{self.name}: input_spec")  # what declares nothing is found here, not at the first call
-        vars(self)["input_spec"] = spec
-        self._record.contract = None
+    else:
 
-    @property
-    def output_spec(self) -> Any:
-        """The declared outputs as a nest of symbols; None where nothing is declared."""
-        return declared_outputs(self).nest
+        @property
+        def input_spec(self) -> Any:
+            """What is demanded of the inputs beyond annotations, as a nest of symbols; None for nothing."""
+            return input_spec_of(self)
 
-    @output_spec.setter
-    def output_spec(self, spec: Any) -> None:
-        symbols_of(spec, f"{self.name}: output_spec")
-        vars(self)["output_spec"] = spec
-        self._record.declared = None
+        @input_spec.setter
+        def input_spec(self, spec: Any) -> None:
+            symbols_of(spec, f"{self.name}: input_spec")  # what declares nothing is found here, not at the first call
+            vars(self)["input_spec"] = spec
+            self._record.contract = None
+
+        @property
+        def output_spec(self) -> Any:
+            """The declared outputs as a nest of symbols; None where nothing is declared."""
+            return declared_outputs(self).nest
+
+        @output_spec.setter
+        def output_spec(self, spec: Any) -> None:
+            symbols_of(spec, f"{self.name}: output_spec")
+            vars(self)["output_spec"] = spec
+            self._record.declared = None
 
     def get_build_config(self) -> dict[str, Any] | None:
         """The schemas this module was built on; None before, and for a class without `build`."""

@@ -27,7 +27,7 @@ _NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEY
 
 @overload
 def compose(
-    fn: Callable[..., Coroutine[Any, Any, JsonDataModel[M]] | JsonDataModel[M]],
+    fn: Callable[..., Coroutine[Any, Any, M | JsonDataModel[M]] | M | JsonDataModel[M]],
     *,
     name: str | None = None,
     description: str | None = None,

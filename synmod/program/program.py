@@ -116,6 +116,7 @@ class Compiled:
 
 M = TypeVar("M", bound=BaseModel, default=Any)
 R = TypeVar("R")
+Answer = TypeVar("Answer", bound=BaseModel)
 
 
 @register_own()
@@ -159,6 +160,14 @@ class Program(Module, Generic[M]):
         def __call__(
             self, inputs: SymbolicDataModel, /, *more: SymbolicDataModel | None, training: bool | None = None
         ) -> Coroutine[Any, Any, SymbolicDataModel]: ...
+        @overload
+        def __call__(
+            self: AsyncCallee[Answer | JsonDataModel[Answer]],
+            /,
+            *args: Any,
+            training: bool | None = None,
+            **kwargs: Any,
+        ) -> Coroutine[Any, Any, JsonDataModel[Answer]]: ...
         @overload
         def __call__(
             self: AsyncCallee[R], /, *args: Any, training: bool | None = None, **kwargs: Any

@@ -1,7 +1,10 @@
 """Calls on symbols: the output schema is found, a step recorded, nothing is run or charged."""
 
+from typing import Annotated
+
 import pytest
 
+import synmod as sm
 from synmod.data import JsonDataModel, SymbolicDataModel
 from synmod.errors import CallError, SchemaError, SymbolicValueError
 from synmod.module import Module, build
@@ -39,6 +42,43 @@ async def test_a_declared_output_is_not_run():
     first, second = await Declared()(query)
     assert first.get_schema() == Answer.get_schema()
     assert second.keys() == ("question",)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "may_be_none"),
+    [
+        (Answer | sm.JsonDataModel[Answer], False),
+        (sm.JsonDataModel[Answer] | Answer | None, True),
+        (sm.JsonDataModel[Answer], False),
+        (Annotated[Answer, "what it found"] | sm.JsonDataModel[Answer], False),
+    ],
+)
+async def test_an_instance_and_a_value_declare_the_same_output(annotation, may_be_none):
+    """`-> Answer | JsonDataModel[Answer]` is `-> Answer`: what a type checker needs where `call` returns either."""
+
+    class Either(Module):
+        async def call(self, inputs):
+            return None if inputs["question"] == "none" else Answer(answer="a")
+
+    Either.call.__annotations__["return"] = annotation
+    either = Either()
+    assert (await either(query)).get_schema() == Answer.get_schema()
+    assert (await either(Query(question="x"))).to() == Answer(answer="a")
+    if may_be_none:
+        assert await either(Query(question="none")) is None
+    else:
+        with pytest.raises(CallError, match="call returned None, which its annotation does not allow"):
+            await either(Query(question="none"))
+
+
+async def test_a_union_of_two_models_declares_nothing():
+    """`call` runs on symbols, to find out."""
+
+    class Either(Module):
+        async def call(self, inputs) -> Answer | Query:
+            return inputs
+
+    assert (await Either()(query)).keys() == ("question",)
 
 
 async def test_a_trace_finds_the_schema_and_writes_nothing():

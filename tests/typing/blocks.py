@@ -87,21 +87,29 @@ def length(inputs: Any, outputs: Any) -> float:
 
 
 async def composed(value: JsonDataModel[Query]) -> None:
-    """Blocks that hold members take modules, and give what their members give at run time."""
-    write = Generator(Answer)
+    """Blocks that hold members take modules, and give what their members give."""
+    write, ask = Generator(Answer), Generator(Query)
     best = BestOf(write, 3, reward=length, threshold=0.5, concurrency=2, name="best")
-    await best(value)
-    await Majority(write, 3, field="answer")(value)
-    await Refine(write, SelfCritique(), rounds=3)(value)
-    await Branch({"a": write, "b": ("second", Identity())}, question="?", temperature=0.0)(value)
-    await Route(Identity(), {"a": write}, key="question", default="a")(value)
-    await Guard(Generator(schema={"type": "object"}), on_block="error")(value)
-    await Map(write, "items", concurrency=8, on_error="collect")(value)
-    await Repeat(Identity(), until=lambda output: True, on_limit="return")(value)
-    await Fallback(write, Identity(), on=(KeyError, ValueError))(value)
-    await Retry(write, 2, on=KeyError, description="twice")(value)
-    await Cached(write, ttl_s=60.0)(value)
+    assert_type(await best(value), JsonDataModel[Answer])
+    assert_type(await Majority(write, 3, field="answer")(value), JsonDataModel[Answer])
+    assert_type(await Refine(write, SelfCritique(), rounds=3)(value), JsonDataModel[Answer])
+    assert_type(await Guard(Generator(schema={"type": "object"}), on_block="error")(value), Any)
+    assert_type(await Repeat(write, until=lambda output: True, on_limit="return")(value), JsonDataModel[Answer])
+    assert_type(await Fallback(write, write, on=(KeyError, ValueError))(value), JsonDataModel[Answer])
+    assert_type(await Retry(write, 2, on=KeyError, description="twice")(value), JsonDataModel[Answer])
+    assert_type(await Cached(Retry(write, on=KeyError), ttl_s=60.0)(value), JsonDataModel[Answer])
     await Cached(write, Cache("answers.db", max_bytes=1_000, ttl_s=9), key=len)(value)
+    branch = Branch({"a": write, "b": ("second", write)}, question="?", temperature=0.0)
+    assert_type(await branch(value), JsonDataModel[Answer])
+    assert_type(await Branch({"a": write, "b": ask})(value), JsonDataModel[Answer] | JsonDataModel[Query])
+    assert_type(await Branch({"a": write}, merge=False)(value), Any)
+    routed = Route(Identity(), {"a": write, "b": branch}, key="question", default="a")
+    assert_type(await routed(value), JsonDataModel[Answer])
+    assert_type(await Route(Identity(), {"a": write}, merge=False)(value), tuple[Any, ...])
+    assert_type(await Map(write, "items", concurrency=8, on_error="collect")(value), JsonDataModel[Any])
+    assert_type(await Map(write)([value]), list[JsonDataModel[Answer]])
+    assert_type(await Parallel(write, ask)(value), tuple[JsonDataModel[Answer], JsonDataModel[Query]])
+    assert_type(await Parallel(write, merge="or")(value), Any)
     Cached(write, "answers.db")  # pyright: ignore[reportArgumentType]  # a path is no Cache
     found = await Cache().find(key_of({"a": 1}), ttl_s=2.5)
     assert found is None or found.keys()
@@ -151,8 +159,8 @@ async def agents(value: JsonDataModel[Query], symbol: SymbolicDataModel) -> None
 def more_mistakes() -> None:
     """A keyword of another block, and a word that is none of two."""
     BestOf(Identity(), 3, reward=len, treshold=1)  # pyright: ignore[reportCallIssue]  # the mistake under test
-    Map(Identity(), on_error="colect")  # pyright: ignore[reportArgumentType]  # the mistake under test
-    Parallel(Identity(), merge="xor")  # pyright: ignore[reportArgumentType]  # the mistake under test
+    Map(Identity(), on_error="colect")  # pyright: ignore[reportArgumentType, reportCallIssue]  # the mistake under test
+    Parallel(Identity(), merge="xor")  # pyright: ignore[reportArgumentType, reportCallIssue]  # the mistake under test
     Generator(Answer, structured="jsn")  # pyright: ignore[reportCallIssue, reportArgumentType]  # the mistake under test
     Prefix()  # pyright: ignore[reportCallIssue]  # the mistake under test
     Retry(Identity(), 2)  # pyright: ignore[reportCallIssue]  # the mistake under test

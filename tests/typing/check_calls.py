@@ -31,6 +31,27 @@ class Plain(sm.Module):
         return inputs
 
 
+class Instance(sm.Module):
+    """A `call` that returns an instance."""
+
+    async def call(self, inputs: sm.JsonDataModel[Question]) -> Answer:
+        return Answer(answer=inputs["text"])
+
+
+class Either(sm.Module):
+    """A `call` that returns an instance, or what another module returned."""
+
+    async def call(self, inputs: sm.JsonDataModel[Question]) -> Answer | sm.JsonDataModel[Answer]:
+        return Answer(answer="") if inputs["text"] else await Instance()(inputs)
+
+
+class Maybe(sm.Module):
+    """A `call` that may return None, without waiting."""
+
+    def call(self, inputs: sm.JsonDataModel[Question]) -> Answer | None:
+        return None
+
+
 class AnySignature(sm.Module):
     """Any signature may override `call` and `build`."""
 
@@ -54,7 +75,12 @@ async def awaiting(
     assert_type(await sm.ChainOfThought(Answer)(value), sm.JsonDataModel[Answer])
     assert_type(await Typed()(value), sm.JsonDataModel[Answer])
     assert_type(await Plain()(value), sm.JsonDataModel[Question])
-    await AnySignature()(value, value, times=2, training=True)
+    assert_type(await Instance()(value), sm.JsonDataModel[Answer])
+    assert_type(await Either()(value), sm.JsonDataModel[Answer])
+    assert_type(await Maybe()(value), sm.JsonDataModel[Answer] | None)
+    assert_type(await sm.Retry(Maybe(), 2, on=KeyError)(value), sm.JsonDataModel[Answer] | None)
+    assert_type(sm.run(Either(), question), sm.JsonDataModel[Answer])
+    assert_type(await AnySignature()(value, value, times=2, training=True), tuple[Any, Any])
     assert_type(sm.Program(inputs=symbol, outputs=await generator(symbol)).name, str)
 
 
@@ -64,8 +90,15 @@ async def composed(question: sm.JsonDataModel[Question]) -> sm.JsonDataModel[Ans
     return await sm.Generator(Answer)(question)
 
 
+@sm.compose
+async def wrapped(question: Question) -> Answer | sm.JsonDataModel[Answer]:
+    """Likewise."""
+    return await sm.Retry(sm.Generator(Answer), 2, on=sm.ModelError)(question)
+
+
 async def composed_keeps_its_type(question: Question) -> None:
     """Awaiting a composed program gives what its function gives."""
+    assert_type(await wrapped(question), sm.JsonDataModel[Answer])
     reply = await composed(question)
     assert_type(reply, sm.JsonDataModel[Answer])
     assert_type(reply.to(), Answer)
