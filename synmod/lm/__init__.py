@@ -11,28 +11,32 @@ from synmod.scope import Usage
 from .caching import request_content, request_key
 from .call import read_reply
 from .chat_completions import http_error, is_strict, litellm_error
+from .embedding import EmbeddingModel, HashAdapter, embedding_model_from
 from .limits import Limit
 from .litellm_adapter import Price, list_price
 from .model import (
-    LanguageModel, UnboundLanguageModel, check_sample, current_language_model, current_sample, default_language_model,
+    LanguageModel, check_sample, current_language_model, current_sample, default_language_model,
     drawing, model_from, models_in_force, resolve_model, set_default_language_model, use_language_models,
 )
 from .nearest import embedded_adapter, within
 from .prompt import REPAIR_OPENING, Layout, Slots, default_instructions, in_order, input_fields, resolved
 from .records import (
-    ATTRIBUTES, ENVIRONMENT, SAMPLING, Adapter, Attempt, LMChunk, LMReply, LMRequest, Message, Sampling,
-    check_structured, environment_secrets, estimate_text, estimate_tokens, message, sampling_params, turns,
+    ATTRIBUTES, ENVIRONMENT, SAMPLING, Adapter, Attempt, EmbeddingReply, EmbeddingRequest, LMChunk, LMReply, LMRequest,
+    Message, Sampling, check_structured, environment_secrets, estimate_text, estimate_tokens, message, sampling_params,
+    turns,
 )
+from .shared import NoConnection, SharedModel, shared_model, unbound_model
 from .streaming import LMStream, ServerSentEvents, stream
 from .tools import function_schema, offered
 
 __all__ = [
-    "ATTRIBUTES", "ENVIRONMENT", "REPAIR_OPENING", "SAMPLING", "Adapter", "Attempt", "LMChunk", "LMReply", "LMRequest",
-    "LMStream", "LanguageModel", "Layout", "Limit", "Message", "Price", "Sampling", "ServerSentEvents", "Slots",
-    "UnboundLanguageModel", "Usage", "check_sample", "check_structured", "current_language_model", "current_sample",
-    "default_instructions", "default_language_model", "drawing", "embedded_adapter", "environment_secrets",
+    "ATTRIBUTES", "ENVIRONMENT", "REPAIR_OPENING", "SAMPLING", "Adapter", "Attempt", "EmbeddingModel", "EmbeddingReply",
+    "EmbeddingRequest", "HashAdapter", "LMChunk", "LMReply", "LMRequest", "LMStream", "LanguageModel", "Layout",
+    "Limit", "Message", "NoConnection", "Price", "Sampling", "ServerSentEvents", "SharedModel", "Slots", "Usage",
+    "check_sample", "check_structured", "current_language_model", "current_sample", "default_instructions",
+    "default_language_model", "drawing", "embedded_adapter", "embedding_model_from", "environment_secrets",
     "estimate_text", "estimate_tokens", "function_schema", "http_error", "in_order", "input_fields", "is_strict",
     "list_price", "litellm_error", "message", "model_from", "models_in_force", "offered", "read_reply",
     "request_content", "request_key", "resolve_model", "resolved", "sampling_params", "set_default_language_model",
-    "stream", "turns", "use_language_models", "within",
+    "shared_model", "stream", "turns", "unbound_model", "use_language_models", "within",
 ]

@@ -16,7 +16,7 @@ from .records import Adapter, LMReply, LMRequest, Message, message
 
 if TYPE_CHECKING:
     from .call import ModelCall
-    from .model import LanguageModel
+    from .shared import SharedModel
 
 
 def request_content(request: LMRequest, adapter: Adapter) -> Json:
@@ -54,7 +54,7 @@ def request_content(request: LMRequest, adapter: Adapter) -> Json:
     return frozen_dict({name: value for name, value in content.items() if value is not None})
 
 
-def request_key(model: LanguageModel, request: LMRequest) -> str:
+def request_key(model: SharedModel, request: LMRequest) -> str:
     """Return the key of a request in the cache of a model: its content, the endpoint and what `extra_body` adds.
 
     Args:

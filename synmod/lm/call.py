@@ -1,7 +1,7 @@
 """One call of a model, from a checked request to its reply; each function does one thing around the next one.
 
-`answer` tries a model and its fallbacks, `_reported` reports the call of one, `remembered` (in `caching.py`) asks the
-cache and joins equal calls, `_valid` reads and repairs the reply, `_answered` is the one retry loop, `_limited` waits
+`answer` tries a model and its fallbacks, `reported` reports the call of one, `remembered` (in `caching.py`) asks the
+cache and joins equal calls, `_valid` reads and repairs the reply, `answered` is the one retry loop, `_limited` waits
 for room under the limit, `_sent` keeps the budgets, `_exchanged` is one request to the adapter. Below stands how a
 reply is read.
 """
@@ -13,7 +13,7 @@ import random
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 from synmod import scope
 from synmod.data import Schema, parse_frozen, problems, trusted_schema
@@ -32,6 +32,7 @@ from synmod.errors import (
 from synmod.leaves import Json, aio, current_clock, frozen_dict, is_object
 from synmod.scope import CallFrame, Usage, check_deadline, current_call, notify, place_of
 
+from . import records
 from .caching import remembered
 from .prompt import REPAIR_OPENING, fields_of, value_text
 from .records import Adapter, Attempt, LMReply, LMRequest, Message, message, most_tokens, shortened
@@ -41,8 +42,11 @@ from .tools import calling_turn, faults_of_calls, quoted_calls, with_calls
 if TYPE_CHECKING:
     from .limits import Limit
     from .model import LanguageModel
+    from .shared import SharedModel
 
 T = TypeVar("T")
+Q = TypeVar("Q", LMRequest, records.EmbeddingRequest)
+R = TypeVar("R", LMReply, records.EmbeddingReply)
 
 _FALLS_BACK: Final = (UnavailableError, RateLimitError, ModelTimeout, ContextWindowError, BadReplyError)
 """After these another model may do better; all others are mistakes to correct."""
@@ -64,7 +68,7 @@ _FAULTS: Final = {
 class ModelCall:
     """One call under way: what the functions of this file share and fill in."""
 
-    def __init__(self, model: LanguageModel, timeout_s: float | None) -> None:
+    def __init__(self, model: SharedModel, timeout_s: float | None) -> None:
         self.model = model
         self.timeout_s = timeout_s
         self.ambient = scope.ambient()
@@ -110,7 +114,7 @@ class ModelCall:
         own = self.timeout_s - (self.clock.now() - self.limited_from)
         return own if left is None else min(own, left)
 
-    async def prepare(self, request: LMRequest) -> None:
+    async def prepare(self, request: LMRequest | records.EmbeddingRequest) -> None:
         """Let the adapter refuse a request at once, and load what it must load first, which costs no `timeout_s`."""
         adapter = self.model.adapter
         if (check := getattr(adapter, "check", None)) is not None:
@@ -166,7 +170,7 @@ async def answer(
     first: ModelError | None = None
     for model in models:
         try:
-            return await _reported(model, request_to(model), timeout_s or model.settings.timeout_s)
+            return await reported(model, request_to(model), timeout_s or model.settings.timeout_s, _remembered)
         except ModelError as error:
             if first is None:
                 first = error
@@ -180,7 +184,9 @@ async def answer(
         del first  # its traceback holds this frame: neither may keep the other alive
 
 
-async def _reported(model: LanguageModel, request: LMRequest, timeout_s: float | None) -> LMReply:
+async def reported(
+    model: SharedModel, request: Q, timeout_s: float | None, work: Callable[[ModelCall, Q], Awaitable[R]]
+) -> R:
     """Answer a request by this very model; hooks, counters and meters get its begin and its end once each."""
     call = ModelCall(model, timeout_s)
     listeners, meters = scope.hooks_inside(call.ambient, call.frame), scope.open_meters(call.frame)
@@ -188,17 +194,11 @@ async def _reported(model: LanguageModel, request: LMRequest, timeout_s: float |
     try:
         if listeners:
             notify(listeners, scope.LMBegin(*place_of(call.frame, call.phase), request, request.model))
-        if STREAMS.get():
+        if isinstance(request, LMRequest) and STREAMS.get():
             call.relay = Relay.of(request, listeners, place_of(call.frame, call.phase), call.clock)
         check_deadline(call.frame or "", call.ambient)
         await aio.checkpoint()  # so that every call can be cancelled, also one that is answered without a wait
-        if model.cache is None:
-            await call.prepare(request)
-            reply = await _valid(call, request)
-        else:
-            reply = await remembered(call, request, _valid)
-        if call.relay is not None:
-            reply = await call.relay.finish(reply, call.started)
+        reply = await work(call, request)
         usage = reply.usage
         model.counters.count(call.phase, usage, failed=False, cached=reply.cached)
         return reply
@@ -225,6 +225,16 @@ async def _reported(model: LanguageModel, request: LMRequest, timeout_s: float |
         failure = None  # the error's traceback holds this frame: neither may keep the other alive
 
 
+async def _remembered(call: ModelCall, request: LMRequest) -> LMReply:
+    """Return a valid reply, from the cache where the model has one; what is streamed has been handed on."""
+    if call.model.cache is None:
+        await call.prepare(request)
+        reply = await _valid(call, request)
+    else:
+        reply = await remembered(call, request, _valid)
+    return reply if call.relay is None else await call.relay.finish(reply, call.started)
+
+
 async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
     """Return a reply that satisfies the request; hand an invalid one back while repairs and attempts are left.
 
@@ -234,7 +244,7 @@ async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
     repairs = 0 if call.relay else call.model.settings.repairs  # what was handed on stays
     asked = sent = without_asking(request, call.model.adapter)
     while True:
-        reply = await _answered(call, asked)
+        reply: LMReply = await answered(call, asked)
         if reply.tool_calls:
             reply = with_calls(reply, request)
         json, reason, errors = _read(reply, request, sent)
@@ -284,7 +294,7 @@ def _repair_turns(text: str, faults: list[str], request: LMRequest) -> list[Mess
     return [message("assistant", text), message("user", asks)] if text.strip() else [message("user", asks)]
 
 
-async def _answered(call: ModelCall, request: LMRequest) -> LMReply:
+async def answered(call: ModelCall, request: LMRequest | records.EmbeddingRequest) -> Any:
     """Send a request until it is answered: the one retry loop. At most `attempts` requests leave for one call.
 
     Raises:
@@ -317,7 +327,7 @@ async def _answered(call: ModelCall, request: LMRequest) -> LMReply:
         failures += 1
 
 
-async def _limited(call: ModelCall, request: LMRequest) -> LMReply:
+async def _limited(call: ModelCall, request: LMRequest | records.EmbeddingRequest) -> Any:
     """Send one request when the limit of the model has room for it.
 
     Raises:
@@ -337,7 +347,7 @@ async def _limited(call: ModelCall, request: LMRequest) -> LMReply:
         turn.end(sent=call.requests > sent_before)
 
 
-async def _sent(call: ModelCall, request: LMRequest) -> LMReply:
+async def _sent(call: ModelCall, request: LMRequest | records.EmbeddingRequest) -> Any:
     """Send one request if every enclosing budget has room for it, and account for what it used.
 
     Raises:
@@ -377,21 +387,22 @@ async def _sent(call: ModelCall, request: LMRequest) -> LMReply:
                 call.used = used if not call.used.calls else call.used + used
 
 
-async def _exchanged(call: ModelCall, request: LMRequest) -> LMReply:
+async def _exchanged(call: ModelCall, request: LMRequest | records.EmbeddingRequest) -> Any:
     """Send one request to the adapter: timed, recorded and counted.
 
     Raises:
         ModelTimeout: No reply in time.
         ModelError: What the adapter raised.
-        TypeError: The adapter returned something else than an `LMReply`, or one whose text is not a str.
+        TypeError: The adapter returned something else than an `LMReply` whose text is a str, or an `EmbeddingReply`.
     """
-    adapter = call.model.adapter
+    adapter, wanted = call.model.adapter, LMReply if isinstance(request, LMRequest) else records.EmbeddingReply
     waited, call.waited_s = call.waited_s, 0.0
     call.requests += 1
     began = call.clock.now()
     try:
-        reply = adapter.send(request) if call.relay is None else call.relay.received(adapter, request)
-        if not isinstance(reply, LMReply):
+        asked: Any = request
+        reply: Any = adapter.send(asked) if call.relay is None else call.relay.received(adapter, asked)
+        if not isinstance(reply, wanted):
             reply = await call.bounded(reply, call.model.settings.attempt_timeout_s)
     except ModelError as error:
         if error.sent:
@@ -400,8 +411,11 @@ async def _exchanged(call: ModelCall, request: LMRequest) -> LMReply:
         else:
             call.requests -= 1
         raise
-    if not isinstance(reply, LMReply) or not isinstance(reply.text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (adapters may be untyped)
-        raise TypeError(f"adapter {adapter.name!r} returned {reply!r:.200}, wanted an LMReply with a str as its text.")
+    if not isinstance(reply, wanted) or not isinstance(getattr(reply, "text", ""), str):
+        raise TypeError(
+            f"adapter {adapter.name!r} returned {reply!r:.200}, wanted an {wanted.__name__}"
+            f"{' with a str as its text' if wanted is LMReply else ''}."
+        )
     call.attempts.append(Attempt(200, None, call.clock.now() - began, waited))
     return reply
 

@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mappi
 from contextlib import aclosing
 from functools import cache
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
@@ -69,12 +69,29 @@ def serves(settings: Settings) -> bool:
     return settings.api_base is not None or settings.provider == "openai" or settings.provider in LOCAL
 
 
+class Endpoint(NamedTuple):
+    """What is asked of a provider: completions of chats, or embeddings.
+
+    Attributes:
+        path: Where, behind the address of a server.
+        function: The function of litellm.
+        body: `body(request, level)` returns what is sent, but the model.
+        read: `read(json, request, headers)` returns the reply, or the error where it is not one.
+    """
+
+    path: str
+    function: str
+    body: Callable[[Any, str], dict[str, Any]]
+    read: Callable[[Json, Any, Mapping[str, str]], Any]
+
+
 class DirectAdapter:
-    """Sends chat completions to OpenAI or to an OpenAI-compatible server.
+    """Sends requests to OpenAI or to an OpenAI-compatible server.
 
     Args:
         settings: What the model was made with.
         secrets: Its key and headers.
+        endpoint: What is asked of the server.
 
     Raises:
         ConfigError: The provider's address is not known, and there is no `api_base`.
@@ -83,14 +100,15 @@ class DirectAdapter:
     name = "direct"
     version = 1
 
-    def __init__(self, settings: Settings, secrets: Secrets) -> None:
+    def __init__(self, settings: Settings, secrets: Secrets, endpoint: Endpoint) -> None:
         base = settings.api_base or LOCAL.get(settings.provider)
         if base is None and settings.provider != "openai":
             raise errors.ConfigError(f"{settings.model}: adapter='direct' needs api_base=..., the server's address.")
         self._settings = settings
         self._secrets = secrets
         self._base = base  # None for OpenAI itself
-        self._url = f"{(base or OPENAI).rstrip('/')}/chat/completions"
+        self._endpoint = endpoint
+        self._url = f"{(base or OPENAI).rstrip('/')}{endpoint.path}"
         if settings.api_key is not None and self._url.startswith("http:") and not _PRIVATE.match(self._url):
             risk = f"{settings.model}: the key goes over plain http to a public host; use https."
             warnings.warn(risk, errors.SynmodWarning, stacklevel=4)
@@ -112,7 +130,7 @@ class DirectAdapter:
     async def send(self, request: LMRequest) -> LMReply:
         """Send one request."""
         async with aclosing(self._received(request, streams=False)) as received:
-            return reply_or_raise(cast("LMReply | errors.ModelError", await anext(received)))
+            return reply_or_raise(await anext(received))
 
     def stream(self, request: LMRequest) -> AsyncGenerator[LMChunk | LMReply]:
         """Send one request, and yield the pieces of the reply as they arrive, last the reply itself."""
@@ -172,7 +190,7 @@ class DirectAdapter:
 
     def _body(self, request: LMRequest, *, streams: bool) -> dict[str, Any]:
         """Return the body of a request."""
-        body = chat_body(request, request.structured or "schema") | (STREAMING if streams else {})
+        body = self._endpoint.body(request, request.structured or "schema") | (STREAMING if streams else {})
         if self._base is None and "max_tokens" in body:
             body["max_completion_tokens"] = body.pop("max_tokens")
         return {"model": self._settings.model.partition("/")[2], **body, **self._settings.extra_body}
@@ -192,7 +210,7 @@ class DirectAdapter:
             return errors.BadReplyError("the reply is longer than 32 MiB", reason="not_json", status=status)
         try:
             if status < 300:
-                return reply_of(parse_json(content), request, received)
+                return self._endpoint.read(parse_json(content), request, received)
         except ValueError:
             pass
         error = http_error(status, received, self._secrets.scrubbed(content.decode(errors="replace")))
@@ -413,9 +431,13 @@ def reply_of(response: Json, request: LMRequest, headers: Mapping[str, str]) -> 
     )
 
 
-def reply_or_raise(outcome: LMReply | errors.ModelError) -> LMReply:
+CHAT: Final = Endpoint("/chat/completions", "acompletion", chat_body, reply_of)
+"""Completions of chats."""
+
+
+def reply_or_raise(outcome: Any) -> Any:
     """Return a reply, or raise the error: here, so that neither the original nor a frame with the key hangs on it."""
-    if isinstance(outcome, LMReply):
+    if not isinstance(outcome, errors.ModelError):
         return outcome
     try:
         raise outcome

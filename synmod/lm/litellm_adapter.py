@@ -24,13 +24,13 @@ from synmod.errors import AuthError, ModelError, RequestError, UnavailableError
 from synmod.leaves import aio, is_array, thaw
 
 from .chat_completions import (
+    CHAT,
     STREAMING,
+    Endpoint,
     PerLoop,
-    chat_body,
     litellm_error,
     raising,
     refuse_trio,
-    reply_of,
     reply_or_raise,
     streamed_reply,
     with_hints,
@@ -48,19 +48,31 @@ _SCHEMA_BESIDE_TOOLS: Final = frozenset({"azure", "openai"})  # others refuse it
 _RETURNS_REASONING: Final = frozenset({"anthropic", "bedrock", "deepseek", "gemini", "openrouter", "vertex_ai"})
 
 
+class _Zero(int):
+    """A zero that is true: litellm's embeddings read `max_retries or 2`."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
+_NO_RETRIES: Final = _Zero(0)
+
+
 class LiteLLMAdapter:
     """Sends requests through litellm, in the provider's own protocol.
 
     Args:
         settings: What the model was made with.
         secrets: Its key and headers.
+        endpoint: What is asked of the provider.
     """
 
     name = "litellm"
     version = 2
 
-    def __init__(self, settings: Settings, secrets: Secrets) -> None:
+    def __init__(self, settings: Settings, secrets: Secrets, endpoint: Endpoint) -> None:
         self._settings = settings
+        self._endpoint = endpoint
         self._secrets = secrets
         self._litellm: Any = None  # known once a request was prepared
 
@@ -87,7 +99,8 @@ class LiteLLMAdapter:
             RequestError: A parameter that the model is known not to take.
         """
         self._litellm = await open_litellm()
-        known = self._supported() if request.params and self._settings.api_base is None else None
+        chats = self._endpoint is CHAT and self._settings.api_base is None
+        known = self._supported() if request.params and chats else None
         unlisted = () if self._settings.provider in _WITHOUT_TOP_K else (_UNLISTED,)
         wrong = [name for name in request.params if known is not None and name not in (*known, *unlisted)]
         if wrong:
@@ -105,7 +118,7 @@ class LiteLLMAdapter:
     async def send(self, request: LMRequest) -> LMReply:
         """Send one request."""
         async with aclosing(self._received(request, streams=False)) as received:
-            return reply_or_raise(cast("LMReply | ModelError", await anext(received)))
+            return reply_or_raise(await anext(received))
 
     def stream(self, request: LMRequest) -> AsyncGenerator[LMChunk | LMReply]:
         """Send one request, and yield the pieces of the reply as they arrive, last the reply itself."""
@@ -146,11 +159,11 @@ class LiteLLMAdapter:
         await _LEFTOVERS.get()
         settings = self._settings
         limit = settings.attempt_timeout_s or _LONGEST_S
-        body = chat_body(request, request.structured or self._level(with_tools=bool(request.tools)))
+        body = self._endpoint.body(request, request.structured or self._level(with_tools=bool(request.tools)))
         arguments = thaw(body) | {
             "model": settings.model,
             "timeout": httpx.Timeout(limit, connect=min(_CONNECT_S, limit)),
-            "max_retries": 0,
+            "max_retries": _NO_RETRIES,
             "num_retries": 0,
             "drop_params": False,
             "extra_body": thaw(settings.extra_body) or None,
@@ -166,7 +179,8 @@ class LiteLLMAdapter:
             key = key or "none"  # else litellm would send one of the environment
         assembly, failure, response = Assembly() if streams else None, None, cast("Any", None)
         try:
-            response = await self._litellm.acompletion(**arguments, **(STREAMING if streams else {}), api_key=key)
+            function = getattr(self._litellm, self._endpoint.function)
+            response = await function(**arguments, **(STREAMING if streams else {}), api_key=key)
             if assembly is not None:
                 async with aclosing(response):
                     async for record in response:
@@ -181,7 +195,7 @@ class LiteLLMAdapter:
         elif assembly is not None:
             yield streamed_reply(assembly, request, received, self._secrets)
         else:
-            yield reply_of(response.model_dump(), request, received)
+            yield self._endpoint.read(response.model_dump(), request, received)
 
     def _failure(self, error: Exception, *, asked_for_schema: bool) -> ModelError:
         """Return the error for an exception of litellm."""

@@ -7,25 +7,25 @@ that stands in for others.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeVar, overload
+from typing import Any, Final, Literal, TypeVar, overload
 
 from synmod.cache import Cache
 from synmod.data import Schema, declare
-from synmod.errors import BuildError, ConfigError, UnboundModelError
-from synmod.leaves import FrozenDict, Json, aio, did_you_mean, frozen_dict
-from synmod.scope import current_call, reset
+from synmod.errors import ConfigError
+from synmod.leaves import FrozenDict, Json, frozen_dict
+from synmod.scope import reset
 
 from . import records
 from .call import answer
-from .chat_completions import LOCAL, DirectAdapter, serves
+from .chat_completions import CHAT, DirectAdapter
 from .limits import Limit
-from .litellm_adapter import LiteLLMAdapter, LiteLLMPrice, Price, counted_tokens, list_price
+from .litellm_adapter import LiteLLMAdapter, counted_tokens
 from .nearest import embedded_adapter
-from .records import ATTRIBUTES, Adapter, LMReply, LMRequest, Secret, Settings, estimate_tokens, turns
+from .records import Adapter, LMReply, LMRequest, Secret, estimate_tokens, turns
+from .shared import SharedModel, refuse_on_symbols, shared_model
 from .streaming import LMStream
 from .tools import chosen, offered
 
@@ -34,7 +34,7 @@ V = TypeVar("V")
 _CALL_KEYWORDS: Final = ("schema", "tools", "stream", "sample", "timeout_s", "structured", "reasoning_field")
 
 
-class LanguageModel:
+class LanguageModel(SharedModel):
     """A language model of any provider, shared by any number of modules, tasks, threads and event loops.
 
     Args:
@@ -75,7 +75,7 @@ class LanguageModel:
     dropped in silence.
     """
 
-    __slots__ = ("__weakref__", "_fallback", "_price", "adapter", "backoff", "counters", "secrets", "settings")
+    __slots__ = ("_fallback",)
 
     def __init__(
         self,
@@ -99,29 +99,8 @@ class LanguageModel:
         fallback: LanguageModel | str | Sequence[LanguageModel | str] | None = None,
         **defaults: Json,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name not in ("self", "model", "fallback")}
-        self.settings: Settings = records.settings_for(model, given)
-        self.secrets = records.Secrets(self.settings)
-        self.adapter: Adapter = self._adapter(adapter)
-        self.counters = records.ModelCounters()
-        self.backoff = True  # whether waits between attempts are waited; a double need not
-        self._price: tuple[Price | LiteLLMPrice | None] | None = None  # None until it was looked up
+        super().__init__(records.settings_for(model, locals()), CHAT, embedded_adapter)
         self.fallback = fallback
-
-    def _adapter(self, chosen: Adapter | str | None) -> Adapter:
-        """Return the adapter that serves the model: the one chosen by hand, else by provider and `api_base`."""
-        settings = self.settings
-        if chosen is None and settings.provider == "embedded":
-            return embedded_adapter(settings.model.partition("/")[2])
-        if chosen in (None, "direct", "litellm"):
-            direct = chosen == "direct" or (chosen is None and serves(settings))
-            return (DirectAdapter if direct else LiteLLMAdapter)(settings, self.secrets)
-        missing = [name for name in ("name", "version", "send") if not hasattr(chosen, name)]
-        if isinstance(chosen, str) or missing:
-            got = repr(chosen) if isinstance(chosen, str) else f"{type(chosen).__name__} without {', '.join(missing)}"
-            wanted = "'direct', 'litellm', or an object with name, version and async send(LMRequest) -> LMReply"
-            raise ConfigError(f"{settings.model}: adapter: got {got}, wanted {wanted}.")
-        return chosen
 
     @overload
     async def __call__(
@@ -187,14 +166,9 @@ class LanguageModel:
             >>> reply["answer"]
             'Paris'
         """
-        stand_in, frame = stand_in_for(self.name), current_call()
+        stand_in = stand_in_for(self.name)
         name = (stand_in or self).model
-        if frame is not None and frame.symbolic:
-            what = f"{frame.path or frame.name!r}: {name} was called while the module is built on symbols"
-            remedy = (
-                "Call it in `call`, and declare the output of `call` (`-> Answer`), which is then known without a model"
-            )
-            raise BuildError(f"{what}. {remedy}.")
+        refuse_on_symbols(name)
         wanted = schema if schema is None or type(schema) is Schema else declare(schema, root="any")
         if reasoning_field is not None and (not isinstance(reasoning_field, str) or wanted is None):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             got = f"got {reasoning_field!r:.100}, wanted the name of a field of the schema"
@@ -220,34 +194,9 @@ class LanguageModel:
         return LMStream(answer, models, request_to, limit) if stream else await answer(models, request_to, limit)
 
     @property
-    def model(self) -> str:
-        """The model string, `provider/name`."""
-        return self.settings.model
-
-    @property
-    def name(self) -> str:
-        """The name in a saved file."""
-        return self.settings.name
-
-    @property
-    def attempts(self) -> int:
-        """How many requests one call may send in all."""
-        return self.settings.attempts
-
-    @property
     def defaults(self) -> FrozenDict:
         """The sampling parameters of every call."""
         return self.settings.defaults
-
-    @property
-    def limit(self) -> Limit | None:
-        """What bounds its requests."""
-        return self.settings.limit
-
-    @property
-    def cache(self) -> Cache | None:
-        """Where its replies are kept."""
-        return self.settings.cache
 
     @property
     def fallback(self) -> tuple[LanguageModel, ...]:
@@ -267,47 +216,6 @@ class LanguageModel:
             if each == self.model or self in model.tried():
                 raise ConfigError(f"{where}: {each!r} leads back to this model: it would be tried again and again.")
         self._fallback = models
-
-    def tried(self) -> list[LanguageModel]:
-        """Return the models that a call tries in turn: this one, then its fallbacks, each followed by its own."""
-        found: dict[LanguageModel, None] = {}
-        pending: list[LanguageModel] = [self]
-        while pending:
-            model = pending.pop()
-            if model not in found:
-                found[model] = None
-                pending += reversed(model.fallback)
-        return list(found)
-
-    def known_secrets(self) -> frozenset[str]:
-        """Return the texts that no file may show: keys and hidden headers, of fallbacks too, and of the environment."""
-        return frozenset[str]().union(*(each.secrets.known() for each in self.tried()))
-
-    async def price(self) -> Price | LiteLLMPrice | None:
-        """Return what tokens cost: the price given, else the adapter's, else the list price; None where unknown."""
-        if self._price is None:
-            settings, found = self.settings, None
-            free = (0.0, 0.0) if settings.provider == "embedded" else None
-            if (rates := settings.price or free) is not None:
-                prompt, completion = (rate / 1_000_000 for rate in rates)
-                found = Price(prompt, completion, prompt)
-            elif (find := getattr(self.adapter, "price", None)) is not None:
-                found = await find()
-            elif settings.api_base is None and settings.provider not in ("testing", *LOCAL):
-                found = await aio.to_thread(list_price, settings.model)
-            self._price = (found,)
-        return self._price[0]
-
-    async def aclose(self) -> None:
-        """Close the connections that this model holds in the running loop; the next call opens new ones.
-
-        Example:
-            >>> sm.run(LanguageModel("embedded/nearest").aclose())
-
-        Source: httpx clients.
-        """
-        if (close := getattr(self.adapter, "aclose", None)) is not None:
-            await close()
 
     def estimate_tokens(self, messages: Any) -> int:
         """Estimate at once how many tokens messages take.
@@ -350,97 +258,12 @@ class LanguageModel:
             return await counted_tokens(self.model, checked)
         return estimate_tokens(checked)
 
-    def __getattr__(self, name: str) -> Any:
-        """Read a counter: `cumulated_calls`, `reward_cumulated_cost_usd`, ... ; a phase in front for one phase.
-
-        Raises:
-            AttributeError: There is no such attribute ('Did you mean').
-        """
-        known = ATTRIBUTES.get(name)
-        if known is None or name == "counters":
-            raise AttributeError(f"LanguageModel has no attribute {name!r}.{did_you_mean(name, ATTRIBUTES)}")
-        return self.counters.read(*known)
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *ATTRIBUTES})
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.model!r}, attempts={self.attempts})"
-
-    def __copy__(self) -> LanguageModel:
-        """A model is held by reference: a copy of a program shares it."""
-        return self
-
-    def __deepcopy__(self, memo: object) -> LanguageModel:
-        """A model is held by reference: a copy of a program shares it."""
-        return self
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        remedy = "Save the program with sm.save, or leave the model out and use sm.set_default_language_model"
-        raise TypeError(f"{self!r} cannot be pickled: it holds live connections and maybe a key. {remedy}.")
-
-
-class _NoConnection(NamedTuple):
-    """The adapter of an unbound model: raises before anything is done."""
-
-    message: str
-    name: str = "unbound"
-    version: int = 1
-
-    def check(self, request: LMRequest) -> NoReturn:  # noqa: ARG002  # no request will do
-        """Raise.
-
-        Raises:
-            UnboundModelError: Always.
-        """
-        raise UnboundModelError(self.message)
-
-    send = check
-
-
-class UnboundLanguageModel(LanguageModel):
-    """A model that was saved without its connection, as it must be: everything works but a call.
-
-    Args:
-        name: The name in the file.
-        record: The record in the file; kept as it is, and written again by a save.
-        needs: What the file does not hold: names such as `api_base`, never values; or a class that is not registered.
-
-    Raises:
-        ConfigError: `record` holds no usable model string.
-        UnboundModelError: By a call; names what is needed, and the line to write.
-
-    Example:
-        >>> lm = UnboundLanguageModel("house", {"model": "openai/house"}, ["api_base"])
-        >>> lm.name
-        'house'
-
-    Source: unbound variables; differs: nothing else of the program is held up.
-    """
-
-    __slots__ = ("_saved",)
-
-    def __init__(self, name: str, record: Mapping[str, Json], needs: Sequence[str]) -> None:
-        wants = f"was loaded without its connection; it needs {', '.join(needs) or 'a live model'}"
-        remedy = f"Write load(..., language_models={{{name!r}: LanguageModel(...)}})."
-        super().__init__(
-            str(record.get("model")), name=name, adapter=_NoConnection(f"the model {name!r} {wants}. {remedy}")
-        )
-        self._saved = record
-
-    def record(self) -> dict[str, Any]:
-        """Return the record of the file again."""
-        return dict(self._saved)
-
 
 # -- which model answers ---------------------------------------------------------------------------------------------
 
 
 _OF_PROCESS: Final[list[LanguageModel | None]] = [None]
 """The default model of the process, in its only place: all tasks, threads and loops see it."""
-
-_BY_STRING: Final[dict[str, LanguageModel]] = {}
-_MAKING: Final = threading.Lock()
 
 _DEFAULT: Final[ContextVar[tuple[LanguageModel | None] | None]] = ContextVar("synmod_default_model", default=None)
 """The default of the innermost block; None where there is no block."""
@@ -473,15 +296,7 @@ def model_from(model: LanguageModel | str, where: str = "language_model") -> Lan
     Raises:
         ConfigError: It is neither, or the string is not `provider/name`. Begins with `where`.
     """
-    if isinstance(model, LanguageModel):
-        return model
-    if not isinstance(model, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers may be untyped
-        wanted = "a LanguageModel or a string such as 'openai/gpt-4o-mini'"
-        raise ConfigError(f"{where}: got {type(model).__name__}, wanted {wanted}.")
-    with _MAKING:
-        if model not in _BY_STRING:
-            _BY_STRING[model] = LanguageModel(model)
-        return _BY_STRING[model]
+    return shared_model(LanguageModel, model, where)
 
 
 def set_default_language_model(model: LanguageModel | str | None) -> None:

@@ -12,7 +12,7 @@ import re
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, TypedDict, get_args, runtime_checkable
+from typing import Annotated, Any, ClassVar, Final, Literal, Protocol, TypeAlias, TypedDict, get_args, runtime_checkable
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -180,7 +180,7 @@ Rate: TypeAlias = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)
 
 
 class Settings(BaseModel):
-    """The checked arguments of a LanguageModel."""
+    """The checked arguments of a model."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, defer_build=True)
 
@@ -201,6 +201,8 @@ class Settings(BaseModel):
     limit: Annotated[Limit | None, BeforeValidator(limit_from)] = None
     cache: Annotated[Cache | None, BeforeValidator(cache_from)] = None
     defaults: Annotated[Any, Field(default=frozen_dict({}))]
+    batch_size: Annotated[int, Field(strict=True, ge=1)] = 64
+    dimensions: Annotated[int, Field(strict=True, ge=1)] | None = None
 
     @property
     def supply(self) -> tuple[str, ...]:
@@ -221,7 +223,11 @@ class Settings(BaseModel):
     __str__ = __repr__
 
 
-_KEYWORDS: Final = (*(name for name in Settings.model_fields if name not in ("model", "defaults")), "fallback")
+_NO_SETTINGS: Final = ("__class__", "fallback", "model", "self")  # among the locals of a constructor
+_KEYWORDS: Final = (
+    *(name for name in Settings.model_fields if name not in ("model", "defaults", "batch_size", "dimensions")),
+    "fallback",
+)
 
 
 def settings_for(model: object, given: Mapping[str, Any]) -> Settings:
@@ -229,15 +235,17 @@ def settings_for(model: object, given: Mapping[str, Any]) -> Settings:
 
     Args:
         model: The model string, `provider/name`.
-        given: The other fields of `Settings`; None for those that were not given. `defaults` are not yet checked.
+        given: The locals of the constructor: the other fields of `Settings`, None for those that were not given.
+            `defaults` are not yet checked.
 
     Raises:
         ConfigError: An argument is wrong; names it and what was wanted.
     """
     if not isinstance(model, str) or not _MODEL.fullmatch(model):
-        raise ConfigError(f"LanguageModel: got {model!r:.200}, wanted 'provider/name', such as 'openai/gpt-4o-mini'.")
-    known = {name: value for name, value in given.items() if value is not None or name.endswith("timeout_s")}
-    known["defaults"] = sampling_params(given["defaults"], f"LanguageModel({model!r})", _KEYWORDS)
+        raise ConfigError(f"model: got {model!r:.200}, wanted 'provider/name', such as 'openai/gpt-4o-mini'.")
+    named = {name: value for name, value in given.items() if name not in _NO_SETTINGS}
+    known = {name: value for name, value in named.items() if value is not None or name.endswith("timeout_s")}
+    known["defaults"] = sampling_params(given.get("defaults", {}), f"LanguageModel({model!r})", _KEYWORDS)
     try:
         return Settings.model_validate({"model": model, "name": model, **known})
     except ValidationError as error:
@@ -319,7 +327,7 @@ class Secrets:
         settings, names = self._settings, ENVIRONMENT.get(self._settings.provider)
         if names is None or settings.api_key is not None or settings.api_base is not None or _first_of(names):
             return None
-        return AuthError(f"no API key. Set {' or '.join(names)}, or pass LanguageModel(..., api_key=...).")
+        return AuthError(f"no API key. Set {' or '.join(names)}, or pass api_key=... to the model.")
 
     async def key(self) -> str | AuthError | None:
         """Return the key for one request: that of the argument, else the usual one of the environment, else None.
@@ -511,7 +519,7 @@ def estimate_tokens(messages: Iterable[Message]) -> int:
     return estimate_text(characters)
 
 
-def most_tokens(request: LMRequest) -> tuple[int, int]:
+def most_tokens(request: LMRequest | EmbeddingRequest) -> tuple[int, int]:
     """Return how many tokens a request may use: an estimate of its prompt, and `max_tokens` (0 where not set)."""
     most = request.params.get("max_tokens")
     return estimate_tokens(request.messages), most if isinstance(most, int) else 0
@@ -553,6 +561,52 @@ class LMRequest:
     sample: int = 0
     structured: str | None = None
     reasoning_field: str | None = None
+
+
+@dataclass(frozen=True)
+class EmbeddingRequest:
+    """One batch of texts to embed, as an adapter gets it.
+
+    Attributes:
+        model: The model string, `provider/name`.
+        texts: The texts, each once.
+        params: `dimensions`, where it was given.
+
+    Source: OpenAI's embeddings.
+    """
+
+    model: str
+    texts: tuple[str, ...]
+    params: Mapping[str, Json] = _NO_PARAMS
+
+    structured: ClassVar[str] = "none"
+    """Nothing is asked for by a schema."""
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The texts as turns, for whoever shows requests of any kind or counts their tokens."""
+        return tuple([message("user", text) for text in self.texts])
+
+
+@dataclass(frozen=True)
+class EmbeddingReply:
+    """The vectors of some texts.
+
+    Attributes:
+        vectors: One for each text, in the order of the texts.
+        usage: Tokens and cost.
+        cached: Whether no request was needed.
+        model: The model that answered.
+        elapsed_s: Seconds of the whole call.
+
+    Source: OpenAI's embeddings.
+    """
+
+    vectors: tuple[tuple[float, ...], ...]
+    usage: Usage = _NO_USAGE
+    cached: bool = False
+    model: str = ""
+    elapsed_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

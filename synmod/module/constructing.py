@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from synmod.data import SymbolicDataModel, declare, schema_of, symbol
 from synmod.errors import ArgumentError, BuildError, CallError, ConfigError
 from synmod.leaves import MAPPING, Suspended, copied, did_you_mean, drive, kind_of, path_str, thaw
-from synmod.lm import LanguageModel
+from synmod.lm import SharedModel
 from synmod.scope import Hook, NameScope
 from synmod.tree import Static, Variable, class_of, get_node_impl, merge, split, walk
 
@@ -168,7 +168,7 @@ def _present_value(module: Module, name: str, given: Any) -> Any:
             present = getattr(module, name)
         if present is not ABSENT and not isinstance(present, Variable):
             return present
-    if isinstance(given, str) and isinstance(present, LanguageModel):
+    if isinstance(given, str) and isinstance(present, SharedModel):
         return present  # the model that the string named
     return given
 

@@ -18,7 +18,7 @@ from synmod.data import JsonDataModel
 from synmod.errors import ArgumentError, ConfigError, GraphError
 from synmod.flow import FlowGraph, SymbolRef
 from synmod.leaves import check_name, is_leaf, map_leaves, take_apart
-from synmod.lm import SAMPLING, LanguageModel
+from synmod.lm import SAMPLING, SharedModel
 from synmod.scope import CallCounters, Feedback, Hook, add_reward, check_hook, rewards_of
 from synmod.tree import NODE, VARIABLE, NodeDef, NodeImpl, NodeRef, Param, Static, Variable, VariableRef, kind_of
 
@@ -818,13 +818,14 @@ def _model_compared(definition: NodeDef) -> Any:
     return [_settings_compared(lm) for lm in definition.metadata.tried()]
 
 
-def _settings_compared(lm: LanguageModel) -> Any:
+def _settings_compared(lm: SharedModel) -> Any:
     settings = lm.settings
     sampling = {name: value for name, value in settings.defaults.items() if name in SAMPLING}
     numbers = settings.attempts, settings.timeout_s, settings.repairs, settings.limit and settings.limit.numbers()
+    lengths = settings.batch_size, settings.dimensions
     # of two models of one name a file marks the second by `#2`
     name, *fallback = [each.name.partition("#")[0] for each in (lm, *lm.fallback)]
-    return name, settings.model, settings.structured, numbers, sampling, fallback
+    return name, settings.model, settings.structured, numbers, lengths, sampling, fallback
 
 
 def _has_no_children(lm: Any, *_: Any) -> None:
@@ -855,7 +856,7 @@ tree.register_impl(
 )
 tree.register_impl(
     NodeImpl(
-        LanguageModel,
+        SharedModel,
         flatten=lambda lm: ((), lm),
         set_key=_has_no_children,
         pop_key=_has_no_children,

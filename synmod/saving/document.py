@@ -19,7 +19,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from synmod.errors import ArgumentError, FormatError, GraphError, LoadError, SaveError, SaveProblem, StateError
 from synmod.leaves import MAX_DIGITS, Json, is_array, is_object, path_str, pointer
-from synmod.lm import LanguageModel, current_language_model, environment_secrets
+from synmod.lm import SharedModel, current_language_model, environment_secrets
 
 Where: TypeAlias = tuple[str | int, ...]
 """A place in a document: the keys and indices that lead to it."""
@@ -333,7 +333,7 @@ def write_document(
     kind: str,
     sections: Mapping[str, Json],
     limits: FileLimits | None,
-    models: Iterable[LanguageModel],
+    models: Iterable[SharedModel],
     place: Callable[[Where], str] = path_str,
 ) -> str:
     """Return the text of a document.

@@ -14,14 +14,23 @@ from synmod.data import DataModel, Described, Schema, json_equal, schema_of, sch
 from synmod.errors import ArgumentError, DataError, LoadError, SchemaError, SynmodError
 from synmod.flow import Declared
 from synmod.leaves import Json, did_you_mean, frozen, is_array, is_object
-from synmod.lm import SAMPLING, LanguageModel, Limit, UnboundLanguageModel, model_from
+from synmod.lm import (
+    SAMPLING,
+    EmbeddingModel,
+    LanguageModel,
+    Limit,
+    NoConnection,
+    SharedModel,
+    shared_model,
+    unbound_model,
+)
 from synmod.module import Module
 from synmod.registry import check_registrable, id_of, lookup, register_own, registered
 from synmod.tree import Intermediate, Memory, OptState, Param, Stat, Variable
 
 from .document import Where, check, check_record, load_fault, malformed, shown
 
-for _own in (Intermediate, LanguageModel, Memory, OptState, Param, Stat, Variable):
+for _own in (EmbeddingModel, Intermediate, LanguageModel, Memory, OptState, Param, Stat, Variable):
     register_own()(_own)
 
 # -- ids ---------------------------------------------------------------------------------------------------------------
@@ -276,7 +285,7 @@ _ANY_MODEL: Final = "unbound/model"
 
 
 def lm_record(
-    model: LanguageModel, term: Callable[[Any], Json], name_of: Callable[[LanguageModel], str]
+    model: SharedModel, term: Callable[[Any], Json], name_of: Callable[[SharedModel], str]
 ) -> dict[str, Json]:
     """Return the record of a model: never a key, an endpoint or a header.
 
@@ -288,8 +297,8 @@ def lm_record(
         term: Writes an argument of a registered subclass.
         name_of: Returns the saved name of a fallback.
     """
-    if isinstance(model, UnboundLanguageModel):
-        record = model.record()
+    if isinstance(model.adapter, NoConnection):
+        record: dict[str, Json] = dict(model.adapter.record)
         if record["type"] is None:
             return {"type": None}
         if "config" in record:
@@ -299,7 +308,7 @@ def lm_record(
     if public_id is None:
         return {"type": None}
     settings = model.settings
-    record: dict[str, Json] = {"type": public_id}
+    record = {"type": public_id}
     get_config: Any = getattr(model, "get_config", None)
     if type(model) is not LanguageModel and get_config is not None:
         record["config"] = {key: term(value) for key, value in get_config().items()}
@@ -314,7 +323,7 @@ def lm_record(
     return record | _fallback_record(model, name_of)
 
 
-def _fallback_record(model: LanguageModel, name_of: Callable[[LanguageModel], str]) -> dict[str, Json]:
+def _fallback_record(model: SharedModel, name_of: Callable[[SharedModel], str]) -> dict[str, Json]:
     """Return the field of a model's fallbacks; nothing where it has none."""
     return {"fallback": [name_of(each) for each in model.fallback]} if model.fallback else {}
 
@@ -344,7 +353,7 @@ def check_lm(name: str, record: Json, resolver: Resolver, read: Callable[[Json, 
         raise malformed((*where, field), f"{shown(record[field])} cannot stand here, wanted {wanted}.")
     found = resolver.find_or_none(kind, (*where, "type"))
     if found is not None:
-        fitting(found, (*where, "type"), lambda found: issubclass(found, LanguageModel), "a class of language models")
+        fitting(found, (*where, "type"), lambda found: issubclass(found, SharedModel), "a class of language models")
     if found is LanguageModel and "config" in record:
         raise malformed((*where, "config"), "only a subclass has a config.")
     for argument, term in check(record.get("config", {}), (*where, "config"), dict).items():
@@ -360,7 +369,7 @@ def check_fallbacks(records: Mapping[str, dict[str, Json]]) -> None:
     names: dict[str, list[str]] = {name: record.get("fallback", []) for name, record in records.items()}
     for name, fallback in names.items():
         for place, each in enumerate(fallback):
-            if each not in records:
+            if each not in records or EmbeddingModel in (_kind(records[name]), _kind(records[each])):
                 where = ("language_models", name, "fallback", place)
                 raise malformed(where, f"{shown(each)} is not among the language_models of this file.")
     try:
@@ -392,22 +401,24 @@ def lm_faults(record: dict[str, Json]) -> list[tuple[str, str]]:
     return [(field, wanted) for field, holds, wanted in rules if not holds]
 
 
-def supplied_lms(given: Any, names: Mapping[str, Json]) -> dict[str, LanguageModel]:
-    """Return the caller's language models by saved name.
+def supplied_lms(given: Any, names: Mapping[str, Json]) -> dict[str, SharedModel]:
+    """Return the caller's models by saved name.
 
     Args:
-        given: A mapping from saved name to a live model or model string, or one of these for all.
-        names: The names in the file.
+        given: A mapping from saved name to a live model or model string, or one language model or string for all of
+            them; embedding models go by name only.
+        names: The names in the file, with their records.
 
     Raises:
         LoadError: A name is not in the file ('Did you mean').
         ArgumentError: It is neither.
-        ConfigError: A value is neither a LanguageModel nor a model string.
+        ConfigError: A value is neither a model of the kind that was saved nor a model string.
     """
     if given is None:
         return {}
     if isinstance(given, str | LanguageModel):
-        return dict.fromkeys(names, model_from(given, "language_models"))
+        model = shared_model(LanguageModel, given, "language_models")
+        return {name: model for name, record in names.items() if _kind(record) is LanguageModel}
     if not hasattr(given, "items"):
         raise ArgumentError(
             f"language_models is a {type(given).__name__}, wanted a mapping from saved name to a LanguageModel or a "
@@ -422,12 +433,22 @@ def supplied_lms(given: Any, names: Mapping[str, Json]) -> dict[str, LanguageMod
                 f"no language model of this file is named {name!r}.{did_you_mean(name, known)} "
                 f"The file has {', '.join(map(shown, known)) or 'none'}.",
             )
-    models = {name: model_from(model, f"language_models[{name!r}]") for name, model in given.items()}
-    keys = {name: name if name in models else base for name, base in bases.items()}
-    return {name: models[key] for name, key in keys.items() if key in models}
+    keys = {name: name if name in given else base for name, base in bases.items()}
+    return {
+        name: shared_model(_kind(names[name]), given[key], f"language_models[{key!r}]")
+        for name, key in keys.items()
+        if key in given
+    }
 
 
-def made_lm(name: str, record: dict[str, Json], cls: type | None, read: Callable[[Json], Any]) -> LanguageModel:
+def _kind(record: Json) -> type[Any]:
+    """Return the kind of model that a record stands for."""
+    public_id = record.get("type") if is_object(record) else None
+    cls = lookup(public_id) if isinstance(public_id, str) else None
+    return EmbeddingModel if isinstance(cls, type) and issubclass(cls, EmbeddingModel) else LanguageModel
+
+
+def made_lm(name: str, record: dict[str, Json], cls: type | None, read: Callable[[Json], Any]) -> SharedModel:
     """Return a model made from its record, without a connection where the file does not hold all it needs.
 
     Args:
@@ -441,15 +462,16 @@ def made_lm(name: str, record: dict[str, Json], cls: type | None, read: Callable
     """
     if record["type"] is None:
         needs = ["a model of a class that is not registered"]
-        return UnboundLanguageModel(name, {**record, "model": _ANY_MODEL}, needs)
+        return unbound_model(LanguageModel, name, {**record, "model": _ANY_MODEL}, needs)
     arguments = {key: read(term) for key, term in record.get("config", {}).items()}
     if cls is None or record["supply"]:
         needs = [*record["supply"], *([f"the class {record['type']!r}"] if cls is None else [])]
-        return UnboundLanguageModel(name, {**record, "config": arguments} if "config" in record else record, needs)
+        kept = {**record, "config": arguments} if "config" in record else record
+        return unbound_model(_kind(record), name, kept, needs)
     if "config" not in record:
         arguments = {key: record[key] for key in ("model", *_SETTINGS)} | record["defaults"]
         arguments |= {} if name == record["model"] else {"name": name}
-        arguments |= {"limit": Limit(**record["limit"])} if "limit" in record else {}
+    arguments |= {"limit": Limit(**record["limit"])} if "limit" in record else {}
     try:
         return cls(**arguments)
     except (SynmodError, TypeError) as error:

@@ -15,7 +15,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from synmod.data import json_equal
 from synmod.errors import ArgumentError, BuildError, GraphError, StateError, SynmodError
 from synmod.leaves import Json, Suspended, did_you_mean, drive, escape_step, frozen, path_str
-from synmod.lm import LanguageModel
+from synmod.lm import EmbeddingModel, LanguageModel, SharedModel
 from synmod.module import Module, read_build_config, seal
 from synmod.tree import CODEC, NODE, STATIC, GraphDef, Visit, kind_of, record, update, walk
 
@@ -24,7 +24,7 @@ from .names import check_fallbacks, check_lm, checked_value, lm_record, made_lm,
 from .records import NO_VALUE, NodeEntry, check_nodes, check_variable, needed_nodes, restored_flow, with_schemas
 from .terms import Place, Term, TermReader, TermWriter, references
 
-LanguageModels = Mapping[str, LanguageModel | str] | LanguageModel | str | None
+LanguageModels = Mapping[str, SharedModel | str] | LanguageModel | str | None
 
 _SHOWN = 20
 _LONGEST = 1_000
@@ -259,8 +259,8 @@ class _Loader:
                 new.append(name)
                 waiting += model.get("fallback", ())
         for name in new:
-            fallback = self._models[name].get("fallback", ())
-            self._made["language_model", name].fallback = [self._made["language_model", each] for each in fallback]
+            if fallback := self._models[name].get("fallback"):
+                self._made["language_model", name].fallback = [self._made["language_model", each] for each in fallback]
 
     def _node(self, entry: NodeEntry) -> Any:
         return self._made["node", entry.index]
@@ -381,10 +381,10 @@ class _Loader:
         Raises:
             LookupError: No record is known to describe it.
         """
-        if isinstance(x, LanguageModel) and self._is_new("language_model", x.name, x):
+        if isinstance(x, SharedModel) and self._is_new("language_model", x.name, x):
             model = self._models.get(x.name, {})
-            is_plain = type(x) is LanguageModel and model.get("supply") == []
-            if is_plain and lm_record(x, lambda _: None, lambda each: self._reference(each)["language_model"]) == model:
+            is_plain = type(x) in (EmbeddingModel, LanguageModel) and model.get("supply") == []
+            if is_plain and lm_record(x, _json_term, lambda each: self._reference(each)["language_model"]) == model:
                 self._enter("language_model", x.name, x)
         return self._references[id(x)]
 
@@ -457,7 +457,7 @@ class _Loader:
     def _check_no_variable(self, entry: NodeEntry, key: Any, value: Any) -> None:
         """Raise if a constructor makes a Variable that the record does not have: no value is there for it."""
         kind = kind_of(value)
-        if kind == STATIC or id(value) in self._references or isinstance(value, LanguageModel):
+        if kind == STATIC or id(value) in self._references or isinstance(value, SharedModel):
             return
         for visit in walk(value, recursive=kind == NODE):
             if visit.kind == "variable" and id(visit.value) not in self._references:
@@ -475,6 +475,11 @@ class _Loader:
         with user_code(where, entry.cls, lambda: self._path(entry)):
             _build_again(module, config, self._late[entry.index])
         self._attributes(entry, [(key, term) for key, term in entry.pairs() if any(references(term))])
+
+
+def _json_term(value: Json) -> Json:
+    """Return the term of a value that is JSON."""
+    return {"json": value}
 
 
 def _build_again(module: Module, config: Any, late: set[str]) -> None:

@@ -13,7 +13,7 @@ from synmod.data import OPERATIONS, Schema, SymbolicDataModel, schema_of, schema
 from synmod.errors import BadNameError, DataError, SynmodError
 from synmod.flow import Declared, FlowGraph, FlowStep, compile_flow
 from synmod.leaves import FrozenDict, Json, check_name, did_you_mean, frozen, frozen_dict, is_object, path_str
-from synmod.lm import LanguageModel
+from synmod.lm import SharedModel
 from synmod.module import Module, attributes_of_build, declaration_of, is_passed_on
 from synmod.registry import id_of
 from synmod.tree import STATIC, NodeImpl, Static, Variable, Visit, get_node_impl, kind_of, own_impl, walk
@@ -355,7 +355,7 @@ def _check_node(index: int, entry: Json, terms: TermReader) -> NodeEntry:
         raise malformed(where, "the field 'type' is missing.")
     cls: type[Any] = terms.resolver.find_class(record["type"], (*where, "type"), lambda _: True, "a class")
     impl = own_impl(cls)
-    if impl is None or issubclass(cls, LanguageModel):  # language models have a table of their own
+    if impl is None or issubclass(cls, SharedModel):  # language models have a table of their own
         raise load_fault((*where, "type"), f"{cls.__qualname__} is not a class of modules or nodes.")
     node = NodeEntry(index, cls, impl, record)
     if impl.is_module:

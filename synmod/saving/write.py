@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from synmod.leaves import Json, path_str, write_atomic
-from synmod.lm import LanguageModel
+from synmod.lm import SharedModel
 from synmod.tree import CODEC, NODE, GraphDef, RefMap, VariableDef, Visit, build_graph, iter_graph, kind_of, state, walk
 
 from .document import FileLimits, Problems, Where, shown, write_document
@@ -113,7 +113,7 @@ def save_variables(node: Any, path: str | os.PathLike[str], *filters: Any, limit
     Source: Keras `save_weights`.
     """
     values = state(node, filters or ...).to_json()
-    models = [model for _, model in iter_graph(node, LanguageModel)]
+    models = [model for _, model in iter_graph(node, SharedModel)]
     return write_atomic(path, write_document("variables", {"state": values}, limits, models))
 
 
@@ -147,7 +147,7 @@ class _GraphWriter:
         self._terms = TermWriter(self._reference, self._data_model)
         self.problems = self._terms.problems
         self.state: dict[str, Json] = {}
-        self.models: list[LanguageModel] = []
+        self.models: list[SharedModel] = []
         self._seen = RefMap[int]()
         self._known: dict[int, Term] = {}
         self._nodes: list[Visit] = []
@@ -211,13 +211,13 @@ class _GraphWriter:
             if visit.kind == "variable":
                 self._known[id(visit.value)] = {"variable": len(self._variables)}
                 self._variables.append(visit)
-            elif isinstance(visit.value, LanguageModel):
+            elif isinstance(visit.value, SharedModel):
                 self._known[id(visit.value)] = {"language_model": self._language_model(visit.value)}
             elif visit.kind == "node":
                 self._known[id(visit.value)] = {"node": len(self._nodes)}
                 self._nodes.append(visit)
 
-    def _language_model(self, model: LanguageModel) -> str:
+    def _language_model(self, model: SharedModel) -> str:
         """Enter a language model, and return its name; of two of one name the second takes `#2`."""
         numbered = (f"{model.name}#{number}" for number in count(2))
         name = next(name for name in chain([model.name], numbered) if name not in self._records)

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from synmod.errors import LoadError, StateError, TrainerError
 from synmod.leaves.frozen import Json
 from synmod.leaves.names import path_str
-from synmod.lm import LanguageModel
+from synmod.lm import SharedModel
 from synmod.module import Module
 from synmod.saving import in_file, load, read_document, save, write_atomic, write_document
 from synmod.tree import State, class_text, graphdef, iter_graph, state, update
@@ -157,9 +157,9 @@ def write_optimizer(path: str | os.PathLike[str], optimizer: Optimizer) -> None:
     write_atomic(path, write_document("optimizer", sections, None, _models_of(optimizer)))
 
 
-def _models_of(module: Module) -> list[LanguageModel]:
+def _models_of(module: Module) -> list[SharedModel]:
     """Return the language models whose keys must not stand in a file."""
-    return [model for _, model in iter_graph(module, LanguageModel)]
+    return [model for _, model in iter_graph(module, SharedModel)]
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from synmod.data import schema_of
 from synmod.errors import SynmodError
 from synmod.flow import MAPPING, FlowGraph, SymbolRef, kind_of, leaves, map_leaves
 from synmod.leaves import is_object, path_str
-from synmod.lm import LanguageModel
+from synmod.lm import SharedModel
 from synmod.module import Child, Execution, Module, declared_outputs, execution_of, input_spec_of
 from synmod.scope import TraceNode
 from synmod.tree import Visit, walk
@@ -190,7 +190,7 @@ class Member:
         self.level: int = 0 if above is None else above.level + 1
         self.stands_for = stands_for
         self.variables: list[Visit] = []
-        self.models: list[LanguageModel] = []
+        self.models: list[SharedModel] = []
         self.built = stands_for is not None or self.module.built
         self.contract = Contract() if stands_for else _declared(self.module)
 
@@ -225,7 +225,7 @@ class Outline:
                 place = self.places.get(id(visit.value))
                 self.members.append(Member(visit, holder, place))
                 holder = self.places.setdefault(id(visit.value), self.members[-1])
-            elif isinstance(visit.value, LanguageModel) and holder is not None:
+            elif isinstance(visit.value, SharedModel) and holder is not None:
                 holder.models.append(visit.value)
             if visit.kind in ("node", "container"):  # something may be below
                 visit.parts = {_HOLDER: holder}

@@ -39,7 +39,7 @@ async def test_the_text_is_that_of_the_contract():
     with pytest.raises(AuthError) as caught:
         await inside("pipeline/writer", lambda: LanguageModel("openai/gpt-4o-mini")("?"))
     assert str(caught.value) == (
-        "openai/gpt-4o-mini: no API key. Set OPENAI_API_KEY, or pass LanguageModel(..., api_key=...).\n"
+        "openai/gpt-4o-mini: no API key. Set OPENAI_API_KEY, or pass api_key=... to the model.\n"
         "  module: pipeline/writer   requests sent: 0"
     )
 

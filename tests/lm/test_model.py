@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 import synmod as sm
 from synmod.errors import ConfigError, DataError, SchemaError, UnboundModelError
-from synmod.lm import LanguageModel, LMReply, UnboundLanguageModel, use_language_models
+from synmod.lm import LanguageModel, LMReply, unbound_model, use_language_models
 from synmod.testing import FunctionLM, ScriptedLM
 
 SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
@@ -216,13 +216,13 @@ async def test_a_programming_error_of_an_adapter_is_itself():
 async def test_an_unbound_model_says_what_it_needs():
     """A call raises UnboundModelError with name, needs and the line to write; a stand-in answers for it."""
     record = {"model": "openai/house", "defaults": {}, "supply": ["api_base"]}
-    lm = UnboundLanguageModel("house", record, ["api_base"])
+    lm = unbound_model(LanguageModel, "house", record, ["api_base"])
     with pytest.raises(UnboundModelError) as caught:
         await lm("?")
     for words in ("'house'", "api_base", "load(..., language_models="):
         assert words in str(caught.value)
     assert caught.value.attempts == 0
-    assert lm.record() == record
+    assert lm.adapter.record == record
     with use_language_models({"house": FunctionLM(lambda request: "x")}):
         assert (await lm("?")).text == "x"
 

@@ -1,0 +1,322 @@
+"""EmbeddingModel: from texts to vectors, in batches, by the layers of every model call; and `embedded/hash`."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from hashlib import blake2b
+from typing import Any, Final, cast
+
+from synmod.cache import Cache, key_of
+from synmod.errors import BadReplyError, ConfigError, DataError, ModelError
+from synmod.leaves import Json, aio, did_you_mean, frozen_dict, is_array, is_object
+from synmod.scope import Usage
+
+from . import records
+from .call import ModelCall, answered, reported
+from .chat_completions import Endpoint, message_in
+from .limits import Limit
+from .records import Adapter, EmbeddingReply, EmbeddingRequest, Secret, estimate_text
+from .shared import SharedModel, refuse_on_symbols, shared_model
+
+
+class EmbeddingModel(SharedModel):
+    """An embedding model of any provider: from texts to vectors.
+
+    Texts are sent in batches, all at once. Each batch is one model call: it has its own attempts and events, and counts
+    as one call in budgets and counters.
+
+    Args:
+        model: `provider/name`, such as "openai/text-embedding-3-small"; "embedded/hash" needs no provider.
+        api_key: As of `LanguageModel`.
+        api_base: Address of an OpenAI-compatible server, `/v1` included.
+        attempts: How many requests one batch may send in all, 1 to 100.
+        timeout_s: Seconds for the whole call; None for no limit.
+        batch_size: How many texts one request may hold.
+        dimensions: The length of the vectors, where the model has a choice.
+        name: The name in a saved file; by default the model string.
+        headers: Further HTTP headers, as of `LanguageModel`.
+        price: (USD per million tokens, 0); None for the known list price.
+        adapter: "direct", "litellm", or a provider of your own: an object with `name`, `version` and
+            `async send(EmbeddingRequest) -> EmbeddingReply`.
+        limit: As of `LanguageModel`.
+        cache: As of `LanguageModel`; a text that it holds is not sent.
+
+    Raises:
+        ConfigError: An argument is wrong; names it.
+
+    Example:
+        >>> em = EmbeddingModel("embedded/hash")
+        >>> reply = sm.run(em(["a red car", "a red cart", "the sea"]))
+        >>> [len(vector) for vector in reply.vectors]
+        [256, 256, 256]
+
+    Source: OpenAI's embeddings, Synalinks' `EmbeddingModel`; differs: equal texts are sent once, one retry loop.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_key: records.ApiKey | None = None,
+        api_base: str | None = None,
+        attempts: int = 3,
+        timeout_s: float | None = 120,
+        batch_size: int = 64,
+        dimensions: int | None = None,
+        name: str | None = None,
+        headers: Mapping[str, str | Secret] | None = None,
+        price: tuple[float, float] | None = None,
+        adapter: Adapter | str | None = None,
+        limit: Limit | int | None = None,
+        cache: Cache | str | os.PathLike[str] | bool | None = None,
+    ) -> None:
+        super().__init__(records.settings_for(model, locals()), EMBEDDINGS, _embedded_adapter)
+
+    def get_config(self) -> dict[str, Json]:
+        """Return what a saved file holds: no key and no endpoint."""
+        settings = self.settings
+        names = ("model", "attempts", "timeout_s", "batch_size", "dimensions")
+        named = {} if settings.name == settings.model else {"name": settings.name}
+        return {name: getattr(settings, name) for name in names} | named
+
+    async def __call__(self, texts: Iterable[str], *, timeout_s: float | None = None) -> EmbeddingReply:
+        """Embed texts.
+
+        Args:
+            texts: The texts; equal ones are sent once.
+            timeout_s: Seconds for this call, instead of the model's.
+
+        Returns:
+            One vector for each text, in order.
+
+        Raises:
+            DataError: `texts` is a str, or something in it is not one; names the index.
+            ConfigError: `timeout_s` is not a number of seconds, or a cost budget over a model without a known price.
+            AuthError: No key, or one that is refused.
+            RequestError: The provider refuses the request.
+            ContextWindowError: A text is too long.
+            RateLimitError, UnavailableError: Still so after all attempts.
+            ModelTimeout: `timeout_s` is over.
+            BadReplyError: The reply does not hold one vector for each text, all of one length.
+            UnboundModelError: The model was loaded from a file, which holds no connection.
+            BuildError: A module is being built or traced here, which must cost nobody a token.
+            DeadlineExceeded, BudgetExceeded: An enclosing `sm.deadline` or `sm.budget` ends the call.
+
+        Example:
+            >>> reply = sm.run(EmbeddingModel("embedded/hash")(["tea", "coffee", "tea"]))
+            >>> reply.vectors[0] == reply.vectors[2]
+            True
+        """
+        refuse_on_symbols(self.model)
+        settings, listed = self.settings, _checked(texts)
+        seconds = settings.timeout_s if timeout_s is None else records.check_seconds(self.model, "timeout_s", timeout_s)
+        params = frozen_dict({} if settings.dimensions is None else {"dimensions": settings.dimensions})
+        unique, size = list(dict.fromkeys(listed)), settings.batch_size
+        batches = [tuple(unique[at : at + size]) for at in range(0, len(unique), size)]
+        replies: dict[int, EmbeddingReply] = {}
+
+        async def embed(number: int) -> None:
+            request = EmbeddingRequest(self.model, batches[number], params)
+            replies[number] = await reported(self, request, seconds, _remembered)
+
+        async with aio.task_group() as group:
+            for number in range(len(batches)):
+                group.start_soon(embed, number)
+        in_order = [replies[number] for number in range(len(batches))]
+        vectors = [vector for reply in in_order for vector in reply.vectors]
+        if len({*map(len, vectors)}) > 1:
+            raise BadReplyError(f"{self.model}: the vectors of several batches differ in length", reason="schema")
+        of_text = dict(zip(unique, vectors, strict=True))
+        return EmbeddingReply(
+            tuple([of_text[text] for text in listed]),
+            sum((reply.usage for reply in in_order), Usage()),
+            bool(in_order) and all(reply.cached for reply in in_order),
+            self.model,
+            max((reply.elapsed_s for reply in in_order), default=0.0),
+        )
+
+
+def embedding_model_from(model: EmbeddingModel | str, where: str = "embedding_model") -> EmbeddingModel:
+    """Return the model itself, or the one embedding model of this process that a string names.
+
+    Args:
+        model: A model, or a string such as "embedded/hash".
+        where: What receives it, for the message.
+
+    Raises:
+        ConfigError: It is neither, or the string is not `provider/name`. Begins with `where`.
+
+    Example:
+        >>> embedding_model_from("embedded/hash") is embedding_model_from("embedded/hash")
+        True
+
+    Source: as `LanguageModel`.
+    """
+    return shared_model(EmbeddingModel, model, where)
+
+
+def _checked(texts: Any) -> list[str]:
+    """Return texts as a list.
+
+    Raises:
+        DataError: It is one text, or something else is in it; names the index.
+    """
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        raise DataError(f"texts: got {type(cast('object', texts)).__name__}, wanted a list of texts: write [text].")
+    listed: list[Any] = list(cast("Iterable[Any]", texts))
+    for index, text in enumerate(listed):
+        if not isinstance(text, str):
+            raise DataError(f"texts[{index}]: got {type(text).__name__}, wanted a str.")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise DataError(f"texts[{index}]: a lone surrogate, which no UTF-8 text can hold.") from None
+    return listed
+
+
+async def _remembered(call: ModelCall, request: EmbeddingRequest) -> EmbeddingReply:
+    """Return a vector for each text of a batch: what the cache of the model holds, else what the provider answers."""
+    if (cache := call.model.cache) is None:
+        return await _embedded(call, request)
+    adapter, base = call.model.adapter, call.model.settings.api_base
+    asked: Json = ["embedding", adapter.name, adapter.version, request.model, base, request.params]
+    keys = {text: key_of([asked, text]) for text in request.texts}
+    found = {text: entry for text, key in keys.items() if (entry := await cache.find(key)) is not None}
+    vectors = {text: tuple(entry["vector"]) for text, entry in found.items()}
+    missing = tuple([text for text in request.texts if text not in vectors])
+    reply = EmbeddingReply((), cached=True, model=request.model)
+    if missing:
+        reply = await _embedded(call, replace(request, texts=missing))
+        vectors |= zip(missing, reply.vectors, strict=True)
+        for text in missing:
+            await cache.keep(keys[text], {"vector": list(vectors[text])})
+    return replace(reply, vectors=tuple([vectors[text] for text in request.texts]), elapsed_s=call.elapsed_s)
+
+
+async def _embedded(call: ModelCall, request: EmbeddingRequest) -> EmbeddingReply:
+    """Return a vector for each text of a batch, as the provider answers.
+
+    Raises:
+        BadReplyError: There is not one vector for each text, all of one length.
+    """
+    await call.prepare(request)
+    reply: EmbeddingReply = await answered(call, request)
+    lengths = {len(vector) for vector in reply.vectors}
+    if len(reply.vectors) != len(request.texts) or len(lengths) != 1 or 0 in lengths:
+        got = f"got {len(reply.vectors)} vectors of length {', '.join(map(str, sorted(lengths))) or 'none'}"
+        raise BadReplyError(f"{got}, wanted one for each of {len(request.texts)} texts, of one length", reason="schema")
+    return EmbeddingReply(reply.vectors, call.usage(), False, request.model, call.elapsed_s)
+
+
+# -- what providers are sent, and what they answer -------------------------------------------------------------------
+
+
+def _body(request: EmbeddingRequest, level: str) -> dict[str, Any]:  # noqa: ARG001  # of completions
+    """Return a request as `/embeddings` takes it."""
+    return {"input": list(request.texts), "encoding_format": "float", **request.params}
+
+
+def _reply_of(response: Json, request: EmbeddingRequest, headers: Mapping[str, str]) -> EmbeddingReply | ModelError:
+    """Return the vectors of an answer, in the order of the texts; the error where they cannot be read."""
+    data = response.get("data") if is_object(response) else None
+    items: list[Any] = list(data) if is_array(data) else []
+    rows = {item.get("index", at): item.get("embedding") for at, item in enumerate(items) if is_object(item)}
+    vectors = [_vector(rows.get(index)) for index in range(len(request.texts))]
+    if len(rows) != len(request.texts) or not all(vectors):
+        quoted = message_in(response)
+        text = f"the provider answered without {len(request.texts)} vectors" + (f": {quoted}" if quoted else "")
+        request_id = headers.get("x-request-id") or headers.get("request-id")
+        return BadReplyError(text, reason="schema", status=200, provider_message=quoted, request_id=request_id)
+    usage: Json = response.get("usage") if is_object(response) else None
+    tokens: Any = usage.get("prompt_tokens") if is_object(usage) else None
+    known = type(tokens) is int and tokens > 0
+    counted = tokens if known else estimate_text(sum(map(len, request.texts)))
+    return EmbeddingReply(tuple(vectors), Usage(prompt_tokens=counted, estimated=not known))
+
+
+def _vector(json: Any) -> tuple[float, ...]:
+    """Return a vector; an empty one where it is not a list of finite numbers."""
+    numbers = list(json) if is_array(json) else []
+    fit = all(isinstance(number, (int, float)) and math.isfinite(number) for number in numbers)
+    return tuple(map(float, numbers)) if fit else ()
+
+
+EMBEDDINGS: Final = Endpoint("/embeddings", "aembedding", _body, _reply_of)
+"""Embeddings of texts."""
+
+# -- in the process --------------------------------------------------------------------------------------------------
+
+_DIMENSIONS: Final = 256
+_WORD: Final = re.compile(r"\w+")
+_GRAMS: Final = (3, 4)
+
+
+def _embedded_adapter(name: str) -> HashAdapter:
+    """Return the adapter of the model `embedded/<name>`.
+
+    Raises:
+        ConfigError: There is no such model in the process ('Did you mean').
+    """
+    if name != "hash":
+        hint = did_you_mean(name, ("hash",))
+        raise ConfigError(f"embedded/{name}: the embedding model in the process is embedded/hash.{hint}")
+    return HashAdapter()
+
+
+class HashAdapter:
+    """The adapter of `embedded/hash`: texts that share words, and parts of words, have vectors that are near.
+
+    Each word, and each 3 and 4 characters in a row of a word, adds 1 or -1 to one of 256 numbers, as its hash decides.
+    The vector is normalised; that of a text without words is zero. Equal in every process.
+
+    Example:
+        >>> near, same, far = HashAdapter().vectors(["a red car", "A red car!", "deep sea"])
+        >>> near == same
+        True
+
+    Source: feature hashing (Weinberger et al. 2009); differs: BLAKE2b, so that no platform has other vectors.
+    """
+
+    name = "embedded"
+    version = 1
+
+    def send(self, request: EmbeddingRequest) -> EmbeddingReply:
+        """Embed the texts of a request; never waits.
+
+        Raises:
+            ConfigError: `dimensions` were given, and are not 256.
+        """
+        if request.params.get("dimensions", _DIMENSIONS) != _DIMENSIONS:
+            raise ConfigError(f"embedded/hash: dimensions: its vectors have {_DIMENSIONS}; leave it out.")
+        words = sum(len(_WORD.findall(text)) for text in request.texts)
+        return EmbeddingReply(tuple(self.vectors(request.texts)), Usage(prompt_tokens=words, cost_usd=0.0))
+
+    def vectors(self, texts: Iterable[str]) -> list[tuple[float, ...]]:
+        """Return the vectors of texts."""
+        return [_hashed(text) for text in texts]
+
+
+def _hashed(text: str) -> tuple[float, ...]:
+    """Return the normalised sum of what the parts of a text add."""
+    sums = [0] * _DIMENSIONS
+    for part, times in Counter(_parts(text)).items():
+        digest = blake2b(part.encode(), digest_size=2).digest()
+        sums[digest[0]] += times if digest[1] & 1 else -times
+    length = math.sqrt(sum(number * number for number in sums)) or 1.0
+    return tuple([number / length for number in sums])
+
+
+def _parts(text: str) -> Iterable[str]:
+    """Yield the words of a text, and the characters in a row that they are made of; the ends of a word count."""
+    for word in _WORD.findall(text.casefold()):
+        yield word
+        ended = f"<{word}>"
+        for length in _GRAMS:
+            yield from (ended[at : at + length] for at in range(len(ended) - length + 1))
