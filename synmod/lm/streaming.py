@@ -1,7 +1,7 @@
 """Streams: the pieces of replies as they arrive, for whoever reads them; and what a stream of chat completions holds.
 
-A streamed call or program runs in a task of its own, and the model calls in it hand their pieces to the reader by way
-of a place for one piece: where it is taken, they wait, and read no further from the provider.
+A streamed call or program runs in a task of its own, and the model calls in it hand their pieces to the reader one by
+one. While a piece waits to be read, the calls wait too, and read no further from the provider.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, ParamSpec, Self, TypeVar
 
 from pydantic_core import from_json
 
+from synmod.data import ToolCall
 from synmod.errors import RunError
 from synmod.leaves import Clock, Json, aio, close_generator, is_array, is_object
 from synmod.scope import Hook, LMChunkEvent, Place, Usage, notify, reset
@@ -68,7 +69,7 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
         self._group: aio.task_group | None = None
         self._thread = 0
         self._is_open = False
-        self._chunk: LMChunk | None = None
+        self._chunk: LMChunk | None = None  # the next one to read
         self._arrival, self._room = aio.Gate(), aio.Gate()
         self._has_ended = False
         self._failure: Exception | None = None
@@ -109,7 +110,7 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
         if not self._is_open:
             name = type(self).__name__
             raise RunError(f"{name}: read it in its block: `async with ... as s:`, and inside `async for chunk in s:`.")
-        while self._chunk is None:
+        while (chunk := self._chunk) is None:
             if self._has_ended:
                 failure, self._failure = self._failure, None
                 if failure is None:
@@ -119,12 +120,12 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
                 finally:
                     del failure  # else its traceback and this frame hold each other
             await self._arrival.wait()
-        chunk, self._chunk = self._chunk, None
+        self._chunk = None
         self._room.wake()
         return chunk
 
     async def put(self, chunk: LMChunk) -> None:
-        """Hand a piece to the reader when the one before is taken; nothing where nobody reads any more."""
+        """Hand a piece to the reader once the one before was taken; do nothing where nobody reads any more."""
         while self._chunk is not None and self._is_open:
             await self._room.wait()
         if self._is_open:
@@ -236,7 +237,7 @@ class Relay:
     async def _joined(self, pieces: AsyncIterator[LMChunk | LMReply], adapter: Adapter, request: LMRequest) -> LMReply:
         """Hand on pieces as they arrive, and return the reply that they make."""
         text = reasoning = ""
-        calls: tuple[Any, ...] = ()
+        calls: tuple[ToolCall, ...] = ()
         reply: LMReply | None = None
         try:
             async for piece in pieces:
@@ -267,24 +268,26 @@ class Relay:
         if self._request.schema is not None:
             text = text[: max(_settled(text), self._shown[0])]
             value = partial_json(text)
-        await self._hand_on(text, reasoning, (), value, done=False)
+        if (len(text), len(reasoning)) != self._shown:
+            await self._hand_on(self._next(text, reasoning, (), value, done=False))
 
     async def finish(self, reply: LMReply, started: float) -> LMReply:
         """Hand on the rest of a whole and valid reply as the last piece; return it with the time of the first one."""
         if reply.text != self._text:  # it is the arguments of a tool, of which nothing was shown
             self._shown = (0, self._shown[1])
-        await self._hand_on(reply.text, reply.reasoning or "", reply.tool_calls, reply.json, done=True)
+        await self._hand_on(self._next(reply.text, reply.reasoning or "", reply.tool_calls, reply.json, done=True))
         return replace(reply, first_chunk_s=None if self.begun is None else self.begun - started)
 
-    async def _hand_on(self, text: str, reasoning: str, calls: tuple[Any, ...], value: Json, *, done: bool) -> None:
-        """Hand on a piece: what was not shown before of the text and the reasoning so far."""
-        shown = self._shown
-        chunk = LMChunk(text[shown[0] :], reasoning[shown[1] :], calls, value, done, self._place[2], self._place[0])
-        if not (chunk.text or chunk.reasoning or done):
-            return
+    def _next(self, text: str, reasoning: str, calls: tuple[ToolCall, ...], value: Json, *, done: bool) -> LMChunk:
+        """Return the next piece: what was not shown before of the text and the reasoning so far."""
+        (of_text, of_reasoning), place = self._shown, self._place
         self._shown = len(text), len(reasoning)
         if self.begun is None:
             self.begun = self._clock.now()
+        return LMChunk(text[of_text:], reasoning[of_reasoning:], calls, value, done, place[2], place[0])
+
+    async def _hand_on(self, chunk: LMChunk) -> None:
+        """Hand a piece to the hooks, then to the streams, where there is room."""
         if self._listeners:
             notify(self._listeners, LMChunkEvent(*self._place, self._request, self._request.model, chunk))
         for one in self._streams:
@@ -350,9 +353,10 @@ class ServerSentEvents:
         for line in lines:
             if line.startswith(b"data:"):
                 self._data.append(line[6:] if line.startswith(b"data: ") else line[5:])
-            elif not line and self._data:
-                yield b"\n".join(self._data)
-                self._data, self.held = [], len(rest)
+            elif not line:
+                data, self._data, self.held = self._data, [], len(rest)
+                if data:
+                    yield b"\n".join(data)
 
 
 class Assembly:
@@ -372,7 +376,8 @@ class Assembly:
         self._parts: dict[str, list[str]] = {"content": [], "reasoning_content": [], "refusal": []}
         self._calls: list[tuple[Any, dict[str, str]]] = []  # id and function
         self._calls_by_index: dict[Any, tuple[Any, dict[str, str]]] = {}  # the last one of each
-        self._metadata: dict[str, Any] = {}
+        self._id: Any = None
+        self._usage: Any = None
         self._finish_reason: Any = None
         self._room = most
         self.error: Any = None
@@ -399,16 +404,17 @@ class Assembly:
             else:
                 if piece := self.add(record):
                     yield piece
-            if self._room < self._events.held:
-                self.fault = "the reply is longer than 32 MiB"
             self.has_ended = bool(self.fault) or self.error is not None
+        if self._room < self._events.held:
+            self.fault, self.has_ended = "the reply is longer than 32 MiB", True
 
     def add(self, record: Any) -> LMChunk | None:
         """Add a record; return the piece of the reply in it, None where it holds none."""
         if not is_object(record):
             return None
         self.error = self.error or record.get("error")
-        self._metadata |= {name: record[name] for name in ("id", "usage") if record.get(name)}
+        self._id = self._id or record.get("id")
+        self._usage = record.get("usage") or self._usage
         choices = record.get("choices")
         choice = choices[0] if is_array(choices) and choices else None
         if not is_object(choice) or choice.get("index"):  # the index of a second answer, which nobody reads
@@ -419,14 +425,14 @@ class Assembly:
             return None
         for piece in delta.get("tool_calls") or ():
             self._add_call(piece)
+        self._keep("refusal", delta.get("refusal"))
         text = self._keep("content", delta.get("content"))
         reasoning = self._keep("reasoning_content", delta.get("reasoning_content") or delta.get("reasoning"))
-        self._keep("refusal", delta.get("refusal"))
         return LMChunk(text, reasoning) if text or reasoning else None
 
     def _keep(self, name: str, content: Json) -> str:
         """Keep what was added to one part of the message, and return it as text."""
-        if text := text_of(content):
+        if text := text_of(content) if content else "":
             self._parts[name].append(text)
             self._room -= len(text)
         return text
@@ -451,11 +457,12 @@ class Assembly:
         message: dict[str, Any] = {name: "".join(parts) for name, parts in self._parts.items() if parts}
         if self._calls:
             message["tool_calls"] = [{"id": key, "type": "function", "function": one} for key, one in self._calls]
-        return {**self._metadata, "choices": [{"message": message, "finish_reason": self._finish_reason}]}
+        choice = {"message": message, "finish_reason": self._finish_reason}
+        return {"id": self._id, "choices": [choice], "usage": self._usage}
 
 
 def text_of(content: Json) -> str:
     """Return a text, also one in parts; "" for anything else."""
-    if is_array(content):
-        return "".join(text_of(part.get("text")) for part in content if is_object(part))
-    return content if isinstance(content, str) else ""
+    if isinstance(content, str):
+        return content
+    return "".join(text_of(part.get("text")) for part in content if is_object(part)) if is_array(content) else ""

@@ -22,6 +22,7 @@ class Answer:
     delay_s: float = 0.0
     cut: bool = False
     raw: bytes | None = None
+    packets: tuple | None = None  # of a stream: bytes are sent, functions are awaited
 
 
 @dataclass
@@ -31,6 +32,7 @@ class Arrived:
     path: str
     headers: dict
     body: dict
+    port: int
 
 
 def completion(text="hello", *, finish_reason="stop", usage=(7, 3), **message):
@@ -47,6 +49,27 @@ def failure(status, message="it failed", *, code=None, **headers):
     return Answer(status, {"error": error}, {name.replace("_", "-"): value for name, value in headers.items()})
 
 
+def record(delta=None, *, finish_reason=None, **more):
+    """One event of a streamed chat completion."""
+    choices = [] if delta is None and finish_reason is None else [{"index": 0, "delta": delta or {}}]
+    choices = [{**choice, "finish_reason": finish_reason} for choice in choices]
+    about = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "served-model"}
+    return b"data: " + json.dumps({**about, "choices": choices, **more}).encode() + b"\n\n"
+
+
+DONE = b"data: [DONE]\n\n"
+STOP = record(finish_reason="stop")
+
+
+def streamed(*texts, usage=(7, 3), **given):
+    """A streamed chat completion of these pieces."""
+    counts = {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)}
+    pieces = [record({"content": text}) for text in texts]
+    return Answer(
+        packets=(record({"role": "assistant", "content": ""}), *pieces, STOP, record(usage=counts), DONE), **given
+    )
+
+
 class Loopback:
     """The server: `async with Loopback(answer, ...) as server: ...`; the last answer is repeated."""
 
@@ -57,13 +80,16 @@ class Loopback:
 
     async def handle(self, request):
         headers = {name.lower(): value for name, value in request.headers.items()}
-        self.arrived.append(Arrived(request.path, headers, json.loads(await request.read() or b"{}")))
+        body, port = json.loads(await request.read() or b"{}"), request.transport.get_extra_info("peername")[1]
+        self.arrived.append(Arrived(request.path, headers, body, port))
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         try:
             await asyncio.sleep(answer.delay_s)
         except asyncio.CancelledError:
             self.hung_up.set()
             raise
+        if answer.packets is not None:
+            return await self.stream(request, answer)
         payload = answer.raw if answer.raw is not None else json.dumps(answer.body).encode()
         payload = payload.replace(b"{authorization}", headers.get("authorization", "").encode())
         response = web.StreamResponse(status=answer.status, headers={"content-type": "application/json"})
@@ -71,6 +97,21 @@ class Loopback:
         response.content_length = len(payload) + (50 if answer.cut else 0)
         await response.prepare(request)
         await response.write(payload)
+        if answer.cut:
+            request.transport.close()
+        return response
+
+    async def stream(self, request, answer):
+        """Send packets one by one, until the client hangs up."""
+        response = web.StreamResponse(status=answer.status, headers={"content-type": "text/event-stream"})
+        response.headers.update(answer.headers)
+        await response.prepare(request)
+        try:
+            for packet in answer.packets:
+                await (response.write(packet) if isinstance(packet, bytes) else packet())
+        except (asyncio.CancelledError, ConnectionError):
+            self.hung_up.set()
+            raise
         if answer.cut:
             request.transport.close()
         return response

@@ -5,6 +5,7 @@ litellm takes seconds to import, so these are slow; only the loopback is ever re
 
 import asyncio
 import gc
+import json
 import logging
 import os
 import socket
@@ -18,7 +19,7 @@ import pytest
 import synmod as sm
 from synmod.errors import AuthError, BadReplyError, ModelError, RequestError, UnavailableError
 from synmod.lm import ENVIRONMENT, LanguageModel, litellm_error
-from tests.lm.loopback import KEY, Answer, Loopback, ask, completion, failure
+from tests.lm.loopback import KEY, Answer, Loopback, ask, completion, failure, record, streamed
 
 pytestmark = pytest.mark.slow
 
@@ -60,6 +61,66 @@ async def test_the_providers_own_protocol():
     assert arrived.path.endswith("/messages")
     assert arrived.headers["x-api-key"] == "none"
     assert (reply.text, reply.usage.prompt_tokens, reply.usage.completion_tokens) == ("hi", 3, 2)
+
+
+CLAUDE_EVENTS = [
+    {"type": "message_start", "message": {**CLAUDE, "content": [], "stop_reason": None}},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "h"}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "i"}},
+    {"type": "content_block_stop", "index": 0},
+    {
+        "type": "message_delta",
+        "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+        "usage": {"output_tokens": 2},
+    },
+    {"type": "message_stop"},
+]
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+async def test_replies_are_streamed(provider):
+    """Pieces as they arrive, the usage of the final record, in the protocol of either provider."""
+    events = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in CLAUDE_EVENTS]
+    answer = streamed("h", "i", usage=(3, 2)) if provider == "openai" else Answer(packets=tuple(events))
+    async with Loopback(answer) as server:
+        lm = LanguageModel(f"{provider}/m", api_base=server.base, api_key=KEY, **BY_HAND)
+        async with await lm("Hi", stream=True) as stream:
+            pieces = [piece async for piece in stream]
+        await lm.aclose()
+    assert [piece.text for piece in pieces] == ["h", "i", ""]
+    assert (stream.reply.usage.prompt_tokens, stream.reply.usage.completion_tokens) == (3, 2)
+    assert (stream.reply.finish_reason, stream.reply.usage.estimated) == ("stop", False)
+
+
+async def test_closing_a_stream_early_hangs_up():
+    """litellm's connection is closed, and nothing of it is left."""
+    forever = asyncio.Event()
+    async with Loopback(Answer(packets=(record({"content": "h"}), forever.wait))) as server:
+        lm = LanguageModel("openai/m", api_base=server.base, api_key=KEY, **BY_HAND)
+        async with await lm("Hi", stream=True) as stream:
+            assert (await anext(stream)).text == "h"
+        await asyncio.wait_for(server.hung_up.wait(), 5)
+        await lm.aclose()
+    assert lm.cumulated_completion_tokens == 1
+
+
+async def test_a_failure_inside_a_stream_has_its_class():
+    """After the pieces before it; not retried; no key."""
+    error = json.dumps({"error": {"message": f"boom {KEY}", "type": "server_error", "code": 500}})
+    answer = Answer(packets=(record({"content": "h"}), f"data: {error}\n\n".encode()))
+    got = []
+    async with Loopback(answer) as server:
+        lm = LanguageModel("openai/m", api_base=server.base, api_key=KEY, **BY_HAND)
+        with pytest.raises(ModelError) as caught:
+            async with await lm("Hi", stream=True) as stream:
+                async for piece in stream:
+                    got.append(piece.text)
+        await lm.aclose()
+        assert (got, len(server.arrived)) == (["h"], 1)
+    assert "boom" in str(caught.value)
+    assert KEY not in str(caught.value)
+    assert caught.value.__cause__ is None
 
 
 async def test_replies_are_read_like_any_other():

@@ -1,9 +1,19 @@
 """Streams: pieces of one call and of all calls in a program, held back by a slow reader, gone when closed early."""
 
+import asyncio
+import gc
+import json
+import threading
+import tracemalloc
+
 import pytest
+from hypothesis import given, strategies as st
+from pydantic_core import from_json
 
 import synmod as sm
-from synmod.lm import LanguageModel, LMChunk
+from synmod.errors import BadReplyError, ConfigError, RateLimitError, RunError, UnavailableError
+from synmod.leaves import aio
+from synmod.lm import LanguageModel, LMChunk, LMReply
 from synmod.testing import FunctionLM, SchemaLM, ScriptedLM
 
 ANY = {}
@@ -77,3 +87,596 @@ async def test_a_call_that_is_not_streamed_gets_the_pieces_together():
     lm = ScriptedLM([[LMChunk("Pa", "be"), LMChunk("ris", "cause")]])
     reply = await lm("Capital of France?")
     assert (reply.text, reply.reasoning, reply.first_chunk_s) == ("Paris", "because", None)
+
+
+async def test_what_an_adapter_yields_last_completes_the_reply():
+    """Usage and finish reason are those of an LMReply at the end; without one they are estimated."""
+    usage = sm.Usage(prompt_tokens=5, completion_tokens=2)
+    lm = ScriptedLM([[LMChunk("Paris"), LMReply(finish_reason="length", usage=usage)], pieces("Par", "is")])
+    _, stream = await call(lm, "Hi")
+    assert (stream.reply.text, stream.reply.finish_reason) == ("Paris", "length")
+    assert (stream.reply.usage.prompt_tokens, stream.reply.usage.estimated) == (5, False)
+    _, stream = await call(lm, "Hi")
+    assert (stream.reply.usage.completion_tokens, stream.reply.usage.estimated) == (2, True)
+
+
+async def test_an_adapter_that_streams_something_else_is_a_type_error():
+    """It names the adapter and what came."""
+
+    class Texts:
+        name, version = "texts", 1
+
+        async def send(self, request):
+            return LMReply("x")
+
+        async def stream(self, request):
+            yield "x"
+
+    with pytest.raises(TypeError, match="adapter 'texts' streamed 'x', wanted an LMChunk"):
+        await call(model(Texts()), "Hi")
+
+
+async def test_an_unread_stream_sends_nothing():
+    """The request leaves when the block is entered."""
+    lm = ScriptedLM(["x"])
+    await lm("Hi", stream=True)
+    assert not lm.requests
+
+
+async def test_a_stream_is_read_once_and_in_its_block():
+    """Outside it is an error that shows the line; the reply is there at the end alone."""
+    stream = await ScriptedLM([pieces("a", "b")])("Hi", stream=True)
+    with pytest.raises(RunError, match="inside `async for chunk in s:`"):
+        await anext(stream)
+    async with stream:
+        with pytest.raises(RunError, match="read the stream to its end"):
+            stream.reply
+        await anext(stream)
+    with pytest.raises(RunError, match="read the stream to its end"):
+        stream.reply
+    with pytest.raises(RunError, match="read it in its block"):
+        await anext(stream)
+    with pytest.raises(RunError, match="read once"):
+        await stream.__aenter__()
+
+
+async def test_arguments_are_checked_before_the_stream():
+    """As those of any call: by the `await`."""
+    with pytest.raises(ConfigError, match="temprature"):
+        await ScriptedLM([])("Hi", stream=True, temprature=1)
+
+
+# -- partial JSON ----------------------------------------------------------------------------------------------------
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**30), 10**30)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def extends(earlier, later):
+    """Whether a partial value is the beginning of another: texts and lists are prefixes, numbers are equal."""
+    if isinstance(earlier, str) and isinstance(later, str):
+        return later.startswith(earlier)
+    if isinstance(earlier, list) and isinstance(later, list):
+        pairs = list(zip(earlier, later, strict=False))
+        return len(earlier) <= len(later) and all(extends(a, b) for a, b in pairs)
+    if isinstance(earlier, dict) and isinstance(later, dict):
+        return all(key in later and extends(value, later[key]) for key, value in earlier.items())
+    return earlier == later and type(earlier) is type(later)
+
+
+@given(JSON, st.booleans(), st.sampled_from([None, 1]), st.randoms(use_true_random=False))
+async def test_a_partial_value_only_ever_extends(value, ascii_only, indent, random):
+    """Over any document and any split: what was known stays; each is what pydantic reads of the text shown so far;
+    the last is the valid value."""
+    text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
+    parts, at = [], 0
+    while at < len(text):
+        size = random.choice([1, 1, 2, 5, 30])
+        parts.append(text[at : at + size])
+        at += size
+    chunks, stream = await call(ScriptedLM([pieces(*parts)]), "Hi", ANY)
+    shown, before = "", None
+    for chunk in chunks[:-1]:
+        shown += chunk.text
+        try:
+            wanted = from_json(shown, allow_partial="trailing-strings")
+        except ValueError:
+            wanted = None
+        assert chunk.partial == wanted
+        assert before is None or extends(before, chunk.partial), (before, chunk.partial)
+        before = chunk.partial
+    assert "".join(chunk.text for chunk in chunks) == text == stream.reply.text
+    assert chunks[-1].partial == stream.reply.json == value
+    assert before is None or extends(before, value)
+
+
+async def test_a_number_is_shown_when_it_has_ended():
+    """Not 1, then 12, then nothing at `12.`: its text waits for what follows it; digits in a text do not wait."""
+    chunks, _ = await call(ScriptedLM([pieces('{"n": 1', "2", ".", '5, "t": "at 5', '0"}')]), "Hi", ANY)
+    assert [(chunk.text, chunk.partial) for chunk in chunks[:-1]] == [
+        ('{"n": ', {}),
+        ('12.5, "t": "at 5', {"n": 12.5, "t": "at 5"}),
+        ('0"}', {"n": 12.5, "t": "at 50"}),
+    ]
+
+
+async def test_what_is_not_json_has_no_partial_value_before_its_end():
+    """A fence around the value: None until the reply was read."""
+    chunks, _ = await call(ScriptedLM([pieces("```json\n", '{"n": 1}', "\n```")]), "Hi", ANY)
+    assert [chunk.partial for chunk in chunks] == [None, None, None, {"n": 1}]
+
+
+# -- failures --------------------------------------------------------------------------------------------------------
+
+NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+def test_an_invalid_reply_is_raised_at_the_end_without_repair(any_loop):
+    """After all of its pieces, by the iterator; nothing else is sent."""
+
+    async def main():
+        for item in (pieces('{"n": ', '"one"}'), '{"n": "one"}'):
+            lm, got = ScriptedLM([item, '{"n": 1}']), []
+            async with await lm("Hi", NUMBER, stream=True) as stream:
+                with pytest.raises(BadReplyError) as caught:
+                    async for chunk in stream:
+                        got.append(chunk.text)
+                assert [chunk async for chunk in stream] == []  # it is raised once
+            assert (caught.value.reason, caught.value.text, len(lm.requests)) == ("schema", '{"n": "one"}', 1)
+            assert "".join(got) in ('{"n": "one"}', "")
+            assert (lm.cumulated_calls, lm.cumulated_failed_calls) == (1, 1)
+            with pytest.raises(RunError):
+                stream.reply
+
+    any_loop(main)
+
+
+async def test_failures_are_retried_before_the_first_piece_and_never_after():
+    """Attempts are those of any call; what has been handed on cannot be taken back."""
+    lm = ScriptedLM([RateLimitError("slow", status=429), [LMChunk("a"), UnavailableError("cut")], "never"])
+    got = []
+    async with await lm("Hi", stream=True) as stream:
+        with pytest.raises(UnavailableError, match="not retried: pieces of the reply had been handed on") as caught:
+            async for chunk in stream:
+                got.append(chunk.text)
+    assert (got, len(lm.requests), caught.value.streamed) == (["a"], 2, True)
+
+
+async def test_a_fallback_answers_before_the_first_piece_and_never_after():
+    """Likewise other models."""
+    for item, texts in ((UnavailableError("down"), ["b", ""]), ([LMChunk("a"), UnavailableError("cut")], ["a"])):
+        other, got = ScriptedLM([pieces("b")]), []
+        lm = ScriptedLM([item], attempts=1, fallback=other)
+        try:
+            async with await lm("Hi", stream=True) as stream:
+                async for chunk in stream:
+                    got.append(chunk.text)
+        except UnavailableError:
+            pass
+        assert (got, len(other.requests)) == (texts, len(texts) - 1)
+
+
+async def test_what_came_before_a_failure_is_counted():
+    """An estimate, marked, in the usage, the budget and the counters; with the price of the model."""
+    lm = ScriptedLM([[LMChunk("abcdef"), UnavailableError("cut")]], price=(1_000_000, 1_000_000))
+    with sm.track_usage() as usage, sm.budget(tokens=100) as budget:
+        with pytest.raises(UnavailableError):
+            await call(lm, "Hi")
+    assert (usage.completion_tokens, usage.prompt_tokens, usage.cost_usd, usage.estimated) == (2, 1, 3.0, True)
+    assert budget.used.tokens == 3
+    assert (lm.cumulated_completion_tokens, lm.cumulated_requests, lm.cumulated_failed_calls) == (2, 1, 1)
+
+
+# -- caches ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_hit_is_one_piece_and_an_aborted_stream_is_not_kept():
+    """Closing early keeps nothing; a stream that was read is kept, and then comes at once."""
+    cache = sm.Cache()
+    lm = ScriptedLM([pieces("no", "no"), pieces("Par", "is")], cache=cache)
+    async with await lm("Hi", stream=True) as stream:
+        await anext(stream)
+    chunks, _ = await call(lm, "Hi")
+    assert [chunk.text for chunk in chunks] == ["Par", "is", ""]
+    chunks, stream = await call(lm, "Hi")
+    assert [(chunk.text, chunk.done) for chunk in chunks] == [("Paris", True)]
+    assert (stream.reply.cached, len(lm.requests)) == (True, 2)
+    assert (await lm("Hi")).cached
+
+
+# -- closing, cancelling, waiting ------------------------------------------------------------------------------------
+
+
+class Words:
+    """An adapter that streams words without end, and notes how far it got and whether it was closed."""
+
+    name, version = "words", 1
+
+    def __init__(self):
+        self.sent, self.open = 0, 0
+
+    async def send(self, request):
+        return LMReply("whole")
+
+    async def stream(self, request):
+        self.open += 1
+        try:
+            while True:
+                self.sent += 1
+                yield LMChunk("word ")
+                await aio.checkpoint()
+        finally:
+            self.open -= 1
+
+
+def model(adapter):
+    """A model by an adapter, at a known price."""
+    return LanguageModel("my/model", adapter=adapter, price=(1_000_000, 1_000_000))
+
+
+async def turns(count=50):
+    """Let everything run that can."""
+    for _ in range(count):
+        await aio.checkpoint()
+
+
+def test_a_slow_reader_holds_the_adapter_back(any_loop):
+    """While a piece is not taken, at most one more is fetched, however long the reader takes."""
+
+    async def main():
+        words = Words()
+        async with await model(words)("Hi", stream=True) as stream:
+            for taken in range(1, 4):
+                await anext(stream)
+                await turns()
+                assert words.sent <= taken + 2
+        assert not words.open
+
+    any_loop(main)
+
+
+def test_closing_early_closes_the_adapter_and_counts_what_came(any_loop):
+    """Also where the reader fails; the call counts as cancelled, with the tokens that came, and hooks get its end."""
+
+    async def main():
+        words, hook = Words(), Recorder()
+        lm = model(words)
+        with sm.hooks(hook), sm.track_usage() as usage:
+            async with await lm("Hi", stream=True) as stream:
+                await anext(stream)
+            with pytest.raises(ZeroDivisionError):
+                async with await lm("Hi", stream=True) as stream:
+                    async for _ in stream:
+                        raise ZeroDivisionError
+        assert not words.open
+        assert (lm.counters.cancelled, lm.cumulated_calls, lm.cumulated_requests) == (2, 0, 2)
+        assert lm.cumulated_completion_tokens == usage.completion_tokens >= 4
+        assert usage.estimated
+        assert usage.cost_usd == usage.completion_tokens + usage.prompt_tokens == lm.cumulated_cost_usd
+        assert [name for name, _ in hook.events].count("end") == 2
+
+    any_loop(main)
+
+
+class Recorder(sm.Hook):
+    """Keeps the events of model calls."""
+
+    def __init__(self):
+        self.events = []
+
+    def on_lm_begin(self, event):
+        self.events.append(("begin", event))
+
+    def on_lm_chunk(self, event):
+        self.events.append(("chunk", event))
+
+    def on_lm_end(self, event):
+        self.events.append(("end", event))
+
+
+def test_every_piece_is_an_event(any_loop):
+    """`on_lm_chunk` between begin and end, in the module's place; nothing where a call is not streamed."""
+
+    async def main():
+        hook, program = Recorder(), sm.Sequential([ask(pieces('{"answer"', ': "so"}'), {"answer": "x"}, name="writer")])
+        with sm.hooks(hook):
+            chunks, _ = await read(sm.stream(program, QUERY))
+            await program(QUERY)
+        assert [name for name, _ in hook.events] == ["begin", "chunk", "chunk", "chunk", "end", "begin", "end"]
+        events = [event for name, event in hook.events if name == "chunk"]
+        assert [event.chunk for event in events] == chunks
+        assert {(event.path, event.name) for event in events} == {(chunks[0].path, "writer")}
+
+    any_loop(main)
+
+
+@pytest.mark.parametrize("kind", ["call", "program"])
+def test_a_cancellation_anywhere_leaves_nothing_behind(any_loop, kind):
+    """At the k-th wait, for every k: the adapter is closed, no task is left, the reader's context is as before."""
+    words = Words()
+
+    async def streamed():
+        lm = model(words)
+        if kind == "call":
+            return await lm("Hi", stream=True)
+        return sm.stream(sm.Parallel(*[sm.Generator(sm.ChatMessage, language_model=lm) for _ in range(2)]), QUERY)
+
+    async def reading(limit):
+        async with await streamed() as stream:
+            async for _ in stream:
+                limit -= 1
+                if limit < 0:
+                    return True
+        return False
+
+    async def main():
+        for k in range(60):
+            reader = Cancelled(k)
+            await reader.run(reading, 8)
+            await turns(3)
+            assert not words.open, k
+            assert tasks_left() == 0, k
+            assert sm.current_call() is None
+            if reader.result:
+                return
+        raise AssertionError("the reader never got to its end")
+
+    any_loop(main)
+
+
+class Cancelled:
+    """Runs a function and cancels it when it waits for the k-th time."""
+
+    def __init__(self, k):
+        self.left, self.result = k, None
+
+    async def run(self, function, *args):
+        group = aio.task_group()
+
+        async def work():
+            self.result = await Counted(function(*args), self, group)
+
+        async with group:
+            group.start_soon(work)
+
+
+class Counted:
+    """Awaits a coroutine and counts its waits."""
+
+    def __init__(self, coroutine, owner, group):
+        self.coroutine, self.owner, self.group = coroutine, owner, group
+
+    def __await__(self):
+        waiting = self.coroutine.__await__()
+        value = None
+        while True:
+            try:
+                yielded = waiting.send(value)
+            except StopIteration as end:
+                return end.value
+            while True:
+                if self.owner.left == 0:
+                    self.group.cancel()
+                self.owner.left -= 1
+                try:
+                    value = yield yielded
+                    break
+                except BaseException as error:
+                    try:
+                        yielded = waiting.throw(error)
+                    except StopIteration as end:
+                        return end.value
+
+
+def tasks_left():
+    """How many tasks beside this one are left; trio's end with their blocks."""
+    return 0 if aio.backend() == "trio" else len(asyncio.all_tasks()) - 1
+
+
+def test_a_deadline_ends_a_stream(any_loop):
+    """Around the block: DeadlineExceeded, and the adapter is closed."""
+
+    async def main():
+        words = Words()
+        with pytest.raises(sm.DeadlineExceeded):
+            with sm.deadline(0.05):
+                async with await model(words)("Hi", stream=True) as stream:
+                    async for _ in stream:
+                        pass
+        assert not words.open
+
+    any_loop(main)
+
+
+# -- programs --------------------------------------------------------------------------------------------------------
+
+
+def test_a_program_streams_every_call_with_its_path(any_loop):
+    """Concurrent calls mix; each one's pieces are in order, under its path; the modules get whole replies."""
+
+    async def main():
+        members = [ask(pieces('{"answer": ', f'"{name}', name, '"}'), name=name) for name in "abc"]
+        chunks, stream = await read(sm.stream(sm.Parallel(*members), QUERY))
+        assert {chunk.path for chunk in chunks} == {member.path for member in members}
+        for name, member in zip("abc", members, strict=True):
+            own = [chunk for chunk in chunks if chunk.path == member.path]
+            assert "".join(chunk.text for chunk in own) == f'{{"answer": "{name}{name}"}}'
+            assert [chunk.done for chunk in own] == [False] * 4 + [True]
+            assert own[-1].partial == {"answer": name * 2}
+            assert len({chunk.call_id for chunk in own}) == 1
+        assert [answer["answer"] for answer in stream.result] == ["aa", "bb", "cc"]
+
+    any_loop(main)
+
+
+def test_a_slow_reader_holds_a_whole_program_back(any_loop):
+    """Each of its calls has at most one piece in hand."""
+
+    async def main():
+        words = [Words() for _ in range(3)]
+        members = [sm.Generator({"answer": str}, language_model=model(each)) for each in words]
+        async with sm.stream(sm.Parallel(*members), QUERY) as stream:
+            await anext(stream)
+            await turns(200)
+            assert sum(each.sent for each in words) <= 1 + 1 + 2 * len(words)
+            assert all(each.open for each in words)
+        assert not any(each.open for each in words)
+
+    any_loop(main)
+
+
+async def test_a_program_that_fails_raises_from_the_iterator():
+    """After the pieces that came before; there is no result."""
+    program, got = ask([LMChunk('{"answer"'), UnavailableError("cut")]), []
+    async with sm.stream(program, QUERY) as stream:
+        with pytest.raises(UnavailableError):
+            async for chunk in stream:
+                got.append(chunk.text)
+    assert got == ['{"answer"']
+    with pytest.raises(RunError):
+        stream.result
+
+
+async def test_a_program_without_models_has_no_pieces():
+    """Just a result; keywords go to the program."""
+    chunks, stream = await read(sm.stream(sm.Identity(), QUERY, training=True))
+    assert (chunks, stream.result) == ([], QUERY)
+
+
+async def test_streams_inside_a_program():
+    """A module may read a stream itself, and a program may stream another: every stream around gets each piece."""
+
+    class Reads(sm.Module):
+        def __init__(self, lm):
+            super().__init__()
+            self.lm, self.seen = lm, sm.static([])
+
+        async def call(self, inputs) -> sm.ChatMessage:
+            async with await self.lm("Hi", stream=True) as stream:
+                self.seen.extend([chunk.text async for chunk in stream])
+            async with sm.stream(ask(pieces('{"answer": "x', '"}')), inputs) as stream:
+                self.seen.extend([chunk.text async for chunk in stream])
+            return sm.ChatMessage(role="assistant", content="done")
+
+    reads = Reads(ScriptedLM([pieces("a", "b")]))
+    chunks, _ = await read(sm.stream(reads, QUERY))
+    assert [chunk.text for chunk in chunks] == reads.seen == ["a", "b", "", '{"answer": "x', '"}', ""]
+
+
+async def test_calls_that_the_reader_or_an_adapter_makes_are_not_in_the_stream():
+    """Only those of the program: not those in the reader's block, not those by which an adapter answers."""
+    inner, got = ScriptedLM([pieces("in", "ner")] * 2), []
+
+    async def answer(request):
+        return (await inner("Hi")).text
+
+    async with sm.stream(FunctionLM(answer), "Hi") as stream:
+        async for chunk in stream:
+            got.append(chunk.text)
+            assert (await inner("Hi")).text == "inner"
+    assert got == ["inner"]
+
+
+async def test_calls_of_another_thread_are_not_streamed():
+    """Its loop could not wait for this reader; the call itself is as always."""
+
+    class Threaded(sm.Module):
+        async def call(self, inputs) -> sm.ChatMessage:
+            threads = []
+
+            def work():
+                threads.append(threading.get_ident())
+                return sm.run(ScriptedLM([pieces("a", "b")])("Hi")).text
+
+            text = await sm.in_thread(work)()
+            assert threads != [threading.get_ident()]
+            return sm.ChatMessage(role="assistant", content=text)
+
+    chunks, stream = await read(sm.stream(Threaded(), QUERY))
+    assert (chunks, stream.result["content"]) == ([], "ab")
+
+
+async def test_a_task_that_outlives_the_stream_is_not_held_up():
+    """Its call goes on without a reader."""
+    release, tasks = asyncio.Event(), []
+
+    class Leaves(sm.Module):
+        async def call(self, inputs):
+            async def later():
+                await release.wait()
+                return (await ScriptedLM([pieces("a", "b", "c")])("Hi")).text
+
+            tasks.append(asyncio.create_task(later()))
+            return inputs
+
+    await read(sm.stream(Leaves(), QUERY))
+    release.set()
+    assert await asyncio.wait_for(tasks[0], 5) == "abc"
+
+
+# -- memory ----------------------------------------------------------------------------------------------------------
+
+
+async def test_the_memory_of_a_long_stream_is_that_of_its_text():
+    """Thousands of pieces, ten bytes each, read one by one: a few times the text, much less than the pieces."""
+
+    class Long:
+        name, version = "long", 1
+
+        async def send(self, request):
+            raise AssertionError
+
+        async def stream(self, request):
+            for _ in range(5_000):
+                yield LMChunk("0123456789")
+
+    lm = model(Long())
+    await call(ScriptedLM([pieces("warm", "up")]), "Hi")
+    tracemalloc.start()
+    try:
+        async with await lm("Hi", stream=True) as stream:
+            async for _ in stream:
+                pass
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(stream.reply.text) == 50_000
+    assert most < 4 * 50_000
+
+
+async def test_a_stream_leaves_no_circle_of_references():
+    """Read to its end, closed early, or failed: what it held is freed at once."""
+
+    class Cut(Words):
+        async def stream(self, request):
+            yield LMChunk("a")
+            raise UnavailableError("cut")
+
+    words, cut = model(Words()), model(Cut())
+    gc.collect()
+    gc.disable()
+    try:
+        await call(ScriptedLM([pieces("a", "b")]), "Hi")
+        async with await words("Hi", stream=True) as stream:
+            await anext(stream)
+        try:
+            await call(cut, "Hi")
+        except UnavailableError:
+            pass
+        del stream
+        await turns(3)
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        names = [type(each).__name__ for each in gc.garbage]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert not {"LMStream", "Relay", "Gate", "UnavailableError", "ModelCall"} & {*names}

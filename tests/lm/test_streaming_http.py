@@ -1,0 +1,325 @@
+"""Streams of chat completions over real connections: packets cut anywhere, faults in the middle, hanging up."""
+
+import asyncio
+import json
+from time import perf_counter
+
+import pytest
+from hypothesis import given, strategies as st
+
+import synmod as sm
+from synmod.errors import AuthError, BadReplyError, ModelTimeout, RateLimitError, RequestError, UnavailableError
+from synmod.lm import LanguageModel, ServerSentEvents
+from tests.lm.loopback import DONE, KEY, STOP, Answer, Loopback, completion, failure, record, streamed
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
+CALL = {"id": "call_1", "type": "function", "function": {"name": "add", "arguments": ""}}
+ADD = {"name": "add", "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}}
+
+
+async def read(*answers, adapter=None, call=None, **given):
+    """Read one stream from a server; return its pieces, the reply or the error, and the requests that arrived."""
+    async with Loopback(*answers) as server:
+        about = {"api_base": server.base, "api_key": KEY, "attempts": 1, "adapter": adapter} | given
+        lm = LanguageModel("openai/some-model", **about)
+        pieces = []
+        try:
+            async with await lm("Hi", stream=True, **(call or {})) as stream:
+                async for piece in stream:
+                    pieces.append(piece)
+            got = stream.reply
+        except sm.ModelError as error:
+            got = error
+        await lm.aclose()
+        return pieces, got, server.arrived
+
+
+def texts(pieces):
+    """What the pieces added."""
+    return [piece.text for piece in pieces]
+
+
+async def test_a_stream_is_asked_for_with_its_usage():
+    """The request asks for a stream and its usage; pieces come one by one; the final record has the tokens."""
+    pieces, reply, (arrived,) = await read(streamed("Hel", "lo"), price=(1, 2))
+    assert (arrived.body["stream"], arrived.body["stream_options"]) == (True, {"include_usage": True})
+    assert texts(pieces) == ["Hel", "lo", ""]
+    assert (reply.text, reply.finish_reason, reply.request_id) == ("Hello", "stop", "chatcmpl-1")
+    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens, reply.usage.estimated) == (7, 3, False)
+    assert reply.usage.cost_usd == pytest.approx(13e-6)
+
+
+async def test_usage_that_the_provider_leaves_out_is_estimated():
+    """And marked."""
+    _, reply, _ = await read(Answer(packets=(record({"content": "Hello"}), STOP, DONE)))
+    assert (reply.usage.completion_tokens, reply.usage.estimated) == (2, True)
+
+
+# -- packets ---------------------------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), min_size=1), max_size=6),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.sampled_from(["", ": a comment\n", "event: message\nid: 7\n", "retry: 3\r\n"]),
+    st.randoms(use_true_random=False),
+)
+def test_events_do_not_depend_on_packets(data, ending, between, random):
+    """Any line ending, comments and other fields, cut at any byte, also in the middle of a character or line ending."""
+    body = "".join(f"{between}data: {text}{ending}{ending}" for text in data).encode()
+    events, found, at = ServerSentEvents(), [], 0
+    while at < len(body):
+        size = random.choice([1, 2, 3, 7, 50])
+        found += events.feed(body[at : at + size])
+        at += size
+    found += events.feed(b"\n\n")
+    assert [event.decode() for event in found] == data
+    assert events.held <= 2
+
+
+def test_the_last_event_may_lack_its_end_and_data_may_take_lines():
+    """Lines of data are joined; a field without a space, or without data, counts as the standard has it."""
+    events = ServerSentEvents()
+    assert list(events.feed(b"\n\ndata:one\ndata: two\n\ndata: three")) == [b"one\ntwo"]
+    assert list(events.feed(b"\n\n")) == [b"three"]
+
+
+@pytest.mark.parametrize("size", [1, 3, 10_000])
+async def test_a_stream_cut_into_any_packets_is_the_same(size):
+    """Byte by byte, and everything at once: the same texts, with characters of several bytes."""
+    whole = b": hello\r\n\r\n" + b"".join(streamed("Grü", "ße, 世界", " 🎉").packets).replace(b"\n\n", b"\r\n\r\n")
+    whole = whole.replace(b"\\u00fc", "ü".encode()).replace(b"\\u4e16", "世".encode())
+    packets = tuple(whole[at : at + size] for at in range(0, len(whole), size))
+    pieces, reply, _ = await read(Answer(packets=packets))
+    assert texts(pieces) == ["Grü", "ße, 世界", " 🎉", ""]
+    assert reply.usage.prompt_tokens == 7
+
+
+# -- ends ------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_missing_end_mark_is_no_fault_once_the_reply_has_finished():
+    """Some servers leave [DONE] out."""
+    _, reply, _ = await read(Answer(packets=(record({"content": "Hello"}), STOP)))
+    assert reply.text == "Hello"
+
+
+@pytest.mark.parametrize("cut", [True, False], ids=["broken", "closed"])
+async def test_a_stream_that_ends_too_soon_is_unavailable_and_not_retried(cut):
+    """The pieces came, then the error; one request, though attempts are left; what came is counted."""
+    pieces, error, arrived = await read(Answer(packets=(record({"content": "Hel"}),), cut=cut), attempts=3)
+    assert texts(pieces) == ["Hel"]
+    assert isinstance(error, UnavailableError)
+    assert "not retried" in str(error)
+    assert (len(arrived), error.attempts, error.streamed) == (1, 1, True)
+
+
+async def test_a_stream_that_breaks_after_the_reply_finished_is_whole():
+    """Nothing is lost but perhaps the usage."""
+    _, reply, _ = await read(Answer(packets=(record({"content": "Hello"}), STOP), cut=True))
+    assert (reply.text, reply.usage.estimated) == ("Hello", True)
+
+
+async def test_failures_before_the_first_piece_are_retried():
+    """A status, a stream that ends before it begins, an error record: then the stream comes."""
+    broken = Answer(packets=(record({"role": "assistant", "content": ""}),), cut=True)
+    refused = Answer(packets=(b'data: {"error": {"message": "busy", "code": 503}}\n\n',))
+    pieces, reply, arrived = await read(failure(500, retry_after="0"), broken, refused, streamed("yes"), attempts=4)
+    assert (texts(pieces), reply.text, len(arrived)) == (["yes", ""], "yes", 4)
+    assert [attempt.status for attempt in reply.attempts] == [500, None, 503, 200]
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "status"),
+    [
+        ({"message": "boom", "code": 502}, UnavailableError, 502),
+        ({"message": "boom", "type": "server_error", "code": None}, UnavailableError, 500),
+        ({"message": "slow down", "type": "rate_limit_exceeded"}, RateLimitError, 429),
+        ({"message": "no money", "code": "insufficient_quota"}, AuthError, 429),
+        ({"message": "a bad field", "type": "invalid_request_error"}, RequestError, 400),
+        ({"message": "too much", "code": "context_length_exceeded"}, sm.ContextWindowError, 400),
+        ("boom", UnavailableError, 500),
+    ],
+)
+async def test_an_error_record_in_a_stream_has_its_class(error, kind, status):
+    """By its code, else by its words; raised after the pieces before it; the key is not in it."""
+    event = b"data: " + json.dumps({"error": error}).encode() + b"\n\n"
+    pieces, got, arrived = await read(Answer(packets=(record({"content": "Hel"}), event)), attempts=2)
+    assert (type(got), got.status, texts(pieces), len(arrived)) == (kind, status, ["Hel"], 1)
+
+
+async def test_a_record_that_is_not_json_is_a_bad_reply():
+    """It is shown, without the key."""
+    _, error, _ = await read(Answer(packets=(record({"content": "a"}), f"data: {{{KEY}\n\n".encode())))
+    assert (type(error), error.reason) == (BadReplyError, "not_json")
+    assert KEY not in str(error)
+
+
+async def test_a_server_that_does_not_stream_gives_one_piece():
+    """A plain answer to a request for a stream is read as a whole."""
+    pieces, reply, _ = await read(completion("Hello"))
+    assert [(piece.text, piece.done) for piece in pieces] == [("Hello", True)]
+    assert reply.usage.prompt_tokens == 7
+
+
+# -- what comes in pieces ----------------------------------------------------------------------------------------------
+
+
+async def test_tool_calls_come_whole():
+    """Their pieces are put together, by their index; the last piece has them, checked."""
+
+    def part(index, **function):
+        return {"index": index, "function": function}
+
+    begin = [{**CALL, "index": 0}, {**CALL, "index": 1, "id": "call_2"}]
+    packets = (
+        record({"content": "Let me see."}),
+        record({"tool_calls": begin}),
+        record({"tool_calls": [part(0, arguments='{"x"'), part(1, arguments='{"x": ')]}),
+        record({"tool_calls": [part(1, arguments="2}")]}),
+        record({"tool_calls": [part(0, arguments=": 1}")]}),
+        record(finish_reason="tool_calls"),
+        DONE,
+    )
+    pieces, reply, _ = await read(Answer(packets=packets), call={"tools": [ADD]})
+    assert [len(piece.tool_calls) for piece in pieces] == [0, 2]
+    assert [(call.id, call.name, call.arguments) for call in pieces[-1].tool_calls] == [
+        ("call_1", "add", {"x": 1}),
+        ("call_2", "add", {"x": 2}),
+    ]
+    assert reply.tool_calls == pieces[-1].tool_calls
+
+
+async def test_calls_that_share_an_index_are_told_apart_by_id():
+    """As one provider numbers them."""
+    calls = [
+        {**CALL, "index": 0, "id": f"c{n}", "function": {"name": "add", "arguments": f'{{"x": {n}}}'}} for n in (1, 2)
+    ]
+    packets = tuple(record({"tool_calls": [call]}) for call in calls)
+    pieces, _, _ = await read(Answer(packets=(*packets, record(finish_reason="tool_calls"))), call={"tools": [ADD]})
+    assert [call.arguments for call in pieces[-1].tool_calls] == [{"x": 1}, {"x": 2}]
+
+
+async def test_bad_arguments_are_a_bad_reply_without_repair():
+    """They are never handed out."""
+    call = {**CALL, "index": 0, "function": {"name": "add", "arguments": '{"x": "one"}'}}
+    answer = Answer(packets=(record({"tool_calls": [call]}), record(finish_reason="tool_calls"), DONE))
+    pieces, error, arrived = await read(answer, call={"tools": [ADD]}, attempts=3)
+    assert (pieces, type(error), error.reason, len(arrived)) == ([], BadReplyError, "tool", 1)
+
+
+async def test_reasoning_and_refusals_are_pieces_of_their_own_kind():
+    """Reasoning is handed on as such; a refusal is an error, not text."""
+    pieces, reply, _ = await read(
+        Answer(
+            packets=(record({"reasoning_content": "Hm"}), record({"reasoning": "m."}), record({"content": "Yes"}), STOP)
+        )
+    )
+    assert [(piece.reasoning, piece.text) for piece in pieces] == [("Hm", ""), ("m.", ""), ("", "Yes"), ("", "")]
+    assert reply.reasoning == "Hmm."
+    pieces, error, _ = await read(Answer(packets=(record({"refusal": "I can"}), record({"refusal": "not"}), STOP)))
+    assert (pieces, error.reason) == ([], "refused")
+
+
+async def test_other_choices_are_left_out():
+    """Of several answers the first is read."""
+    other = json.loads(record({"content": "no"})[6:])
+    other["choices"][0]["index"] = 1
+    packets = (record({"content": "yes"}), b"data: " + json.dumps(other).encode() + b"\n\n", STOP)
+    _, reply, _ = await read(Answer(packets=packets))
+    assert reply.text == "yes"
+
+
+async def test_a_schema_shows_what_is_known_so_far():
+    """Partial values grow; the last is the valid one."""
+    pieces, reply, _ = await read(streamed('{"a', '": "so', " far", '"}'), call={"schema": SCHEMA})
+    assert [piece.partial for piece in pieces] == [{}, {"a": "so"}, {"a": "so far"}, {"a": "so far"}, {"a": "so far"}]
+    assert reply.json == pieces[-1].partial
+
+
+# -- hanging up --------------------------------------------------------------------------------------------------------
+
+
+async def test_closing_early_hangs_up_and_counts_what_came():
+    """Within 100 ms the server sees it; tokens and cost are estimated; the call counts as cancelled."""
+    forever = asyncio.Event()
+    async with Loopback(Answer(packets=(record({"content": "Hello "}), forever.wait))) as server:
+        lm = LanguageModel("openai/m", api_base=server.base, api_key=KEY, price=(1, 1))
+        with sm.track_usage() as usage, sm.budget(tokens=100) as budget:
+            async with await lm("Hi", stream=True) as stream:
+                async for piece in stream:
+                    assert piece.text == "Hello "
+                    began = perf_counter()
+                    break
+        await asyncio.wait_for(server.hung_up.wait(), 5)
+        assert perf_counter() - began < 0.1
+        assert (usage.completion_tokens, usage.estimated, usage.calls) == (2, True, 0)
+        assert budget.used.tokens == usage.prompt_tokens + 2 == 3
+        assert (lm.counters.cancelled, lm.cumulated_calls, lm.cumulated_completion_tokens) == (1, 0, 2)
+        assert lm.cumulated_cost_usd == pytest.approx(3e-6)
+        await lm.aclose()
+
+
+async def test_a_slow_reader_holds_the_provider_back():
+    """A server that could send gigabytes gets rid of what buffers hold, and no more."""
+    sent = 0
+    event = record({"content": "x" * 1_000})
+
+    def send():
+        nonlocal sent
+        sent += 1
+
+    async def count():
+        send()
+
+    packets = tuple(packet for _ in range(20_000) for packet in (event, count))
+    async with Loopback(Answer(packets=packets)) as server:
+        lm = LanguageModel("openai/m", api_base=server.base, api_key=KEY)
+        async with await lm("Hi", stream=True) as stream:
+            await anext(stream)
+            before = -1
+            while sent != before:  # until the server waits
+                before = sent
+                await asyncio.sleep(0.05)
+            assert sent < 15_000
+        await lm.aclose()
+
+
+async def test_a_connection_is_used_again_after_a_stream():
+    """Three streams over one connection: the end of each body is read."""
+    async with Loopback(streamed("a")) as server:
+        lm = LanguageModel("openai/m", api_base=server.base, api_key=KEY)
+        for _ in range(3):
+            async with await lm("Hi", stream=True) as stream:
+                assert [piece.text async for piece in stream] == ["a", ""]
+        await lm.aclose()
+        assert len(server.arrived) == 3
+        assert len({arrived.port for arrived in server.arrived}) == 1
+
+
+async def test_a_server_that_does_not_end_its_stream_is_not_waited_for():
+    """After the end mark the reply is there at once."""
+    forever = asyncio.Event()
+    pieces, reply, _ = await asyncio.wait_for(
+        read(Answer(packets=(record({"content": "a"}), STOP, DONE, forever.wait))), 3
+    )
+    assert (len(pieces), reply.text) == (2, "a")
+
+
+async def test_slow_bytes_run_into_the_time_limits():
+    """`attempt_timeout_s` ends a stream that stalls, retried only before its first piece."""
+    forever = asyncio.Event()
+    stalled = Answer(packets=(record({"content": "a"}), forever.wait))
+    pieces, error, arrived = await read(stalled, attempts=3, attempt_timeout_s=0.1)
+    assert (texts(pieces), type(error), len(arrived)) == (["a"], ModelTimeout, 1)
+    silent = Answer(packets=(forever.wait,))
+    pieces, reply, arrived = await read(silent, streamed("b"), attempts=3, attempt_timeout_s=0.3)
+    assert (texts(pieces), reply.text, len(arrived)) == (["b", ""], "b", 2)
+
+
+async def test_a_reply_is_read_up_to_32_mib(monkeypatch):
+    """No server can fill the memory with one line."""
+    line = b"data: " + b"x" * 2**20
+    pieces, error, _ = await read(Answer(packets=(line, *[b"x" * 2**20] * 34)))
+    assert (type(error), error.reason, pieces) == (BadReplyError, "not_json", [])
+    assert "32 MiB" in str(error)
