@@ -20,7 +20,7 @@ from synmod.scope import BoundReward, Feedback
 from synmod.tree import State, using
 
 from .examples import Example, as_json
-from .rollouts import Ran, Rollout, failure_text, offered_of, run_once
+from .rollouts import Ran, Rollout, offered_of, run_once
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,13 +323,10 @@ class Row:
 
     def rollout(self, target: Any = None, feedback: Feedback | None = None) -> Rollout:
         """Return the row as a rollout; its outputs are what the program returned, data models included."""
-        ran = self.ran
-        return Rollout(
-            id=self.example.id or str(self.number), inputs=self.example.inputs,
-            target=self.example.target if target is None else target, outputs=ran.outputs,
-            score=None if feedback is None else feedback.score, feedback=feedback, error=ran.error(),
-            usage=ran.usage, elapsed_s=ran.elapsed_s, call_id=ran.watch.call_id, sample=0, calls=ran.watch.calls(),
-        )  # fmt: skip
+        more = {"id": self.example.id or str(self.number), "calls": self.ran.calls}
+        if target is not None:
+            more["target"] = target
+        return self.ran.result(Rollout, self.example, feedback, **more)
 
 
 async def run_rows(
@@ -403,9 +400,9 @@ async def judge_rows(rows: Sequence[Row], reward: BoundReward | None, fields: Se
 
     async def judge(row: Row) -> Feedback:
         if row.ran.failure is not None:
-            return Feedback(None if row.ran.fault == "void" else reward.lowest, critique=failure_text(row.ran.failure))
+            return Feedback(None if row.ran.fault == "void" else reward.lowest, critique=str(row.ran.error))
         try:
-            return await reward(**offered_of(row.ran, row.example, reward))
+            return await reward(**offered_of(row.ran, row.example))
         except Exception as error:
             add_note(error, f"row {row.number}")
             raise

@@ -7,7 +7,7 @@ ordered by place, never by time.
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import fsum, sqrt
 from random import Random
@@ -179,7 +179,7 @@ class Bench:
     @property
     def before(self) -> Paid:
         """What the records of earlier processes took."""
-        return self._runner.before
+        return self._runner.journal.before
 
     @property
     def pieces(self) -> int:
@@ -189,7 +189,7 @@ class Bench:
     @property
     def is_replaying(self) -> bool:
         """Whether the run was begun in an earlier process, and this one has paid for nothing yet."""
-        return self._runner.before.pieces > 0 and not self._runner.live
+        return self.before.pieces > 0 and not self._runner.journal.live
 
     # -- time, chance and room ----------------------------------------------------------------------------------------
 
@@ -214,7 +214,7 @@ class Bench:
             sum(each.calls for each in used),
             sum(each.prompt_tokens + each.completion_tokens for each in used),
             fsum(each.cost_usd or 0.0 for each in used),
-            self._runner.elapsed_s,
+            self._runner.journal.elapsed_s,
         )
 
     def rng(self, purpose: str) -> Random:
@@ -577,15 +577,17 @@ class Bench:
             await build(module, schema_of(inputs))
         question = [as_json(inputs), identity_of(module), models_in_force()]
         key = key_of({"ask": place, "of": question})
-        entry = await self._runner.recorded(key)
-        if entry is None:
+        found = await self._runner.journal.find(key)
+        piece: dict[str, Any] = found or {}
+        if found is None:
             sample = rng(self._run_seed, self.step, f"ask/{'/'.join(map(str, place))}").randrange(1 << 31)
             with phase("optimizer"), drawing(sample), track_usage() as usage, self._runner.within_time():
                 output = await module(inputs)
-            entry = {"json": thaw(as_json(output)), "schema": thaw(schema_of(output)), "usage": asdict(usage.total())}
-            await self._runner.keep(key, partial(dict[str, Json], entry))
-        self._used[key] = Usage(**entry["usage"])
-        return JsonDataModel(entry["json"], schema=entry["schema"])
+            schema = thaw(schema_of(output))
+            piece = {"outputs": JsonDataModel(thaw(as_json(output)), schema=schema), "usage": usage.total()}
+            await self._runner.journal.keep(key, partial(dict[str, Any], piece))
+        self._used[key] = piece["usage"]
+        return piece["outputs"]
 
     async def feedback(self, rollouts: Iterable[Rollout]) -> dict[str, tuple[FeedbackItem, ...]]:
         """Return what each target's module is told of rollouts that were run with `calls=True`."""

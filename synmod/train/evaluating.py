@@ -1,12 +1,13 @@
 """evaluate: every example through the program, many at once; one that fails costs one."""
 
 import math
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sized
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+import os
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sized
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import count
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias
 
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, schema_of
 from synmod.errors import ArgumentError, EvaluationError
@@ -14,13 +15,15 @@ from synmod.flow import Progress, Shown, map_concurrently, shown
 from synmod.leaves.aio import close_generator, current_clock, is_cancellation
 from synmod.lm import current_sample
 from synmod.module import Module
-from synmod.scope import NO_USAGE, BoundReward, keep_partial
-from synmod.tree import Memory, state, using
+from synmod.scope import NO_USAGE, keep_partial
+from synmod.tree import Memory, State, state
 
+from .batches import Places
 from .evaluation import Evaluation, ExampleError, ExampleResult, Metrics
 from .examples import Example, ExampleReader, is_data
-from .rewards import OFFERED, reward_from
-from .rollouts import Ran, run_once
+from .rewards import Reward, reward_from
+from .rollouts import Ran
+from .runs import Journal, Run, Runner, identity_of_run, run_from
 
 _ENOUGH: Final = 20
 """How many runs must have finished before a share of failures, or that all of them failed, says something."""
@@ -41,8 +44,10 @@ async def evaluate(
     failure_score: float | Literal["lowest"] | None = "lowest",
     samples: int = 1,
     keep_results: bool = True,
+    run: Run | str | os.PathLike[str] | None = None,
     progress: Progress | Literal[False] | None = None,
-    around: Callable[[], AbstractAsyncContextManager[Any]] | None = None,
+    places: Places | None = None,
+    first: State | None = None,
 ) -> Evaluation:
     """Run a program on a data set and score what it returns.
 
@@ -63,8 +68,11 @@ async def evaluate(
             out. A transient failure of a model and a failure of the reward itself are always left out.
         samples: Runs per example, as samples 0 to `samples` - 1.
         keep_results: Whether the Evaluation keeps the results, or means and errors only.
+        run: A folder, or a `sm.Run`, that keeps each result as soon as there is one: the same line again goes on. The
+            data are then read once, before the first run.
         progress: An object that is notified how far it is; None for a bar on a terminal, False for nothing.
-        around: Returns an async context manager in which a run happens, such as an overlay or a limit.
+        places: Where a trainer runs rows.
+        first: What its rows begin with; None for the program's memories as they are.
 
     Returns:
         The Evaluation: results in input order, whatever finished first.
@@ -78,6 +86,8 @@ async def evaluate(
         EvaluationError: Too many failures, nothing but failures, or one that is not about its example; has the
             Evaluation so far as `partial`.
         BudgetExceeded, DeadlineExceeded: That of an enclosing block; has the Evaluation so far as `partial`.
+        RunError: The folder is of another run, or in use.
+        OSError: A result cannot be written to it; has the Evaluation so far as `partial`.
 
     Example:
         >>> import synmod as sm
@@ -92,31 +102,38 @@ async def evaluate(
     Source: DSPy's `Evaluate`, MXNet's `Module.score`; differs: nothing that finished is thrown away.
     """
     _check(program, data, max_errors, failure_score, samples)
-    bar = shown(progress)
-    under_way = _Evaluator(
-        program, reward, metrics, max_errors, failure_score, samples, keep_results, bar, around or apart(program)
-    )
-    bar.begin("evaluate", len(data) * samples if isinstance(data, Sized) else None)
-    outcome = "stopped"
-    try:
-        async with map_concurrently(
-            under_way.run, _jobs(data, samples), concurrency=concurrency, progress=False
-        ) as finished:
-            async for index in finished:
-                under_way.take(index)
-        under_way.check_end()
-        outcome = "done"
-    except _Stop:
-        outcome, partial = "failed", under_way.evaluation()
-        raise EvaluationError(f"evaluate: {under_way.reason}; {partial!r}", partial=partial) from under_way.cause
-    except BaseException as error:
-        if is_cancellation(error):
-            keep_partial(under_way.evaluation())
-        else:
-            error.__dict__["partial"] = under_way.evaluation()  # what the data raised is of any class
-        raise
-    finally:
-        bar.end(outcome)
+    judge, measures = None if reward is None else reward_from(reward), Metrics(metrics)
+    memories = state(program, Memory) if first is None else first
+    folder, bar = run_from(run), shown(progress)
+    opened: Any = nullcontext(Journal())
+    if folder is not None:
+        jobs = _jobs(data, 1)
+        data = [row async for _, row, _ in jobs] if isinstance(jobs, AsyncIterator) else [row for _, row, _ in jobs]
+        opened = folder.opened(identity_of_run(program, {"rows": data}, judge, measures.given, places), "")
+    async with opened as journal:
+        runner = Runner(program, judge, places=places, journal=journal, metrics=measures, first=memories)
+        under_way = _Evaluator(runner, judge, measures, max_errors, failure_score, samples, keep_results, bar)
+        bar.begin("evaluate", len(data) * samples if isinstance(data, Sized) else None)
+        outcome = "stopped"
+        try:
+            async with map_concurrently(
+                under_way.run, _jobs(data, samples), concurrency=concurrency, progress=False
+            ) as finished:
+                async for index in finished:
+                    under_way.take(index)
+            under_way.check_end()
+            outcome = "done"
+        except _Stop:
+            outcome, partial = "failed", under_way.evaluation()
+            raise EvaluationError(f"evaluate: {under_way.reason}; {partial!r}", partial=partial) from under_way.cause
+        except BaseException as error:
+            if is_cancellation(error):
+                keep_partial(under_way.evaluation())
+            else:
+                error.__dict__["partial"] = under_way.evaluation()  # what the data raised is of any class
+            raise
+        finally:
+            bar.end(outcome)
     return under_way.evaluation()
 
 
@@ -129,29 +146,16 @@ async def predicted(
     progress: Progress | Literal[False] | None = None,
 ) -> list[Any]:
     """Return what a program returns for each row, in order; see `Program.predict`."""
-    around = apart(program)
+    runner = Runner(program, first=state(program, Memory))
 
     async def run(row: Example) -> Any:
-        async with around():
-            ran = await run_once(program, row)
+        ran = await runner.row(row)
         if ran.failure is not None:
             raise ran.failure
         return ran.outputs
 
     async with map_concurrently(run, rows, concurrency=concurrency, on_error=on_error, progress=progress) as results:
         return [result async for result in results]
-
-
-def apart(program: Module) -> Callable[[], AbstractAsyncContextManager[Any]]:
-    """Return blocks in each of which memories of a program begin with the values that they have now."""
-    first = state(program, Memory)
-
-    @asynccontextmanager
-    async def row() -> AsyncGenerator[None]:
-        with using(program, first):
-            yield
-
-    return row if first else nullcontext
 
 
 class _Stop(Exception):  # not an error: how a run ends its pool
@@ -168,27 +172,25 @@ class _Evaluator:
 
     def __init__(
         self,
-        program: Module,
-        reward: Any,
-        metrics: Iterable[Any],
+        runner: Runner,
+        reward: Reward | None,
+        metrics: Metrics,
         max_errors: float | None,
         failure_score: float | Literal["lowest"] | None,
         samples: int,
         keep_results: bool,
         bar: Shown,
-        around: Callable[[], AbstractAsyncContextManager[Any]],
     ) -> None:
-        self._program = program
-        self._unchecked = None if reward is None else reward_from(reward)
+        self._runner = runner
+        self._unchecked = reward
         """The reward, until its masks were looked at."""
-        self._reward = None if self._unchecked is None else BoundReward(self._unchecked, OFFERED)
-        self._metrics = Metrics(metrics)
+        self._metrics = metrics
         self._max_errors = max_errors
         self._counts_failures = failure_score is not None
-        lowest = None if self._reward is None else self._reward.lowest
-        self._failure_score = lowest if failure_score == "lowest" else failure_score
+        bound = runner.bound
+        self._failure_score = None if bound is None else bound.lowest if failure_score == "lowest" else failure_score
         self._keep_results = keep_results
-        self._bar, self._around = bar, around
+        self._bar = bar
         self._first_sample = current_sample() * samples
         self._clock = current_clock()
         self._started = self._clock.now()
@@ -213,29 +215,18 @@ class _Evaluator:
             MaskError: A mask of the reward names nothing.
             BudgetExceeded, DeadlineExceeded: That of an enclosing block.
         """
-        async with self._around():
-            return await self._run(job)
-
-    async def _run(self, job: _Job) -> int:
-        """Run one example; see `run`."""
         self._stop_if_enough()
         self._begun += 1
         index, example, sample = job
         if self._unchecked is not None:
-            self._check_masks(self._program.output_spec, example.target)
-        ran = await run_once(
-            self._program, example, reward=self._reward, metrics=self._metrics, sample=self._first_sample + sample
-        )
+            self._check_masks(self._runner.program.output_spec, example.target)
+        ran = await self._runner.row(example, self._first_sample + sample)
         if self._unchecked is not None:
             self._check_masks(ran.outputs, example.target)
         counts = ran.fault == "program" and self._counts_failures
-        score = ran.feedback.score if ran.feedback else self._failure_score if counts and self._reward else None
-        result = ExampleResult(
-            id=cast("str", example.id), inputs=example.inputs, target=example.target, outputs=ran.outputs, score=score,
-            feedback=ran.feedback, error=ran.error(), usage=ran.usage, elapsed_s=ran.elapsed_s,
-            call_id=ran.watch.call_id, sample=sample,
-        )  # fmt: skip
-        self._finished[index] = (result, ran.values if ran.failure is None or counts else None)
+        score = ran.feedback.score if ran.feedback else self._failure_score if counts else None
+        result = ran.result(ExampleResult, example, ran.feedback, score=score, sample=sample)
+        self._finished[index] = (result, ran.values if ran.error is None or counts else None)
         self._note(result, ran)
         return index
 

@@ -48,8 +48,9 @@ class Metrics:
     """
 
     def __init__(self, metrics: Iterable[Any]) -> None:
+        self.given = metrics_from(metrics)
         self._metrics: dict[str, _Mean | _Stateful] = {}
-        for metric in metrics_from(metrics):
+        for metric in self.given:
             name = str(getattr(metric, "name", None) or getattr(metric, "__name__", type(metric).__name__))
             if name in self._metrics:
                 raise ArgumentError(f"two metrics are called {name!r}; give one of them another name.")

@@ -11,28 +11,27 @@ from inspect import isawaitable
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from synmod.cache import Cache, key_of
+from synmod.cache import key_of
 from synmod.data import DataModel, JsonDataModel, model_of, schema_of
 from synmod.errors import BudgetExceeded, SynmodWarning, TrainerError
 from synmod.flow import leaves
 from synmod.leaves.aio import checkpoint, current_clock
 from synmod.leaves.frozen import Json
 from synmod.leaves.names import rng
-from synmod.lm import models_in_force
-from synmod.module import Module, build, declared_inputs, own_inputs_of
+from synmod.module import build, declared_inputs, own_inputs_of
 from synmod.scope import budget as limit_spending
-from synmod.tree import OptState, Param, State, graphdef, state as state_of, update as write
+from synmod.tree import OptState, State, state as state_of, update as write
 
 from .batches import Batch, Batches, identified, rows_of
 from .bench import Split
 from .callbacks import Callback, Moment, tell
 from .evaluation import Metrics
-from .examples import Example, as_json
+from .examples import Example
 from .history import History
 from .optimizer import Optimizer, mean
 from .proposer import ReflectionInputs
 from .rollouts import Rollout
-from .runs import Budget, Run, budget_from, keep, name_of, run_from
+from .runs import Budget, Journal, Run, budget_from, described, identity_of_run, run_from
 
 if TYPE_CHECKING:
     from .trainer import Trainer
@@ -246,7 +245,7 @@ class _Fitting:
         self.callbacks, self.batch_end, self.epoch_end, self.eval_end = callbacks, batch_end, epoch_end, eval_end
         self.epoch = begin
         self.history = History()
-        self.journal: Cache | None = None
+        self.journal = Journal()
         self.account: Any = None
         self.examples: dict[Split, dict[str, Example]] = {
             "train": dict(zip(rows.train, trainer.wrapped(rows.train.values()), strict=True)),
@@ -259,24 +258,10 @@ class _Fitting:
 
     def identity(self) -> dict[str, Json]:
         """Return what a run is of, by name."""
-        trainer, optimizer = self.trainer, self.optimizer
-        others = state_of(trainer.program)
-        others = State.of_leaves({path: leaf for path, leaf in others.items() if path not in self.seed})
-        rows = [
-            [split, key, as_json([row.inputs, row.target, dict(row.extra), row.group])]
-            for split, of in self.examples.items()
-            for key, row in of.items()
-        ]
-        return {
-            "program": graphdef(trainer.program).fingerprint_with(name_of),
-            "fixed values": others.fingerprint,
-            "data": {**{split: len(of) for split, of in self.examples.items()}, "digest": key_of(rows)},
-            "reward": None if trainer.reward is None else _described(trainer.reward),
-            "metrics": [each if isinstance(each, str) else _described(each) for each in self.metrics],
-            "optimizer": _described(optimizer),
-            "seed": trainer.seed,
-            "models": [models_in_force(), [str(context.language_model) for context in trainer.places.contexts]],
-        }
+        trainer = self.trainer
+        rows = {split: list(of.values()) for split, of in self.examples.items()}
+        of = identity_of_run(trainer.program, rows, trainer.reward, self.metrics, trainer.places, self.seed)
+        return {**of, "optimizer": described(self.optimizer), "seed": trainer.seed}
 
     async def run(self, folder: Run | None) -> History:
         """Train, in a folder where one is given; what is finished there is returned as it is."""
@@ -311,11 +296,9 @@ class _Fitting:
 
     async def _begin_from_seed(self) -> None:
         """Let a resumed run start where it began: with the values that program and optimizer had then."""
-        if self.journal is None:
-            return
-        entry = await self.journal.find("seed")
+        entry = await self.journal.read("seed")
         if entry is None:
-            await keep(self.journal, "seed", self._values())
+            await self.journal.write("seed", self._values())
         else:
             self._write(entry)
             self.seed = self.trainer.params_state(self.targets)
@@ -336,12 +319,11 @@ class _Fitting:
         self.bench.hold(present)
         if present == before:
             return False
-        if self.journal is not None:
-            try:
-                await keep(self.journal, f"state/{present.fingerprint}", {"step": self.bench.step})
-            except OSError:
-                write(self.trainer.program, before)  # only what the run has noted lets it go on
-                raise
+        try:
+            await self.journal.write(f"state/{present.fingerprint}", {"step": self.bench.step})
+        except OSError:
+            write(self.trainer.program, before)  # only what the run has noted lets it go on
+            raise
         return True
 
     def _key_of_finished(self) -> str:
@@ -351,7 +333,7 @@ class _Fitting:
 
     async def _finished(self) -> History | None:
         """Return the History of a run that has ended, and let the program hold what it held then."""
-        entry = None if self.journal is None else await self.journal.find(self._key_of_finished())
+        entry = await self.journal.read(self._key_of_finished())
         if entry is None:
             return None
         self._write(entry)
@@ -359,9 +341,9 @@ class _Fitting:
 
     async def _keep_finished(self) -> None:
         """Record the result; what a callback has ended is decided anew."""
-        if self.journal is not None and self.history.stopped != "callback":
+        if self.journal.is_kept and self.history.stopped != "callback":
             entry = {**self._values(), "history": self.history.record()}
-            await keep(self.journal, self._key_of_finished(), entry)
+            await self.journal.write(self._key_of_finished(), entry)
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
@@ -558,14 +540,6 @@ class _Fitting:
         history.best = next((each for each in history.candidates if each.state == present), history.candidates[0])
         history.lines = tuple(self.bench.lines)
         history.spent = self.bench.spent()
-
-
-def _described(thing: Any) -> str:
-    """Return of what kind something is, and a digest of how it is made; its counters and memories do not count."""
-    if not isinstance(thing, Module):
-        return name_of(thing)
-    values = state_of(thing, Param).to_json()
-    return f"{type(thing).__name__} {key_of([graphdef(thing).fingerprint_with(name_of), values])}"
 
 
 def listed(given: Any) -> list[Any]:

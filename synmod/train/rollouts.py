@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Self, TypeAlias
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Literal, Self, TypeAlias, TypeVar
 
 from synmod import errors, scope
 from synmod.leaves.aio import current_clock
@@ -15,6 +15,7 @@ from synmod.scope import NO_USAGE, BoundReward, CallBegin, CallEnd, Feedback, Us
 from .evaluation import ExampleError, ExampleResult
 from .examples import Example, Several, UnreadableRow, as_json, inputs_for
 
+R = TypeVar("R", bound=ExampleResult)
 Fault: TypeAlias = Literal["program", "reward", "void", "fatal"]
 """Whose fault a failure is: that of the program, of the reward, of nobody (an outage), or not of the example at all."""
 
@@ -163,26 +164,72 @@ class Ran:
         inputs: As the program was called.
         outputs: What it returned.
         feedback: What the reward returned.
-        failure: What ended it, whose `fault` that is, and where it arose.
-        watch: What was noted of its calls.
+        failure: What ended it; None also where it stands in a record.
+        error: What ended it, and where, as a record.
+        fault: Whose fault that is.
         usage: What its model calls used.
         elapsed_s: Seconds.
+        call_id: That of the entry call.
+        calls: Those of the modules that are recorded.
+        all_calls: Those of all modules, where a reward asks for them.
         values: What functions that measure it returned, by name.
     """
 
-    watch: Watch
     inputs: Any = None
     outputs: Any = None
     feedback: Feedback | None = None
     failure: Exception | None = None
+    error: ExampleError | None = None
     fault: Fault | None = None
     usage: Usage = NO_USAGE
     elapsed_s: float = 0.0
+    call_id: str | None = None
+    calls: tuple[CallRecord, ...] = ()
+    all_calls: tuple[CallRecord, ...] = ()
     values: Mapping[str, float] = field(default_factory=dict[str, float])
 
-    def error(self) -> ExampleError | None:
-        """Return the record of the failure."""
-        return None if self.failure is None else ExampleError.of(self.failure, self.watch.path_of(self.failure))
+    def record(self) -> dict[str, Any]:
+        """Return what a journal keeps: the row itself stands in its key."""
+        feedback, error = self.feedback, self.error
+        found = {
+            "feedback": None if feedback is None else {name: of for name, of in feedback.record().items() if of != {}},
+            "error": None if error is None else {**asdict(error), "notes": list(error.notes)},
+            "fault": self.fault,
+            "calls": [call.to_json() for call in self.calls],
+            "values": dict(self.values),
+        }
+        needed = {"outputs": self.outputs, "usage": self.usage, "elapsed_s": self.elapsed_s, "call_id": self.call_id}
+        return {**needed, **{name: each for name, each in found.items() if each}}
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Self:
+        """Return the run of a record."""
+        found: dict[str, Any] = {name: each for name, each in record.items() if name not in ("row", "at")}
+        if "feedback" in record:
+            found["feedback"] = Feedback(**record["feedback"])
+        if "error" in record:
+            error: dict[str, Any] = {**record["error"], "notes": tuple(record["error"]["notes"])}
+            found["error"] = ExampleError(**error)
+        if "calls" in record:
+            found["calls"] = tuple(CallRecord(**call) for call in record["calls"])
+        return cls(**found)
+
+    def result(self, kind: type[R], example: Example, feedback: Feedback | None, **more: Any) -> R:
+        """Return it as the result of a row.
+
+        Args:
+            kind: The class.
+            example: The row.
+            feedback: That of the reward, or what stands in for it.
+            **more: Further fields, or other ones.
+        """
+        fields: dict[str, Any] = {
+            "id": example.id, "inputs": example.inputs, "target": example.target, "outputs": self.outputs,
+            "score": None if feedback is None else feedback.score, "feedback": feedback, "error": self.error,
+            "usage": self.usage, "elapsed_s": self.elapsed_s, "call_id": self.call_id, "sample": 0,
+        }  # fmt: skip
+        fields.update(more)
+        return kind(**fields)
 
 
 async def run_once(
@@ -212,8 +259,8 @@ async def run_once(
         UnreadableRow: The inputs are plain JSON, and the program declares no schema for them.
         BudgetExceeded, DeadlineExceeded: That of an enclosing block.
     """
-    watch = Watch(paths, everything=all_calls or (reward is not None and "calls" in reward.asks_for))
-    clock, ran = current_clock(), Ran(watch)
+    everything = all_calls or (reward is not None and "calls" in reward.asks_for)
+    watch, clock, ran = Watch(paths, everything=everything), current_clock(), Ran()
     started = clock.now()
     with watch:
         try:
@@ -222,7 +269,9 @@ async def run_once(
                 args = ran.inputs if isinstance(ran.inputs, Several) else (ran.inputs,)
                 ran.outputs = await program(*args, training=training)
                 watch.is_open = False
-                offered = offered_of(ran, example, reward)
+                if everything:
+                    ran.all_calls = watch.calls(everything=True)
+                offered = offered_of(ran, example)
                 if reward is not None:
                     ran.feedback = with_objectives(await reward(**offered), watch.rewards.rewards)
                 if metrics is not None:
@@ -233,20 +282,21 @@ async def run_once(
             if scope.is_of_block_around(error):
                 raise
             ran.failure, ran.fault = error, _fault(error, watch)
-    ran.usage, ran.elapsed_s = watch.usage.total(), clock.now() - started
+            ran.error = ExampleError.of(error, watch.path_of(error))
+    ran.usage, ran.elapsed_s, ran.call_id = watch.usage.total(), clock.now() - started, watch.call_id
+    ran.calls = watch.calls() if paths else ()
     return ran
 
 
-def offered_of(ran: Ran, example: Example, reward: BoundReward | None) -> dict[str, Any]:
+def offered_of(ran: Ran, example: Example) -> dict[str, Any]:
     """Return what a reward may ask for of a run."""
-    wants_calls = reward is not None and "calls" in reward.asks_for
     return {
         "inputs": ran.inputs,
         "outputs": ran.outputs,
         "target": example.target,
         "example_id": example.id,
         "extra": example.extra,
-        "calls": ran.watch.calls(everything=True) if wants_calls else (),
+        "calls": ran.all_calls,
     }
 
 
@@ -268,8 +318,3 @@ def _fault(error: Exception, watch: Watch) -> Fault:
     if isinstance(error, _TRANSIENT) or (isinstance(error, errors.ModelError) and not in_program):
         return "void"
     return "program" if in_program else "reward"
-
-
-def failure_text(error: BaseException) -> str:
-    """Return what went wrong in one line; without its notes, which hold ids of calls."""
-    return f"{type(error).__name__}: {scope.message_of(error)}"

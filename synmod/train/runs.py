@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
 from types import CellType, CodeType, EllipsisType, FunctionType
@@ -21,13 +21,133 @@ from synmod.leaves.files import write_atomic
 from synmod.leaves.frozen import Json, json_equal
 from synmod.lm import LanguageModel, models_in_force, use_language_models
 from synmod.module import Module
-from synmod.scope import BoundReward, Feedback, Usage, deadline, is_of_block_around
-from synmod.tree import State, graphdef, state as state_of, using
+from synmod.scope import NO_USAGE, BoundReward, Feedback, Usage, deadline, is_of_block_around
+from synmod.tree import Param, State, graphdef, state as state_of, using
 
 from .batches import Places
-from .evaluation import ExampleError
 from .examples import Example, as_json
-from .rollouts import CallRecord, Ran, Rollout, failure_text, run_once
+from .rewards import OFFERED, Reward
+from .rollouts import Ran, Rollout, run_once
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """What the pieces of a journal took.
+
+    Attributes:
+        pieces: Rollouts and proposals.
+        usage: What they used.
+        seconds: How long the run had taken when the last of them was done.
+    """
+
+    pieces: int = 0
+    usage: Usage = NO_USAGE
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, records: Cache) -> Paid:
+        """Read a journal."""
+        found: list[Any] = [value for _, value in records.items() if "at" in value]
+        usage = sum((Usage(**value["usage"]) for value in found), NO_USAGE)
+        return cls(len(found), usage, max((value["at"] for value in found), default=0.0))
+
+
+class Journal:
+    """The records of a run: what each piece of work, a rollout or a proposal, returned and used; and further notes.
+
+    Args:
+        records: Where they stand; None where nothing is kept.
+
+    Attributes:
+        before: What the pieces of earlier processes took.
+        live: How many pieces were run in this process, rather than found.
+
+    Source: Temporal, DBOS (durable execution by replay); differs: records are keyed by content, not by position.
+    """
+
+    def __init__(self, records: Cache | None = None) -> None:
+        self._records = records
+        self._schemas: dict[str, Any] = {}
+        self._digests: dict[int, str] = {}
+        """Of each schema that is kept, by its identity: schemas are interned, and `_schemas` holds them."""
+        self.before = Paid() if records is None else Paid.of(records)
+        self.live = 0
+        self._clock = current_clock()
+        self._began = self._clock.now() - self.before.seconds
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is a file."""
+        return self._records is not None
+
+    @property
+    def elapsed_s(self) -> float:
+        """How long the run has taken, in earlier processes too."""
+        return self._clock.now() - self._began
+
+    async def find(self, key: str) -> dict[str, Any] | None:
+        """Return a piece as it was given to `keep`; None where there is none that can be read."""
+        entry = await self.read(key) if self.before.pieces else None  # what this process ran, its callers know
+        if entry is None:
+            return None
+        piece: dict[str, Any] = {**entry, "usage": Usage(**entry["usage"])}
+        digest = piece.pop("schema", None)
+        if digest is not None:
+            if digest not in self._schemas:
+                noted = await self.read(f"schema/{digest}")
+                if noted is None:
+                    return None
+                self._schemas[digest] = noted["schema"]
+            piece["outputs"] = JsonDataModel[Any](piece["outputs"], schema=self._schemas[digest])
+        return piece
+
+    async def keep(self, key: str, piece: Callable[[], Mapping[str, Any]]) -> None:
+        """Record a piece that was run, and when; what is not written would be paid for again.
+
+        Args:
+            key: What it depends on.
+            piece: Returns JSON, but for `outputs`, which may be a data model, and `usage`.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        self.live += 1
+        if self._records is None:
+            return
+        given = piece()
+        usage: Usage = given["usage"]
+        used = {name: number for name, number in vars(usage).items() if number != getattr(NO_USAGE, name)}
+        entry = {**given, "outputs": as_json(given["outputs"]), "usage": used, "at": self.elapsed_s}
+        if isinstance(given["outputs"], JsonDataModel):
+            entry["schema"] = await self._digest_of(schema_of(given["outputs"]))
+        await self.write(key, entry)
+
+    async def _digest_of(self, schema: Any) -> str:
+        """Return the digest of a schema that is kept: it stands in the journal once, not in each record."""
+        digest = self._digests.get(id(schema))
+        if digest is None:
+            digest = key_of(schema)
+            if digest not in self._schemas:
+                await self.write(f"schema/{digest}", {"schema": schema})
+            if self._schemas.setdefault(digest, schema) is schema:
+                self._digests[id(schema)] = digest
+        return digest
+
+    async def read(self, key: str) -> Mapping[str, Any] | None:
+        """Return a note."""
+        return None if self._records is None else await self._records.find(key)
+
+    async def write(self, key: str, note: dict[str, Any]) -> None:
+        """Write a note.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        if self._records is not None and not await self._records.keep(key, note):
+            raise OSError(
+                f"{self._records.path}: the journal cannot be written. What finished before is kept: make room, and "
+                "run the same line again."
+            )
 
 
 class Runner:
@@ -35,61 +155,52 @@ class Runner:
 
     Args:
         program: Stays as it is: a State is an overlay.
-        reward: What judges, as it was given, and bound.
-        places: Where rows run.
-        journal: Keeps what was paid for; None for this process alone.
+        reward: What judges.
+        places: Where rows run; None for no bound but the caller's.
+        journal: Keeps what was paid for.
+        metrics: What measures each row in its run.
         paths: The modules whose calls are recorded.
         first: Values that every row begins with, such as memories.
         seed: The values of what is trained, which stand in the keys of rollouts and not in the run's identity.
-        failure_score: What a failure of the program scores.
         seconds: How long the run may take, what stands in the journal included.
-
-    Source: Temporal, DBOS (durable execution by replay); differs: records are keyed by content, not by position.
     """
 
     def __init__(
         self,
         program: Module,
-        reward: Any = None,
-        bound: BoundReward | None = None,
+        reward: Reward | None = None,
         *,
-        places: Places,
-        journal: Cache | None = None,
+        places: Places | None = None,
+        journal: Journal | None = None,
+        metrics: Any = None,
         paths: frozenset[str] = frozenset(),
         first: State | None = None,
         seed: State | None = None,
-        failure_score: float | None = None,
         seconds: float | None = None,
     ) -> None:
-        self.program, self.places = program, places
-        self._journal, self._seconds = journal, seconds
-        self._bound, self._paths, self._first = bound, paths, first or State()
-        self._failure_score = bound.lowest if failure_score is None and bound is not None else failure_score
+        self.program, self.places, self.journal = program, places, journal or Journal()
+        self.bound = None if reward is None else BoundReward(reward, OFFERED)
+        self.seed = State() if seed is None else seed
+        self._reward, self._metrics, self._paths = reward, metrics, paths
+        self._first, self._seconds = first or State(), seconds
         self._flights = SingleFlight()
         self._done: dict[str, Rollout] = {}
         self._digests: dict[int, tuple[Example, str]] = {}
-        self.live = 0
-        """How many pieces were run in this process, rather than found."""
-        self.before = Paid() if journal is None else Paid.of(journal)
-        """What the records of earlier processes took."""
-        self._clock = current_clock()
-        self._began = self._clock.now() - self.before.seconds
-        self.seed = State() if seed is None else seed
-        others = state_of(program)
-        others = State.of_leaves({path: leaf for path, leaf in others.items() if path not in self.seed})
-        self._identity = key_of(
+
+    @cached_property
+    def _identity(self) -> str:
+        """Digest of what every rollout depends on."""
+        return key_of(
             {
-                "program": [graphdef(program).fingerprint_with(name_of), others.to_json()],
-                "models": [models_in_force(), [str(context.language_model) for context in places.contexts]],
-                "reward": None if reward is None else identity_of(reward),
-                "calls": sorted(paths),
+                "program": [
+                    graphdef(self.program).fingerprint_with(name_of),
+                    _others(self.program, self.seed).to_json(),
+                ],
+                "models": _models(self.places),
+                "reward": None if self._reward is None else identity_of(self._reward),
+                "calls": sorted(self._paths),
             }
         )
-
-    @property
-    def elapsed_s(self) -> float:
-        """How long the run has taken, in earlier processes too."""
-        return self._clock.now() - self._began
 
     def key(self, example: Example, state: State, sample: int, model: LanguageModel | None = None) -> str:
         """Return what a rollout depends on, as the key of its record."""
@@ -114,9 +225,9 @@ class Runner:
     ) -> Rollout | None:
         """Return a rollout that is known or recorded; None where it must be run. Takes what `run` takes."""
         if key not in self._done:
-            entry = await self.recorded(key)
-            if entry is not None:
-                self._done[key] = _rollout_of(entry, example, state, sample)
+            ran = await self.found(key)
+            if ran is not None:
+                self._done[key] = self._judged(ran, example, state, sample)
         return self._done.get(key)
 
     async def run(
@@ -138,18 +249,54 @@ class Runner:
         """
 
         async def work() -> Rollout:
-            if key in self._done:
-                return self._done[key]
-            async with self.places.taken():  # until it is recorded: a kill costs as many rollouts as run at once
-                with self.within_time():
-                    ran = await self._attempt(example, state, sample, model)
+            if key not in self._done:
+                ran = await self.ran(key, example, state, sample, model)
                 rollout = self._judged(ran, example, state, sample)
-                if not rollout.void:
-                    await self.keep(key, partial(_entry, rollout))
-                    self._done[key] = rollout
-            return rollout
+                if rollout.void:
+                    return rollout
+                self._done[key] = rollout
+            return self._done[key]
 
         return cast("Rollout", await self._flights.run(key, work, is_of_block_around))
+
+    def known(self, key: str) -> Rollout | None:
+        """Return a rollout that was run or found before."""
+        return self._done.get(key)
+
+    async def row(self, example: Example, sample: int = 0) -> Ran:
+        """Return what became of a row of the program as it is: recorded, or run now; errors of `run`."""
+        key = self.key(example, State(), sample) if self.journal.is_kept else ""
+        return await self.found(key) or await self.ran(key, example, None, sample)
+
+    async def found(self, key: str) -> Ran | None:
+        """Return what a record tells of a run."""
+        record = await self.journal.find(key)
+        return None if record is None else Ran.of(record)
+
+    async def ran(
+        self,
+        key: str,
+        example: Example,
+        state: State | None = None,
+        sample: int = 0,
+        model: LanguageModel | None = None,
+    ) -> Ran:
+        """Run one row, and record it unless it says nothing about the program; arguments and errors of `run`."""
+        overlay = self._first if state is None else state | self._first if self._first else state
+        async with nullcontext() if self.places is None else self.places.taken():
+            with (
+                self.within_time(),
+                nullcontext() if model is None else use_language_models(model),
+                nullcontext() if state is None and not overlay else using(self.program, overlay),
+            ):
+                ran = await run_once(
+                    self.program, example, reward=self.bound, metrics=self._metrics, sample=sample, paths=self._paths
+                )
+            if ran.feedback is not None and ran.feedback.target is not None:
+                ran.feedback = replace(ran.feedback, target=as_json(ran.feedback.target))  # as it would be found
+            if ran.fault not in ("void", "fatal"):  # in its place: a kill costs as many rollouts as run at once
+                await self.journal.keep(key, lambda: {"row": example.id, **ran.record()})
+        return ran
 
     def within_time(self) -> AbstractContextManager[None]:
         """Return a block that holds what is run, rather than found, to the time that the run may take.
@@ -163,91 +310,87 @@ class Runner:
     def _within(self, seconds: float) -> Generator[None]:
         """Turn the end of the run's time into that of its budget."""
         try:
-            with deadline(max(0.0, seconds - self.elapsed_s)):
+            with deadline(max(0.0, seconds - self.journal.elapsed_s)):
                 yield
         except DeadlineExceeded as error:
             if is_of_block_around(error):
                 raise
             raise BudgetExceeded(f"the {seconds:g} s of the run's budget are over.") from error
 
-    async def recorded(self, key: str) -> Mapping[str, Any] | None:
-        """Return a record of the journal."""
-        return None if self._journal is None else await self._journal.find(key)
-
-    async def keep(self, key: str, entry: Callable[[], dict[str, Json]]) -> None:
-        """Record a piece that was run, and when; what is not written would be paid for again.
+    def _judged(self, ran: Ran, example: Example, state: State, sample: int) -> Rollout:
+        """Return the rollout of what became of a run.
 
         Raises:
-            OSError: It cannot be written.
+            EvaluationError: The failure is not about the row.
         """
-        self.live += 1
-        if self._journal is not None:
-            await keep(self._journal, key, {**entry(), "at": self.elapsed_s})
-
-    def known(self, key: str) -> Rollout | None:
-        """Return a rollout that was run or found before."""
-        return self._done.get(key)
-
-    async def _attempt(self, example: Example, state: State, sample: int, model: LanguageModel | None) -> Ran:
-        """Run one row on a copy of its own."""
-        overlay = state | self._first if self._first else state
-        with nullcontext() if model is None else use_language_models(model), using(self.program, overlay):
-            return await run_once(self.program, example, reward=self._bound, sample=sample, paths=self._paths)
-
-    def _judged(self, ran: Ran, example: Example, state: State, sample: int) -> Rollout:
-        """Return the rollout of what became of a run."""
-        failure, error, feedback = ran.failure, ran.error(), ran.feedback
-        if failure is not None and ran.fault == "fatal":
+        feedback = ran.feedback
+        if ran.fault == "fatal":
             raise EvaluationError(
-                f"row {example.id!r} failed for a reason that is not its own: {error}. What finished is kept: mend the "
-                "cause and run the same line again."
-            ) from failure
-        if failure is not None:
-            is_own = ran.fault == "program"
-            feedback = Feedback(self._failure_score if is_own else None, critique=failure_text(failure))
-        elif feedback is not None and feedback.target is not None:
-            feedback = replace(feedback, target=as_json(feedback.target))  # as it would be found
-        return Rollout(
-            id=cast("str", example.id), inputs=example.inputs, target=example.target, outputs=ran.outputs,
-            score=None if feedback is None else feedback.score, feedback=feedback, error=error, usage=ran.usage,
-            elapsed_s=ran.elapsed_s, call_id=ran.watch.call_id, sample=sample, candidate=state.fingerprint,
-            void=ran.fault == "void", calls=ran.watch.calls(),
+                f"row {example.id!r} failed for a reason that is not its own: {ran.error}. What finished is kept: mend "
+                "the cause and run the same line again."
+            ) from ran.failure
+        if ran.error is not None:
+            lowest = None if self.bound is None or ran.fault != "program" else self.bound.lowest
+            feedback = Feedback(lowest, critique=str(ran.error))
+        return ran.result(
+            Rollout, example, feedback, sample=sample, candidate=state.fingerprint, void=ran.fault == "void",
+            calls=ran.calls,
         )  # fmt: skip
 
 
-async def keep(journal: Cache, key: str, entry: dict[str, Json]) -> None:
-    """Write a record.
+# -- what a run is of --------------------------------------------------------------------------------------------------
 
-    Raises:
-        OSError: It cannot be written.
+
+def identity_of_run(
+    program: Module,
+    examples: Mapping[str, Iterable[Example]],
+    reward: Reward | None,
+    metrics: Iterable[Any],
+    places: Places | None,
+    seed: State | None = None,
+) -> dict[str, Json]:
+    """Return what a run is of, by name.
+
+    Args:
+        program: The program.
+        examples: The rows of each split, in order.
+        reward: What judges them.
+        metrics: What measures them.
+        places: Where they run.
+        seed: The values that are trained, which are told apart.
     """
-    if not await journal.keep(key, entry):
-        raise OSError(
-            f"{journal.path}: the journal cannot be written. What finished before is kept: make room, and run the same "
-            "line again."
-        )
+    rows = [
+        [split, row.id, as_json([row.inputs, row.target, dict(row.extra), row.group])]
+        for split, of in examples.items()
+        for row in of
+    ]
+    counts: dict[str, Json] = {split: sum(row[0] == split for row in rows) for split in examples}
+    return {
+        "program": graphdef(program).fingerprint_with(name_of),
+        "fixed values": _others(program, State() if seed is None else seed).fingerprint,
+        "data": {**counts, "digest": key_of(rows)},
+        "reward": None if reward is None else described(reward),
+        "metrics": [each if isinstance(each, str) else described(each) for each in metrics],
+        "models": _models(places),
+    }
 
 
-@dataclass(frozen=True, slots=True)
-class Paid:
-    """What the pieces of a journal took.
+def _others(program: Module, seed: State) -> State:
+    """Return the values of a program that are not trained."""
+    return State.of_leaves({path: leaf for path, leaf in state_of(program).items() if path not in seed})
 
-    Attributes:
-        pieces: Rollouts and proposals.
-        usage: What they used.
-        seconds: How long the run had taken when the last of them was done.
-    """
 
-    pieces: int = 0
-    usage: Usage = field(default_factory=Usage)
-    seconds: float = 0.0
+def _models(places: Places | None) -> Json:
+    """Return what names the models that answer."""
+    return [models_in_force(), [str(context.language_model) for context in (places.contexts if places else ())]]
 
-    @classmethod
-    def of(cls, journal: Cache) -> Paid:
-        """Read a journal."""
-        found: list[Any] = [value for _, value in journal.items() if "at" in value]
-        usage = sum((Usage(**value["usage"]) for value in found), Usage())
-        return cls(len(found), usage, max((value["at"] for value in found), default=0.0))
+
+def described(thing: Any) -> str:
+    """Return of what kind something is, and a digest of how it is made; its counters and memories do not count."""
+    if not isinstance(thing, Module):
+        return name_of(thing)
+    values = state_of(thing, Param).to_json()
+    return f"{type(thing).__name__} {key_of([graphdef(thing).fingerprint_with(name_of), values])}"
 
 
 def identity_of(module: Module) -> Json:
@@ -296,38 +439,6 @@ def _text_of(value: Any) -> str:
             return repr(value)
         case _:
             return _place_of(value)
-
-
-def _entry(rollout: Rollout) -> dict[str, Json]:
-    """Return the record of a rollout as the journal keeps it; the row itself stands in its key."""
-    feedback, error, outputs = rollout.feedback, rollout.error, rollout.outputs
-    return {
-        "row": rollout.id,
-        "outputs": as_json(outputs),
-        "schema": schema_of(outputs) if isinstance(outputs, JsonDataModel) else None,
-        "feedback": None if feedback is None else feedback.record(),
-        "error": None if error is None else {**asdict(error), "notes": list(error.notes)},
-        "usage": dict(vars(rollout.usage)),
-        "elapsed_s": rollout.elapsed_s,
-        "call_id": rollout.call_id,
-        "calls": [call.to_json() for call in rollout.calls],
-    }
-
-
-def _rollout_of(entry: Mapping[str, Any], example: Example, state: State, sample: int) -> Rollout:
-    """Return the rollout of a record."""
-    feedback = None if entry["feedback"] is None else Feedback(**entry["feedback"])
-    error: Any = None if entry["error"] is None else {**entry["error"], "notes": tuple(entry["error"]["notes"])}
-    outputs: Any = entry["outputs"]
-    if entry["schema"] is not None:
-        outputs = JsonDataModel[Any](outputs, schema=entry["schema"])
-    return Rollout(
-        id=cast("str", example.id), inputs=example.inputs, target=example.target, outputs=outputs,
-        score=None if feedback is None else feedback.score, feedback=feedback,
-        error=None if error is None else ExampleError(**error),
-        usage=Usage(**entry["usage"]), elapsed_s=entry["elapsed_s"], call_id=entry["call_id"], sample=sample,
-        candidate=state.fingerprint, calls=tuple(CallRecord(**call) for call in entry["calls"]),
-    )  # fmt: skip
 
 
 # -- budgets -----------------------------------------------------------------------------------------------------------
@@ -436,7 +547,7 @@ class Run:
         return write_atomic(path, "".join(f"{line}\n" for line in lines))
 
     @asynccontextmanager
-    async def opened(self, identity: Mapping[str, Json], state: str) -> AsyncGenerator[Cache]:
+    async def opened(self, identity: Mapping[str, Json], state: str) -> AsyncGenerator[Journal]:
         """Hold the folder, and give its journal; no other process or task may hold it meanwhile.
 
         Args:
@@ -448,9 +559,10 @@ class Run:
             OSError: The folder cannot be written.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        with _locked(self.path / "lock", self.path), closing(Cache(self._file, max_bytes=None)) as journal:
-            self._check(identity, state, is_own=await journal.find(f"state/{state}") is not None)
-            yield journal
+        held = _locked(self.path / "lock", self.path)
+        with held, closing(Cache(self._file, max_bytes=None, shared=False)) as records:
+            self._check(identity, state, is_own=await records.find(f"state/{state}") is not None)
+            yield Journal(records)
 
     def _check(self, identity: Mapping[str, Json], state: str, *, is_own: bool) -> None:
         """Write what the run is of, or compare it with what stands there.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, Self, cast
 
-from synmod.cache import Cache
 from synmod.data import declare, schema_of
 from synmod.errors import StateError, SynmodWarning, TrainerError
 from synmod.leaves.names import KeyPath, path_str
@@ -28,7 +27,7 @@ from .lifecycle import Lifecycle, needs_its_steps
 from .optimizer import FeedbackByPath, FeedbackItem, Optimizer, Target, optimizer_from
 from .rewards import OFFERED, Reward, reward_from
 from .routing import Routing
-from .runs import Runner
+from .runs import Journal, Runner
 
 
 class Trainer:
@@ -691,7 +690,7 @@ class Trainer:
 
     def bench(
         self, optimizer: Optimizer, examples: Mapping[Split, Mapping[str, Example]], *, room: int | None = None,
-        seconds: float | None = None, journal: Cache | None = None,
+        seconds: float | None = None, journal: Journal | None = None,
     ) -> Bench:  # fmt: skip
         """Return the bench of a run on this program as it is.
 
@@ -707,7 +706,6 @@ class Trainer:
         runner = Runner(
             self.program,
             self.reward,
-            self._bound_reward,
             places=self.places,
             journal=journal,
             paths=routing.paths,
@@ -778,14 +776,7 @@ class Trainer:
         )
         metrics: list[Any] = [] if eval_metric is None else fitting.listed(eval_metric)
         options = {"reward": self.reward, "metrics": metrics, "concurrency": self.places.size, **options}
-        return await evaluate(self.program, rows, **options, around=self._place)
-
-    @asynccontextmanager
-    async def _place(self) -> AsyncGenerator[None]:
-        """Hold a place for a row that begins with the first values of states."""
-        async with self.places.taken():
-            with using(self.program, self._first):
-                yield
+        return await evaluate(self.program, rows, **options, places=self.places, first=self._first)
 
     @needs_its_steps
     async def predict(

@@ -207,7 +207,8 @@ def test_what_is_damaged_is_run_again(damage, tmp_path):
     cost, file = counted(path), run / "journal.db"
     if damage == "row":
         with sqlite3.connect(file) as connection:
-            keys = [key for (key,) in connection.execute("SELECT key FROM entry WHERE body LIKE '%\"row\":%' LIMIT 3")]
+            rollouts = "SELECT key FROM entry WHERE body LIKE '{\"row\":%' LIMIT 3"
+            keys = [key for (key,) in connection.execute(rollouts)]
             connection.executemany("UPDATE entry SET body = '{oh' WHERE key = ?", [(key,) for key in keys])
             connection.execute("DELETE FROM entry WHERE key LIKE 'history/%'")
         connection.close()

@@ -1,0 +1,157 @@
+"""evaluate(run=): an evaluation that was killed goes on by the same line, without running again what has finished."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import synmod as sm
+from synmod.testing import FunctionLM
+
+RUN = """
+import asyncio, os, signal, sys
+import synmod as sm
+
+class Query(sm.DataModel):
+    text: str
+
+class Answers(sm.Module):
+    async def call(self, inputs: Query) -> Query:
+        with open(sys.argv[2], "a") as file:
+            file.write("x")
+        if os.path.getsize(sys.argv[2]) == int(sys.argv[3]):
+            os.kill(os.getpid(), signal.SIGKILL)
+        await asyncio.sleep(0.002)
+        return inputs
+
+rows = [(Query(text=str(n)), n) for n in range(40)]
+right = lambda outputs, target: int(outputs["text"]) == target
+print(sm.run(sm.evaluate(Answers(), rows, reward=right, run=sys.argv[1], concurrency=4)))
+"""
+
+
+class Query(sm.DataModel):
+    text: str
+
+
+class Echo(sm.Module):
+    """Counts its calls; fails for one text."""
+
+    def __init__(self, bad=""):
+        super().__init__()
+        self.bad, self.calls = sm.static(bad), sm.static([])
+
+    async def call(self, inputs: Query) -> Query:
+        self.calls.append(inputs["text"])
+        if inputs["text"] == self.bad:
+            raise ValueError("no such thing")
+        return inputs
+
+
+def right(outputs, target):
+    """The reward."""
+    return outputs["text"] == target
+
+
+def length(outputs):
+    """A metric."""
+    return float(len(outputs["text"]))
+
+
+ROWS = [(Query(text="a"), "a"), (Query(text="bb"), "b"), (Query(text="ccc"), "ccc")]
+
+
+def seen(evaluation):
+    """All that an evaluation found, but for times."""
+    json = evaluation.to_json()
+    return [json["score"], json["metrics"], [(each["id"], each["outputs"], each["score"], each["error"])
+            for each in json["results"]]]  # fmt: skip
+
+
+def test_a_killed_evaluation_goes_on(tmp_path):
+    """Killed at the 20th run: at most the four under way are run again, and the score is that of the whole."""
+    count = tmp_path / "count"
+    for at, code in (("20", -signal.SIGKILL), ("0", 0), ("0", 0)):
+        command = [sys.executable, "-c", RUN, str(tmp_path / "run"), str(count), at]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=Path(sm.__file__).parents[1])
+        assert done.returncode == code, done.stderr
+    assert 40 <= count.stat().st_size <= 44
+    assert "score 1 over 40 of 40" in done.stdout
+
+
+async def test_the_same_line_again_runs_nothing(tmp_path):
+    """Score, metrics, failures and outputs are those of the first time; rows may come as a stream."""
+    program = Echo(bad="bb")
+
+    async def stream():
+        for row in ROWS:
+            yield row
+
+    first = await sm.evaluate(program, stream(), reward=right, metrics=[length], run=tmp_path)
+    again = await sm.evaluate(program, ROWS, reward=right, metrics=[length], run=sm.Run(tmp_path))
+    assert seen(again) == seen(first)
+    assert len(program.calls) == 3
+    assert again.errors[0].error.message == "no such thing"
+    assert again.score == 2 / 3
+
+
+async def test_each_sample_is_a_run_of_its_own(tmp_path):
+    """More samples in the same folder run those that are new."""
+    program = Echo()
+    await sm.evaluate(program, ROWS, run=tmp_path)
+    assert (await sm.evaluate(program, ROWS, run=tmp_path, samples=3)).total == 9
+    assert len(program.calls) == 9
+
+
+async def test_an_evaluation_of_something_else_is_refused(tmp_path):
+    """Another reward, metric, data set or program is named, old and new."""
+    await sm.evaluate(Echo(), ROWS, reward=right, run=tmp_path)
+    for change, name in (
+        ({"reward": length}, "reward"),
+        ({"metrics": [length]}, "metrics"),
+        ({"data": ROWS[:2]}, "data"),
+        ({"program": sm.Identity()}, "program"),
+    ):
+        given = {"program": Echo(), "data": ROWS, "reward": right, **change}
+        with pytest.raises(sm.RunError, match="run of something else") as caught:
+            await sm.evaluate(given.pop("program"), given.pop("data"), **given, run=tmp_path)
+        assert [each for each, _, _ in caught.value.differences] == [name]
+
+
+async def test_an_outage_is_run_again(tmp_path):
+    """What failed for a reason that may be over is not recorded."""
+    down = [True]
+
+    def reply(_):
+        if down[0]:
+            raise sm.UnavailableError("down")
+        return {"text": "a"}
+
+    program = sm.Generator(Query, language_model=FunctionLM(reply))
+    with pytest.raises(sm.EvaluationError, match="all 3 runs have failed"):
+        await sm.evaluate(program, ROWS, reward=right, run=tmp_path)
+    down[0] = False
+    assert (await sm.evaluate(program, ROWS, reward=right, run=tmp_path)).score == 1 / 3
+
+
+async def test_a_folder_serves_one_evaluation_at_a_time(tmp_path):
+    """A second one is refused with the process that holds it."""
+    started, goes_on = asyncio.Event(), asyncio.Event()
+
+    class Waits(sm.Module):
+        async def call(self, inputs: Query) -> Query:
+            started.set()
+            await goes_on.wait()
+            return inputs
+
+    program = Waits()
+    under_way = asyncio.create_task(sm.evaluate(program, ROWS, run=tmp_path))
+    await started.wait()
+    with pytest.raises(sm.RunError, match=f"under way in process {os.getpid()}"):
+        await sm.evaluate(program, ROWS, run=tmp_path)
+    goes_on.set()
+    assert (await under_way).total == 3
