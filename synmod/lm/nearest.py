@@ -273,11 +273,19 @@ class _Prompt:
         return [at + _HIT * sum(map(self._words.__contains__, rule)) for at, rule in zip(near, rules, strict=True)]
 
     def arguments(self) -> Json:
-        """Return arguments for a tool whose parameters are the schema: fields of the input by name, else as a reply."""
-        required: dict[str, Json] = self.value(self._root, "", [])
-        fields = {name: field for name, field in fields_of(self._root).items() if name in self._input}
-        given = {name: self._input[name] for name, field in fields.items() if self._fits(self._input[name], field)}
-        return {**required, **given}
+        """Return arguments for a tool whose parameters are the schema.
+
+        They are fields of the input by name, else values that the input names, else as a reply would have them.
+        """
+        arguments: dict[str, Json] = self.value(self._root, "", [])
+        for name, field in fields_of(self._root).items():
+            values = _declared_values(resolved(field, self._root)) or ()
+            named = [value for value in values if isinstance(value, str) and _in_words(value) in self._words]
+            if name in self._input and self._fits(self._input[name], field):
+                arguments[name] = self._input[name]
+            elif named:
+                arguments[name] = named[0]
+        return arguments
 
     def value(self, schema: Json, path: str, seen: list[Any], depth: int = 0) -> Json:
         """Return the answer for the field at `path`; `seen` is what each example has there."""

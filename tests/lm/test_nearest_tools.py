@@ -75,3 +75,11 @@ async def test_a_result_leads_the_input_of_the_answer():
     assert (await LM(talk, number, [STATUS, STOCK])).json == {"n": 12}
     assert (await LM(talk, text, [STATUS, STOCK])).json == {"t": "12"}
     assert (await LM(talk, tools=[STATUS, STOCK])).text == "12"
+
+
+async def test_a_value_that_the_input_names_is_an_argument():
+    """Of an enum; of several the first in the schema."""
+    properties = {"product": {"enum": ["mug", "plate", "tea pot"]}, "size": {"enum": ["small", "large"]}}
+    tool = {"name": "stock", "parameters": {"type": "object", "properties": properties, "required": ["product"]}}
+    reply = await LM("Is a Tea Pot in stock, a large one?", tools=[tool])
+    assert reply.tool_calls[0].arguments == {"product": "tea pot", "size": "large"}
