@@ -27,7 +27,7 @@ KNOWN_PRIVATE = {
     "_label": "as `_schema`: what messages call a value",
 }
 
-PYTHONS_OWN = {"_replace", "_get_running_loop", "_fields"}
+PYTHONS_OWN = {"_replace", "_get_running_loop", "_fields", "_make"}
 """Documented names of Python's own that begin with an underscore."""
 
 

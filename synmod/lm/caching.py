@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from synmod.cache import Cache, key_of
 from synmod.data import ToolCall
 from synmod.errors import ConfigError, ModelError
-from synmod.leaves import FrozenDict, Json, fill, frozen_dict, frozen_list
+from synmod.leaves import FrozenDict, Json, dump_json, fill, frozen_dict, frozen_list
 from synmod.scope import Usage, is_of_block_around
 
 from .records import Adapter, LMReply, LMRequest, Message, message
@@ -80,8 +80,8 @@ async def remembered(
 ) -> LMReply:
     """Return the reply that the cache of the model holds, or that an equal call under way gets; else do the work.
 
-    A reply is kept before it is returned, unless it was cut off. A leader whose time or budget is over hands over to a
-    call that waits; any other failure reaches each of them.
+    A reply is kept before it is returned, unless it was cut off or quotes a secret. A leader hands over to a call that
+    waits if its time or budget is over, or a stream of it broke off; any other failure reaches each of them.
 
     Args:
         call: The call.
@@ -109,12 +109,14 @@ async def remembered(
         except ModelError as error:
             call.complete(error)  # before others get it: this call knows the secrets
             raise
-        if reply.finish_reason != "length":
-            await cache.keep(key, _entry_of(reply))
+        entry = _entry_of(reply)
+        text = dump_json(entry)
+        if reply.finish_reason != "length" and call.model.secrets.scrubbed(text) == text:
+            await cache.keep(key, entry)
         return reply
 
     def hands_over(error: Exception) -> bool:
-        return call.over or isinstance(error, ConfigError) or is_of_block_around(error)
+        return call.over or call.has_begun or isinstance(error, ConfigError) or is_of_block_around(error)
 
     reply = await call.bounded(cache.flights.run(key, lead, hands_over))
     return reply if is_own or reply.cached else _shared(reply, call)

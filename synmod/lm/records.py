@@ -11,8 +11,21 @@ import os
 import re
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Annotated, Any, ClassVar, Final, Literal, Protocol, TypeAlias, TypedDict, get_args, runtime_checkable
+from dataclasses import dataclass
+from operator import add
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    get_args,
+    runtime_checkable,
+)
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -765,8 +778,7 @@ class Adapter(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class ModelCounts:
+class ModelCounts(NamedTuple):
     """What the calls of one model came to, in one phase or in all.
 
     Attributes:
@@ -791,16 +803,14 @@ class ModelCounts:
     completion_tokens: int = 0
     cost_usd: float = 0.0
 
-    def __add__(self, other: ModelCounts) -> ModelCounts:
-        return ModelCounts(*[getattr(self, name) + getattr(other, name) for name in _FIELDS])
+    def __add__(self, other: ModelCounts) -> ModelCounts:  # pyright: ignore[reportIncompatibleMethodOverride]  (a sum)
+        return ModelCounts._make(map(add, self, other))
 
-
-_FIELDS: Final = tuple(field.name for field in fields(ModelCounts))
 
 ATTRIBUTES: Final = {
     f"{prefix}cumulated_{name}": (phase, name)
     for prefix, phase in (("", None), *((f"{phase}_", phase) for phase in PHASES))
-    for name in _FIELDS
+    for name in ModelCounts._fields
     if name != "cancelled"
 }
 """Attribute of a LanguageModel -> (phase or None for all, field)."""

@@ -6,10 +6,11 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import asynccontextmanager, contextmanager
+import tempfile
+from contextlib import asynccontextmanager, closing, contextmanager
 
 import synmod as sm
-from tests.benchmarks.measure import children, paired
+from tests.benchmarks.measure import alone, children, paired
 
 CONCURRENCY = 64
 SERVER = """
@@ -91,6 +92,20 @@ def _direct(base):
     return opened
 
 
+def _hit(base, count, rounds):
+    """Hits of the cache file of a model, where a request would be one to the server."""
+
+    async def work(cache):
+        lm = sm.LanguageModel("openai/m", api_base=base, api_key="none", cache=cache)
+        for _ in range(count):
+            await lm("What is it?")
+        await lm.aclose()
+
+    with tempfile.TemporaryDirectory() as folder, closing(sm.Cache(f"{folder}/cache.db")) as cache:
+        what = "... a hit of the model's cache instead"
+        return alone(what, lambda: asyncio.run(work(cache)), budget_us=60, per=count, rounds=rounds)
+
+
 def _bare(base):
     """Requests by aiohttp, with the reply read as JSON."""
     import aiohttp
@@ -149,6 +164,7 @@ def rows(scale=1.0):
         ours = _crowd(_direct(base), count)
         floor = _crowd(_bare(base), count)
         yield paired("a request through the direct adapter", ours, floor, budget=3, per=count, rounds=rounds)
+        yield _hit(base, count, rounds)
         for name, other in {"openai": _openai, "litellm": _litellm}.items():
             if importlib.util.find_spec(name) is None:
                 print(f"requests: not measured beside {name}, which is not installed", file=sys.stderr)

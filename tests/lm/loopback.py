@@ -21,6 +21,7 @@ class Answer:
     headers: dict = field(default_factory=dict)
     delay_s: float = 0.0
     cut: bool = False
+    drip_s: float = 0.0
     raw: bytes | None = None
     packets: tuple | None = None  # of a stream: bytes are sent, functions are awaited
 
@@ -96,7 +97,11 @@ class Loopback:
         response.headers.update(answer.headers)
         response.content_length = len(payload) + (50 if answer.cut else 0)
         await response.prepare(request)
-        await response.write(payload)
+        for byte in payload if answer.drip_s else ():
+            await asyncio.sleep(answer.drip_s)
+            await response.write(bytes([byte]))
+        if not answer.drip_s:
+            await response.write(payload)
         if answer.cut:
             request.transport.close()
         return response

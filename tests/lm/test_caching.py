@@ -460,6 +460,59 @@ async def test_cancelled_at_the_kth_await_another_one_leads(tmp_path, k):
     await lm.cache.aclose()
 
 
+# -- streams -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_hit_streams_as_one_chunk():
+    """And a stream that was read to its end is stored like any reply."""
+    lm = FunctionLM(lambda request: [sm.LMChunk("Par"), sm.LMChunk("is")], cache=sm.Cache())
+    pieces = []
+    for _ in range(2):
+        async with await lm("?", stream=True) as stream:
+            pieces.append([chunk.text async for chunk in stream if chunk.text])
+        pieces.append(stream.reply.cached)
+    assert pieces == [["Par", "is"], False, ["Paris"], True]
+    assert len(lm.requests) == 1
+    assert (await lm("?")).cached
+
+
+async def test_an_aborted_stream_is_not_stored_and_hands_over():
+    """Whoever waited for it sends a request of its own; so it is where the provider breaks off."""
+    for fault in (None, sm.UnavailableError("gone")):
+        replies = [[sm.LMChunk("Par"), fault or 60, sm.LMChunk("is")], "Paris"]
+        lm = sm.LanguageModel("mine/m", adapter=Breaking(replies), cache=sm.Cache())
+        async with await lm("?", stream=True) as stream:
+            chunks = aiter(stream)
+            assert (await anext(chunks)).text == "Par"
+            waiter = asyncio.create_task(lm("?"))
+            await asyncio.sleep(0.01)
+            if fault:
+                with pytest.raises(sm.UnavailableError):
+                    await anext(chunks)
+        reply = await waiter
+        assert (reply.text, reply.cached) == ("Paris", False)
+        assert len(lm.cache.items()) == 1
+
+
+class Breaking:
+    """An adapter whose streams wait after a piece, and may break off."""
+
+    name, version = "breaking", 1
+
+    def __init__(self, replies):
+        self.replies = replies
+
+    async def send(self, request):
+        return sm.LMReply(self.replies.pop(0))
+
+    async def stream(self, request):
+        for piece in self.replies.pop(0):
+            if not isinstance(piece, sm.LMChunk):
+                await asyncio.sleep(piece if isinstance(piece, int) else 0.02)
+                raise piece
+            yield piece
+
+
 KILLED = """
 import asyncio, sys
 from synmod.testing import FunctionLM
