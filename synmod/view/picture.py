@@ -516,12 +516,14 @@ def _facts(call: dict[str, Any]) -> str:
 def _opened_fields(key: str, value: Any) -> list[tuple[str, str, Any]]:
     """Return what is shown of a field: of a request each message as it was sent, of a reply its text."""
     if key == "request":
-        messages = [(key, str(each.get("role", "")), each.get("content")) for each in value.get("messages") or ()]
+        turns: list[dict[str, Any]] = value.get("messages") or []
+        messages = [(key, str(turn.get("role", "")), turn.get("content") or turn.get("tool_calls")) for turn in turns]
         rest = {name: part for name, part in value.items() if name != "messages" and part}
         return [*messages, *([(key, "request", rest)] if rest else [])]
     if key == "reply":
         rest = {name: part for name, part in value.items() if name != "text" and part}
-        return [(key, "reply", value.get("text") or ""), *([(key, "reply metadata", rest)] if rest else [])]
+        said = value.get("text") or value.get("tool_calls") or ""
+        return [(key, "reply", said), *([(key, "reply metadata", rest)] if rest else [])]
     return [(key, key, value)]
 
 

@@ -345,3 +345,52 @@ def test_a_cancelled_first_call_does_not_wait_for_the_import():
     """The import goes on in its thread; a deadline ends the call at once, and the next call finds the package."""
     done = subprocess.run([sys.executable, "-c", SLOW_IMPORT], capture_output=True, text=True, check=True)
     assert done.stdout == "DeadlineExceeded True\n"
+
+
+ADD = {
+    "name": "add",
+    "description": "Adds two numbers.",
+    "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]},
+}
+TALK = [
+    sm.ChatMessage("user", "1 + 1?"),
+    sm.ChatMessage("assistant", tool_calls=[sm.ToolCall("c0", "add", {"a": 0})]),
+    sm.ChatMessage("tool", "1", tool_call_id="c0"),
+]
+
+
+async def test_tools_and_their_calls_pass_unchanged():
+    """At an `api_base` in the shape of chat completions; parameters and a choice by name, too."""
+    called = [{"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}]
+    answer = completion(None, finish_reason="tool_calls", tool_calls=called)
+    offered = {"tools": [ADD], "tool_choice": "add", "parallel_tool_calls": False}
+    reply, (arrived,) = await ask(answer, messages=TALK, call=offered, **BY_HAND)
+    assert reply.tool_calls == (sm.ToolCall("c1", "add", '{"a": 1}'),)
+    assert arrived.body["tools"] == [{"type": "function", "function": ADD}]
+    assert arrived.body["tool_choice"] == {"type": "function", "function": {"name": "add"}}
+    assert arrived.body["parallel_tool_calls"] is False
+    assert [turn["role"] for turn in arrived.body["messages"]] == ["user", "assistant", "tool"]
+
+
+async def test_tools_in_the_providers_own_protocol():
+    """litellm writes and reads them as the provider does; beside tools a schema is asked for in text."""
+    use = {"type": "tool_use", "id": "c1", "name": "add", "input": {"a": 1}}
+    answer = Answer(200, {**CLAUDE, "stop_reason": "tool_use", "content": [use]})
+    about = {"model": "anthropic/claude-x", "api_key": None, "messages": TALK, "schema": ANSWER}
+    reply, (arrived,) = await ask(answer, call={"tools": [ADD]}, **about, **BY_HAND)
+    (call,) = reply.tool_calls
+    assert (call.id, call.name, call.arguments) == ("c1", "add", {"a": 1})
+    (tool,) = arrived.body["tools"]
+    assert (tool["name"], tool["input_schema"]["required"]) == ("add", ["a"])
+    assert arrived.body["messages"][-1]["content"][0]["type"] == "tool_result"
+    assert "<output_schema>" in str(arrived.body["system"])
+
+
+async def test_a_forced_tool_carries_the_schema_to_any_provider():
+    """`structured="tool"` in the provider's own protocol."""
+    use = {"type": "tool_use", "id": "c1", "name": "reply", "input": {"a": 1}}
+    answer = Answer(200, {**CLAUDE, "stop_reason": "tool_use", "content": [use]})
+    about = {"model": "anthropic/claude-x", "api_key": None, "schema": ANSWER, "structured": "tool"}
+    reply, (arrived,) = await ask(answer, **about, **BY_HAND)
+    assert reply.json == {"a": 1}
+    assert arrived.body["tool_choice"] == {"type": "tool", "name": "reply"}

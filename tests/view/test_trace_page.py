@@ -1,5 +1,6 @@
 """`to_html`: a trace as one page of nested calls, which needs no script and no other file."""
 
+import json
 from html.parser import HTMLParser
 
 import pytest
@@ -170,3 +171,18 @@ def test_a_browser_opens_it(tmp_path):
     assert found.calls() == ["module", "model"]
     assert HOSTILE in found.texts
     assert not {"script", "img"} & {tag for tag, _ in found.tags}
+
+
+def test_tool_calls_stand_where_the_text_would():
+    """A reply without text, and the turn that sends it back, show what was called."""
+    call = {"id": "1", "type": "function", "function": {"name": "add", "arguments": '{"a":1}'}}
+    first = model_call(1.0)
+    first["reply"] |= {"text": "", "tool_calls": [call]}
+    second = model_call(2.0)
+    second["request"]["messages"] += [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "content": "3", "tool_call_id": "1"},
+    ]
+    texts = Page(trace_page(trace_of(lm_calls=[first, second]), None)).texts
+    assert [json.loads(text) for text in texts if text.startswith("[")] == [[call], [call]]
+    assert "3" in texts
