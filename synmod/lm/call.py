@@ -165,7 +165,8 @@ async def answer(
     """Answer by the first model that can; each is called with its own settings, and for its own time.
 
     Raises:
-        Exception: What the last model raised that is a mistake to correct; else the first error, the others as notes.
+        ModelError: What the first model raised, with the errors of the others as notes; after a mistake to correct
+            nobody else is tried.
     """
     first: ModelError | None = None
     for model in models:
