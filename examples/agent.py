@@ -83,7 +83,7 @@ def order_status(order: int) -> str:
 
 
 @sm.register(package="shop")
-def stock(product: Literal[tuple(PRODUCTS)]) -> str:
+def stock(product: Literal["mug", "kettle", "plate"]) -> str:
     """Return how many pieces of a product are in stock, and its price."""
     ((price, pieces),) = rows("SELECT price, pieces FROM products WHERE name = ?", product)
     return f"{pieces} pieces in stock, {price:.2f} euros each."
@@ -131,8 +131,9 @@ async def show(agent, question):
             answer = f"(no answer: {error})"
     print(f"\n{question}\n  {answer}")
     for call in trace.roots[0].children:
-        result = call.error or call.outputs["result"]
-        print(f"    {call.path}{call.inputs[0].get_json()} -> {result}")
+        arguments = [each.get_json() for each in call.inputs or ()]
+        result = call.error if call.outputs is None else call.outputs["result"]
+        print(f"    {call.path}{arguments[0]} -> {result}")
     return answer
 
 
@@ -153,7 +154,7 @@ async def main(model, questions, path):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--model", default="embedded/nearest", help="provider/name; the default does not need a key")
     parser.add_argument("--ask", action="append", help="a question of your own; may be repeated")
     parser.add_argument("--save", type=Path, default=OUT, help=f"where the agent goes (default: {OUT})")
