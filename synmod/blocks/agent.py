@@ -87,6 +87,8 @@ class Agent(Generator[M]):
         self.tools = {tool.name: tool for tool in bound}
         self.max_steps = checks.whole("Agent", "max_steps", max_steps)
         self.parallel_tools = parallel_tools
+        for name in budget or ():
+            checks.one_of("Agent", "budget", name, ("calls", "tokens", "cost_usd"))
         self.budget = None if budget is None else dict(budget)
         self._limited()
         self.on_tool_error = checks.one_of("Agent", "on_tool_error", on_tool_error, ("report", "raise", None))

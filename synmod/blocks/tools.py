@@ -23,6 +23,7 @@ RESULT: Final = data.trusted_schema({"title": "ToolResult", **object_schema(resu
 """Schema of what a tool returns whose function does not return a data model."""
 
 _BY_POSITION: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _ARGS: Final = re.compile(r"^Args:\n((?:[ \t]+.*\n|\n)+)", re.MULTILINE)
 _ARG: Final = re.compile(
     r"^(?P<space>[ \t]+)(?P<name>\w+)(?: \(.*?\))?:[ \t]*(?P<text>.*(?:\n(?P=space)[ \t]+.*)*)", re.MULTILINE
@@ -45,7 +46,7 @@ class Tool(Module):
         description: What the model reads; default is the first paragraph of the docstring.
         parameters: JSON schema of the arguments, which are then passed as JSON; None to read the signature.
         timeout_s: Seconds for one run; None for no limit.
-        approve: `approve(name, arguments)`, plain or async, decides before each run whether it may be.
+        approve: `approve(name, arguments)`, plain (in a thread) or async, decides before each run whether it may be.
         trainable: Whether it may be trained, should it hold anything to train.
         hooks: Listeners to this module.
 
@@ -90,9 +91,10 @@ class Tool(Module):
         trainable: bool = True,
         hooks: Sequence[Hook] | None = None,
     ) -> None:
-        called = name or getattr(fn, "__name__", "")
-        if not called.isidentifier():
-            raise ConfigError(f"Tool: {fn!r:.100} has no name that a model could call; pass name='...'.")
+        called = getattr(fn, "__name__", None) if name is None else name
+        if not isinstance(called, str) or not _NAME.fullmatch(called):
+            wanted = "pass name='...', an identifier of at most 64 ASCII letters, digits and _"
+            raise ConfigError(f"Tool: {fn!r:.100} has no name that a model could call; {wanted}.")
         about = first_paragraph(inspect.getdoc(fn)) if description is None else description
         super().__init__(name=called, description=about, trainable=trainable, hooks=hooks)
         self.fn = checks.function("Tool", "fn", fn)
@@ -116,12 +118,9 @@ class Tool(Module):
     async def call(self, *inputs: Any, **arguments: Any) -> Any:
         """Check the arguments, and run the function once."""
         value = inputs[0] if inputs else JsonDataModel(arguments, data.schema_of(self.input_spec))
-        given = value.get_json()
-        args, kwargs = ([], given) if self._taken is None else self._taken.of(value)
-        if self.approve is not None:
-            allowed: Any = self.approve(self.name, given)
-            if not (await allowed if inspect.isawaitable(allowed) else allowed):
-                raise ToolError(f"{self.name}: this run was not approved.")
+        args, kwargs = ([], value.get_json()) if self._taken is None else self._taken.of(value)
+        if self.approve is not None and not await _called(self.approve, self.name, value.get_json()):
+            raise ToolError(f"{self.name}: this run was not approved.")
         if self.timeout_s is None:
             return await self._run(args, kwargs)
         with aio.deadline_scope(self.timeout_s):
@@ -131,19 +130,22 @@ class Tool(Module):
 
     async def _run(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """Run the function, and return its result as data."""
-        fn: Any = self.fn
-        if inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None)):  # noqa: B004
-            result = await fn(*args, **kwargs)
-        else:
-            (result,) = await aio.to_thread(lambda: [fn(*args, **kwargs)], abandon=True)
-            result = await result if inspect.isawaitable(result) else result
-        if self.output_spec is not None and data.model_of(self.output_spec) is not None:
+        result = await _called(self.fn, *args, **kwargs)
+        if data.model_of(self.output_spec) is not None:
             return result
         try:
             json = frozen(to_jsonable_python(result, fallback=frozen))
         except (PydanticSerializationError, ValueError) as error:
             raise DataError(f"{self.name}: the result {result!r:.100} is not JSON: {error}") from None
         return data.wrap(frozen({"result": json}), RESULT)
+
+
+async def _called(fn: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a function: an async one here, a plain one in a thread."""
+    if inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(type(fn).__call__):
+        return await fn(*args, **kwargs)
+    (result,) = await aio.to_thread(lambda: [fn(*args, **kwargs)], abandon=True)  # trio refuses a coroutine as such
+    return await result if inspect.isawaitable(result) else result
 
 
 class _Parameters:

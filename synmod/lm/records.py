@@ -30,7 +30,7 @@ from typing import (
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from synmod.cache import Cache
-from synmod.data import Schema, ToolCall, content_part
+from synmod.data import Schema, ToolCall, content_part, dump_json
 from synmod.errors import AuthError, ConfigError, DataError, FieldError
 from synmod.leaves import FrozenDict, Json, did_you_mean, fill, frozen, frozen_dict, frozen_list, is_array, is_object
 from synmod.scope import PHASES, PerPhase, Usage
@@ -535,7 +535,9 @@ def estimate_tokens(messages: Iterable[Message]) -> int:
 def most_tokens(request: LMRequest | EmbeddingRequest) -> tuple[int, int]:
     """Return how many tokens a request may use: an estimate of its prompt, and `max_tokens` (0 where not set)."""
     most = request.params.get("max_tokens")
-    return estimate_tokens(request.messages), most if isinstance(most, int) else 0
+    offered = request.tools if isinstance(request, LMRequest) else None
+    tools = estimate_text(len(dump_json(list(offered)))) if offered else 0
+    return estimate_tokens(request.messages) + tools, most if isinstance(most, int) else 0
 
 
 def estimate_text(characters: int) -> int:

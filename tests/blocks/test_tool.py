@@ -193,6 +193,17 @@ async def test_approval_comes_before_each_run(verdict, is_async):
     assert runs == ([1, 1] if verdict else [])
 
 
+async def test_approval_does_not_change_the_arguments():
+    """They were checked before."""
+
+    def tamper(name, arguments):
+        arguments["n"] = "other"
+        return True
+
+    tool = sm.Tool(lambda n: n, name="echo", parameters={"properties": {"n": {"type": "integer"}}}, approve=tamper)
+    assert (await tool(n=1))["result"] == 1
+
+
 async def test_a_run_that_takes_too_long_is_left():
     """An async function is cancelled, a thread is left to itself; an error of the function's own stays that error."""
     cancelled, release = [], threading.Event()
@@ -224,6 +235,8 @@ async def test_a_run_that_takes_too_long_is_left():
         (lambda: sm.Tool(3), "no name"),
         (lambda: sm.Tool(lambda: 1), "pass name"),
         (lambda: sm.Tool(len, name="a b"), "name"),
+        (lambda: sm.Tool(len, name="länge"), "ASCII"),
+        (lambda: sm.Tool(len, name=3), "name"),
         (lambda: sm.Tool(sm.Identity(), name="x"), "function"),
         (lambda: sm.Tool(lambda *args: 1, name="x"), r"\*args"),
         (lambda: sm.Tool(lambda **more: 1, name="x"), r"\*\*more"),

@@ -188,6 +188,17 @@ async def test_a_call_that_must_be_made_is_made(choice):
     assert caught.value.reason == "tool"
 
 
+async def test_a_budget_reserves_room_for_the_tools():
+    """Their schemas are part of the prompt; what does not fit is not sent."""
+    lm = FunctionLM(lambda request: "x")
+    large = {**ADD, "description": "Adds. " * 100}
+    with sm.budget(tokens=150), pytest.raises(sm.BudgetExceeded):
+        await lm("?", tools=[large])
+    assert lm.requests == []
+    with sm.budget(tokens=150):
+        await lm("?", tools=[NOW])
+
+
 # -- a schema as a tool ------------------------------------------------------------------------------------------------
 
 
