@@ -1,6 +1,7 @@
 """Tools in a call: what is offered, what goes over the wire, and which calls of a model are handed on."""
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
 import synmod as sm
 from synmod.errors import BadReplyError, ConfigError, RequestError, SchemaError
@@ -284,3 +285,30 @@ async def test_a_reply_of_an_adapter_may_hold_calls_as_they_came():
     """An adapter of one's own need not know our records."""
     lm = FunctionLM(lambda request: LMReply("", tool_calls=(called(),)))
     assert (await lm("?", tools=[ADD])).tool_calls[0].arguments == {"a": 1, "b": 2}
+
+
+JSON = st.recursive(
+    st.none() | st.integers(-9, 9) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+FUNCTIONS = st.fixed_dictionaries(
+    {"name": st.sampled_from(["add", "now", "os.system"]) | JSON},
+    optional={"arguments": st.sampled_from(['{"a": 1, "b": 2}', "{}", "", '{"a": ']) | JSON},
+)
+IDS = st.sampled_from("xy") | JSON
+CALLS = st.fixed_dictionaries({"function": FUNCTIONS | JSON}, optional={"id": IDS, "type": JSON})
+
+
+@settings(max_examples=40)
+@given(st.lists(CALLS | JSON, min_size=1, max_size=3))
+def test_whatever_a_provider_sends_as_calls_is_valid_or_a_bad_reply(calls):
+    """No other exception, and nothing invalid is handed on; ids are distinct."""
+    lm = FunctionLM(lambda request: LMReply("", tool_calls=tuple(calls)), attempts=1)
+    try:
+        reply = sm.run(lm, "?", tools=[ADD, NOW])
+    except BadReplyError:
+        return
+    for call in reply.tool_calls:
+        assert {*call.arguments} == {"add": {"a", "b"}, "now": set()}[call.name]
+    assert len({call.id for call in reply.tool_calls}) == len(calls)
