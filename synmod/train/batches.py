@@ -12,8 +12,7 @@ from synmod.cache import key_of
 from synmod.data import DataModel, JsonDataModel
 from synmod.errors import ArgumentError, TrainerError, add_note
 from synmod.flow import Failed, together
-from synmod.leaves.aio import Gate
-from synmod.leaves.names import rng
+from synmod.leaves import Gate, rng
 from synmod.lm import LanguageModel, model_from, use_language_models
 from synmod.module import Module
 from synmod.scope import BoundReward, Feedback

@@ -17,16 +17,14 @@ from synmod.cache import key_of
 from synmod.data import JsonDataModel, schema_of, thaw
 from synmod.errors import BudgetExceeded, EvaluationError
 from synmod.flow import together
-from synmod.leaves.aio import checkpoint
-from synmod.leaves.frozen import Json, json_equal
-from synmod.leaves.names import path_str, rng
+from synmod.leaves import Json, aio, json_equal, path_str, rng
 from synmod.lm import LanguageModel, drawing, models_in_force
 from synmod.module import Module, build
 from synmod.scope import Usage, phase, track_usage
 from synmod.tree import State, state as state_of
 
 from .examples import Example, as_json
-from .optimizer import Candidate, FeedbackItem, Race, Target
+from .optimizer import Candidate, FeedbackItem, Race, Target, values_at
 from .rollouts import Rollout
 from .routing import Routing
 from .runs import Budget, Paid, Runner, identity_of
@@ -117,8 +115,6 @@ class Bench:
         routing: Takes feedback to the targets.
         targets: The Variables that may change, by path text.
         examples: The rows of each split by id, in one seeded order.
-        score_range: That of the reward; None without a reward.
-        task: What the program is for.
         room: How many rollouts the run may take; None for any number.
         run_seed: What `rng` draws from.
 
@@ -126,6 +122,10 @@ class Bench:
         batch: Ids of the rows of the present batch.
         step: Number of the present step.
         lines: What was logged, in order.
+        score_range: That of the reward; None without a reward.
+        seed: The values that the run began with.
+        targets: The Variables that may change, by path text.
+        task: What the program is for.
         rollouts: How many rollouts were needed, recorded ones included and void ones not.
 
     Source: GEPA's adapter; differs: deterministic under concurrency, exact budgets.
@@ -138,13 +138,12 @@ class Bench:
         *,
         targets: Mapping[str, Target],
         examples: Mapping[Split, Mapping[str, Example]],
-        score_range: tuple[float, float] | None = (0.0, 1.0),
-        task: str = "",
         room: int | None = None,
         run_seed: int = 0,
     ) -> None:
-        self.targets, self.seed, self.task = dict(targets), runner.seed, task
-        self.score_range = score_range
+        self.targets, self.seed = dict(targets), runner.seed
+        self.task = runner.program.description or runner.program.name
+        self.score_range = None if runner.reward is None else runner.reward.range
         self.batch: tuple[str, ...] = ()
         self.step, self.rollouts = 0, 0
         self.lines: list[dict[str, Json]] = []
@@ -157,6 +156,7 @@ class Bench:
         self._shown: dict[str, Json] = {}
         self._unordered: list[tuple[tuple[int, ...], dict[str, Json]]] = []
         self._used: dict[str, Usage] = {}
+        self._trained: dict[tuple[str, str, int], Rollout] = {}
         self._rows = self._faults = 0
         self._first: list[bool] = []
         self._lane = Lane((-1,))
@@ -192,6 +192,10 @@ class Bench:
         return self.before.pieces > 0 and not self._runner.journal.live
 
     # -- time, chance and room ----------------------------------------------------------------------------------------
+
+    def begin_epoch(self) -> None:
+        """Begin an epoch: no train row has been run in it."""
+        self._trained.clear()
 
     def begin(self, step: int, batch: Sequence[str] = ()) -> None:
         """Begin a step."""
@@ -260,6 +264,10 @@ class Bench:
 
     # -- candidates ---------------------------------------------------------------------------------------------------
 
+    def present(self) -> State:
+        """Return the values of the targets as they are."""
+        return values_at(self._runner.program, self.targets)
+
     def complete(self, state: State) -> State:
         """Return a State with the seed's values where it has none.
 
@@ -307,6 +315,13 @@ class Bench:
         known = self._candidates.get(self.complete(state).fingerprint)
         found = {} if known is None else known.rollouts[split]
         return [found[row][sample] for row in self._examples[split] if row in found for sample in sorted(found[row])]
+
+    def trained(self) -> list[Rollout]:
+        """Return what the steps of this epoch ran on train rows, by candidate, row and sample."""
+        places = {row: number for number, row in enumerate(self.train)}
+        ran = self._trained.items()
+        order = sorted((self._candidates[of].order, places[row], sample, rollout) for (of, row, sample), rollout in ran)
+        return [rollout for *_, rollout in order]
 
     def _run_ones(self) -> list[Known]:
         """Return the seed and what was run on validation rows, in the order in which they were made."""
@@ -402,7 +417,7 @@ class Bench:
             EvaluationError: Too much of what was run says nothing about the candidate: an outage, a broken reward.
             StateError: A path of the State is no target, or one of the teacher's is not in the program.
         """
-        await checkpoint()
+        await aio.checkpoint()
         known = self.candidate(state)
         credited = known if teacher is None else None
         rows = self._examples[split]
@@ -451,6 +466,8 @@ class Bench:
                     self.rollouts += 1
                 if known is not None:
                     known.add(split, rollout)
+                    if split == "train":
+                        self._trained[known.state.fingerprint, rollout.id, rollout.sample] = rollout
         for key in new:
             if key in self._counted and self._runner.known(key) is None:
                 self._counted.discard(key)

@@ -22,8 +22,7 @@ from synmod.data import (
 )
 from synmod.errors import ArgumentError, SchemaError, StateError, SynmodWarning, TrainerError
 from synmod.flow import leaves_with_path
-from synmod.leaves.frozen import is_object, json_equal, thaw
-from synmod.leaves.names import KeyPath, did_you_mean, parse_path, path_str
+from synmod.leaves import KeyPath, did_you_mean, is_object, json_equal, parse_path, path_str, thaw
 from synmod.module import Module, build, declared_inputs, own_inputs_of
 from synmod.tree import Memory, Path, State, Trainable, Variable, initializers, iter_graph, share_variables, state
 

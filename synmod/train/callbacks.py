@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from synmod.data import dump_json
 from synmod.errors import ArgumentError, TrainerError
 from synmod.flow import Progress, shown
-from synmod.leaves.frozen import Json, thaw
-from synmod.leaves.names import did_you_mean, path_str
+from synmod.leaves import Json, did_you_mean, path_str, thaw
 from synmod.lm import estimate_text
 from synmod.module import Module
 from synmod.scope import CallBegin, CallEnd, Hook

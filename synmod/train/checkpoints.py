@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from synmod.errors import LoadError, StateError, TrainerError
-from synmod.leaves.frozen import Json
-from synmod.leaves.names import path_str
+from synmod.leaves import Json, path_str
 from synmod.lm import SharedModel
 from synmod.module import Module
 from synmod.saving import in_file, load, read_document, save, write_atomic, write_document

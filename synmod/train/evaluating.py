@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, schema_of
 from synmod.errors import ArgumentError, EvaluationError
 from synmod.flow import Progress, Shown, map_concurrently, shown
-from synmod.leaves.aio import close_generator, current_clock, is_cancellation
+from synmod.leaves import close_generator, current_clock, is_cancellation
 from synmod.lm import current_sample
 from synmod.module import Module
 from synmod.scope import NO_USAGE, keep_partial

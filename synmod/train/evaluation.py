@@ -18,9 +18,7 @@ from typing import Any, Final, Self, cast
 
 from synmod.data import dump_json
 from synmod.errors import ArgumentError, CallError, notes_of
-from synmod.leaves.files import write_atomic
-from synmod.leaves.frozen import is_object, thaw
-from synmod.leaves.names import rng
+from synmod.leaves import is_object, rng, thaw, write_atomic
 from synmod.module import Module
 from synmod.scope import BoundReward, Feedback, Usage, message_of
 from synmod.tree import state, update

@@ -12,9 +12,7 @@ from typing import Any, Final, Literal, cast
 from synmod.cache import key_of
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, is_valid, label, parse_json, schema_from, schema_of
 from synmod.errors import ArgumentError, DataError, SchemaError, SynmodWarning, TrainerError
-from synmod.leaves.frozen import Json, dump_json, frozen, is_object
-from synmod.leaves.names import did_you_mean, rng
-from synmod.leaves.nests import SEQUENCE, kind_of, leaves
+from synmod.leaves import SEQUENCE, Json, did_you_mean, dump_json, frozen, is_object, kind_of, leaves, rng
 from synmod.module import Module, build, declared_inputs, own_inputs_of
 
 _MOST_HELD_OUT: Final = 200

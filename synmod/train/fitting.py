@@ -15,9 +15,7 @@ from synmod.cache import key_of
 from synmod.data import DataModel, JsonDataModel, model_of, schema_of
 from synmod.errors import BudgetExceeded, SynmodWarning, TrainerError
 from synmod.flow import leaves
-from synmod.leaves.aio import checkpoint, current_clock
-from synmod.leaves.frozen import Json
-from synmod.leaves.names import rng
+from synmod.leaves import Json, aio, current_clock, rng
 from synmod.module import build, declared_inputs, own_inputs_of
 from synmod.scope import budget as limit_spending
 from synmod.tree import OptState, State, state as state_of, update as write
@@ -28,7 +26,7 @@ from .callbacks import Callback, Moment, tell
 from .evaluation import Metrics
 from .examples import Example
 from .history import History
-from .optimizer import Optimizer, mean
+from .optimizer import Optimizer, mean, take_step, values_at
 from .proposer import ReflectionInputs
 from .rollouts import Rollout
 from .runs import Budget, Journal, Run, budget_from, described, identity_of_run, run_from
@@ -202,59 +200,40 @@ async def fit(
             f"{type(trainer.optimizer).__name__} does not end by itself."
         )
     fitting = _Fitting(
-        trainer,
-        rows,
-        limits,
-        metrics=listed(eval_metric),
-        validation_metrics=listed(eval_metric if validation_metric is None else validation_metric),
-        epochs=range(begin_epoch, num_epoch) if num_epoch is not None else None,
-        begin=begin_epoch,
-        monitor=monitor,
-        callbacks=callbacks,
-        batch_end=listed(batch_end_callback),
-        epoch_end=listed(epoch_end_callback),
-        eval_end=listed(eval_end_callback),
-    )
+        trainer, trainer.optimizer, rows, limits, range(begin_epoch, num_epoch) if num_epoch is not None else None,
+        listed(eval_metric), listed(eval_metric if validation_metric is None else validation_metric), monitor,
+        callbacks, listed(batch_end_callback), listed(epoch_end_callback), listed(eval_end_callback), begin_epoch,
+    )  # fmt: skip
     return await fitting.run(run_from(run))
 
 
+@dataclass
 class _Fitting:
     """One call of `fit`."""
 
-    def __init__(
-        self,
-        trainer: Trainer,
-        rows: Rows,
-        limits: Budget,
-        *,
-        metrics: Sequence[Any],
-        validation_metrics: Sequence[Any],
-        epochs: range | None,
-        begin: int,
-        monitor: Any,
-        callbacks: Sequence[Callback],
-        batch_end: Sequence[Any],
-        epoch_end: Sequence[Any],
-        eval_end: Sequence[Any],
-    ) -> None:
-        assert trainer.optimizer is not None
-        self.trainer, self.rows, self.limits = trainer, rows, limits
-        self.optimizer: Optimizer = trainer.optimizer
-        self.metrics, self.epochs, self.monitor = metrics, epochs, monitor
-        self.validation_metrics = validation_metrics
-        self.callbacks, self.batch_end, self.epoch_end, self.eval_end = callbacks, batch_end, epoch_end, eval_end
-        self.epoch = begin
-        self.history = History()
-        self.journal = Journal()
-        self.account: Any = None
+    trainer: Trainer
+    optimizer: Optimizer
+    rows: Rows
+    limits: Budget
+    epochs: range | None
+    metrics: Sequence[Any]
+    validation_metrics: Sequence[Any]
+    monitor: Any
+    callbacks: Sequence[Callback]
+    batch_end: Sequence[Any]
+    epoch_end: Sequence[Any]
+    eval_end: Sequence[Any]
+    epoch: int
+
+    def __post_init__(self) -> None:
+        self.history, self.journal, self.account = History(), Journal(), None
+        splits: dict[Split, dict[str, Example]] = {"train": self.rows.train, "validation": self.rows.validation}
         self.examples: dict[Split, dict[str, Example]] = {
-            "train": dict(zip(rows.train, trainer.wrapped(rows.train.values()), strict=True)),
-            "validation": dict(zip(rows.validation, trainer.wrapped(rows.validation.values()), strict=True)),
+            split: dict(zip(of, self.trainer.wrapped(of.values()), strict=True)) for split, of in splits.items()
         }
-        self.targets = trainer.targets_of(self.optimizer)
-        self.seed = trainer.params_state(self.targets)
-        self.clock = current_clock()
-        self.idle = 0
+        self.targets = self.trainer.targets_of(self.optimizer)
+        self.seed = values_at(self.trainer.program, self.targets)
+        self.clock, self.idle = current_clock(), 0
 
     def identity(self) -> dict[str, Json]:
         """Return what a run is of, by name."""
@@ -301,11 +280,11 @@ class _Fitting:
             await self.journal.write("seed", self._values())
         else:
             self._write(entry)
-            self.seed = self.trainer.params_state(self.targets)
+            self.seed = values_at(self.trainer.program, self.targets)
 
     def _values(self) -> dict[str, Any]:
         """Return what program and optimizer hold."""
-        present = self.trainer.params_state(self.targets)
+        present = values_at(self.trainer.program, self.targets)
         return {"program": present.to_json(), "optimizer": state_of(self.optimizer, OptState).to_json()}
 
     def _write(self, values: Mapping[str, Any]) -> None:
@@ -315,7 +294,7 @@ class _Fitting:
 
     async def _hold(self, before: State) -> bool:
         """Note what the program holds after a step; return whether it changed."""
-        present = self.trainer.params_state(self.targets)
+        present = self.bench.present()
         self.bench.hold(present)
         if present == before:
             return False
@@ -393,6 +372,7 @@ class _Fitting:
         while self.epochs is None or self.epoch < self.epochs.stop:
             await self._tell("on_epoch_begin")
             began, first = self.clock.now(), step
+            self.bench.begin_epoch()
             stopped: Stopped | None = None
             for number, batch in enumerate(self.rows.of_epoch(self.epoch)):
                 self.bench.begin(step, batch)
@@ -421,8 +401,8 @@ class _Fitting:
     async def _step(self, number: int, batch: Sequence[str]) -> Stopped | None:
         """Take one step, and tell of it; return why it is the last one, if it is."""
         trainer, bench, feedback = self.trainer, self.bench, {}
-        before, pieces = trainer.params_state(self.targets), bench.pieces
-        await checkpoint()
+        before, pieces = bench.present(), bench.pieces
+        await aio.checkpoint()
         if self.monitor is not None:
             self.monitor.tic()
         try:
@@ -430,7 +410,7 @@ class _Fitting:
                 if self.optimizer.learns_from_batches:
                     rollouts = await bench.evaluate(before, batch, split="train", calls=True)
                     feedback = trainer.feedback = await bench.feedback(rollouts)
-                await trainer.step(self.optimizer, bench, feedback)
+                await take_step(trainer.program, self.optimizer, bench, feedback)
         except BudgetExceeded as error:
             if not self._is_own(error):
                 raise
@@ -454,10 +434,10 @@ class _Fitting:
 
     async def _finish(self) -> None:
         """Leave the program with what the optimizer says at the end, or with the best that is known at a limit."""
-        bench, before = self.bench, self.trainer.params_state(self.targets)
+        bench, before = self.bench, self.bench.present()
         bench.begin(bench.step + 1)
         try:
-            await self.trainer.step(self.optimizer, bench, {}, finish=True)
+            await take_step(self.trainer.program, self.optimizer, bench, {}, finish=True)
         except BudgetExceeded as error:
             if not self._is_own(error):
                 raise
@@ -471,13 +451,12 @@ class _Fitting:
     async def _logs(self) -> dict[str, Any]:
         """Return the numbers of the present moment."""
         bench = self.bench
-        present = self.trainer.params_state(self.targets)
-        best = bench.ranking()[:1]
-        spent = bench.spent()
+        present = self.bench.present()
+        best, trained, spent = bench.ranking()[:1], bench.trained(), bench.spent()
         return {
             "epoch": self.epoch,
             "step": bench.step,
-            "reward": mean(list(bench.scores(present, "train").values())),
+            "reward": mean([rollout.score for rollout in trained if rollout.score is not None]),
             "val_reward": mean(list(bench.scores(present).values())),
             "best_val_reward": mean(list(best[0].means().values())) if best else None,
             "candidates": bench.tried,
@@ -486,7 +465,7 @@ class _Fitting:
             "lm_calls": spent.lm_calls,
             "tokens": spent.tokens,
             "cost_usd": spent.cost_usd,
-            **await self._measured("", bench.rollouts_of(present, "train"), self.metrics),
+            **await self._measured("", trained, self.metrics),
             **await self._measured("val_", bench.rollouts_of(present), self.validation_metrics),
         }
 
@@ -525,7 +504,7 @@ class _Fitting:
             return
         bench, candidate = self.bench, None
         if method == "on_candidate":
-            present = self.trainer.params_state(self.targets)
+            present = bench.present()
             candidate = next((each for each in bench.candidates() if each.state == present), None)
         moment = Moment(
             self.trainer, self.epoch, bench.step, await self._logs(), bench.spent(), bench.is_replaying, candidate,
@@ -535,7 +514,7 @@ class _Fitting:
 
     def _conclude(self) -> None:
         """Complete the History."""
-        history, present = self.history, self.trainer.params_state(self.targets)
+        history, present = self.history, self.bench.present()
         history.candidates = self.bench.candidates()
         history.best = next((each for each in history.candidates if each.state == present), history.candidates[0])
         history.lines = tuple(self.bench.lines)
@@ -555,15 +534,13 @@ async def _awaited(result: Any) -> None:
 
 def _schemas_of(trainer: Trainer, rows: Rows) -> Any:
     """Return the schemas of the inputs: what the program declares, else those of the first row."""
-    program = trainer.program
-    first = next(iter(rows.train.values())).inputs
+    program, names = trainer.program, trainer.data_names
+    declared, first = declared_inputs(program), next(iter(rows.train.values())).inputs
     if own_inputs_of(program):
-        declared = leaves(declared_inputs(program))
-        return list(zip(trainer.data_names, declared, strict=True))
-    declared = declared_inputs(program)
-    if len(trainer.data_names) == 1:
-        return [(trainer.data_names[0], _declared(first, declared, trainer))]
-    return [(name, _declared(first[name], None, trainer)) for name in trainer.data_names]
+        return list(zip(names, leaves(declared), strict=True))
+    if len(names) == 1:
+        return [(names[0], _declared(first, declared, trainer))]
+    return [(name, _declared(first[name], None, trainer)) for name in names]
 
 
 def _declared(value: Any, declared: Any, trainer: Trainer) -> Any:

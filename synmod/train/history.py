@@ -12,8 +12,7 @@ from typing import Any, Final, Literal
 
 from synmod.data import dump_json, thaw
 from synmod.errors import ArgumentError
-from synmod.leaves.files import write_atomic
-from synmod.leaves.frozen import Json, is_array
+from synmod.leaves import Json, is_array, write_atomic
 from synmod.tree import State
 
 from .optimizer import Candidate

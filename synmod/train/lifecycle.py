@@ -10,38 +10,20 @@ from synmod.errors import LifecycleError
 F = TypeVar("F", bound=Callable[..., Any])
 
 PARAMETERS: Final = ("bind", "init_params")
-OPTIMIZER: Final = (*PARAMETERS, "init_optimizer")
 
-NEEDS: Final[dict[str, tuple[str, ...]]] = {
-    "shared_module": ("bind",),
-    "reshape": ("bind",),
-    "data_schemas": ("bind",),
-    "label_schemas": ("bind",),
-    "output_schemas": ("bind",),
-    "install_monitor": ("bind",),
-    "get_states": ("bind",),
-    "set_states": ("bind",),
-    "set_params": ("bind",),
-    "load_params": ("bind",),
-    "init_params": ("bind",),
-    "get_params": ("init_params",),
-    "save_params": ("init_params",),
-    "save_checkpoint": ("init_params",),
-    "init_optimizer": PARAMETERS,
-    "borrow_optimizer": PARAMETERS,
-    "forward": PARAMETERS,
-    "forward_backward": (*PARAMETERS, "bind for training"),
-    "get_outputs": ("forward",),
-    "update_metric": ("forward",),
-    "backward": ("bind for training", "forward"),
-    "get_input_grads": ("inputs_need_grad", "backward"),
-    "update": ("init_optimizer", "backward"),
-    "save_optimizer_states": ("init_optimizer",),
-    "load_optimizer_states": ("init_optimizer",),
-    "score": PARAMETERS,
-    "predict": PARAMETERS,
-    "iter_predict": PARAMETERS,
-}
+_METHODS: Final[tuple[tuple[tuple[str, ...], str], ...]] = (
+    (("bind",), "reshape data_schemas label_schemas output_schemas install_monitor get_states set_states set_params"),
+    (("bind",), "load_params init_params shared_module"),
+    (("init_params",), "get_params save_params save_checkpoint"),
+    (PARAMETERS, "init_optimizer borrow_optimizer forward score predict iter_predict"),
+    ((*PARAMETERS, "bind for training"), "forward_backward"),
+    (("forward",), "get_outputs update_metric"),
+    (("bind for training", "forward"), "backward"),
+    (("inputs_need_grad", "backward"), "get_input_grads"),
+    (("init_optimizer", "backward"), "update"),
+    (("init_optimizer",), "save_optimizer_states load_optimizer_states"),
+)
+NEEDS: Final = {method: steps for steps, methods in _METHODS for method in methods.split()}
 """What must be done before each method may be called, in order."""
 
 _HOW: Final = {

@@ -9,8 +9,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal, Unpack, cast
 
 from synmod.errors import ArgumentError, CallError, ConfigError
-from synmod.leaves.frozen import Json, dump_json, is_array
-from synmod.leaves.names import snake_case
+from synmod.leaves import Json, dump_json, is_array, snake_case
 from synmod.module import Module, ModuleOptions
 from synmod.registry import register_own
 from synmod.scope import BoundReward, Usage

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import fsum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from synmod.data import Schema
-from synmod.errors import ArgumentError, TrainerError
-from synmod.leaves.frozen import Json
-from synmod.leaves.names import KeyPath, did_you_mean, path_str, snake_case
+from synmod.errors import ArgumentError, StateError, TrainerError
+from synmod.leaves import Json, KeyPath, did_you_mean, path_str, snake_case
 from synmod.lm import LanguageModel, model_from
 from synmod.module import Module
 from synmod.registry import registered
-from synmod.scope import Feedback
-from synmod.tree import OptState, State, Variable
+from synmod.scope import Feedback, phase
+from synmod.tree import OptState, State, Variable, state as state_of, update as write, using
 
 if TYPE_CHECKING:
     from .bench import Bench
@@ -276,6 +275,36 @@ class Optimizer(Module):
     def note(self, accepted: bool) -> None:
         """Count a step without an accepted candidate, or begin to count anew."""
         self.idle.assign(0 if accepted else self.idle.value + 1)
+
+
+def values_at(program: Module, paths: Container[str]) -> State:
+    """Return the values that a program has at some paths, as texts."""
+    return State.of_leaves({path: leaf for path, leaf in state_of(program).items() if path_str(path) in paths})
+
+
+async def take_step(
+    program: Module, optimizer: Optimizer, bench: Bench, feedback: FeedbackByPath, *, finish: bool = False
+) -> tuple[KeyPath, ...]:
+    """Take one step of an optimizer: program and optimizer change together, or not at all.
+
+    Returns:
+        The paths of the program that changed.
+
+    Raises:
+        TrainerError: It returned something other than a State.
+        StateError: Its State has paths that it may not change; StateSchemaError: values that miss their schemas.
+    """
+    before = bench.present()
+    with using(optimizer) as own, phase("optimizer"):
+        after = await (optimizer.finish(before, bench) if finish else optimizer.update(before, feedback, bench))
+    if not isinstance(after, State):  # pyright: ignore[reportUnnecessaryIsInstance]  (users write optimizers)
+        raise TrainerError(f"{type(optimizer).__name__}.update returned {after!r:.100}, which is not a sm.State.")
+    unknown = [path_str(path) for path in after if path_str(path) not in bench.targets]
+    if unknown:
+        raise StateError(f"{type(optimizer).__name__}.update returned values for {unknown}, which it may not change.")
+    changed = write(program, after)
+    write(optimizer, own.changes)
+    return changed
 
 
 def optimizer_from(given: Any, params: Mapping[str, Any] | None = None) -> Optimizer:

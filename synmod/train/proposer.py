@@ -6,7 +6,7 @@ from typing import Any, Final
 from synmod.blocks import Generator
 from synmod.data import DataModel, JsonDataModel, dump_json
 from synmod.errors import TrainerError
-from synmod.leaves.frozen import Json
+from synmod.leaves import Json
 from synmod.lm import LanguageModel, model_from
 from synmod.module import Module
 from synmod.registry import register_own

@@ -19,8 +19,7 @@ from synmod.blocks import Generator
 from synmod.data import DataModel, JsonDataModel, Score, declare, normalize_score, ops, parts_of, schema_of, symbol
 from synmod.errors import CallError, ConfigError, DataError, SchemaError, TrainerError
 from synmod.flow import map_concurrently
-from synmod.leaves.frozen import dump_json, is_array, is_object, json_equal, thaw
-from synmod.leaves.names import did_you_mean, snake_case
+from synmod.leaves import did_you_mean, dump_json, is_array, is_object, json_equal, snake_case, thaw
 from synmod.lm import LanguageModel, current_sample, drawing
 from synmod.module import Module, ModuleOptions
 from synmod.registry import lookup, register_own

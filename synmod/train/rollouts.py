@@ -6,8 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, Self, TypeAlias, TypeVar
 
 from synmod import errors, scope
-from synmod.leaves.aio import current_clock
-from synmod.leaves.frozen import Json
+from synmod.leaves import Json, current_clock
 from synmod.lm import current_sample, drawing
 from synmod.module import Module
 from synmod.scope import NO_USAGE, BoundReward, CallBegin, CallEnd, Feedback, Usage

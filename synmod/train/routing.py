@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from synmod.errors import TrainerError
-from synmod.leaves.names import did_you_mean, parse_path, path_str
+from synmod.leaves import did_you_mean, parse_path, path_str
 from synmod.module import Module
 from synmod.scope import Feedback
 from synmod.tree import Path, iter_graph, paths_of

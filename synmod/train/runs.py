@@ -16,9 +16,7 @@ from typing import Any, Final, cast
 from synmod.cache import Cache, SingleFlight, key_of
 from synmod.data import JsonDataModel, dump_json, parse_json, schema_of
 from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded, EvaluationError, RunError
-from synmod.leaves.aio import current_clock, wall_time
-from synmod.leaves.files import write_atomic
-from synmod.leaves.frozen import Json, json_equal
+from synmod.leaves import Json, current_clock, json_equal, wall_time, write_atomic
 from synmod.lm import LanguageModel, models_in_force, use_language_models
 from synmod.module import Module
 from synmod.scope import NO_USAGE, BoundReward, Feedback, Usage, deadline, is_of_block_around
@@ -181,7 +179,7 @@ class Runner:
         self.program, self.places, self.journal = program, places, journal or Journal()
         self.bound = None if reward is None else BoundReward(reward, OFFERED)
         self.seed = State() if seed is None else seed
-        self._reward, self._metrics, self._paths = reward, metrics, paths
+        self.reward, self._metrics, self._paths = reward, metrics, paths
         self._first, self._seconds = first or State(), seconds
         self._flights = SingleFlight()
         self._done: dict[str, Rollout] = {}
@@ -197,7 +195,7 @@ class Runner:
                     _others(self.program, self.seed).to_json(),
                 ],
                 "models": _models(self.places),
-                "reward": None if self._reward is None else identity_of(self._reward),
+                "reward": None if self.reward is None else identity_of(self.reward),
                 "calls": sorted(self._paths),
             }
         )

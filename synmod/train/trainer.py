@@ -9,11 +9,11 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, Self, cast
 
 from synmod.data import declare, schema_of
-from synmod.errors import StateError, SynmodWarning, TrainerError
-from synmod.leaves.names import KeyPath, path_str
+from synmod.errors import SynmodWarning, TrainerError
+from synmod.leaves import KeyPath
 from synmod.module import Module
-from synmod.scope import BoundReward, Feedback, hooks, phase
-from synmod.tree import State, state as state_of, update as write, using
+from synmod.scope import BoundReward, Feedback, hooks
+from synmod.tree import State, state as state_of, update as write
 
 from . import batches, binding, checkpoints, fitting
 from .batches import Context, Places, Row
@@ -24,7 +24,7 @@ from .evaluating import evaluate
 from .evaluation import Evaluation, feed
 from .examples import Example
 from .lifecycle import Lifecycle, needs_its_steps
-from .optimizer import FeedbackByPath, FeedbackItem, Optimizer, Target, optimizer_from
+from .optimizer import FeedbackItem, Optimizer, Target, optimizer_from, take_step, values_at
 from .rewards import OFFERED, Reward, reward_from
 from .routing import Routing
 from .runs import Journal, Runner
@@ -679,7 +679,7 @@ class Trainer:
             bench.begin(self._updates, [cast("str", row.example.id) for row in self._rows])
             mine = {path: items for path, items in self.feedback.items() if path in bench.targets}
             try:
-                changed = await self.step(optimizer, bench, mine)
+                changed = await take_step(self.program, optimizer, bench, mine)
             finally:
                 bench.end()
         self._updates += 1
@@ -704,52 +704,11 @@ class Trainer:
         targets = self.targets_of(optimizer)
         routing = Routing(self.program, targets.values())
         runner = Runner(
-            self.program,
-            self.reward,
-            places=self.places,
-            journal=journal,
-            paths=routing.paths,
-            first=self._first,
-            seed=self.params_state(targets),
-            seconds=seconds,
-        )
-        return Bench(
-            runner,
-            routing,
-            targets=targets,
-            examples=examples,
-            score_range=None if self.reward is None else self.reward.range,
-            task=self.program.description or self.program.name,
-            room=room,
-            run_seed=self.seed if optimizer.seed is None else optimizer.seed,
-        )
-
-    async def step(
-        self, optimizer: Optimizer, bench: Bench, feedback: FeedbackByPath, *, finish: bool = False
-    ) -> tuple[KeyPath, ...]:
-        """Take one step of an optimizer: program and optimizer change together, or not at all.
-
-        Returns:
-            The paths of the program that changed.
-        """
-        before = self.params_state(bench.targets)
-        with using(optimizer) as own, phase("optimizer"):
-            after = await (optimizer.finish(before, bench) if finish else optimizer.update(before, feedback, bench))
-        if not isinstance(after, State):  # pyright: ignore[reportUnnecessaryIsInstance]  (users write optimizers)
-            raise TrainerError(f"{type(optimizer).__name__}.update returned {after!r:.100}, which is not a sm.State.")
-        unknown = [path_str(path) for path in after if path_str(path) not in bench.targets]
-        if unknown:
-            raise StateError(
-                f"{type(optimizer).__name__}.update returned values for {unknown}, which it may not change."
-            )
-        changed = write(self.program, after)
-        write(optimizer, own.changes)
-        return changed
-
-    def params_state(self, targets: Mapping[str, Target]) -> State:
-        """Return the values of an optimizer's targets as they are."""
-        everything = state_of(self.program)
-        return State.of_leaves({path: leaf for path, leaf in everything.items() if path_str(path) in targets})
+            self.program, self.reward, places=self.places, journal=journal, paths=routing.paths, first=self._first,
+            seed=values_at(self.program, targets), seconds=seconds,
+        )  # fmt: skip
+        run_seed = self.seed if optimizer.seed is None else optimizer.seed
+        return Bench(runner, routing, targets=targets, examples=examples, room=room, run_seed=run_seed)
 
     # -- whole runs ---------------------------------------------------------------------------------------------------
 

@@ -101,3 +101,44 @@ def test_a_budget_is_checked():
     for wrong in ({"rollouts": -1}, {"lm_calls": 1.5}, {"seconds": "1"}, {"tokens": True}):
         with pytest.raises(sm.ArgumentError, match="Budget: "):
             Budget(**wrong)
+
+
+class Number(sm.DataModel):
+    n: int
+
+
+class Adds(sm.Module):
+    """Adds what it is trained to."""
+
+    def __init__(self):
+        super().__init__()
+        self.more = self.add_variable(0, schema={"type": "integer"}, name="more")
+
+    async def call(self, inputs: Number) -> Number:
+        return Number(n=inputs["n"] + self.more.value)
+
+
+class Tries(sm.optimizers.Optimizer):
+    """Runs two candidates on the train rows of the batch, and keeps neither."""
+
+    ends = True
+
+    async def update(self, state, feedback, bench):
+        for more in (1, 2):
+            await bench.evaluate(state.replace({"more": 10 * bench.step + more}), bench.batch, split="train")
+        return state
+
+
+async def test_the_reward_of_an_epoch_is_that_of_all_its_train_rows():
+    """Also of candidates that were dropped; the rows of the epoch before do not count."""
+    seen = []
+
+    def count(outputs):
+        seen.append(outputs["n"])
+        return 1.0
+
+    trainer = sm.Trainer(Adds(), reward=sm.rewards.RewardFunction(lambda y_pred: y_pred["n"], range=(0, 100)))
+    batches = [sm.Batch([Number(n=0), Number(n=4)])]
+    history = await trainer.fit(batches, eval_data=[Number(n=7)], eval_metric=[count], num_epoch=2, optimizer=Tries())
+    assert [row["reward"] for row in history] == [(1 + 5 + 2 + 6) / 4, (11 + 15 + 12 + 16) / 4]
+    assert seen[:4] == [1, 5, 2, 6]
