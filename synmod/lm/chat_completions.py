@@ -38,7 +38,7 @@ from .records import (
     message,
     shortened,
 )
-from .streaming import Assembly, text_of
+from .streaming import MOST_BODY, Assembly, text_of
 from .tools import schema_name, sent_back, tool_fields
 
 if TYPE_CHECKING:
@@ -59,7 +59,6 @@ _PRIVATE: Final = re.compile(
     r"http://(\[.*\]|[^./:]+|(10|127|192\.168|172\.(1[6-9]|2\d|3[01]))\.[\d.]+|.*\.(internal|local|localhost|test))(:\d+)?/"
 )
 _CONNECT_S: Final = 10.0
-_MOST_BODY: Final = 32 * 2**20
 _LAST_PACKET_S: Final = 0.1
 STREAMING: Final[Mapping[str, Any]] = {"stream": True, "stream_options": {"include_usage": True}}
 
@@ -166,18 +165,19 @@ class DirectAdapter:
             async with session.post(self._url, **sent, allow_redirects=False, proxy=_proxy(self._url)) as response:
                 status, received = response.status, {name.lower(): text for name, text in response.headers.items()}
                 if streams and status < 300 and response.content_type != "application/json":
-                    assembly = Assembly(_MOST_BODY)
+                    assembly = Assembly()
                 async for packet in response.content.iter_any():
                     if assembly is None:
                         content += packet
-                        if len(content) > _MOST_BODY:
+                        if len(content) > MOST_BODY:
                             break
                         continue
                     for piece in assembly.read(packet):
                         yield piece
                     if assembly.has_ended:
                         with aio.deadline_scope(_LAST_PACKET_S):  # at the end of the body the connection is free again
-                            await response.content.readany()
+                            while assembly.is_whole and await response.content.readany():
+                                pass
                         break
         except (aiohttp.ClientError, OSError) as error:
             failure = _broken(error, self._secrets)
@@ -206,7 +206,7 @@ class DirectAdapter:
         self, request: LMRequest, status: int, received: Mapping[str, str], content: bytes, body: Mapping[str, Any]
     ) -> LMReply | errors.ModelError:
         """Return the reply in the content of an answer, or what its status means."""
-        if status < 300 and len(content) > _MOST_BODY:
+        if status < 300 and len(content) > MOST_BODY:
             return errors.BadReplyError("the reply is longer than 32 MiB", reason="not_json", status=status)
         try:
             if status < 300:

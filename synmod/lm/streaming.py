@@ -323,6 +323,9 @@ def _settled(text: str) -> int:
 
 # -- chat completions ------------------------------------------------------------------------------------------------
 
+MOST_BODY: Final = 32 * 2**20
+"""How many bytes of an answer, or characters of a streamed one, are kept."""
+
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r(?=[^\n])")  # a CR at the very end waits for what follows it
 
 
@@ -362,24 +365,21 @@ class ServerSentEvents:
 class Assembly:
     """Puts a chat completion together from the records of its stream.
 
-    Args:
-        most: How many characters it may keep.
-
     Attributes:
         error: The error record of the stream, None where there was none.
         fault: Why the stream cannot be read, "" where it can.
         has_ended: Whether nothing of the stream counts any more: its last record has come, or a fault.
     """
 
-    def __init__(self, most: int = 2**25) -> None:
+    def __init__(self) -> None:
         self._events = ServerSentEvents()
         self._parts: dict[str, list[str]] = {"content": [], "reasoning_content": [], "refusal": []}
         self._calls: list[tuple[Any, dict[str, str]]] = []  # id and function
-        self._calls_by_index: dict[Any, tuple[Any, dict[str, str]]] = {}  # the last one of each
+        self._calls_by_index: dict[str, tuple[Any, dict[str, str]]] = {}  # the last one of each
         self._id: Any = None
         self._usage: Any = None
         self._finish_reason: Any = None
-        self._room = most
+        self._room = MOST_BODY
         self.error: Any = None
         self.fault = ""
         self.has_ended = False
@@ -423,8 +423,10 @@ class Assembly:
         delta = choice.get("delta")
         if not is_object(delta):
             return None
-        for piece in delta.get("tool_calls") or ():
-            self._add_call(piece)
+        calls = delta.get("tool_calls")
+        for piece in calls if is_array(calls) else ():
+            if is_object(piece):
+                self._add_call(piece)
         self._keep("refusal", delta.get("refusal"))
         text = self._keep("content", delta.get("content"))
         reasoning = self._keep("reasoning_content", delta.get("reasoning_content") or delta.get("reasoning"))
@@ -437,11 +439,9 @@ class Assembly:
             self._room -= len(text)
         return text
 
-    def _add_call(self, piece: Any) -> None:
+    def _add_call(self, piece: dict[str, Any]) -> None:
         """Add a piece of a tool call: the first one has the id and the name, each some of the arguments."""
-        if not is_object(piece):
-            return
-        index, added, key = piece.get("index", 0), piece.get("function"), piece.get("id")
+        index, added, key = str(piece.get("index", 0)), piece.get("function"), piece.get("id")
         call = self._calls_by_index.get(index)
         if call is None or (key and key != call[0]):  # some number all calls alike
             call = self._calls_by_index[index] = (key, {"name": "", "arguments": ""})

@@ -331,8 +331,8 @@ class Recorder(Hook):
             value = getattr(event, name)
             if name == "exception":
                 row["error"] = error_text(value)
-            elif self._values or name in _MEASURES:
-                row[name] = plain(value)
+            elif name in _MEASURES or (self._values and (name, event.method) != ("request", "on_lm_chunk")):
+                row[name] = plain(value)  # each piece with its request would write a long prompt a thousand times
         if isinstance(self._target, list):
             self._target.append(row)
             return

@@ -291,6 +291,65 @@ async def test_a_hit_is_one_piece_and_an_aborted_stream_is_not_kept():
     assert (await lm("Hi")).cached
 
 
+async def test_equal_streams_at_once_are_one_request():
+    """Who leads streams; the others get one piece when it has ended. A leader that leaves early hands over."""
+    lm = ScriptedLM([pieces("Par", "is"), pieces("Pa", "ris")], cache=sm.Cache())
+    read_by = await asyncio.gather(*[call(lm, "Hi") for _ in range(3)])
+    assert sorted([chunk.text for chunk in chunks] for chunks, _ in read_by) == [
+        ["Par", "is", ""],
+        ["Paris"],
+        ["Paris"],
+    ]
+    assert [stream.reply.cached for _, stream in read_by].count(True) == 2
+
+    async def leave():
+        async with await lm("Ho", stream=True) as stream:
+            await anext(stream)
+            await turns()
+
+    lm = ScriptedLM([pieces("no", "no", "no"), pieces("Pa", "ris")], cache=sm.Cache())
+    _, (chunks, _) = await asyncio.gather(leave(), call(lm, "Ho"))
+    assert ([chunk.text for chunk in chunks], len(lm.requests)) == (["Pa", "ris", ""], 2)
+
+
+async def test_a_stream_holds_its_place_under_a_limit_until_it_ends():
+    """The next one begins when it was read or closed."""
+    words = Words()
+    lm = LanguageModel("my/model", adapter=words, price=(0, 0), limit=1)
+    async with await lm("Hi", stream=True) as first:
+        await anext(first)
+        async with await lm("Hi", stream=True) as second:
+            await turns()
+            assert words.open == 1
+    async with await lm("Hi", stream=True) as second:
+        assert (await anext(second)).text == "word "
+
+
+async def test_embeddings_in_a_program_are_not_streamed():
+    """They have no pieces."""
+
+    async def embed():
+        return await sm.EmbeddingModel("embedded/hash")(["a"])
+
+    chunks, stream = await read(sm.stream(embed))
+    assert (chunks, len(stream.result.vectors)) == ([], 1)
+
+
+async def test_an_agent_streams_its_calls_and_its_answer():
+    """The calls of tools come whole, on the last piece of their turn; then the answer, piece by piece."""
+
+    def add(x: int, y: int) -> int:
+        """Add two numbers."""
+        return x + y
+
+    lm = ScriptedLM([sm.ToolCall("1", "add", {"x": 1, "y": 2}), pieces('{"answer"', ': "3"}')])
+    agent = sm.Agent([sm.Tool(add)], {"answer": str}, language_model=lm)
+    chunks, stream = await read(sm.stream(agent, QUERY))
+    assert [len(chunk.tool_calls) for chunk in chunks] == [1, 0, 0, 0]
+    assert [chunk.text for chunk in chunks] == ["", '{"answer"', ': "3"}', ""]
+    assert stream.result["answer"] == "3"
+
+
 # -- closing, cancelling, waiting ------------------------------------------------------------------------------------
 
 
@@ -417,12 +476,13 @@ def test_a_cancellation_anywhere_leaves_nothing_behind(any_loop, kind):
         return False
 
     async def main():
+        before = tasks()
         for k in range(60):
             reader = Cancelled(k)
             await reader.run(reading, 8)
             await turns(3)
             assert not words.open, k
-            assert tasks_left() == 0, k
+            assert tasks() == before, k
             assert sm.current_call() is None
             if reader.result:
                 return
@@ -475,9 +535,9 @@ class Counted:
                         return end.value
 
 
-def tasks_left():
-    """How many tasks beside this one are left; trio's end with their blocks."""
-    return 0 if aio.backend() == "trio" else len(asyncio.all_tasks()) - 1
+def tasks():
+    """How many tasks there are; trio's end with their blocks."""
+    return 0 if aio.backend() == "trio" else len(asyncio.all_tasks())
 
 
 def test_a_deadline_ends_a_stream(any_loop):

@@ -5,7 +5,7 @@ import json
 from time import perf_counter
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 import synmod as sm
 from synmod.errors import AuthError, BadReplyError, ModelTimeout, RateLimitError, RequestError, UnavailableError
@@ -14,6 +14,7 @@ from tests.lm.loopback import DONE, KEY, STOP, Answer, Loopback, completion, fai
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
 CALL = {"id": "call_1", "type": "function", "function": {"name": "add", "arguments": ""}}
+WORDS = ["choices", "delta", "index", "tool_calls", "function", "arguments", "content", "usage", "error", "id"]
 ADD = {"name": "add", "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}}
 
 
@@ -22,6 +23,7 @@ async def read(*answers, adapter=None, call=None, **given):
     async with Loopback(*answers) as server:
         about = {"api_base": server.base, "api_key": KEY, "attempts": 1, "adapter": adapter} | given
         lm = LanguageModel("openai/some-model", **about)
+        lm.backoff = False
         pieces = []
         try:
             async with await lm("Hi", stream=True, **(call or {})) as stream:
@@ -237,6 +239,23 @@ async def test_a_schema_shows_what_is_known_so_far():
     assert reply.json == pieces[-1].partial
 
 
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.fixed_dictionaries({}, optional=dict.fromkeys(WORDS, ANYTHING)), min_size=1, max_size=3), ANYTHING)
+def test_nonsense_is_a_model_error_or_a_reply(records, delta):
+    """Whatever JSON a server streams, where a field may be of any kind: nothing else is raised."""
+    events = [json.dumps({"choices": [{"delta": delta}]}), *map(json.dumps, records)]
+    packets = tuple(f"data: {event}\n\n".encode() for event in events)
+    _, got, _ = asyncio.run(read(Answer(packets=packets), call={"tools": [ADD]}))
+    assert isinstance(got, sm.ModelError | sm.LMReply)
+
+
 # -- hanging up --------------------------------------------------------------------------------------------------------
 
 
@@ -285,6 +304,33 @@ async def test_a_slow_reader_holds_the_provider_back():
         await lm.aclose()
 
 
+async def test_a_cancellation_anywhere_frees_the_connection():
+    """At the k-th wait, for every k: no task is left, no connection is held, and the next stream works."""
+    async with Loopback(streamed("a", "b", "c")) as server:
+        lm = LanguageModel("openai/m", api_base=server.base, api_key=KEY, limit=1)
+
+        async def reading():
+            async with await lm("Hi", stream=True) as stream:
+                return [piece.text async for piece in stream]
+
+        tasks = asyncio.all_tasks()
+        for k in range(100):
+            reader = asyncio.create_task(reading())
+            for _ in range(k):
+                await asyncio.sleep(0)
+            reader.cancel()
+            try:
+                assert await reader == ["a", "b", "c", ""]
+                break
+            except asyncio.CancelledError:
+                assert {task for task in asyncio.all_tasks() - tasks if "synmod" in repr(task)} == set()
+        else:
+            raise AssertionError("no stream was read to its end")
+        assert await asyncio.wait_for(reading(), 5) == ["a", "b", "c", ""]
+        await lm.aclose()
+    assert lm.counters.cancelled > 5
+
+
 async def test_a_connection_is_used_again_after_a_stream():
     """Three streams over one connection: the end of each body is read."""
     async with Loopback(streamed("a")) as server:
@@ -317,7 +363,8 @@ async def test_slow_bytes_run_into_the_time_limits():
     assert (texts(pieces), reply.text, len(arrived)) == (["b", ""], "b", 2)
 
 
-async def test_a_reply_is_read_up_to_32_mib(monkeypatch):
+@pytest.mark.slow
+async def test_a_reply_is_read_up_to_32_mib():
     """No server can fill the memory with one line."""
     line = b"data: " + b"x" * 2**20
     pieces, error, _ = await read(Answer(packets=(line, *[b"x" * 2**20] * 34)))

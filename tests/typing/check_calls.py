@@ -119,3 +119,15 @@ def graphs(module: Typed) -> None:
     assert_type(sm.clone(module), Typed)
     graphdef, state = sm.split(module)
     assert_type(sm.merge(graphdef, state), Typed)
+
+
+async def streams(lm: sm.LanguageModel, generator: sm.Generator[Answer]) -> None:
+    """A stream has the type of what it ends with, and checks the arguments of the program."""
+    assert_type(await lm("Hi"), sm.LMReply)
+    async with await lm("Hi", Answer, stream=True) as one:
+        async for chunk in one:
+            assert_type(chunk, sm.LMChunk)
+    assert_type(one.reply, sm.LMReply)
+    async with sm.stream(generator, Question(text="x")) as program:
+        pass
+    assert_type(program.result, sm.JsonDataModel[Answer])
