@@ -65,6 +65,7 @@ class Agent(Generator[M]):
     """
 
     _graph_ignored: ClassVar[frozenset[str]] = frozenset({"_functions"})
+    _opening: ClassVar[str] = "Call tools for what you do not know, then answer."
 
     def __init__(
         self,

@@ -129,6 +129,9 @@ class Generator(Module, Generic[M]):
         {"_form", "_layout", "_settings", "_return_inputs", "output_spec"}
     )
 
+    _opening: ClassVar[str] = ""
+    """How instructions begin that are written from the output model."""
+
     language_model: LanguageModel | None = None
     """The model that is called; None for the default of the calling context."""
 
@@ -225,13 +228,12 @@ class Generator(Module, Generic[M]):
         }
         if language_model is not None:
             self.language_model = lm.model_from(language_model, f"{kind}: language_model")
-        if isinstance(instructions, str):  # another kind is left to the schema of the Variable
+        if instructions is None:
+            instructions = "\n\n".join(filter(None, [self._opening, lm.default_instructions(asked)]))
+        elif isinstance(instructions, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (else the schema refuses it)
             instructions = inspect.cleandoc(instructions)
         self.instructions = self.add_variable(
-            lm.default_instructions(asked) if instructions is None else instructions,
-            schema={"type": "string"},
-            name="instructions",
-            description="What the model is told to do.",
+            instructions, schema={"type": "string"}, name="instructions", description="What the model is told to do."
         )
         self.examples = self.add_variable(
             [] if examples is None else examples,

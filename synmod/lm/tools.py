@@ -39,7 +39,8 @@ def function_schema(tool: Any, where: str) -> FrozenDict:
         return given  # it was checked before
     function: Any = given.get("function", given) if is_object(given) else None
     if not is_object(function) or not isinstance(function.get("name"), str):
-        raise ConfigError(f"{where}: tools: got {tool!r:.200}, wanted a Tool or a function schema such as {_FORM}.")
+        wanted = f"wanted a Tool (sm.Tool(fn) makes one of a function), or a function schema such as {_FORM}"
+        raise ConfigError(f"{where}: tools: got {tool!r:.200}, {wanted}.")
     if not _NAME.fullmatch(function["name"]):
         wanted = "wanted 1 to 64 letters, digits, '_' and '-'"
         raise ConfigError(f"{where}: tools: got the name {function['name']!r:.100}, {wanted}.")

@@ -7,6 +7,7 @@ import re
 
 import pydantic
 import pytest
+from aiohttp import web
 
 import synmod as sm
 from synmod.testing import FunctionLM, SchemaLM, ScriptedLM
@@ -70,6 +71,7 @@ async def test_the_model_reads_the_results_and_answers():
     assert second.messages[-1] == {"role": "tool", "tool_call_id": "1", "content": "3"}
     assert first.tools == (sm.Tool(add).function_schema,)
     assert first.schema == Answer.get_schema()
+    assert "Call tools" in first.messages[0]["content"]
     lm.assert_done()
 
 
@@ -420,6 +422,48 @@ async def test_a_loop_over_http():
     assert [turn["role"] for turn in sent] == ["system", "user", "assistant", "tool", "tool"]
     assert sent[2] == {"role": "assistant", "content": None, "tool_calls": calls}
     assert sent[3:] == [{"role": "tool", "tool_call_id": f"c{n}", "content": str(n + 1)} for n in range(2)]
+
+
+class Echo(Loopback):
+    """Calls the tool with the number in the question, then answers with its result."""
+
+    async def handle(self, request):
+        turns = (await request.json())["messages"]
+        content = turns[-1]["content"]
+        if turns[-1]["role"] == "tool":
+            answer = completion(json.dumps({"answer": int(content)}))
+        else:
+            function = {"name": "echo", "arguments": json.dumps({"n": int(re.search(r"\d+", content)[0])})}
+            call = {"id": "c", "type": "function", "function": function}
+            answer = completion(None, finish_reason="tool_calls", tool_calls=[call])
+        self.arrived.append(turns[-1]["role"])
+        return web.json_response(answer.body)
+
+
+@pytest.mark.slow
+async def test_a_thousand_over_http_of_which_one_is_cancelled():
+    """Each answer is that of its own question; the cancelled one sends no second request."""
+    started, gate = asyncio.Event(), asyncio.Event()
+
+    async def echo(n: int) -> int:
+        """Return a number."""
+        if n == 500:
+            started.set()
+        await gate.wait()
+        return n
+
+    async with Echo() as server:
+        lm = sm.LanguageModel("openai/some-model", api_base=server.base, api_key=KEY, attempts=1)
+        solve = sm.Agent([echo], Answer, language_model=lm)
+        tasks = [asyncio.create_task(solve(Query(question=f"{n}?"))) for n in range(1_000)]
+        await started.wait()
+        tasks[500].cancel()
+        gate.set()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        await lm.aclose()
+    assert isinstance(results.pop(500), asyncio.CancelledError)
+    assert [result["answer"] for result in results] == [n for n in range(1_000) if n != 500]
+    assert (server.arrived.count("user"), server.arrived.count("tool")) == (1_000, 999)
 
 
 async def test_schema_lm_drives_any_agent():
