@@ -273,6 +273,8 @@ _STAND_INS: Final[ContextVar[tuple[Mapping[str | None, LanguageModel], ...]]] = 
 )
 """The blocks of stand-ins, innermost first: saved name -> model; the name None stands for every model."""
 
+current_stand_ins = _STAND_INS.get
+"""Return the blocks of stand-ins in force here, innermost first: saved name -> model; None stands for every model."""
 
 _SAMPLE: Final[ContextVar[int]] = ContextVar("synmod_sample", default=0)
 

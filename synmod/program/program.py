@@ -338,6 +338,7 @@ class Program(Module, Generic[M]):
         verbose: Literal["auto", 0, 1] = "auto",
         run: Run | str | os.PathLike[str] | None = None,
         concurrency: int = 64,
+        executor: train.Executor | None = None,
     ) -> History:
         """Train the program: its Variables change, by the compiled optimizer, against the compiled reward.
 
@@ -357,6 +358,7 @@ class Program(Module, Generic[M]):
             verbose: 0 for no bar; else there is one on a terminal.
             run: A folder, or `sm.Run`: the same line again goes on where it was killed, or returns what it found.
             concurrency: How many rows run at once.
+            executor: Another place for rows, such as a `sm.DaskExecutor`; None for this process.
 
         Returns:
             The History; `history.best` is what the program holds now.
@@ -392,6 +394,7 @@ class Program(Module, Generic[M]):
             callbacks=[*bar, *callbacks],
             budget=budget,
             run=run,
+            executor=executor,
         )
 
     async def evaluate(self, x: Any, y: Any = None, **options: Any) -> Evaluation:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import pytest
 
-from synmod.lm import LanguageModel, LMRequest
+from synmod.lm import SharedModel
 from synmod.scope import current_call
 
 from .models import Double
@@ -26,13 +26,13 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Source: pytest-socket; differs: it names the module that wanted to call a model.
     """
-    slot: Any = LanguageModel.adapter
+    slot: Any = vars(SharedModel)["adapter"]
 
-    def allowed(model: LanguageModel) -> Any:
+    def allowed(model: SharedModel) -> Any:
         inside = isinstance(model, Double) or model.settings.provider == "embedded"
         return slot.__get__(model) if inside else _Refusing(model.model)
 
-    monkeypatch.setattr(LanguageModel, "adapter", property(allowed, slot.__set__))
+    monkeypatch.setattr(SharedModel, "adapter", property(allowed, slot.__set__))
 
 
 class _Refusing(NamedTuple):
@@ -42,7 +42,7 @@ class _Refusing(NamedTuple):
     name: str = "refusing"
     version: int = 1
 
-    def check(self, request: LMRequest) -> NoReturn:  # noqa: ARG002  # no request may leave
+    def check(self, request: object) -> NoReturn:  # noqa: ARG002  # no request may leave
         """Raise before anything is done."""
         frame = current_call()
         place = "outside a module" if frame is None else f"in {frame.path or frame.name!r}"

@@ -13,25 +13,27 @@ from .bench import Bench
 from .callbacks import Monitor, MonitorRecord
 from .checkpoints import latest_checkpoint, list_checkpoints
 from .evaluating import evaluate, predicted
-from .evaluation import Comparison, Evaluation, ExampleError, ExampleResult
-from .examples import Example, as_json, load_examples, training_rows
+from .evaluation import Comparison, Evaluation, ExampleError, ExampleResult, Metrics
+from .examples import Example, Several, as_json, inputs_for, load_examples, training_rows
 from .fitting import BatchEndParam
 from .history import History
 from .optimizer import (
     Candidate, FeedbackByPath, FeedbackItem, Optimizer, Race, Target, TargetKind, crossover, mean, optimizer_from,
     positive,
 )
-from .rollouts import CallRecord, Rollout
+from .rewards import OFFERED
+from .rollouts import CallRecord, Executor, Ran, Rollout, RunRow, run_once
 from .runs import Budget, Run
 from .trainer import Trainer
 from .proposer import Proposer, ReflectionInputs, is_too_long, records_of, reflection_inputs
 from .routing import blamed
 
 __all__ = [
-    "Batch", "BatchEndParam", "Batches", "Bench", "Budget", "CallRecord", "Candidate", "Comparison", "Context",
-    "Evaluation", "Example", "ExampleError", "ExampleResult", "Feedback", "FeedbackByPath", "FeedbackItem", "History",
-    "Monitor", "MonitorRecord", "Optimizer", "Proposer", "Race", "ReflectionInputs", "Rollout", "Run", "Target",
-    "TargetKind", "Trainer", "as_json", "blamed", "callbacks", "crossover", "evaluate", "is_too_long",
-    "latest_checkpoint", "list_checkpoints", "load_examples", "mean", "metrics", "optimizer_from", "positive",
-    "predicted", "records_of", "reflection_inputs", "rewards", "training_rows",
+    "OFFERED", "Batch", "BatchEndParam", "Batches", "Bench", "Budget", "CallRecord", "Candidate", "Comparison",
+    "Context", "Evaluation", "Example", "ExampleError", "ExampleResult", "Executor", "Feedback", "FeedbackByPath",
+    "FeedbackItem", "History", "Metrics", "Monitor", "MonitorRecord", "Optimizer", "Proposer", "Race", "Ran",
+    "ReflectionInputs", "Rollout", "Run", "RunRow", "Several", "Target", "TargetKind", "Trainer", "as_json", "blamed",
+    "callbacks", "crossover", "evaluate", "inputs_for", "is_too_long", "latest_checkpoint", "list_checkpoints",
+    "load_examples", "mean", "metrics", "optimizer_from", "positive", "predicted", "records_of", "reflection_inputs",
+    "rewards", "run_once", "training_rows",
 ]

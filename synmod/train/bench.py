@@ -6,6 +6,7 @@ ordered by place, never by time.
 
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,7 +26,7 @@ from synmod.tree import State, state as state_of
 
 from .examples import Example, as_json
 from .optimizer import Candidate, FeedbackItem, Race, Target, values_at
-from .rollouts import Rollout
+from .rollouts import Executor, Rollout
 from .routing import Routing
 from .runs import Budget, Paid, Runner, identity_of
 
@@ -190,6 +191,10 @@ class Bench:
     def is_replaying(self) -> bool:
         """Whether the run was begun in an earlier process, and this one has paid for nothing yet."""
         return self.before.pieces > 0 and not self._runner.journal.live
+
+    def on(self, executor: Executor | None) -> AbstractAsyncContextManager[None]:
+        """Return a block in which rows run elsewhere; None for here."""
+        return self._runner.on(executor)
 
     # -- time, chance and room ----------------------------------------------------------------------------------------
 

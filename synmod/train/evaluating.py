@@ -22,7 +22,7 @@ from .batches import Places
 from .evaluation import Evaluation, ExampleError, ExampleResult, Metrics
 from .examples import Example, ExampleReader, is_data
 from .rewards import Reward, reward_from
-from .rollouts import Ran
+from .rollouts import Executor, Ran
 from .runs import Journal, Run, Runner, identity_of_run, run_from
 
 _ENOUGH: Final = 20
@@ -46,6 +46,7 @@ async def evaluate(
     keep_results: bool = True,
     run: Run | str | os.PathLike[str] | None = None,
     progress: Progress | Literal[False] | None = None,
+    executor: Executor | None = None,
     places: Places | None = None,
     first: State | None = None,
 ) -> Evaluation:
@@ -71,6 +72,7 @@ async def evaluate(
         run: A folder, or a `sm.Run`, that keeps each result as soon as there is one: the same line again goes on. The
             data are then read once, before the first run.
         progress: An object that is notified how far it is; None for a bar on a terminal, False for nothing.
+        executor: Another place for the runs, such as a `sm.DaskExecutor`; None for this process.
         places: Where a trainer runs rows.
         first: What its rows begin with; None for the program's memories as they are.
 
@@ -116,9 +118,12 @@ async def evaluate(
         bar.begin("evaluate", len(data) * samples if isinstance(data, Sized) else None)
         outcome = "stopped"
         try:
-            async with map_concurrently(
-                under_way.run, _jobs(data, samples), concurrency=concurrency, progress=False
-            ) as finished:
+            async with (
+                runner.on(executor),
+                map_concurrently(
+                    under_way.run, _jobs(data, samples), concurrency=concurrency, progress=False
+                ) as finished,
+            ):
                 async for index in finished:
                     under_way.take(index)
             under_way.check_end()

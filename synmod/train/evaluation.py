@@ -55,6 +55,11 @@ class Metrics:
             is_stateful = callable(getattr(metric, "update_state", None))
             self._metrics[name] = _Stateful(name, metric) if is_stateful else _Mean(name, metric)
 
+    @property
+    def functions(self) -> list[Any]:
+        """Those that measure a run inside of it."""
+        return [metric for metric in self.given if not callable(getattr(metric, "update_state", None))]
+
     async def measure(self, offered: Mapping[str, Any]) -> dict[str, float]:
         """Return the value of each function for one output.
 

@@ -28,7 +28,7 @@ from .examples import Example
 from .history import History
 from .optimizer import Optimizer, mean, take_step, values_at
 from .proposer import ReflectionInputs
-from .rollouts import Rollout
+from .rollouts import Executor, Rollout
 from .runs import Budget, Journal, Run, budget_from, described, identity_of_run, run_from
 
 if TYPE_CHECKING:
@@ -142,6 +142,7 @@ async def fit(
     callbacks: Sequence[Callback] = (),
     budget: Any = None,
     run: Any = None,
+    executor: Executor | None = None,
 ) -> History:
     """Train: bind, initialise, and let the optimizer take a step per batch, until there is a reason to stop.
 
@@ -172,6 +173,8 @@ async def fit(
         callbacks: Those of `sm.callbacks`.
         budget: Most rollouts, or a `sm.Budget`.
         run: A folder, or a `sm.Run`, that keeps what is paid for: the same line again resumes.
+        executor: Another place for rows, such as a `sm.DaskExecutor`; None for this process. An optimizer's models are
+            asked from here.
 
     Returns:
         The History: one dict per epoch.
@@ -203,6 +206,7 @@ async def fit(
         trainer, trainer.optimizer, rows, limits, range(begin_epoch, num_epoch) if num_epoch is not None else None,
         listed(eval_metric), listed(eval_metric if validation_metric is None else validation_metric), monitor,
         callbacks, listed(batch_end_callback), listed(epoch_end_callback), listed(eval_end_callback), begin_epoch,
+        executor,
     )  # fmt: skip
     return await fitting.run(run_from(run))
 
@@ -224,6 +228,7 @@ class _Fitting:
     epoch_end: Sequence[Any]
     eval_end: Sequence[Any]
     epoch: int
+    executor: Executor | None
 
     def __post_init__(self) -> None:
         self.history, self.journal, self.account = History(), Journal(), None
@@ -264,8 +269,9 @@ class _Fitting:
         self._check_budget()
         await self._tell("on_train_begin")
         with self._limited():
-            self.history.stopped = await self._steps()
-            await self._finish()
+            async with self.bench.on(self.executor):
+                self.history.stopped = await self._steps()
+                await self._finish()
         self._conclude()
         await self._tell("on_train_end")
         await self._keep_finished()

@@ -1,9 +1,9 @@
 """One run of a program on one example: outputs, calls, what the reward makes of them, and whose fault a failure is."""
 
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal, Self, TypeAlias, TypeVar
+from typing import Any, Final, Literal, Protocol, Self, TypeAlias, TypeVar
 
 from synmod import errors, scope
 from synmod.leaves import Json, current_clock
@@ -285,6 +285,29 @@ async def run_once(
     ran.usage, ran.elapsed_s, ran.call_id = watch.usage.total(), clock.now() - started, watch.call_id
     ran.calls = watch.calls() if paths else ()
     return ran
+
+
+class RunRow(Protocol):
+    """Runs rows of one program as `run_once` does, under the values and models in force where it is called."""
+
+    async def __call__(self, example: Example, *, sample: int = 0) -> Ran: ...
+
+
+class Executor(Protocol):
+    """A place for rows other than this process, such as `sm.DaskExecutor`."""
+
+    def opened(
+        self, program: Module, *, reward: Module | None, metrics: Sequence[Any], paths: frozenset[str]
+    ) -> AbstractAsyncContextManager[RunRow]:
+        """Return a block in which rows of a program run there.
+
+        Args:
+            program: What runs.
+            reward: What judges.
+            metrics: Functions that measure each row.
+            paths: The modules whose calls are recorded.
+        """
+        ...
 
 
 def offered_of(ran: Ran, example: Example) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from synmod.tree import Param, State, graphdef, state as state_of, using
 from .batches import Places
 from .examples import Example, as_json
 from .rewards import OFFERED, Reward
-from .rollouts import Ran, Rollout, run_once
+from .rollouts import Executor, Ran, Rollout, RunRow, run_once
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +181,7 @@ class Runner:
         self.seed = State() if seed is None else seed
         self.reward, self._metrics, self._paths = reward, metrics, paths
         self._first, self._seconds = first or State(), seconds
+        self._run_row: RunRow = partial(run_once, program, reward=self.bound, metrics=metrics, paths=paths)
         self._flights = SingleFlight()
         self._done: dict[str, Rollout] = {}
         self._digests: dict[int, tuple[Example, str]] = {}
@@ -287,14 +288,31 @@ class Runner:
                 nullcontext() if model is None else use_language_models(model),
                 nullcontext() if state is None and not overlay else using(self.program, overlay),
             ):
-                ran = await run_once(
-                    self.program, example, reward=self.bound, metrics=self._metrics, sample=sample, paths=self._paths
-                )
+                ran = await self._run_row(example, sample=sample)
             if ran.feedback is not None and ran.feedback.target is not None:
                 ran.feedback = replace(ran.feedback, target=as_json(ran.feedback.target))  # as it would be found
             if ran.fault not in ("void", "fatal"):  # in its place: a kill costs as many rollouts as run at once
                 await self.journal.keep(key, lambda: {"row": example.id, **ran.record()})
         return ran
+
+    @asynccontextmanager
+    async def on(self, executor: Executor | None) -> AsyncGenerator[None]:
+        """Run rows in another place inside the block; None for here.
+
+        Raises:
+            Exception: (on entering) The program cannot run there.
+        """
+        if executor is None:
+            yield
+            return
+        here = self._run_row
+        metrics: list[Any] = [] if self._metrics is None else self._metrics.functions
+        place = executor.opened(self.program, reward=self.reward, metrics=metrics, paths=self._paths)
+        async with place as self._run_row:
+            try:
+                yield
+            finally:
+                self._run_row = here
 
     def within_time(self) -> AbstractContextManager[None]:
         """Return a block that holds what is run, rather than found, to the time that the run may take.

@@ -56,6 +56,13 @@ async def test_doubles_and_embedded_models_answer(no_network, tmp_path):
         assert (await sm.LanguageModel("openai/gpt-4o-mini")("?")).text == "c"
 
 
+async def test_texts_are_not_embedded_either(no_network):
+    """`embedded/hash` answers, a provider is not asked."""
+    assert (await sm.EmbeddingModel("embedded/hash")(["a"])).vectors
+    with pytest.raises(AssertionError, match="no_network: openai/text-embedding-3-small"):
+        await sm.EmbeddingModel("openai/text-embedding-3-small", api_key="sk-0123456789")(["a"])
+
+
 async def test_other_threads_are_held_too(no_network):
     """The fixture holds for the process, not for a task."""
     lm = sm.LanguageModel("house/x", adapter=Own())
