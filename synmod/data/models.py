@@ -16,7 +16,18 @@ from pydantic import BaseModel, ConfigDict
 from typing_extensions import TypeVar
 
 from synmod.errors import ArgumentError, DataError, FieldError, Problem, SchemaError, SymbolicValueError
-from synmod.leaves import FrozenDict, did_you_mean, dump_json, frozen, is_object, json_equal, leaves, snake_case, thaw
+from synmod.leaves import (
+    FrozenDict,
+    did_you_mean,
+    dump_json,
+    frozen,
+    html_table,
+    is_object,
+    json_equal,
+    leaves,
+    snake_case,
+    thaw,
+)
 from synmod.registry import admit as register
 
 from .checking import Root, schema_from
@@ -415,9 +426,19 @@ class JsonDataModel(Described[ModelT]):
     def __reduce__(self) -> tuple[Any, ...]:
         return wrap, (self._json, self._schema, importable(self._model), self._label)
 
+    def _repr_html_(self) -> str:
+        """Return a table of the fields, for notebooks."""
+        return _fields_table(self._json)
+
     def __repr__(self) -> str:
         """Show the JSON, cut."""
         return f"JsonDataModel({dict(self._json)!s:.500})"
+
+
+def _fields_table(json: Mapping[str, Any]) -> str:
+    """Return a line per field: texts as they are, all else as JSON."""
+    rows = ((key, value if isinstance(value, str) else dump_json(value)) for key, value in json.items())
+    return html_table(("field", "value"), rows)
 
 
 _new: Any = object.__new__
@@ -552,6 +573,10 @@ class DataModel(BaseModel, Operand, metaclass=DataModelClass):
     def prettify_json(self) -> str:
         """Return the JSON as text with an indent of two."""
         return dump_json(dump(self), indent=2)
+
+    def _repr_html_(self) -> str:
+        """Return a table of the fields, for notebooks."""
+        return _fields_table(dump(self))
 
     def to_json_data_model(self, name: str | None = None) -> JsonDataModel[Self]:
         """Return the frozen value of this instance."""

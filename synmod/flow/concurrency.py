@@ -173,7 +173,9 @@ def _close_coroutine(x: Any) -> None:
 
 
 def _in_notebook() -> bool:
-    """Whether the running loop is that of an IPython kernel."""
+    """Whether this is a cell of an IPython kernel, whose loop runs in the main thread; a terminal has no kernel."""
+    if threading.current_thread() is not threading.main_thread():
+        return False
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return getattr(shell, "kernel", None) is not None

@@ -21,7 +21,7 @@ from typing import Any, Final, cast
 
 from synmod.data import SymbolicDataModel
 from synmod.errors import ArgumentError
-from synmod.leaves import with_label
+from synmod.leaves import html_frame, with_label
 
 from .frame import FRAME, NO_USAGE, Block, Reward, Usage
 from .hooks import CallBegin, CallEnd, Hook, LMBegin, LMEnd
@@ -436,8 +436,8 @@ class Tracer(Hook):
         return PAGES["html"](self.to_json(), path)
 
     def _repr_html_(self) -> str:
-        """Return the page, for notebooks."""
-        return self.to_html()
+        """Return the page in a frame, for notebooks."""
+        return html_frame(self.to_html())
 
     def __str__(self) -> str:
         trace = self.to_json()

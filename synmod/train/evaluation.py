@@ -6,7 +6,6 @@ Metrics that are functions are called inside each run; objects are fed row by ro
 from __future__ import annotations
 
 import csv
-import html
 import io
 import math
 import os
@@ -18,7 +17,7 @@ from typing import Any, Final, Self, cast
 
 from synmod.data import dump_json
 from synmod.errors import ArgumentError, CallError, notes_of
-from synmod.leaves import is_object, rng, thaw, write_atomic
+from synmod.leaves import html_table, is_object, rng, thaw, write_atomic
 from synmod.module import Module
 from synmod.scope import BoundReward, Feedback, Usage, message_of
 from synmod.tree import state, update
@@ -168,7 +167,6 @@ class _Stateful:
 
 _COLUMNS: Final = ("id", "sample", "score", "error", "elapsed_s", "call_id", "inputs", "target", "outputs")
 _ROWS_SHOWN: Final = 50
-_CELL_SHOWN: Final = 200  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,16 +384,9 @@ class Evaluation:
         """Return a table of the first results for notebooks."""
         shown = (self.results or self.errors)[:_ROWS_SHOWN]
         names = ("id", "score", "error", "inputs", "target", "outputs")
-        head = "".join(f"<th>{name}</th>" for name in names)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{_cell(getattr(result, name))}</td>" for name in names) + "</tr>" for result in shown
-        )
+        rows = ([_text(getattr(result, name)) for name in names] for result in shown)
         more = max(0, len(self.results or self.errors) - len(shown))
-        rest = f"<p>and {more} more</p>" if more else ""
-        return (
-            f"<p><b>{html.escape(repr(self))}</b></p>"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
-        )
+        return html_table(names, rows, above=repr(self), below=f"and {more} more" if more else "")
 
 
 _RESAMPLES: Final = 1_000
@@ -445,9 +436,3 @@ def _listed(nest: Any) -> Any:
 def _text(value: object) -> str:
     """Return the text of a cell; nothing for None."""
     return "" if value is None else str(value)
-
-
-def _cell(value: object) -> str:
-    """Return the text of a cell of the page, cut and escaped."""
-    text = _text(value)
-    return html.escape(text if len(text) <= _CELL_SHOWN else f"{text[:_CELL_SHOWN]}...")

@@ -144,6 +144,21 @@ def test_in_a_notebook_the_cell_waits_for_a_thread(monkeypatch):
         asyncio.run(cell())
 
 
+def test_inside_what_a_cell_runs_the_line_to_write_is_shown(monkeypatch):
+    """The loop of the thread is not the kernel's: `run` inside `run` is a RunError there as anywhere."""
+    shell = types.SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+
+    async def outer():
+        return run(add, 1)
+
+    async def cell():
+        with pytest.raises(RunError, match=r"await add\(\.\.\.\)"):
+            run(outer)
+
+    asyncio.run(cell())
+
+
 @pytest.mark.parametrize("main", [3, "text", None, lambda: 3])
 def test_what_cannot_be_awaited_is_an_argument_error(main):
     """Neither a coroutine function nor an awaitable."""

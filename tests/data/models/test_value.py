@@ -294,3 +294,18 @@ def test_the_place_of_a_class_fault():
     with pytest.raises(SchemaError) as error:
         JsonDataModel({"days": [None, "never"]}, data_model=Late)
     assert error.value.errors[0].pointer == "/days/1"
+
+
+def test_a_notebook_shows_a_line_per_field():
+    """Of a value and of an instance: a text as it is, all else as JSON, escaped, and cut where it is long."""
+
+    class Facts(DataModel):
+        title: str
+        points: list[int]
+
+    facts = Facts(title="<b>" + "x" * 300, points=[1, 2])
+    page = facts._repr_html_()
+    assert page == facts.to_json_data_model()._repr_html_()
+    assert "<tr><td>title</td><td>&lt;b&gt;xxx" in page
+    assert "<td>[1,2]</td>" in page.replace(", ", ",")
+    assert "x" * 197 + "..." in page and "x" * 198 not in page
