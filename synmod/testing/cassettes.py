@@ -12,7 +12,7 @@ from typing import Any, Final
 from synmod.cache import key_of
 from synmod.data import dump_json, parse_json
 from synmod.errors import CassetteError, ConfigError
-from synmod.leaves import Json, did_you_mean, frozen_list
+from synmod.leaves import Json, did_you_mean, frozen
 from synmod.lm import LanguageModel, LMReply, LMRequest, model_from, request_content
 from synmod.scope import Usage
 
@@ -142,7 +142,8 @@ def _lines(request: Json) -> list[str]:
 def _as_json(reply: LMReply) -> Json:
     """Return what a provider answered, without what was left at its default."""
     usage = {name: value for name, value in asdict(reply.usage).items() if value != _NO_USAGE[name]}
-    known = {"model": reply.model, "tool_calls": frozen_list(reply.tool_calls), "reasoning": reply.reasoning}
+    calls = [frozen(call) for call in reply.tool_calls]
+    known = {"model": reply.model, "tool_calls": calls, "reasoning": reply.reasoning}
     kept = {name: value for name, value in {**known, "usage": usage}.items() if value}
     return {"text": reply.text, "finish_reason": reply.finish_reason, **kept}
 

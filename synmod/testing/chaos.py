@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from synmod.cache import key_of
 from synmod.data import Schema, ToolCall, dump_json, is_valid
 from synmod.errors import ConfigError, ModelError, ModelTimeout, RateLimitError, UnavailableError
-from synmod.leaves import Json, aio, frozen, is_array, is_object, parse_json, rng, thaw
+from synmod.leaves import Json, aio, is_array, is_object, parse_json, rng, thaw
 from synmod.lm import LanguageModel, LMReply, LMRequest, model_from, request_content
 from synmod.scope import current_call
 
@@ -61,7 +61,7 @@ class ChaosLM(Standing):
     | `wrong_schema` | JSON that the schema forbids |
     | `adversarial` | a valid reply full of markers, paths and templates, or a call of a tool that was never offered |
 
-    Without a schema `fenced`, `prose` and `wrong_schema` do nothing.
+    Without a schema `fenced`, `prose` and `wrong_schema` do nothing; a reply that calls tools is only replaced whole.
 
     Args:
         lm: The model that answers, or its string; by default a `SchemaLM`. Requests go to its adapter, under its
@@ -160,7 +160,9 @@ def _spoilt(kind: str, reply: LMReply, request: LMRequest, random: Random) -> LM
     schema, text = request.schema, reply.text
     if kind == "adversarial" and random.random() < 1 / len(_HOSTILE):
         call = ToolCall(id="call_1", name="os_system", arguments={"command": random.choice(_HOSTILE)})
-        return replace(reply, text="", message=None, tool_calls=(frozen(call),))
+        return replace(reply, text="", message=None, tool_calls=(call,))
+    if reply.tool_calls:
+        return None
     if kind == "truncated":
         return replace(reply, text=text[: len(text) // 2], message=None, finish_reason="length")
     if kind == "adversarial":

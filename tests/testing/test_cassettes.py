@@ -113,6 +113,21 @@ async def test_what_is_missing_is_added(cassette):
     assert len(lines(cassette)) == 2
 
 
+async def test_tool_calls_and_streams_are_recorded(cassette):
+    """A cassette holds calls of tools; what was recorded from a stream, or for one, is the same reply."""
+    tool = {"name": "add", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
+    real = ScriptedLM([sm.ToolCall("1", "add", {"a": 2}), "hello there"])
+    recording = RecordReplayLM(cassette, real)
+    first = await recording("?", tools=[tool])
+    async with await recording("hi", stream=True) as stream:
+        assert "".join([chunk.text async for chunk in stream]) == "hello there"
+    replaying = RecordReplayLM(cassette, real, on_missing="error")
+    assert (await replaying("?", tools=[tool])).tool_calls == first.tool_calls == (sm.ToolCall("1", "add", {"a": 2}),)
+    assert (await replaying("hi")).text == "hello there"
+    with pytest.raises(sm.CassetteError, match='"name": "sub"'):
+        await replaying("?", tools=[{**tool, "name": "sub"}])
+
+
 async def test_failures_are_not_recorded(cassette):
     """A retry records the reply that came in the end, as the first of its request."""
     real = ScriptedLM([sm.UnavailableError("down"), "here", "again"])

@@ -149,6 +149,26 @@ async def test_retries_and_repairs_are_real():
     assert len(lm.requests) > 60
 
 
+async def test_streams_and_tools_meet_faults_too():
+    """A stream fails before its first piece, and is retried; a call of a tool is left alone, or becomes a wrong one."""
+    lm = ChaosLM(FunctionLM(lambda request: "text"), attempts=30, dropped=0.5, rate_limited=0.2)
+    for number in range(10):
+        async with await lm(f"question {number}", stream=True) as stream:
+            assert "".join([chunk.text async for chunk in stream]) == "text"
+    assert {fault.kind for fault in lm.faults} == {"dropped", "rate_limited"}
+    tool = {"name": "add", "parameters": {"type": "object"}}
+    call = sm.ToolCall("1", "add", {})
+    for shares in ({"truncated": 0.5, "fenced": 0.5}, {"prose": 0.5, "wrong_schema": 0.5}):
+        assert (await ChaosLM(FunctionLM(lambda request: call), **shares)("?", tools=[tool])).tool_calls == (call,)
+    reasons = []
+    for number in range(40):
+        try:
+            await ChaosLM(FunctionLM(lambda request: call), attempts=1, adversarial=1.0)(f"{number}", tools=[tool])
+        except sm.BadReplyError as error:
+            reasons.append(error.reason)
+    assert set(reasons) == {"tool"}
+
+
 async def test_it_takes_over_the_settings_of_the_model_behind():
     """Model string, defaults and attempts are those of the model, unless given; its own layers stay out."""
     behind = ScriptedLM([LMReply("a")], model="openai/x", temperature=0, attempts=7)
