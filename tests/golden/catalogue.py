@@ -213,6 +213,13 @@ def agent():
     return sm.Agent(tools, Verdict, instructions="desk_of: invoice", language_model=model(), **limits)
 
 
+def limited():
+    """A model with a limit and fallbacks, one of which is held elsewhere too."""
+    last = sm.LanguageModel("openai/gpt-4o", limit=sm.Limit(rpm=60, tpm=90_000))
+    first = sm.LanguageModel("openai/gpt-4o-mini", limit=4, fallback=[last, model()])
+    return {"draft": sm.Generator(Verdict, language_model=first), "judge": sm.Generator(Verdict, language_model=last)}
+
+
 CATALOGUE = {
     "agent": (agent, [TICKET]),
     "and": (lambda: sm.And(), [TICKET, Verdict(label="x")]),
@@ -235,6 +242,7 @@ CATALOGUE = {
     "identity": (lambda: sm.Identity(), [TICKET]),
     "in_mask": (lambda: sm.InMask(["label"]), [Verdict(label="x")]),
     "lambda": (lambda: sm.Lambda(shout, output=Ticket), [TICKET]),
+    "limits_and_fallbacks": (limited, None),
     "majority": (lambda: sm.Majority(verdict(), 3, field="label"), [TICKET]),
     "map": (lambda: sm.Map(verdict(), "tickets", concurrency=2, on_error="collect"), [Pile(tickets=[TICKET, TICKET])]),
     "not": (lambda: sm.blocks.Not(), [TICKET]),
