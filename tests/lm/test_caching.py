@@ -312,6 +312,29 @@ async def test_threads_share_a_flight():
     assert (texts, len(lm.requests)) == (["x"] * 4, 1)
 
 
+class Late(sm.Cache):
+    """A cache whose first search takes a while to come back."""
+
+    __slots__ = ("searches",)
+
+    async def find(self, key, **given):
+        found = await super().find(key, **given)
+        self.searches = getattr(self, "searches", 0) + 1
+        if self.searches == 1:
+            await asyncio.sleep(0.05)
+        return found
+
+
+async def test_a_call_that_just_missed_the_end_of_an_equal_one_is_a_hit():
+    """It looks again before it sends a request."""
+    lm = FunctionLM(lambda request: "x", cache=Late())
+    late = asyncio.create_task(lm("?"))
+    await asyncio.sleep(0.01)
+    assert not (await lm("?")).cached
+    assert (await late).cached
+    assert len(lm.requests) == 1
+
+
 class Gated:
     """Answers when the gate opens; `begun` counts."""
 

@@ -171,6 +171,54 @@ async def test_a_cancelled_waiter_leaves_nothing_taken():
     assert lm.counters.cancelled == 2
 
 
+async def test_places_that_are_freed_together_are_filled_together():
+    """Two that end at once let two go on."""
+    limit = sm.Limit(concurrency=2)
+    turns = [limit.turn(0) for _ in range(4)]
+    for turn in turns[:2]:
+        await turn.begin()
+    waiting = [asyncio.create_task(turn.begin()) for turn in turns[2:]]
+    await asyncio.sleep(0)
+    for turn in turns[:2]:
+        turn.end(sent=True)
+    await asyncio.wait_for(asyncio.gather(*waiting), 5)
+
+
+async def test_nobody_overtakes_whoever_waits():
+    """A newcomer waits behind one who may go on and has not yet."""
+    limit = sm.Limit(concurrency=1)
+    first, second, third = (limit.turn(0) for _ in range(3))
+    await first.begin()
+    waiter = asyncio.create_task(second.begin())
+    await asyncio.sleep(0)
+    first.end(sent=True)
+    newcomer = asyncio.create_task(third.begin())
+    await waiter
+    assert not newcomer.done()
+    second.end(sent=True)
+    await asyncio.wait_for(newcomer, 5)
+
+
+async def test_a_slow_search_for_the_price_is_over_before_the_turn(clock):
+    """Requests leave when they are logged, so that what arrives at the provider keeps to the limit."""
+    sent = []
+
+    class Adapter:
+        name, version = "slow", 1
+
+        async def price(self):
+            await clock.sleep(5)
+
+        async def send(self, request):
+            sent.append(clock.now())
+            return sm.LMReply("x")
+
+    lm = sm.LanguageModel("mine/m", adapter=Adapter(), limit=sm.Limit(rpm=1), timeout_s=None)
+    await clock.run(lm("?"))
+    await clock.run(lm("?"))
+    assert sent == [5.0, 65.0]
+
+
 @pytest.mark.parametrize("k", range(14))
 async def test_cancelled_at_the_kth_await_the_limit_is_free_again(k):
     """For every k: afterwards the next call goes at once."""
