@@ -18,15 +18,14 @@ from .examples import Example, Several, as_json, inputs_for, load_examples, trai
 from .fitting import BatchEndParam
 from .history import History
 from .optimizer import (
-    Candidate, FeedbackByPath, FeedbackItem, Optimizer, Race, Target, TargetKind, crossover, mean, optimizer_from,
-    positive,
+    Candidate, FeedbackByPath, FeedbackItem, Optimizer, Race, Target, TargetKind, blamed, crossover, mean,
+    optimizer_from, positive,
 )
 from .rewards import OFFERED
 from .rollouts import CallRecord, Executor, Ran, Rollout, RunRow, run_once
 from .runs import Budget, Run
 from .trainer import Trainer
 from .proposer import Proposer, ReflectionInputs, is_too_long, records_of, reflection_inputs
-from .routing import blamed
 
 __all__ = [
     "OFFERED", "Batch", "BatchEndParam", "Batches", "Bench", "Budget", "CallRecord", "Candidate", "Comparison",

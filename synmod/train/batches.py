@@ -235,10 +235,22 @@ class Places:
     Args:
         contexts: Where rows run.
         concurrency: How many rows of a context without a limit run at once.
+        loads: Shares of a batch, one per context; None where rows go to whichever context is free.
+
+    Raises:
+        TrainerError: Another number of loads than contexts, or one that is not positive; a concurrency below 1.
     """
 
-    def __init__(self, contexts: Sequence[Context], concurrency: int) -> None:
-        self.contexts = tuple(contexts)
+    def __init__(
+        self, contexts: Sequence[Context], concurrency: int = 64, loads: Sequence[float] | None = None
+    ) -> None:
+        if type(concurrency) is not int or concurrency < 1:
+            raise TrainerError(f"Trainer: concurrency is {concurrency!r}; give a whole number of at least 1.")
+        if loads is not None and len(loads) != len(contexts):
+            raise TrainerError(f"work_load_list has {len(loads)} entries for {len(contexts)} contexts.")
+        if loads is not None and min(loads) <= 0:
+            raise TrainerError(f"work_load_list is {list(loads)}; give positive numbers.")
+        self.contexts, self.loads = tuple(contexts), loads
         self._free = [context.limit or concurrency for context in contexts]
         self.size = sum(self._free)
         """How many rows run at once in all contexts."""
@@ -334,7 +346,6 @@ async def run_rows(
     places: Places,
     *,
     states: Sequence[State],
-    chosen: Sequence[int | None] | None = None,
     training: bool = False,
     paths: frozenset[str] = frozenset(),
     all_calls: bool = False,
@@ -347,7 +358,6 @@ async def run_rows(
         rows: Inputs as data models.
         places: Where rows run.
         states: The state Variables of each row.
-        chosen: The context of each row; None for any.
         training: The mode of the calls.
         paths: The modules whose calls are recorded.
         all_calls: Whether calls of all modules are recorded, for a reward that will ask for them.
@@ -356,6 +366,7 @@ async def run_rows(
     Raises:
         Exception: The first failure, with the number of its row as a note.
     """
+    chosen = None if places.loads is None else sliced(len(rows), places.loads)
 
     async def run(number: int) -> Row:
         async with places.taken(None if chosen is None else chosen[number]) as context:

@@ -25,9 +25,8 @@ from synmod.scope import Usage, phase, track_usage
 from synmod.tree import State, state as state_of
 
 from .examples import Example, as_json
-from .optimizer import Candidate, FeedbackItem, Race, Target, values_at
+from .optimizer import Candidate, FeedbackItem, Race, Routing, Target, values_at
 from .rollouts import Executor, Rollout
-from .routing import Routing
 from .runs import Budget, Paid, Runner, identity_of
 
 Split: TypeAlias = Literal["train", "validation"]

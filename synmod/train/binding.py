@@ -27,9 +27,8 @@ from synmod.module import Module, build, declared_inputs, own_inputs_of
 from synmod.tree import Memory, Path, State, Trainable, Variable, initializers, iter_graph, share_variables, state
 
 from .examples import Example, Several, input_names
-from .optimizer import Optimizer, Target
+from .optimizer import Optimizer, Routing, Target
 from .rewards import Reward
-from .routing import Routing
 
 Schemas: TypeAlias = list[tuple[str, SymbolicDataModel]]
 Role: TypeAlias = Literal["state", "fixed", "param", "aux"]

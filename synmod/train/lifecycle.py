@@ -94,3 +94,12 @@ def needs_its_steps(method: F) -> F:
 
     wrapper: Any = checked_later if inspect.iscoroutinefunction(method) else checked
     return wrapper
+
+
+def done(step: str, doc: str) -> Any:
+    """Return a property of a Trainer: whether a step was done."""
+
+    def is_done(self: Any) -> bool:
+        return step in self._lifecycle
+
+    return property(is_done, doc=doc)

@@ -23,10 +23,9 @@ from .callbacks import Monitor
 from .evaluating import evaluate
 from .evaluation import Evaluation, feed
 from .examples import Example
-from .lifecycle import Lifecycle, needs_its_steps
-from .optimizer import FeedbackItem, Optimizer, Target, optimizer_from, take_step, values_at
+from .lifecycle import Lifecycle, done, needs_its_steps
+from .optimizer import FeedbackItem, Optimizer, Routing, Target, optimizer_from, take_step, values_at
 from .rewards import OFFERED, Reward, reward_from
-from .routing import Routing
 from .runs import Journal, Runner
 
 
@@ -82,14 +81,6 @@ class Trainer:
     ) -> None:
         if not isinstance(program, Module):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
             raise TrainerError(f"Trainer: the program is a {type(program).__name__}; give a module.")
-        if type(concurrency) is not int or concurrency < 1:
-            raise TrainerError(f"Trainer: concurrency is {concurrency!r}; give a whole number of at least 1.")
-        contexts = [context] if isinstance(context, Context) else list(context or [Context("local")])
-        if work_load_list is not None:
-            if len(work_load_list) != len(contexts):
-                raise TrainerError(f"work_load_list has {len(work_load_list)} entries for {len(contexts)} contexts.")
-            if min(work_load_list) <= 0:
-                raise TrainerError(f"work_load_list is {list(work_load_list)}; give positive numbers.")
         self.program = program
         self.reward: Reward | None = None if reward is None else reward_from(reward)
         self.data_names = binding.check_data_names(program, data_names)
@@ -98,8 +89,8 @@ class Trainer:
         self.feedback: dict[str, tuple[FeedbackItem, ...]] = {}
         self.unmatched: tuple[str, ...] = ()
         self.optimizer: Optimizer | None = None
-        self.places = Places(contexts, concurrency)
-        self._loads = work_load_list
+        contexts = [context] if isinstance(context, Context) else list(context or [Context("local")])
+        self.places = Places(contexts, concurrency, work_load_list)
         self._fixed, self._state_names = fixed_param_names, state_names
         self._lifecycle = Lifecycle()
         self._bound_reward = None if self.reward is None else BoundReward(self.reward, OFFERED)
@@ -124,30 +115,11 @@ class Trainer:
         """The steps done, in order."""
         return self._lifecycle.steps
 
-    @property
-    def bound(self) -> bool:
-        """Whether the schemas are fixed and the program is built."""
-        return "bind" in self._lifecycle
-
-    @property
-    def for_training(self) -> bool:
-        """Whether calls are recorded for `backward`."""
-        return "bind for training" in self._lifecycle
-
-    @property
-    def inputs_need_grad(self) -> bool:
-        """Whether the inputs get feedback too."""
-        return "inputs_need_grad" in self._lifecycle
-
-    @property
-    def params_initialized(self) -> bool:
-        """Whether the parameters have their values."""
-        return "init_params" in self._lifecycle
-
-    @property
-    def optimizer_initialized(self) -> bool:
-        """Whether there is an optimizer."""
-        return "init_optimizer" in self._lifecycle
+    bound = done("bind", "Whether the schemas are fixed and the program is built.")
+    for_training = done("bind for training", "Whether calls are recorded for `backward`.")
+    inputs_need_grad = done("inputs_need_grad", "Whether the inputs get feedback too.")
+    params_initialized = done("init_params", "Whether the parameters have their values.")
+    optimizer_initialized = done("init_optimizer", "Whether there is an optimizer.")
 
     @property
     @needs_its_steps
@@ -209,17 +181,13 @@ class Trainer:
             raise TrainerError("inputs_need_grad needs for_training=True: nothing is recorded otherwise.")
         if shared_module is not None:
             shared_module._lifecycle.check("shared_module")
+        data = binding.named_schemas(data_schemas, self.data_names)
+        labels = None if label_schemas is None else declare(label_schemas)
+        shared = None if shared_module is None else shared_module.program
         self._binding = await binding.bind(
-            self.program,
-            binding.named_schemas(data_schemas, self.data_names),
-            None if label_schemas is None else declare(label_schemas),
-            reward=self.reward,
-            label_names=self.label_names,
-            fixed=self._fixed,
-            states=self._state_names,
-            grad_req=grad_req,
-            shared=None if shared_module is None else shared_module.program,
-        )
+            self.program, data, labels, reward=self.reward, label_names=self.label_names, fixed=self._fixed,
+            states=self._state_names, grad_req=grad_req, shared=shared,
+        )  # fmt: skip
         if not self.bound:
             self._made, self._first = state_of(self.program), self._binding.values("state")
         self._states, self._rows, self._seen, self._hand = self._first, [], {}, None
@@ -482,9 +450,8 @@ class Trainer:
             self._monitors.append(monitor)
 
     def watching(self) -> AbstractContextManager[Any]:
-        """Return a block in which the monitors watch that are active now."""
-        active = [monitor for monitor in self._monitors if monitor.activated]
-        return hooks(*active) if active else nullcontext()
+        """Return a block in which the monitors watch."""
+        return hooks(*self._monitors) if self._monitors else nullcontext()
 
     # -- the optimizer ------------------------------------------------------------------------------------------------
 
@@ -583,16 +550,12 @@ class Trainer:
             states = [states if isinstance(states, State) else self._first] * len(rows)
         with self.watching():
             return await batches.run_rows(
-                self.program,
-                rows,
-                self.places,
-                states=states,
-                chosen=None if self._loads is None else batches.sliced(len(rows), self._loads),
+                self.program, rows, self.places, states=states,
                 training=self.for_training if is_train is None else is_train,
                 paths=self._binding.routing.paths if record and self._binding.routing else frozenset(),
                 all_calls=record and self._bound_reward is not None and "calls" in self._bound_reward.asks_for,
                 keep_failures=on_error == "collect",
-            )
+            )  # fmt: skip
 
     @needs_its_steps
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
