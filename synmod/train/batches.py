@@ -190,12 +190,10 @@ class Batches:
         for start in range(0, self._rows, self._size):
             chosen = order[start : start + self._size]
             label = None if self._label is None else [self._label[i] for i in chosen]
-            columns = self._data
-            if isinstance(columns, Mapping):
-                columns = cast("Mapping[str, Sequence[Any]]", columns)
-                yield Batch({name: [column[i] for i in chosen] for name, column in columns.items()}, label)
-            else:
-                yield Batch([self._data[i] for i in chosen], label)
+            is_one = not isinstance(self._data, Mapping)
+            columns = cast("Mapping[str, Sequence[Any]]", {"data": self._data} if is_one else self._data)
+            data = {name: [column[i] for i in chosen] for name, column in columns.items()}
+            yield Batch(data["data"] if is_one else data, label)
 
 
 @dataclass(frozen=True, slots=True)

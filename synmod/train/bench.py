@@ -422,9 +422,8 @@ class Bench:
             StateError: A path of the State is no target, or one of the teacher's is not in the program.
         """
         await aio.checkpoint()
-        known = self.candidate(state)
+        known, rows = self.candidate(state), self._examples[split]
         credited = known if teacher is None else None
-        rows = self._examples[split]
         run_as, model = known.state, teacher if isinstance(teacher, LanguageModel) else None
         if isinstance(teacher, Mapping):
             taught = state_of(self._runner.program).replace(teacher)
@@ -443,10 +442,9 @@ class Bench:
         self.rollouts += len(new)
         try:
             found = await self._run(jobs)
-            void = [number for number, rollout in enumerate(found) if rollout.void]
-            again = await self._run([jobs[number] for number in void])  # once more at the end: an outage may be over
-            for number, rollout in zip(void, again, strict=True):
-                found[number] = rollout
+            void = [job for job, rollout in zip(jobs, found, strict=True) if rollout.void]
+            again = iter(await self._run(void))  # once more at the end: an outage may be over
+            found = [next(again) if rollout.void else rollout for rollout in found]
         finally:
             self._count(jobs, new, credited, split)
         self._check_outage(credited, split, found)
@@ -472,10 +470,9 @@ class Bench:
                     known.add(split, rollout)
                     if split == "train":
                         self._trained[known.state.fingerprint, rollout.id, rollout.sample] = rollout
-        for key in new:
-            if key in self._counted and self._runner.known(key) is None:
-                self._counted.discard(key)
-                self.rollouts -= 1
+        lost = self._counted.intersection(key for key in new if self._runner.known(key) is None)
+        self._counted -= lost
+        self.rollouts -= len(lost)
 
     def _check_outage(self, known: Known | None, split: Split, rollouts: Sequence[Rollout]) -> None:
         """Raise where too many rollouts say nothing.

@@ -8,25 +8,14 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, cast
 
-from synmod.data import (
-    DataModel,
-    JsonDataModel,
-    Schema,
-    SymbolicDataModel,
-    declare,
-    is_subschema,
-    label,
-    model_of,
-    schema_of,
-    symbol,
-)
+from synmod.data import Schema, SymbolicDataModel, declare, is_subschema, label, model_of, schema_of, symbol
 from synmod.errors import ArgumentError, SchemaError, StateError, SynmodWarning, TrainerError
 from synmod.flow import leaves_with_path
 from synmod.leaves import KeyPath, did_you_mean, is_object, json_equal, parse_path, path_str, thaw
 from synmod.module import Module, build, declared_inputs, own_inputs_of
 from synmod.tree import Memory, Path, State, Trainable, Variable, initializers, iter_graph, share_variables, state
 
-from .examples import Example, Several, input_names
+from .examples import Example, Several, fitted, input_names
 from .optimizer import Optimizer, Routing, Target
 from .rewards import Reward
 
@@ -67,13 +56,23 @@ class Binding:
         everything = state(self.program)
         return State.of_leaves({path: everything[path] for path, role in self.roles.items() if role in roles})
 
-    def wrapped(self, rows: Iterable[Example]) -> list[Example]:
-        """Return rows whose inputs are data models: plain JSON is wrapped by the schemas of the inputs.
+    def wrapped(self, example: Example) -> Example:
+        """Return a row whose inputs are data models: plain JSON is wrapped by the schemas of the inputs.
 
         Raises:
+            TrainerError: The program takes several inputs, and it has others.
             SchemaError: A value misses its schema; names the row.
         """
-        return [wrapped(self.program, row, self.inputs) for row in rows]
+        schemas, row = dict(self.inputs), example.inputs
+        if len(schemas) > 1 and not (isinstance(row, Mapping) and set(cast("Any", row)) == set(schemas)):
+            raise TrainerError(f"row {example.id}: its inputs are {row!r:.100}; give a dict of {', '.join(schemas)}.")
+        try:
+            if len(schemas) == 1:
+                return replace(example, inputs=fitted(self.inputs[0][1], row))
+            given = ((name, fitted(schema, row[name])) for name, schema in self.inputs)
+            return replace(example, inputs=arguments(self.program, given))
+        except SchemaError as error:
+            raise SchemaError(f"row {example.id}: {error}", error.errors) from None
 
     def reshaped(self, data: Schemas, labels: Schema | None) -> Binding:
         """Return a binding with compatible schemas, which have at most further optional fields.
@@ -81,7 +80,17 @@ class Binding:
         Raises:
             SchemaError: They are not; names the input.
         """
-        check_compatible(self.inputs, data)
+        before = dict(self.inputs)
+        for name, found in data:
+            bound, schema = schema_of(before[name]), schema_of(found)
+            known = bound.get("properties", {})
+            kept = {field: each for field, each in schema.get("properties", {}).items() if field in known}
+            same = declare({**thaw(schema), "properties": thaw(kept)})
+            if kept.keys() != known.keys() or not is_subschema(same, bound):
+                raise SchemaError(
+                    f"reshape: {name!r} is not compatible with what is bound: {schema!r:.200} against {bound!r:.200}. "
+                    "Bind anew with force_rebind=True."
+                )
         return replace(self, inputs=data, labels=self.labels if labels is None else labels)
 
 
@@ -190,60 +199,11 @@ def output_schemas(outputs: Any) -> list[tuple[str, Schema]]:
     return found
 
 
-def check_compatible(old: Schemas, new: Schemas) -> None:
-    """Raise unless new schemas take what the old ones do, or have further optional fields.
-
-    Raises:
-        SchemaError: Names the input.
-    """
-    before = dict(old)
-    for name, found in new:
-        bound, schema = schema_of(before[name]), schema_of(found)
-        known = bound.get("properties", {})
-        kept = {field: each for field, each in schema.get("properties", {}).items() if field in known}
-        same = declare({**thaw(schema), "properties": thaw(kept)})
-        if kept.keys() != known.keys() or not is_subschema(same, bound):
-            raise SchemaError(
-                f"reshape: {name!r} is not compatible with what is bound: {schema!r:.200} against {bound!r:.200}. "
-                "Bind anew with force_rebind=True."
-            )
-
-
 def arguments(program: Module, values: Iterable[tuple[str, Any]]) -> Several:
     """Return values by name as the positional arguments of a program: one dict where its Inputs are a dict."""
     if own_inputs_of(program) and is_object(declared_inputs(program)):
         return Several((dict(values),))
     return Several(value for _, value in values)
-
-
-def wrapped(program: Module, example: Example, schemas: Schemas) -> Example:
-    """Return a row whose inputs are data models: plain JSON is wrapped by the schemas of a program's inputs.
-
-    Raises:
-        SchemaError: A value misses its schema; names the row.
-    """
-    names = [name for name, _ in schemas]
-    if len(names) == 1:
-        inputs = _wrapped(example.inputs, schemas[0][1], example.id)
-    else:
-        row: Any = example.inputs
-        if not isinstance(row, Mapping) or set(cast("Mapping[str, Any]", row)) != set(names):
-            raise TrainerError(f"row {example.id}: its inputs are {row!r:.100}; give a dict of {', '.join(names)}.")
-        inputs = arguments(program, ((name, _wrapped(row[name], schema, example.id)) for name, schema in schemas))
-    return replace(example, inputs=inputs)
-
-
-def _wrapped(value: Any, schema: Any, row: str | None) -> Any:
-    """Return one input as a data model."""
-    if value is None or isinstance(value, DataModel | JsonDataModel):
-        return cast("Any", value)
-    model = model_of(schema)
-    try:
-        if model is not None:
-            return JsonDataModel(value, data_model=model)
-        return JsonDataModel(value, schema=schema_of(schema))
-    except SchemaError as error:
-        raise SchemaError(f"row {row}: {error}", error.errors) from None
 
 
 # -- classes of Variables ----------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -19,7 +20,7 @@ from synmod.leaves import Json, did_you_mean, path_str, thaw
 from synmod.lm import estimate_text
 from synmod.module import Module
 from synmod.scope import CallBegin, CallEnd, Hook
-from synmod.tree import State, state
+from synmod.tree import state
 
 from .batches import current_row
 from .checkpoints import write_checkpoint
@@ -255,7 +256,7 @@ class ProgressBar(Callback):
 # -- at the end of an epoch --------------------------------------------------------------------------------------------
 
 
-def do_checkpoint(prefix: str | os.PathLike[str], period: int = 1) -> Callable[[int, Module, State, State], None]:
+def do_checkpoint(prefix: str | os.PathLike[str], period: int = 1) -> Callable[..., None]:
     """Return an epoch-end callback that saves program and values.
 
     Args:
@@ -271,13 +272,7 @@ def do_checkpoint(prefix: str | os.PathLike[str], period: int = 1) -> Callable[[
 
     Source: MXNet's `callback.do_checkpoint`.
     """
-    _check_period("do_checkpoint", period)
-
-    def at_epoch_end(epoch: int, program: Module, params: State, aux: State) -> None:
-        if (epoch + 1) % period == 0:
-            write_checkpoint(prefix, epoch + 1, program, params, aux)
-
-    return at_epoch_end
+    return _every("do_checkpoint", period, partial(write_checkpoint, prefix))
 
 
 def module_checkpoint(
@@ -302,19 +297,27 @@ def module_checkpoint(
 
     Source: MXNet's `callback.module_checkpoint`.
     """
-    _check_period("module_checkpoint", period)
 
-    def at_epoch_end(epoch: int, *_: object) -> None:
-        if (epoch + 1) % period == 0:
-            trainer.save_checkpoint(prefix, epoch + 1, save_optimizer_states)
+    def save(epoch: int, *_: object) -> None:
+        trainer.save_checkpoint(prefix, epoch, save_optimizer_states)
 
-    return at_epoch_end
+    return _every("module_checkpoint", period, save)
 
 
-def _check_period(what: str, period: int) -> None:
-    """Raise ArgumentError for a period below 1."""
+def _every(what: str, period: int, save: Callable[..., None]) -> Callable[..., None]:
+    """Return an epoch-end callback that saves under every n-th number.
+
+    Raises:
+        ArgumentError: A period below 1.
+    """
     if type(period) is not int or period < 1:
         raise ArgumentError(f"{what}: period is {period!r:.100}; give a whole number of at least 1.")
+
+    def at_epoch_end(epoch: int, *values: Any) -> None:
+        if (epoch + 1) % period == 0:
+            save(epoch + 1, *values)
+
+    return at_epoch_end
 
 
 # -- the monitor -------------------------------------------------------------------------------------------------------

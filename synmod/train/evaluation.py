@@ -134,11 +134,17 @@ def feed(metric: Any, results: Iterable[ExampleResult]) -> None:
         ArgumentError: Its `update_state` asks for something else.
         Exception: What it raised.
     """
-    update = BoundReward(metric.update_state, _FED, what=f"metric {getattr(metric, 'name', type(metric).__name__)!r}")
+    name = getattr(metric, "name", type(metric).__name__)
+    update = BoundReward(metric.update_state, _FED, what=f"metric {name!r}")
     for result in results:
-        if result.error is None or not getattr(metric, "skip_failed", False):
-            fed = {"inputs": result.inputs, "outputs": result.outputs, "target": result.target}
-            update.call(**fed, example_id=result.id, rollout=result)
+        _feed(metric, update, result)
+
+
+def _feed(metric: Any, update: BoundReward, result: ExampleResult) -> None:
+    """Feed one row, unless it failed and the metric leaves such rows out."""
+    if result.error is None or not getattr(metric, "skip_failed", False):
+        fed = {"inputs": result.inputs, "outputs": result.outputs, "target": result.target}
+        update.call(**fed, example_id=result.id, rollout=result)
 
 
 class _Stateful:
@@ -152,9 +158,7 @@ class _Stateful:
 
     def add(self, _: float, result: ExampleResult) -> None:
         """Feed one row."""
-        if result.error is None or not getattr(self._metric, "skip_failed", False):
-            fed = {"inputs": result.inputs, "outputs": result.outputs, "target": result.target}
-            self._update.call(**fed, example_id=result.id, rollout=result)
+        _feed(self._metric, self._update, result)
 
     def result(self) -> Any:
         """Return its result so far; a module then holds the counts."""

@@ -383,12 +383,12 @@ class Columns:
     def _wrapped(self, inputs: Any) -> Any:
         """Return inputs as data models, as far as the program declares them."""
         if self._single is not None:
-            return _fitted(self._single, inputs)
+            return fitted(self._single, inputs)
         if self._symbols and is_object(inputs):
             missing = [name for name in self._symbols if name not in inputs]
             if missing:
                 raise DataError(f"there is no input {missing[0]!r}.{did_you_mean(missing[0], inputs)}")
-            return {name: _fitted(symbol, inputs[name]) for name, symbol in self._symbols.items()}
+            return {name: fitted(symbol, inputs[name]) for name, symbol in self._symbols.items()}
         return inputs
 
 
@@ -563,19 +563,19 @@ def inputs_for(program: Module, example: Example) -> Any:
             f"example {example.id!r}: its inputs are plain JSON, and {program.name!r} declares no schema for them; "
             "give data models, or annotate `call(self, inputs: Query)`."
         )
-    return _fitted(declared, inputs)
+    return fitted(declared, inputs)
 
 
-def _fitted(declared: Any, inputs: Any) -> Any:
+def fitted(declared: Any, inputs: Any) -> Any:
     """Return JSON wrapped where `declared` has a symbol; what fits nowhere is left to the program's own check."""
     if inputs is None or isinstance(inputs, JsonDataModel | DataModel):
         return cast("Any", inputs)
     if isinstance(declared, SymbolicDataModel):
         return _wrapped(declared, inputs)
     if is_object(declared) and is_object(inputs):
-        return {name: _fitted(declared.get(name), part) for name, part in inputs.items()}
+        return {name: fitted(declared.get(name), part) for name, part in inputs.items()}
     if kind_of(declared) == kind_of(inputs) == SEQUENCE:
-        return [_fitted(wanted, part) for wanted, part in zip(declared, inputs, strict=False)]
+        return [fitted(wanted, part) for wanted, part in zip(declared, inputs, strict=False)]
     return inputs
 
 

@@ -214,14 +214,7 @@ class Runner:
             known = self._digests[id(example)] = example, key_of(as_json(row))
         return known[1]
 
-    async def find(
-        self,
-        key: str,
-        example: Example,
-        state: State,
-        sample: int = 0,
-        model: LanguageModel | None = None,  # noqa: ARG002
-    ) -> Rollout | None:
+    async def find(self, key: str, example: Example, state: State, sample: int = 0, _: Any = None) -> Rollout | None:
         """Return a rollout that is known or recorded; None where it must be run. Takes what `run` takes."""
         if key not in self._done:
             ran = await self.found(key)

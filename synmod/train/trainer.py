@@ -509,7 +509,7 @@ class Trainer:
         Raises:
             SchemaError: A value misses its schema; names the row.
         """
-        return self._binding.wrapped(rows)
+        return [self._binding.wrapped(row) for row in rows]
 
     @needs_its_steps
     async def forward(
