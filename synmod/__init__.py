@@ -1,8 +1,8 @@
 """synmod: an async module system for LLM programs.
 
 The front door. Rooms, from the floor up: `errors`, `registry`, `leaves`, `cache` and `data`, `scope`, `tree`, `flow`,
-`lm`, `module`, `blocks` and `skip`, `saving` and `view`, `train`, `optimizers`, `program`, `distribute`; `testing`
-stands beside them. Importing it loads no provider, no validator and no event library.
+`lm`, `module`, `blocks`, `skip` and `retrieval`, `saving` and `view`, `train`, `optimizers`, `program`, `distribute`;
+`testing` stands beside them. Importing it loads no provider, no validator and no event library.
 """
 
 # `All`, `Any`, `Not`, `Path` and `Schema` are exported by their aliases: a star import would hide common words
@@ -12,8 +12,8 @@ from typing import NoReturn as _NoReturn
 from pydantic import Field
 
 from synmod import (
-    blocks, cache, data, distribute, errors, flow, lm, module, optimizers, program, saving, scope, skip, train, tree,
-    view,
+    blocks, cache, data, distribute, errors, flow, lm, module, optimizers, program, retrieval, saving, scope, skip,
+    train, tree, view,
 )
 from synmod.blocks import (
     Agent, And, BestOf, Branch, Cached, ChainOfThought, Concat, Constant, Decision, Factorize, Fallback, Generator,
@@ -43,6 +43,7 @@ from synmod.lm import (
 from synmod.module import Module, build
 from synmod.program import Input, Program, Sequential, compose
 from synmod.registry import register, registered
+from synmod.retrieval import FoundPassage, Index, KeywordIndex, Passage, Passages, Retrieve, VectorIndex
 from synmod.saving import FileLimits, LoadReport, dumps, load, load_variables, loads, save, save_variables
 from synmod.scope import (
     CallFrame, Feedback, Hook, Usage, budget, current_call, current_phase, current_scope, deadline, hooks, hooks_lib,
@@ -70,27 +71,28 @@ __all__ = [
     "DaskExecutor", "DataError", "DataModel", "DeadlineExceeded", "Decision", "EmbeddingModel", "EmbeddingReply",
     "EmbeddingRequest", "Evaluation", "EvaluationError", "Everything", "Example", "ExampleResult", "Factorize",
     "Failed", "Fallback", "Feedback", "FeedbackItem", "Field", "FieldError", "File", "FileLimits", "FilePart",
-    "FormatError", "Generator", "GraphDef", "GraphError", "Guard", "GuardError", "History", "Hook", "Identity", "Image",
-    "ImagePart", "InMask", "Input", "Intermediate", "JsonDataModel", "KeyPath", "LMChunk", "LMReply", "LMRequest",
-    "LMStream", "Lambda", "LanguageModel", "LifecycleError", "Limit", "LoadError", "LoadReport", "Majority", "Map",
-    "Memory", "ModelError", "ModelTimeout", "Module", "Monitor", "MonitorRecord", "NoCallError", "NotBuiltError",
-    "Nothing", "OfType", "OptState", "Or", "OutMask", "Parallel", "Param", "PathContains", "PathIn", "Prefix",
-    "Program", "Progress", "RateLimitError", "Rating", "Refine", "RegistryError", "Repeat", "RequestError", "Retry",
-    "Rollout", "Route", "Run", "RunError", "SaveError", "SchemaError", "SchemaTooComplex", "Score", "SealedError",
-    "SelfCritique", "Sequential", "SkipError", "SkipNameError", "SkipVerifyError", "Stat", "State", "StateError",
-    "StateSchemaError", "Suffix", "SymbolicDataModel", "SymbolicValueError", "SynmodError", "SynmodWarning", "TextPart",
-    "Thinking", "Tool", "ToolCall", "ToolError", "Trainable", "Trainer", "TrainerError", "UnavailableError",
-    "UnboundModelError", "Usage", "Variable", "VariableState", "WithTag", "Xor", "blocks", "budget", "build", "cache",
-    "call", "callbacks", "capture", "clone", "compose", "current_call", "current_phase", "current_scope",
+    "FormatError", "FoundPassage", "Generator", "GraphDef", "GraphError", "Guard", "GuardError", "History", "Hook",
+    "Identity", "Image", "ImagePart", "InMask", "Index", "Input", "Intermediate", "JsonDataModel", "KeyPath",
+    "KeywordIndex", "LMChunk", "LMReply", "LMRequest", "LMStream", "Lambda", "LanguageModel", "LifecycleError", "Limit",
+    "LoadError", "LoadReport", "Majority", "Map", "Memory", "ModelError", "ModelTimeout", "Module", "Monitor",
+    "MonitorRecord", "NoCallError", "NotBuiltError", "Nothing", "OfType", "OptState", "Or", "OutMask", "Parallel",
+    "Param", "Passage", "Passages", "PathContains", "PathIn", "Prefix", "Program", "Progress", "RateLimitError",
+    "Rating", "Refine", "RegistryError", "Repeat", "RequestError", "Retrieve", "Retry", "Rollout", "Route", "Run",
+    "RunError", "SaveError", "SchemaError", "SchemaTooComplex", "Score", "SealedError", "SelfCritique", "Sequential",
+    "SkipError", "SkipNameError", "SkipVerifyError", "Stat", "State", "StateError", "StateSchemaError", "Suffix",
+    "SymbolicDataModel", "SymbolicValueError", "SynmodError", "SynmodWarning", "TextPart", "Thinking", "Tool",
+    "ToolCall", "ToolError", "Trainable", "Trainer", "TrainerError", "UnavailableError", "UnboundModelError", "Usage",
+    "Variable", "VariableState", "VectorIndex", "WithTag", "Xor", "blocks", "budget", "build", "cache", "call",
+    "callbacks", "capture", "clone", "compose", "current_call", "current_phase", "current_scope",
     "current_update_context", "data", "deadline", "default_language_model", "distribute", "dumps", "errors", "evaluate",
     "filters", "find_duplicates", "flow", "format_variables", "graphdef", "hooks", "hooks_lib", "in_thread",
     "initializers", "is_subschema", "is_symbolic", "iter_graph", "latest_checkpoint", "list_checkpoints", "lm", "load",
     "load_examples", "load_variables", "loads", "map_concurrently", "mcp_tools", "merge", "merge_context", "metrics",
     "module", "normalize_score", "ops", "optimizers", "paths_of", "phase", "pop", "program", "register",
-    "register_graph_node_type", "registered", "rewards", "rng", "run", "save", "save_variables", "saving", "scope",
-    "set_attributes", "set_default_language_model", "set_metadata", "skip", "split", "split_context", "state", "static",
-    "stream", "time_left", "trace", "track_rewards", "track_usage", "train", "tree", "update", "update_context",
-    "use_language_models", "using", "variables", "view",
+    "register_graph_node_type", "registered", "retrieval", "rewards", "rng", "run", "save", "save_variables", "saving",
+    "scope", "set_attributes", "set_default_language_model", "set_metadata", "skip", "split", "split_context", "state",
+    "static", "stream", "time_left", "trace", "track_rewards", "track_usage", "train", "tree", "update",
+    "update_context", "use_language_models", "using", "variables", "view",
 ]
 
 

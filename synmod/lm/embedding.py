@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final, cast
 
@@ -277,8 +277,8 @@ class HashAdapter:
     The vector is normalised; that of a text without words is zero. Equal in every process.
 
     Example:
-        >>> near, same, far = HashAdapter().vectors(["a red car", "A red car!", "deep sea"])
-        >>> near == same
+        >>> one, other = sm.run(sm.EmbeddingModel("embedded/hash")(["a red car", "A red car!"])).vectors
+        >>> one == other
         True
 
     Source: feature hashing (Weinberger et al. 2009); differs: BLAKE2b, so that no platform has other vectors.
@@ -287,36 +287,38 @@ class HashAdapter:
     name = "embedded"
     version = 1
 
-    def send(self, request: EmbeddingRequest) -> EmbeddingReply:
-        """Embed the texts of a request; never waits.
+    async def send(self, request: EmbeddingRequest) -> EmbeddingReply:
+        """Embed the texts of a request, with a turn for other tasks after each.
 
         Raises:
             ConfigError: `dimensions` were given, and are not 256.
         """
         if request.params.get("dimensions", _DIMENSIONS) != _DIMENSIONS:
             raise ConfigError(f"embedded/hash: dimensions: its vectors have {_DIMENSIONS}; leave it out.")
-        words = sum(len(_WORD.findall(text)) for text in request.texts)
-        return EmbeddingReply(tuple(self.vectors(request.texts)), Usage(prompt_tokens=words, cost_usd=0.0))
+        vectors: list[tuple[float, ...]] = []
+        words = 0
+        for text in request.texts:
+            found = _WORD.findall(text.casefold())
+            vectors.append(_hashed(found))
+            words += len(found)
+            await aio.checkpoint()
+        return EmbeddingReply(tuple(vectors), Usage(prompt_tokens=words, cost_usd=0.0))
 
-    def vectors(self, texts: Iterable[str]) -> list[tuple[float, ...]]:
-        """Return the vectors of texts."""
-        return [_hashed(text) for text in texts]
 
-
-def _hashed(text: str) -> tuple[float, ...]:
-    """Return the normalised sum of what the parts of a text add."""
+def _hashed(words: Iterable[str]) -> tuple[float, ...]:
+    """Return the normalised sum of what words add."""
     sums = [0] * _DIMENSIONS
-    for part, times in Counter(_parts(text)).items():
-        digest = blake2b(part.encode(), digest_size=2).digest()
-        sums[digest[0]] += times if digest[1] & 1 else -times
+    for word in words:
+        for place, sign in _added(word):
+            sums[place] += sign
     length = math.sqrt(sum(number * number for number in sums)) or 1.0
     return tuple([number / length for number in sums])
 
 
-def _parts(text: str) -> Iterable[str]:
-    """Yield the words of a text, and the characters in a row that they are made of; the ends of a word count."""
-    for word in _WORD.findall(text.casefold()):
-        yield word
-        ended = f"<{word}>"
-        for length in _GRAMS:
-            yield from (ended[at : at + length] for at in range(len(ended) - length + 1))
+@lru_cache(maxsize=20_000)
+def _added(word: str) -> list[tuple[int, int]]:
+    """Return where a word, and the characters in a row that it is made of, add 1 or -1; its ends count."""
+    ended = f"<{word}>"
+    grams = [ended[at : at + length] for length in _GRAMS for at in range(len(ended) - length + 1)]
+    digests = [blake2b(part.encode(), digest_size=2).digest() for part in (word, *grams)]
+    return [(digest[0], 1 if digest[1] & 1 else -1) for digest in digests]

@@ -17,6 +17,7 @@ from synmod.errors import ArgumentError, BuildError, GraphError, StateError, Syn
 from synmod.leaves import Json, Suspended, did_you_mean, drive, escape_step, frozen, path_str
 from synmod.lm import EmbeddingModel, LanguageModel, SharedModel
 from synmod.module import Module, read_build_config, seal
+from synmod.retrieval import Index
 from synmod.tree import CODEC, NODE, STATIC, GraphDef, Visit, kind_of, record, update, walk
 
 from .document import FileLimits, check, check_record, in_file, load_fault, malformed, read_document, read_json
@@ -25,6 +26,7 @@ from .records import NO_VALUE, NodeEntry, check_nodes, check_variable, needed_no
 from .terms import Place, Term, TermReader, TermWriter, references
 
 LanguageModels = Mapping[str, SharedModel | str] | LanguageModel | str | None
+Indexes = Mapping[str, Index] | Index | None
 
 _SHOWN = 20
 _LONGEST = 1_000
@@ -36,6 +38,7 @@ def loads(
     text: str | bytes,
     *,
     language_models: LanguageModels = None,
+    indexes: Indexes = None,
     custom_objects: Mapping[str, Any] | None = None,
     limits: FileLimits | None = None,
 ) -> Any:
@@ -45,6 +48,8 @@ def loads(
         text: What `dumps` returned, as str or UTF-8 bytes.
         language_models: Live models or model strings by saved name, or one for all; what is not mapped is made from its
             record, with keys found in the reader's own environment at call time.
+        indexes: Live indexes of `Retrieve` by saved name, or one for all; an index that is not mapped is its name
+            alone, and its search a ConfigError.
         custom_objects: Classes and functions by id or bare name, for this call; None for the id of a data
             model takes the schema of the file.
         limits: What the text may have at most.
@@ -72,13 +77,14 @@ def loads(
     else:
         raise ArgumentError(f"loads takes str or UTF-8 bytes, not {type(text).__name__}; for a path there is sm.load.")
     sections = read_document(data, limits, "program")
-    return _program(sections, language_models, custom_objects)
+    return _program(sections, language_models, custom_objects, indexes)
 
 
 def load(
     path: str | os.PathLike[str],
     *,
     language_models: LanguageModels = None,
+    indexes: Indexes = None,
     custom_objects: Mapping[str, Any] | None = None,
     limits: FileLimits | None = None,
 ) -> Any:
@@ -87,6 +93,7 @@ def load(
     Args:
         path: The file.
         language_models: As in `loads`.
+        indexes: As in `loads`.
         custom_objects: As in `loads`.
         limits: As in `loads`.
 
@@ -107,7 +114,7 @@ def load(
     """
     with in_file(os.fsdecode(path)):
         sections = read_document(path, limits, "program")
-        return _program(sections, language_models, custom_objects)
+        return _program(sections, language_models, custom_objects, indexes)
 
 
 def _decode(json: Json, *, language_models: LanguageModels = None, custom_objects: Any = None) -> GraphDef[Any]:
@@ -128,19 +135,22 @@ def _decode(json: Json, *, language_models: LanguageModels = None, custom_object
 CODEC["decode"] = _decode
 
 
-def _program(sections: dict[str, Json], language_models: Any, custom_objects: Mapping[str, Any] | None) -> Any:
+def _program(
+    sections: dict[str, Json], language_models: Any, custom_objects: Mapping[str, Any] | None, indexes: Any = None
+) -> Any:
     """Return the program of the sections of a file.
 
     Args:
         sections: `graph`, `data_models`, `language_models`, and `state` where values are to be loaded too.
         language_models: The caller's language models by saved name, or one for all.
         custom_objects: The caller's objects by id or bare name.
+        indexes: The caller's indexes by saved name, or one for all.
 
     Raises:
         FormatError: A field is unknown or missing, a term or index cannot be.
         LoadError: It names or holds what cannot be loaded here, or code of a class refuses what it is given.
     """
-    loader = _Loader(sections, custom_objects, language_models)
+    loader = _Loader(sections, custom_objects, language_models, indexes)
     try:
         root = loader.make()
         if "state" in sections:
@@ -157,7 +167,7 @@ class _Loader:
         FormatError, LoadError: A claim does not hold; nothing was made.
     """
 
-    def __init__(self, sections: dict[str, Json], custom_objects: Any, language_models: Any) -> None:
+    def __init__(self, sections: dict[str, Json], custom_objects: Any, language_models: Any, indexes: Any) -> None:
         graph = check_record(sections["graph"], ("graph",), ("root", "nodes", "variables"))
         check(sections.get("state", {}), ("state",), dict)
         self._root = graph["root"]
@@ -179,8 +189,34 @@ class _Loader:
         check_fallbacks(self._models)
         self._variables = [check_variable(number, each, self._terms) for number, each in enumerate(variables)]
         self._nodes = check_nodes(nodes, self._terms)
+        self._enter_indexes(indexes)
         self._terms.read(self._root, ("graph", "root"))
         self._check_reached()
+
+    def _enter_indexes(self, given: Any) -> None:
+        """Note the indexes of the caller.
+
+        Raises:
+            LoadError: A name is not in the file ('Did you mean'), or stands for two indexes.
+            ArgumentError: What was given is not an index.
+        """
+        named = [(_index_name(entry), entry) for entry in self._nodes if issubclass(entry.cls, Index)]
+        entries = dict(named)
+        supplied: Mapping[str, Any] = {} if given is None else dict.fromkeys(entries, given)
+        if isinstance(given, Mapping):
+            supplied = cast("Mapping[str, Any]", given)
+        for name, index in supplied.items():
+            if not isinstance(index, Index):
+                raise ArgumentError(f"indexes: {index!r:.100} is not an Index; write indexes={{{name!r}: index}}.")
+            if name not in entries:
+                known = ", ".join(map(repr, entries)) or "none"
+                hint = did_you_mean(name, entries)
+                raise load_fault(("graph",), f"no index {name!r} in this file; it has {known}.{hint}")
+        for name, entry in named:
+            if name in supplied:
+                if entries[name] is not entry and not isinstance(given, Index):
+                    raise load_fault(entry.where, f"two indexes are named {name!r}: save them under two names.")
+                self._enter("node", entry.index, supplied[name])
 
     def _check_reached(self) -> None:
         """Check that everything in the tables belongs to the program, and that values stand where they belong."""
@@ -289,6 +325,8 @@ class _Loader:
                 node = cls.from_config(
                     {name: self._terms.read(term, (*where, name)) for name, term in record["config"].items()}
                 )
+            elif issubclass(cls, Index):
+                node = cls.unbound(_index_name(entry))
             else:
                 node = entry.impl.make(frozen(record["metadata"]))
         if type(node) is not cls:
@@ -475,6 +513,16 @@ class _Loader:
         with user_code(where, entry.cls, lambda: self._path(entry)):
             _build_again(module, config, self._late[entry.index])
         self._attributes(entry, [(key, term) for key, term in entry.pairs() if any(references(term))])
+
+
+def _index_name(entry: NodeEntry) -> str:
+    """Return the saved name of an index.
+
+    Raises:
+        FormatError: There is none.
+    """
+    where = (*entry.where, "metadata")
+    return check(check_record(entry.record["metadata"], where, ("name",))["name"], (*where, "name"), str)
 
 
 def _json_term(value: Json) -> Json:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum, EnumMeta
 from functools import lru_cache
+from operator import mul
 from types import NoneType
 from typing import Any, Final, Literal, TypeVar, Unpack, cast
 
@@ -20,7 +21,7 @@ from synmod.data import DataModel, JsonDataModel, Score, declare, normalize_scor
 from synmod.errors import CallError, ConfigError, DataError, SchemaError, TrainerError
 from synmod.flow import map_concurrently
 from synmod.leaves import did_you_mean, dump_json, is_array, is_object, json_equal, snake_case, thaw
-from synmod.lm import LanguageModel, current_sample, drawing
+from synmod.lm import EmbeddingModel, LanguageModel, current_sample, drawing, embedding_model_from
 from synmod.module import Module, ModuleOptions
 from synmod.registry import lookup, register_own
 from synmod.scope import BoundReward, Feedback
@@ -367,6 +368,59 @@ class NumericCloseness(Reward):
         return 1.0 if a == b else max(0.0, 1.0 - abs(a - b) / width) if width else 0.0
 
 
+@register_own(public=False)
+class CosineSimilarity(Reward):
+    """The cosine of the vectors of target and output, 0 where it is negative; the mean over the fields.
+
+    Args:
+        embedding_model: What makes the vectors, or its name.
+        **options: Those of `Reward`.
+
+    Raises:
+        ConfigError: `embedding_model` is not one.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Answer(sm.DataModel):
+        ...     answer: str
+        >>> score = lambda text: sm.run(CosineSimilarity().call({"answer": "the red car"}, Answer(answer=text))).score
+        >>> score("The red car!") > score("red cars") > score("deep sea")
+        True
+
+    Source: Synalinks' `CosineSimilarity`; differs: what has nothing in common scores 0, not one half.
+    """
+
+    def __init__(
+        self, embedding_model: EmbeddingModel | str = "embedded/hash", **options: Unpack[RewardOptions]
+    ) -> None:
+        super().__init__(**options)
+        self.embedding_model = embedding_model_from(embedding_model, "CosineSimilarity: embedding_model")
+
+    async def call(self, y_true: Any, y_pred: Any) -> Feedback:
+        """Return the mean cosine, and both values of the fields that differ."""
+        expected, actual = self.fields(y_true, y_pred)
+        names = [name for name in expected if name in actual]
+        texts = [_as_text(fields[name]) for fields in (expected, actual) for name in names]
+        vectors = (await self.embedding_model(texts)).vectors
+        pairs = zip(names, vectors, vectors[len(names) :], strict=False)
+        scores = {name: _cosine(one, other) for name, one, other in pairs}
+        off = [_shown(name, expected[name], actual.get(name, _ABSENT)) for name in expected if scores.get(name, 0) < 1]
+        return Feedback(math.fsum(scores.values()) / len(expected), "\n".join(off) or None)
+
+
+def _as_text(value: Any) -> str:
+    """Return a text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else dump_json(value)
+
+
+def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    """Return the cosine of two vectors, from 0 to 1; 1 for equal ones, also without a direction."""
+    if one == other:
+        return 1.0
+    lengths = math.hypot(*one) * math.hypot(*other)
+    return min(1.0, max(0.0, math.fsum(map(mul, one, other)) / lengths)) if lengths else 0.0
+
+
 def _is_number(value: Any) -> bool:
     """Whether a value is a finite number, and not a bool."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
@@ -593,7 +647,7 @@ class Weighted(Reward):
 
 
 _NAMED: Final[dict[str, type[Reward]]] = {
-    snake_case(each.__name__): each for each in (ExactMatch, TokenF1, NumericCloseness, LMAsJudge)
+    snake_case(each.__name__): each for each in (ExactMatch, TokenF1, NumericCloseness, CosineSimilarity, LMAsJudge)
 }
 
 

@@ -61,6 +61,23 @@ async def allow(name, arguments):
     return name == "search"
 
 
+@sm.register(package="conformance")
+class Library(sm.Index):
+    """An index of one's own: every query finds the same, and a load opens it again."""
+
+    name = "library"
+
+    async def search(self, query, k=5):
+        return [sm.FoundPassage(id="1", text=f"About {query}", score=1.0)][:k]
+
+    @classmethod
+    def unbound(cls, name):
+        return cls()
+
+    def __repr__(self):
+        return "Library()"
+
+
 INPUT = Query(question="Who?").to_json_data_model()
 TWICE = INPUT + INPUT
 SHELF = Shelf(queries=[Query(question="Who?"), Query(question="Why?")]).to_json_data_model()
@@ -124,6 +141,7 @@ CATALOGUE = {
     "Refine": (lambda: sm.Refine(sm.Generator(Answer), sm.SelfCritique(), rounds=3, threshold=0.9), (INPUT,)),
     "Repeat": (lambda: sm.Repeat(sm.Identity(), until=always, on_limit="return"), (INPUT,)),
     "Retry": (lambda: sm.Retry(sm.Generator(Answer), 3, on=sm.BadReplyError), (INPUT,)),
+    "Retrieve": (lambda: sm.Retrieve(Library(), 3, field="question", return_inputs=True), (INPUT,)),
     "Route": (
         lambda: sm.Route(sm.Identity(), {"web": sm.Identity(), "x": sm.Generator(Answer)}, key="source"),
         (INPUT,),

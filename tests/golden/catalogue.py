@@ -199,6 +199,15 @@ def odd_data():
     return module
 
 
+def embedding_models():
+    """One with settings of its own, and one that a load must be given."""
+    module = sm.Identity()
+    small = sm.EmbeddingModel("openai/text-embedding-3-small", dimensions=256, batch_size=8, limit=4, name="small")
+    house = sm.EmbeddingModel("openai/house", api_base="http://localhost:1/v1", timeout_s=None)
+    module.models = [sm.EmbeddingModel("embedded/hash"), small, house]
+    return module
+
+
 TICKET = Ticket(text="the invoice has a wrong sum")
 
 
@@ -233,6 +242,7 @@ CATALOGUE = {
     "concat": (lambda: sm.Concat(), [TICKET, Verdict(label="x")]),
     "constant": (lambda: sm.Constant(Allowed(allowed=True)), [TICKET]),
     "decision": (lambda: sm.Decision({"a": "first", "b c": "second"}, language_model=model()), [TICKET]),
+    "embedding_models": (embedding_models, [TICKET]),
     "factorize": (lambda: sm.Factorize({"text": "texts"}), [TICKET + TICKET]),
     "fallback": (lambda: sm.Fallback(verdict(), sm.Identity(), on=(sm.AuthError, KeyError)), [TICKET]),
     "functional": (functional, [{"ticket": TICKET, "hint": None}]),
@@ -254,6 +264,7 @@ CATALOGUE = {
     "refine": (lambda: sm.Refine(verdict(), sm.SelfCritique(language_model=model()), threshold=0.5), [TICKET]),
     "repeat": (lambda: sm.Repeat(sm.Lambda(shout, output=Ticket), until=done, max_times=3), [TICKET]),
     "retry": (lambda: sm.Retry(verdict(), 3, on=(sm.BadReplyError,)), [TICKET]),
+    "retrieve": (lambda: sm.Retrieve(sm.KeywordIndex(name="docs"), 3, field="text", return_inputs=True), None),
     "roots": (lambda: {"draft": verdict(), "verify": [sm.Identity(), Triage()]}, None),
     "route": (
         lambda: sm.Route(verdict(), {"billing": sm.Identity(), "x": verdict()}, key="label", default="x"),

@@ -342,6 +342,7 @@ async def test_a_part_that_leaves_its_range_is_named():
 def test_names_lead_to_rewards():
     """Own ones in snake case, others by their registered id; a misspelt one is guessed."""
     names = {"exact_match": R.ExactMatch, "token_f1": R.TokenF1, "numeric_closeness": R.NumericCloseness}
+    names["cosine_similarity"] = R.CosineSimilarity
     for name, cls in (*names.items(), ("lm_as_judge", R.LMAsJudge)):
         assert type(reward_from(name)) is cls
     assert reward_from("rewards_tests>brief").fn is brief
@@ -369,12 +370,30 @@ async def test_a_reward_of_ones_own_asks_for_what_it_wants():
     assert (await sm.evaluate(Echo(), [row], reward=Named())).score == 5.0
 
 
+async def test_the_cosine_of_texts_is_a_score():
+    """1 for equal ones, 0 for what has nothing in common or is missing; one call embeds all fields."""
+    em = sm.EmbeddingModel("embedded/hash")
+    reward = R.CosineSimilarity(em)
+    same = await feedback_of(reward, {"label": "the red car"}, out("The red car!"))
+    near = await feedback_of(reward, {"label": "the red car"}, out("red cars"))
+    far = await feedback_of(reward, {"label": "the red car"}, out("deep ocean"))
+    assert (same.score, same.critique) == (1.0, None)
+    assert 1 > near.score > far.score >= 0
+    assert "expected" in far.critique
+    assert (await feedback_of(reward, {"label": "red", "no": "x"}, out("red"))).score == 0.5
+    assert (await feedback_of(reward, {"label": ""}, out(""))).score == 1.0
+    assert em.counters["reward"].calls == em.cumulated_calls == 5
+    with pytest.raises(sm.ConfigError, match="embedding_model"):
+        R.CosineSimilarity(sm.LanguageModel("embedded/nearest"))
+
+
 # -- copies and files --------------------------------------------------------------------------------------------------
 
 REWARDS = [
     R.ExactMatch(in_mask=["label"], normalize="text", reduce="mean", name="right"),
     R.TokenF1("recall", out_mask="thinking"),
     R.NumericCloseness(tolerance=1.5, relative=0),
+    R.CosineSimilarity(sm.EmbeddingModel("embedded/hash", batch_size=3), in_mask=["label"]),
     R.LMAsJudge("embedded/nearest", instructions="Judge.", rubric=["Brief."], scale=sm.Rating, samples=2),
     R.RewardFunction(brief, range=(-1, 1)),
     R.Weighted({"right": (2.0, R.ExactMatch()), "brief": (1, brief), "f1": (1, "token_f1")}),
@@ -386,7 +405,7 @@ async def test_rewards_are_saved_and_copied_like_modules(reward):
     """Files, clones, pickles and reprs are the reward again, and score alike."""
     text = sm.dumps(reward)
     copies = [sm.loads(text), reward.clone()]
-    if not isinstance(reward, R.LMAsJudge):
+    if not isinstance(reward, R.LMAsJudge | R.CosineSimilarity):  # which hold a live model
         copies.append(pickle.loads(pickle.dumps(reward)))
     expected = await feedback_of(
         reward, {"label": "x", "total": 1} if reward is not REWARDS[2] else {"total": 1}, out()

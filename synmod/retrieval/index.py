@@ -1,0 +1,575 @@
+"""Indexes: passages in SQLite, found by words (BM25) or by the cosine of their vectors.
+
+An index is a graph node by reference, like a live model: programs share it, and no file holds its passages or its path.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import threading
+import weakref
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from struct import Struct
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Self, TypeVar, cast
+
+from pydantic import Field
+
+from synmod import tree
+from synmod.data import DataModel
+from synmod.errors import ArgumentError, ConfigError, DataError, GraphError
+from synmod.leaves import aio
+from synmod.lm import EmbeddingModel, embedding_model_from
+from synmod.registry import register_own
+
+if TYPE_CHECKING:
+    import sqlite3
+
+T = TypeVar("T")
+
+_ID: Final = 0x53594E49  # "SYNI", the application_id by which `file` and this room recognise the database
+_WAIT_S: Final = 10.0  # for another process that writes
+_AT_ONCE: Final = 1_024  # passages that are embedded and committed together
+_NUMBER_BYTES: Final = 8
+_MOST_WORDS: Final = 256  # of a query
+_WORD: Final = re.compile(r"\w+")
+_ALONE: Final = re.compile(r"([\u3040-\u30ff\u3400-\u9fff])")  # Chinese and Japanese stand without spaces
+_UPSERT: Final = (
+    "INSERT INTO passage (id, vector, metadata, text) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+    "vector = excluded.vector, metadata = excluded.metadata, text = excluded.text"
+)
+
+
+@register_own()
+class Passage(DataModel):
+    """A piece of text that an index holds.
+
+    Attributes:
+        id: What it is called; adding another passage of this id replaces it.
+        text: The text that is searched.
+        metadata: Any JSON that is returned with it.
+    """
+
+    id: str
+    text: str
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+@register_own()
+class FoundPassage(Passage):
+    """A passage that a search found.
+
+    Attributes:
+        id: What it is called.
+        text: Its text.
+        metadata: What was added with it.
+        score: How well it fits, the higher the better: BM25, or the cosine.
+    """
+
+    score: float
+
+
+class Index:
+    """What `Retrieve` asks: derive from it, set `name`, write `search`.
+
+    Attributes:
+        name: The name in a saved file, by which `sm.load(..., indexes={name: index})` hands over a live one.
+        is_bound: False for what a load made of a name alone.
+
+    Example:
+        >>> class Fixed(Index):
+        ...     name = "fixed"
+        ...     async def search(self, query, k=5):
+        ...         return [FoundPassage(id="1", text="Tea is a drink.", score=1.0)][:k]
+        >>> sm.run(Fixed().search("tea"))[0].text
+        'Tea is a drink.'
+
+    Source: LlamaIndex's retrievers; differs: a node of the graph by reference, never part of a saved program.
+    """
+
+    name: str
+    is_bound: bool = True
+
+    @classmethod
+    def unbound(cls, name: str) -> Self:
+        """Return an index of which only the name is known: everything works but a search."""
+        index = cls.__new__(cls)
+        index.name, index.is_bound = name, False
+        return index
+
+    def check_bound(self) -> None:
+        """Raise ConfigError where only the name is known, with the line to write."""
+        if not self.is_bound:
+            remedy = f"Write load(..., indexes={{{self.name!r}: {type(self).__name__}(path)}})"
+            raise ConfigError(f"the index {self.name!r} was loaded by its name alone. {remedy}.")
+
+    async def search(self, query: str, k: int = 5) -> list[FoundPassage]:
+        """Return the passages that fit a query best.
+
+        Args:
+            query: Any text.
+            k: How many at most.
+
+        Returns:
+            Passages with their scores, the best first.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no search.")
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+
+class StoredIndex(Index):
+    """An index in a SQLite file that processes share, or in memory; its subclasses say what is searched.
+
+    One connection, used by one thread at a time. What `add` and `remove` have returned for survives a `kill -9`.
+
+    Args:
+        path: The file; missing folders are made. None for memory.
+        name: The name in a saved file; by default that of the file without its ending.
+
+    Raises:
+        ConfigError: `path` is not a path, or `name` is empty.
+    """
+
+    _format: ClassVar[int]
+    _schema: ClassVar[tuple[str, ...]]
+
+    def __init__(self, path: str | os.PathLike[str] | None = None, *, name: str | None = None) -> None:
+        who = type(self).__name__
+        try:
+            self.path = None if path is None else os.path.abspath(os.fsdecode(path))
+        except TypeError:
+            raise ConfigError(f"{who}: path is {path!r:.100}; write the path of a file, or None for memory.") from None
+        self.name = os.path.splitext(os.path.basename(self.path or "memory"))[0] if name is None else name
+        if not isinstance(self.name, str) or not self.name:  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+            raise ConfigError(f"{who}: name is {name!r:.100}; write a text.")
+        self._lock = threading.Lock()
+        self._one_thread = aio.ThreadLimit(1)
+        self._connection: sqlite3.Connection | None = None
+        self._process = 0
+        self._finalizer: weakref.finalize[..., Any] | None = None
+
+    # -- what users call
+
+    async def add(self, passages: Iterable[Passage | Mapping[str, Any]]) -> int:
+        """Add passages; one of a known id replaces it, and one that is there already costs nothing.
+
+        They are committed in portions of 1,024: after a failure or a cancellation the same call goes on from there.
+
+        Args:
+            passages: Passages, or dicts with their fields.
+
+        Returns:
+            How many were new or changed.
+
+        Raises:
+            DataError: Something in it is not a passage (names the index), or the file cannot be used.
+            ModelError: Of a `VectorIndex`, what its embedding model raised.
+
+        Example:
+            >>> index = KeywordIndex()
+            >>> sm.run(index.add([{"id": "1", "text": "Tea is a drink."}])), len(index)
+            (1, 1)
+        """
+        self.check_bound()
+        rows = {row[0]: row for row in [_row(each, at) for at, each in enumerate(_listed(passages, "passages"))]}
+        listed, changed = list(rows.values()), 0
+        for at in range(0, len(listed), _AT_ONCE):
+            new = await self._run(self._unknown, listed[at : at + _AT_ONCE])
+            vectors = await self._vectors([text for _, _, text in new])
+            await self._run(self._write, new, vectors)
+            changed += len(new)
+        return changed
+
+    async def remove(self, ids: Iterable[str]) -> int:
+        """Remove the passages of these ids; return how many there were.
+
+        Args:
+            ids: The ids; unknown ones are skipped.
+
+        Raises:
+            DataError: `ids` is a str, or the file cannot be used.
+
+        Example:
+            >>> index = KeywordIndex()
+            >>> sm.run(index.add([{"id": "1", "text": "tea"}])), sm.run(index.remove(["1", "2"])), len(index)
+            (1, 1, 0)
+        """
+        listed = [(str(each),) for each in _listed(ids, "ids")]
+
+        def removed(connection: sqlite3.Connection) -> int:
+            return connection.executemany("DELETE FROM passage WHERE id = ?", listed).rowcount
+
+        return await self._run(_committed, removed) if listed else 0
+
+    def __len__(self) -> int:
+        """How many passages it holds; waits for a search under way."""
+        return self._used(_count)
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again. What is in memory is kept."""
+        with self._lock:
+            if self.path is not None and self._finalizer is not None:
+                self._finalizer()
+                self._connection = self._finalizer = None
+
+    async def aclose(self) -> None:
+        """Close the file without holding up the event loop."""
+        await aio.to_thread(self.close, limiter=self._one_thread)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({getattr(self, 'path', None)!r}, name={self.name!r})"
+
+    # -- what subclasses say
+
+    async def _vectors(self, texts: Sequence[str]) -> Sequence[bytes | None]:
+        """Return what is stored beside each text."""
+        return [None] * len(texts)
+
+    def _check(self, connection: sqlite3.Connection, vectors: Sequence[bytes | None]) -> None:
+        """Check within the transaction that what comes fits what is there."""
+
+    # -- the database
+
+    async def _run(self, function: Callable[..., T], *args: Any) -> T:
+        """Run a function of the connection and arguments in a thread."""
+        return await aio.to_thread(self._used, function, *args, limiter=self._one_thread)
+
+    def _used(self, function: Callable[..., T], *args: Any) -> T:
+        """Run a function of the connection and arguments.
+
+        Raises:
+            DataError: SQLite cannot use the file.
+        """
+        self.check_bound()
+        import sqlite3
+
+        with self._lock:
+            try:
+                return function(self._open(), *args)
+            except (sqlite3.Error, OSError) as error:
+                where = f"in {self.path}" if self.path else "in memory"
+                raise DataError(f"{type(self).__name__} {self.name!r} {where}: {error}.") from None
+
+    def _open(self) -> sqlite3.Connection:
+        """Return the connection of this process; a forked child uses none of its parent."""
+        if self._connection is not None and (self.path is None or self._process == os.getpid()):
+            return self._connection
+        import sqlite3
+
+        if self.path is not None:
+            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        opened = sqlite3.connect(
+            self.path or ":memory:", timeout=_WAIT_S, isolation_level=None, check_same_thread=False
+        )
+        try:
+            _committed(opened, self._prepare)
+            with suppress(sqlite3.OperationalError):  # another process is switching at this moment
+                opened.execute("PRAGMA journal_mode = WAL")
+            opened.execute("PRAGMA synchronous = NORMAL")  # only a crash of the machine may lose the last moments
+        except BaseException:
+            opened.close()
+            raise
+        self._connection, self._process = opened, os.getpid()
+        self._finalizer = weakref.finalize(self, _closed, opened, self._process)
+        return opened
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        """Check an old database, or make the tables of a new one."""
+        number, version = (connection.execute(f"PRAGMA {x}").fetchone()[0] for x in ("application_id", "user_version"))
+        if not number and not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            statements = (f"PRAGMA application_id = {_ID}", f"PRAGMA user_version = {self._format}", *self._schema)
+            for statement in statements:
+                connection.execute(statement)
+        elif (number, version) != (_ID, self._format):
+            raise OSError(f"it is not a file of a {type(self).__name__}, or of another format")
+
+    def _unknown(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> list[Row]:
+        """Return the rows that are not there as they are."""
+        query = "SELECT metadata, text FROM passage WHERE id = ?"
+        return [row for row in rows if connection.execute(query, row[:1]).fetchone() != row[1:]]
+
+    def _write(self, connection: sqlite3.Connection, rows: Sequence[Row], vectors: Sequence[bytes | None]) -> None:
+        """Commit rows with what is stored beside them."""
+        values = [(key, vector, *rest) for (key, *rest), vector in zip(rows, vectors, strict=True)]
+
+        def write(connection: sqlite3.Connection) -> None:
+            self._check(connection, vectors)
+            connection.executemany(_UPSERT, values)
+
+        if values:
+            _committed(connection, write)
+
+
+Row = tuple[str, str, str]
+"""Id, metadata as JSON text, and text of a passage."""
+
+_PASSAGES: Final = (
+    "CREATE TABLE passage (number INTEGER PRIMARY KEY, id TEXT UNIQUE, vector BLOB, metadata TEXT, text TEXT)"
+)
+
+
+@register_own()
+class KeywordIndex(StoredIndex):
+    """Finds passages by their words, ranked by BM25: SQLite's full-text search.
+
+    Case, accents and English endings do not count. Any text is a query; none of its signs has a meaning of its own.
+
+    Args:
+        path: The file, which processes may share; missing folders are made. None for memory.
+        name: The name in a saved file; by default that of the file without its ending.
+
+    Raises:
+        ConfigError: `path` is not a path, or `name` is empty.
+
+    Example:
+        >>> async def main(index):
+        ...     await index.add([{"id": "tea", "text": "Tea is a drink."}, {"id": "sea", "text": "The sea is deep."}])
+        ...     return [found.id for found in await index.search("How deep is the sea?")]
+        >>> sm.run(main, KeywordIndex())
+        ['sea', 'tea']
+
+    Source: SQLite FTS5; Robertson's BM25.
+    """
+
+    _format = 101
+    _schema = (
+        _PASSAGES,
+        "CREATE VIRTUAL TABLE words USING fts5(text, tokenize = 'porter unicode61 remove_diacritics 2')",
+        "CREATE TRIGGER added AFTER INSERT ON passage BEGIN"
+        " INSERT INTO words (rowid, text) VALUES (new.number, apart(new.text)); END",
+        "CREATE TRIGGER removed AFTER DELETE ON passage BEGIN DELETE FROM words WHERE rowid = old.number; END",
+        "CREATE TRIGGER changed AFTER UPDATE ON passage BEGIN"
+        " UPDATE words SET text = apart(new.text) WHERE rowid = old.number; END",
+    )
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.create_function("apart", 1, _apart, deterministic=True)
+        super()._prepare(connection)
+
+    async def search(self, query: str, k: int = 5) -> list[FoundPassage]:
+        """Return the passages that share words with a query, ranked by BM25.
+
+        Args:
+            query: Any text; its first 256 different words count.
+            k: How many at most.
+
+        Returns:
+            Passages with their scores, the best first.
+
+        Raises:
+            ArgumentError: `query` is not a str, or `k` not a whole number above 0.
+            ConfigError: The index was loaded by its name alone.
+            DataError: The file cannot be used.
+        """
+        self.check_bound()
+        _check_search(query, k)
+        words = list(dict.fromkeys(_WORD.findall(_apart(query.lower()))))[:_MOST_WORDS]
+        if not words:
+            return []
+        asked = " OR ".join(f'"{word}"' for word in words)
+        statement = (
+            "SELECT passage.id, passage.metadata, passage.text, -bm25(words) FROM words JOIN passage"
+            " ON passage.number = words.rowid WHERE words MATCH ? ORDER BY bm25(words), passage.number LIMIT ?"
+        )
+        return await self._run(_found, statement, (asked, k))
+
+
+@register_own()
+class VectorIndex(StoredIndex):
+    """Finds passages by meaning: the exact cosine of their vectors and that of the query.
+
+    Every vector is compared; 10,000 of 256 numbers take about 80 ms in a thread. For millions derive an `Index` from a
+    vector database.
+
+    Args:
+        embedding_model: What makes the vectors, or its name. A file belongs to the model that filled it.
+        path: The file, which processes may share; missing folders are made. None for memory.
+        name: The name in a saved file; by default that of the file without its ending.
+
+    Raises:
+        ConfigError: `embedding_model` is not one, `path` is not a path, or `name` is empty.
+
+    Example:
+        >>> async def main(index):
+        ...     await index.add([{"id": "tea", "text": "Tea is a drink."}, {"id": "sea", "text": "The sea is deep."}])
+        ...     return [found.id for found in await index.search("How deep are seas?", k=1)]
+        >>> sm.run(main, VectorIndex("embedded/hash"))
+        ['sea']
+
+    Source: exhaustive search, as in FAISS's flat index; differs: in a file of SQLite, no numpy.
+    """
+
+    _format = 201
+    _schema = (_PASSAGES, "CREATE TABLE about (model TEXT, numbers INTEGER)")
+
+    def __init__(
+        self,
+        embedding_model: EmbeddingModel | str,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(path, name=name)
+        self.embedding_model = embedding_model_from(embedding_model, "VectorIndex: embedding_model")
+
+    async def search(self, query: str, k: int = 5) -> list[FoundPassage]:
+        """Return the passages whose vectors have the highest cosine with that of a query.
+
+        Args:
+            query: Any text.
+            k: How many at most.
+
+        Returns:
+            Passages with their cosine, the best first; of equal ones the one that was added first.
+
+        Raises:
+            ArgumentError: `query` is not a str, or `k` not a whole number above 0.
+            ConfigError: The index was loaded by its name alone, or was filled by another embedding model.
+            DataError: The file cannot be used.
+            ModelError: What the embedding model raised.
+        """
+        self.check_bound()
+        _check_search(query, k)
+        (vector,) = (await self.embedding_model([query])).vectors
+        return await self._run(self._nearest, vector, k)
+
+    def _nearest(self, connection: sqlite3.Connection, vector: Sequence[float], k: int) -> list[FoundPassage]:
+        """Return the passages nearest to a vector."""
+        self._check_model(connection, len(vector))
+        connection.create_function("cosine", 1, _cosine_to(vector), deterministic=True)
+        statement = (
+            "SELECT id, metadata, text, score FROM passage JOIN (SELECT number AS best, cosine(vector) AS score"
+            " FROM passage ORDER BY score DESC, number LIMIT ?) ON number = best ORDER BY score DESC, number"
+        )
+        return _found(connection, statement, (k,))
+
+    async def _vectors(self, texts: Sequence[str]) -> Sequence[bytes | None]:
+        return [_packed(vector) for vector in (await self.embedding_model(texts)).vectors]
+
+    def _check(self, connection: sqlite3.Connection, vectors: Sequence[bytes | None]) -> None:
+        numbers = max(len(vector or b"") for vector in vectors) // _NUMBER_BYTES
+        if numbers and not self._check_model(connection, numbers):
+            connection.execute("INSERT INTO about VALUES (?, ?)", (self.embedding_model.model, numbers))
+
+    def _check_model(self, connection: sqlite3.Connection, numbers: int) -> bool:
+        """Whether vectors are there already.
+
+        Raises:
+            ConfigError: They are of another model, or have another length.
+        """
+        known, own = connection.execute("SELECT * FROM about").fetchone(), (self.embedding_model.model, numbers)
+        if known is not None and known != own:
+            was, now = (f"{model!r} with {length} numbers" for model, length in (known, own))
+            remedy = "Use that model, or another file"
+            raise ConfigError(f"VectorIndex {self.name!r}: its vectors are of {was}, and this is {now}. {remedy}.")
+        return known is not None
+
+
+# -- the parts of both -------------------------------------------------------------------------------------------------
+
+
+def _listed(given: Any, what: str) -> list[Any]:
+    """Return what is to be added or removed as a list (DataError if it is a text or a single mapping)."""
+    if isinstance(given, str | bytes | Mapping | Passage) or not isinstance(given, Iterable):
+        raise DataError(f"{what}: got {type(cast('object', given)).__name__}, wanted a list of them.")
+    return list(cast("Iterable[Any]", given))
+
+
+def _row(given: Any, at: int) -> Row:
+    """Return a passage as a row.
+
+    Raises:
+        DataError: It is not one; names the index.
+    """
+    try:
+        passage = given if isinstance(given, Passage) else Passage(**given)
+        text = json.dumps(passage.get_json()["metadata"], ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        for each in (passage.id, text, passage.text):
+            each.encode()
+    except (TypeError, ValueError) as error:
+        raise DataError(f"passages[{at}]: not a passage with id, text and metadata: {error}") from None
+    return passage.id, text, passage.text
+
+
+def _count(connection: sqlite3.Connection) -> int:
+    """Return how many passages there are."""
+    return connection.execute("SELECT count(*) FROM passage").fetchone()[0]
+
+
+def _found(connection: sqlite3.Connection, statement: str, given: Sequence[Any]) -> list[FoundPassage]:
+    """Return the passages that a statement finds."""
+    rows = connection.execute(statement, given).fetchall()
+    return [FoundPassage(id=i, metadata=json.loads(m), text=t, score=score) for i, m, t, score in rows]
+
+
+def _check_search(query: Any, k: Any) -> None:
+    """Raise ArgumentError for what is not a text, or not a count."""
+    if not isinstance(query, str):
+        raise ArgumentError(f"search: query is a {type(query).__name__}; write a text.")
+    if type(k) is not int or k < 1:
+        raise ArgumentError(f"search: k is {k!r:.100}; write a whole number above 0.")
+
+
+def _apart(text: str) -> str:
+    """Return a text with spaces around the signs that are words of their own."""
+    return _ALONE.sub(r" \1 ", text)
+
+
+def _packed(vector: Sequence[float]) -> bytes:
+    """Return a vector of length one as bytes; none for a zero vector, which has no direction."""
+    length = math.hypot(*vector)
+    return array("d", [number / length for number in vector]).tobytes() if length else b""
+
+
+def _cosine_to(vector: Sequence[float]) -> Callable[[bytes], float]:
+    """Return a function from a packed vector to its cosine. Hot: called for every passage.
+
+    Of vectors of length one it is 1 - d * d / 2 for their distance d, which Python computes faster than their product.
+    """
+    length = math.hypot(*vector)
+    own = tuple([number / (length or 1.0) for number in vector])
+    unpack, distance = Struct(f"{len(own)}d").unpack, math.dist
+
+    def cosine(packed: bytes) -> float:
+        return max(-1.0, 1.0 - distance(own, unpack(packed)) ** 2 / 2) if packed and length else 0.0
+
+    return cosine
+
+
+def _committed(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+    """Run a function in one transaction."""
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        return work(connection)
+
+
+def _closed(connection: sqlite3.Connection, process: int) -> None:
+    """Close a connection, in the process that made it."""
+    if process == os.getpid():
+        connection.close()
+
+
+def _made_by_load(*_: Any) -> NoReturn:
+    raise GraphError("An index has no children, and only a load makes one.")
+
+
+tree.register_impl(
+    tree.NodeImpl(
+        Index,
+        flatten=lambda index: ((), {"name": index.name}),
+        set_key=_made_by_load,
+        pop_key=_made_by_load,
+        create_empty=_made_by_load,
+        by_reference=True,
+        subclasses=True,
+    )
+)
