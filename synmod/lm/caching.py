@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from synmod.cache import Cache, key_of
 from synmod.data import ToolCall
@@ -12,11 +12,13 @@ from synmod.errors import ConfigError, ModelError
 from synmod.leaves import FrozenDict, Json, dump_json, fill, frozen_dict, frozen_list
 from synmod.scope import Usage, is_of_block_around
 
-from .records import Adapter, LMReply, LMRequest, Message, message
+from .records import Adapter, EmbeddingReply, LMReply, LMRequest, Message, message
 
 if TYPE_CHECKING:
     from .call import ModelCall
     from .shared import SharedModel
+
+R = TypeVar("R", LMReply, EmbeddingReply)
 
 
 def request_content(request: LMRequest, adapter: Adapter) -> Json:
@@ -96,30 +98,53 @@ async def remembered(
     if entry is not None:
         return _reply_of(entry, call)
     await call.prepare(request)
-    is_own = False
 
-    async def lead() -> LMReply:
-        nonlocal is_own
+    async def ask() -> LMReply:
         entry = await cache.find(key)  # an equal call may just have ended
         if entry is not None:
             return _reply_of(entry, call)
-        is_own = True
-        try:
-            reply = await work(call, request)
-        except ModelError as error:
-            call.complete(error)  # before others get it: this call knows the secrets
-            raise
+        reply = await work(call, request)
         entry = _entry_of(reply)
         text = dump_json(entry)
         if reply.finish_reason != "length" and call.model.secrets.scrubbed(text) == text:
             await cache.keep(key, entry)
         return reply
 
+    return await once(call, key, ask)
+
+
+async def once(call: ModelCall, key: Hashable, ask: Callable[[], Awaitable[R]]) -> R:
+    """Return what `ask` returns: asked here, or by an equal call under way through the same cache, which pays for it.
+
+    Args:
+        call: The call.
+        key: What makes calls equal.
+        ask: Gets the reply, and keeps it.
+
+    Raises:
+        ModelError: What asking raised, here or in the equal call.
+    """
+    is_own = False
+
+    async def lead() -> R:
+        nonlocal is_own
+        is_own = True
+        try:
+            return await ask()
+        except ModelError as error:
+            call.complete(error)  # before others get it: this call knows the secrets
+            raise
+
     def hands_over(error: Exception) -> bool:
         return call.over or call.has_begun or isinstance(error, ConfigError) or is_of_block_around(error)
 
-    reply = await call.bounded(cache.flights.run(key, lead, hands_over))
-    return reply if is_own or reply.cached else _shared(reply, call)
+    reply: R = await call.bounded(cast("Cache", call.model.cache).flights.run(key, lead, hands_over))
+    if is_own:
+        return reply
+    unpaid: dict[str, Any] = {"cached": True, "usage": Usage(), "elapsed_s": call.elapsed_s}
+    if isinstance(reply, LMReply):
+        unpaid |= {"attempts": (), "first_chunk_s": None}
+    return replace(reply, **unpaid)
 
 
 _KEPT: Final = ("text", "json", "message", "tool_calls", "reasoning", "finish_reason", "model", "request_id")
@@ -146,8 +171,3 @@ def _reply_of(entry: FrozenDict, call: ModelCall) -> LMReply:
     kept["message"] = turn
     kept["tool_calls"] = tuple([ToolCall.model_validate(each) for each in entry.get("tool_calls", ())])
     return LMReply(**kept, cached=True, elapsed_s=call.elapsed_s)
-
-
-def _shared(reply: LMReply, call: ModelCall) -> LMReply:
-    """Return the reply to an equal call, for one that did not pay for it."""
-    return replace(reply, cached=True, usage=Usage(), attempts=(), elapsed_s=call.elapsed_s, first_chunk_s=None)

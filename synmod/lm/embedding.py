@@ -17,6 +17,7 @@ from synmod.leaves import Json, aio, did_you_mean, frozen_dict, is_array, is_obj
 from synmod.scope import Usage
 
 from . import records
+from .caching import once
 from .call import ModelCall, answered, reported
 from .chat_completions import Endpoint, message_in
 from .limits import Limit
@@ -191,12 +192,18 @@ async def _remembered(call: ModelCall, request: EmbeddingRequest) -> EmbeddingRe
     found = {text: entry for text, key in keys.items() if (entry := await cache.find(key)) is not None}
     vectors = {text: tuple(entry["vector"]) for text, entry in found.items()}
     missing = tuple([text for text in request.texts if text not in vectors])
+
+    async def ask() -> EmbeddingReply:
+        reply = await _embedded(call, replace(request, texts=missing))
+        for text, vector in zip(missing, reply.vectors, strict=True):
+            await cache.keep(keys[text], {"vector": list(vector)})
+        return reply
+
     reply = EmbeddingReply((), cached=True, model=request.model)
     if missing:
-        reply = await _embedded(call, replace(request, texts=missing))
+        await call.prepare(request)
+        reply = await once(call, tuple([keys[text] for text in missing]), ask)
         vectors |= zip(missing, reply.vectors, strict=True)
-        for text in missing:
-            await cache.keep(keys[text], {"vector": list(vectors[text])})
     return replace(reply, vectors=tuple([vectors[text] for text in request.texts]), elapsed_s=call.elapsed_s)
 
 

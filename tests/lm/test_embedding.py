@@ -263,6 +263,36 @@ async def test_a_text_in_the_cache_is_not_sent(tmp_path):
     await other.cache.aclose()
 
 
+class Waiting(Counting):
+    """An adapter that answers when the gate opens."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate = asyncio.Event()
+
+    async def send(self, request):
+        reply = await super().send(request)
+        await self.gate.wait()
+        return reply
+
+
+async def test_equal_batches_under_way_are_sent_once():
+    """Through one cache; one call pays, and if it is cancelled, another one takes over."""
+    adapter = Waiting()
+    em = sm.EmbeddingModel("testing/count", adapter=adapter, cache=sm.Cache())
+    leader, *others = [asyncio.create_task(em(["a", "bb"])) for _ in range(5)]
+    await asyncio.sleep(0.01)
+    assert len(adapter.requests) == 1
+    leader.cancel()
+    await asyncio.sleep(0.01)
+    assert len(adapter.requests) == 2
+    adapter.gate.set()
+    replies = await asyncio.gather(*others)
+    assert {reply.vectors for reply in replies} == {((1.0, 1.0), (2.0, 1.0))}
+    assert sorted((reply.cached, reply.usage.calls) for reply in replies) == [(False, 1), *[(True, 0)] * 3]
+    assert em.cumulated_cached_calls == 3
+
+
 async def test_an_invalid_reply_is_never_cached():
     """The next call asks again."""
     em = counting(sm.EmbeddingReply(((1.0,), (1.0, 2.0))), cache=sm.Cache())
