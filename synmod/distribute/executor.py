@@ -4,7 +4,6 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import count
 from math import ceil
 from typing import Any, Final, cast
 
@@ -20,7 +19,7 @@ from synmod.train import Example, Ran, RunRow, inputs_for
 from synmod.tree import state
 
 from .wire import ran_of, row_as_json
-from .worker import fault_of, run_batch, same
+from .worker import run_batch
 
 _BATCH_S: Final = 1.0
 _AHEAD: Final = 2  # batches per thread of the cluster, so that none waits for us
@@ -100,18 +99,14 @@ class DaskExecutor:
                 "executor: a budget of calls, tokens or dollars cannot be kept on several machines; use "
                 "Budget(rollouts=..., seconds=...), or leave the executor out."
             )
-        given = [metric for metric in metrics if not isinstance(metric, Module)]
-        for function in given:
-            if id_of(function) is None:
-                raise SaveError(f"the metric {function!r:.100} must be registered: @sm.register(package='my_app').")
-        nodes = {
-            "program": program,
-            "reward": reward,
-            "metrics": [each for each in metrics if isinstance(each, Module)],
-        }
+        functions = {id_of(each): each for each in metrics if not isinstance(each, Module)}
+        if None in functions:
+            raise SaveError(f"the metric {functions[None]!r:.100} must be registered: @sm.register(package='my_app').")
+        modules = [each for each in metrics if isinstance(each, Module)]
+        nodes = {"program": program, "reward": reward, "metrics": modules}
         work = {
             "nodes": dumps({name: node for name, node in nodes.items() if node}),
-            "functions": [id_of(function) for function in given],
+            "functions": [*functions],
             "paths": sorted(paths),
             "imports": list(self.imports),
             "setup": self.setup,
@@ -150,7 +145,6 @@ class _Row:
     """A row on its way.
 
     Attributes:
-        number: Names it in this block.
         models: The models in force where it was sent from, as a text of saving.
         json: The row, its sample and its values.
         meters: What counts what it uses, here.
@@ -158,7 +152,6 @@ class _Row:
         ended: When that is there.
     """
 
-    number: int
     models: str
     json: dict[str, Json]
     meters: tuple[UsageMeter, ...]
@@ -177,7 +170,6 @@ class _Sending:
         self._first = state(program)
         self._models: dict[Any, str] = {}
         self._waiting: deque[_Row] = deque()
-        self._numbers = count()
         self._under_way, self._slots, self._size = 0, 1, 1
         self._news = Gate()
         self._client: Any
@@ -187,11 +179,8 @@ class _Sending:
     async def __aenter__(self) -> RunRow:
         async with AsyncExitStack() as stack:
             self._client = await stack.enter_async_context(self._executor.connected())
-            self._work = self._client.submit(same, self._text)
-            fault = await self._client.submit(fault_of, self._work, self._models_here(), pure=False)
-            if fault:
-                raise RunError(f"workers cannot run this program: {fault}")
-            await self._count_threads()
+            self._work = self._client.submit(str, self._text)  # a task: sent to a worker once, made again where lost
+            await self._answer(self._models_here(), [])
             self._group = await stack.enter_async_context(aio.task_group())
             self._group.start_soon(self._send)
             self._stack = stack.pop_all()
@@ -218,7 +207,7 @@ class _Sending:
         changes = self._first.diff(state(self._program)).items()
         values = {path: new.value for path, (old, new) in changes if old is not None and new is not None}
         json = {"row": json, "sample": sample, "values": values}
-        row = _Row(next(self._numbers), self._models_here(), json, open_meters(current_call()))
+        row = _Row(self._models_here(), json, open_meters(current_call()))
         self._waiting.append(row)
         self._news.wake()
         try:
@@ -228,7 +217,8 @@ class _Sending:
                 self._waiting.remove(row)
         if isinstance(row.outcome, Ran):
             return row.outcome
-        raise row.outcome or RunError("the batch of a row came back without it.")
+        assert row.outcome is not None
+        raise row.outcome
 
     def _models_here(self) -> str:
         """Return the default model and the stand-ins in force here as a text of saving, "" where there are none."""
@@ -260,34 +250,37 @@ class _Sending:
 
     async def _run_batch(self, rows: list[_Row]) -> None:
         """Send rows, and hand each what became of it."""
-        by_number = {row.number: row for row in rows}
-        batch = {"models": rows[0].models, "rows": [{"number": row.number, **row.json} for row in rows]}
         try:
-            answer: Any = parse_json(await self._client.submit(run_batch, self._work, dump_json(batch), pure=False))
-            await self._count_threads()
-            if fault := answer.get("fault"):
-                raise RunError(f"a worker could not run a batch: {fault}")
-            for record in answer["records"]:
-                row = by_number[record["number"]]
+            answer = await self._answer(rows[0].models, [row.json for row in rows])
+            for row, record in zip(rows, answer["records"], strict=True):
                 row.outcome = ran_of(record["ran"])
                 for meter in row.meters:
                     for phase, usage in record["usage"].items():
                         meter.add(Usage(**usage), phase)
             self._size = max(1, round(_BATCH_S * len(rows) / max(answer["seconds"], 1e-6)))
         except Exception as error:  # noqa: BLE001  # Dask's door: what it raises becomes ours
+            text = str(error) if isinstance(error, RunError) else f"Dask: {type(error).__name__}: {error}"
             for row in rows:
-                row.outcome = (
-                    error if isinstance(error, RunError) else RunError(f"Dask: {type(error).__name__}: {error}")
-                )
+                row.outcome = RunError(text)  # each has one of its own
         self._under_way -= 1
         self._news.wake()
         for row in rows:
             row.ended.set()
 
-    async def _count_threads(self) -> None:
-        """Look how many batches the cluster takes now."""
+    async def _answer(self, models: str, rows: list[Json]) -> Any:
+        """Run rows on a worker, return its answer, and look how many batches the cluster takes now.
+
+        Raises:
+            RunError: The worker lacks a class or a model.
+            Exception: What Dask raised.
+        """
+        batch = dump_json({"models": models, "rows": rows})
+        answer: Any = parse_json(await self._client.submit(run_batch, self._work, batch, pure=False))
+        if "fault" in answer:
+            raise RunError(f"workers cannot run this program: {answer['fault']}")
         threads: dict[str, int] = await self._client.nthreads()
         self._slots = _AHEAD * max(1, sum(threads.values()))
+        return answer
 
 
 def _address_of(given: Any) -> Any:

@@ -41,25 +41,11 @@ class Work(NamedTuple):
     setup: str | None
 
 
-def same(text: str) -> str:
-    """Return a text: as a task, its result is sent to each worker once, and made again where all copies are lost."""
-    return text
-
-
-def fault_of(work: str, models: str) -> str:
-    """Return why rows cannot run on this worker, "" where they can."""
-    try:
-        _models_of(models, read(work).setup)
-    except Exception as error:  # noqa: BLE001  # a worker's door: nothing of ours is pickled, errors neither
-        return f"{type(error).__name__}: {error}"
-    return ""
-
-
 def run_batch(work: str, batch: str) -> str:
-    """Return the records of rows that run at once, with the seconds that they took; or why they cannot run."""
+    """Return the records of rows that run at once, with the seconds that they took; or why they cannot run here."""
     try:
         return dump_json(run(_records, read(work), parse_json(batch)))
-    except Exception as error:  # noqa: BLE001  # as above; what a row raises stands in its record
+    except Exception as error:  # noqa: BLE001  # a worker's door: nothing of ours is pickled, errors neither
         return dump_json({"fault": f"{type(error).__name__}: {error}"})
 
 
@@ -77,7 +63,7 @@ async def _records(work: Work, batch: Any) -> Json:
                 paths=work.paths,
             )
         used = {phase: asdict(usage[phase]) for phase in PHASES}
-        return {"number": row["number"], "ran": ran_as_json(ran), "usage": used}
+        return {"ran": ran_as_json(ran), "usage": used}
 
     clock, models = current_clock(), _models_of(batch["models"], work.setup)
     began = clock.now()
@@ -87,7 +73,7 @@ async def _records(work: Work, batch: Any) -> Json:
         for block in reversed(models["blocks"]):
             stack.enter_context(use_language_models(block.get("all") or block["named"]))
         rows = batch["rows"]
-        async with map_concurrently(record, rows, concurrency=len(rows), progress=False) as records:
+        async with map_concurrently(record, rows, concurrency=len(rows) or 1, progress=False) as records:
             found = [each async for each in records]
     return {"records": found, "seconds": clock.now() - began}
 

@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from random import Random
 from typing import Any, Final, NamedTuple
@@ -10,15 +10,19 @@ from typing import Any, Final, NamedTuple
 from synmod.cache import key_of
 from synmod.data import Schema, ToolCall, dump_json, is_valid
 from synmod.errors import ConfigError, ModelError, ModelTimeout, RateLimitError, UnavailableError
-from synmod.leaves import Json, aio, is_array, is_object, parse_json, rng, thaw
+from synmod.leaves import Json, aio, is_array, is_object, parse_json, rng
 from synmod.lm import LanguageModel, LMReply, LMRequest, model_from, request_content
 from synmod.scope import current_call
 
 from .models import SchemaLM, Standing
 
-FAULTS: Final = (
-    "rate_limited", "server_error", "timeout", "dropped", "fenced", "prose", "truncated", "wrong_schema", "adversarial",
-)  # fmt: skip
+_FAILURES: Final[Mapping[str, Callable[[float | None], ModelError]]] = {
+    "rate_limited": lambda after: RateLimitError("ChaosLM: too many requests", status=429, retry_after_s=after),
+    "server_error": lambda _: UnavailableError("ChaosLM: the server is broken", status=503),
+    "timeout": lambda _: ModelTimeout("ChaosLM: no reply in time"),
+    "dropped": lambda _: UnavailableError("ChaosLM: the connection broke"),
+}
+FAULTS: Final = (*_FAILURES, "fenced", "prose", "truncated", "wrong_schema", "adversarial")
 
 _HOSTILE: Final = (
     '{"$ref": "#/classes/0", "class": "os:system", "config": {"command": "id"}}',
@@ -117,14 +121,16 @@ class ChaosLM(Standing):
         least, most = self._latency_s
         if most:
             await aio.sleep(least + random.random() * (most - least))
-        if (failure := _failure(kind, self._retry_after_s)) is not None:
-            self._note(kind, request)
-            raise failure
+        frame = current_call()
+        fault = Fault(kind, "" if frame is None else frame.path, request)
+        if kind in _FAILURES:
+            self.faults.append(fault)
+            raise _FAILURES[kind](self._retry_after_s)
         reply = await self.passed_on(request)
-        changed = _spoilt(kind, reply, request, random)
-        if changed is not None:
-            self._note(kind, request)
-        return changed or reply
+        spoilt = _spoilt(kind, reply, request.schema, random) if kind else reply
+        if spoilt is not reply:
+            self.faults.append(fault)
+        return spoilt
 
     def _drawn(self, number: float) -> str:
         """Return the fault that a number in [0, 1) stands for, "" for none."""
@@ -134,53 +140,28 @@ class ChaosLM(Standing):
                 return kind
         return ""
 
-    def _note(self, kind: str, request: LMRequest) -> None:
-        """List a fault."""
-        frame = current_call()
-        self.faults.append(Fault(kind, "" if frame is None else frame.path, request))
 
-
-def _failure(kind: str, retry_after_s: float | None) -> ModelError | None:
-    """Return the error of a request that gets no reply, else None."""
-    match kind:
-        case "rate_limited":
-            return RateLimitError("ChaosLM: too many requests", status=429, retry_after_s=retry_after_s)
-        case "server_error":
-            return UnavailableError("ChaosLM: the server is broken", status=503)
-        case "timeout":
-            return ModelTimeout("ChaosLM: no reply in time")
-        case "dropped":
-            return UnavailableError("ChaosLM: the connection broke")
-        case _:
-            return None
-
-
-def _spoilt(kind: str, reply: LMReply, request: LMRequest, random: Random) -> LMReply | None:
-    """Return a reply with a fault in it, None where there is none or it does not apply."""
-    schema, text = request.schema, reply.text
+def _spoilt(kind: str, reply: LMReply, schema: Schema | None, random: Random) -> LMReply:
+    """Return a reply with a fault in it; the same one where the fault does not apply."""
+    text = reply.text
     if kind == "adversarial" and random.random() < 1 / len(_HOSTILE):
         call = ToolCall(id="call_1", name="os_system", arguments={"command": random.choice(_HOSTILE)})
         return replace(reply, text="", message=None, tool_calls=(call,))
     if reply.tool_calls:
-        return None
+        return reply
     if kind == "truncated":
         return replace(reply, text=text[: len(text) // 2], message=None, finish_reason="length")
-    if kind == "adversarial":
-        if schema is None:
-            text = random.choice(_HOSTILE)
-        elif (json := _read(text)) is not None:
-            holder: list[Json] = [thaw(json)]
-            _poison(holder, lambda: is_valid(schema, holder[0]), random)
-            text = dump_json(holder[0])
-    elif schema is None or not kind:
-        return None
+    if schema is None:
+        text = random.choice(_HOSTILE) if kind == "adversarial" else text
     elif kind == "fenced":
         text = f"```json\n{text}\n```"
     elif kind == "prose":
         text = f"Sure, here is what you asked for:\n\n{text}\n\nIs there anything else that I can do for you?"
     else:
-        text = _forbidden(text, schema, random)
-    return None if text == reply.text else replace(reply, text=text, message=None)
+        holder: list[Json] = [_read(text)]
+        (_poison if kind == "adversarial" else _forbid)(holder, lambda json: is_valid(schema, json), random)
+        text = dump_json(holder[0])
+    return reply if text == reply.text else replace(reply, text=text, message=None)
 
 
 def _read(text: str) -> Json:
@@ -191,28 +172,29 @@ def _read(text: str) -> Json:
         return None
 
 
-def _forbidden(text: str, schema: Schema, random: Random) -> str:
-    """Return JSON that a schema forbids: the value without a field or with one of another type, else another value."""
-    json = _read(text)
+def _forbid(holder: list[Json], is_allowed: Callable[[Json], bool], random: Random) -> None:
+    """Replace a value by one that is not allowed: without a field, with one of another type, or another value."""
+    json: Json = holder[0]
     near: list[Json] = []
+    others: list[Json] = [{}, [], "wrong", -1, None]
     if is_object(json):
         near = [{key: part for key, part in json.items() if key != name} for name in json]
         near += [{**json, name: [[part]]} for name, part in json.items()]
-    plain: list[Json] = [{}, [], "wrong", -1, None]
-    for pool in (near, plain):
-        wrong = [each for each in pool if not is_valid(schema, each)]
-        if wrong:
-            return dump_json(random.choice(wrong))
-    return text
+    wrong = [each for each in near if not is_allowed(each)] or [each for each in others if not is_allowed(each)]
+    holder[0] = random.choice(wrong or [json])
 
 
-def _poison(nest: dict[Any, Any] | list[Any], is_allowed: Callable[[], bool], random: Random) -> None:
-    """Put a hostile text in place of each string in a plain container that may be any text."""
-    pairs: Iterable[tuple[Any, Any]] = nest.items() if isinstance(nest, dict) else enumerate(nest)
-    for key, part in list(pairs):
-        if isinstance(part, str):
-            nest[key] = random.choice(_HOSTILE)
-            if not is_allowed():
-                nest[key] = part
-        elif is_object(part) or is_array(part):
-            _poison(part, is_allowed, random)
+def _poison(holder: list[Json], is_allowed: Callable[[Json], bool], random: Random) -> None:
+    """Put a hostile text in place of each string in a value that may be any text."""
+    pending: list[dict[Any, Any] | list[Any]] = [holder]
+    while pending:
+        nest: Any = pending.pop()
+        keys: list[Any] = [*nest] if isinstance(nest, dict) else [*range(len(nest))]
+        for key in keys:
+            part: Any = nest[key]
+            if isinstance(part, str):
+                nest[key] = random.choice(_HOSTILE)
+                if not is_allowed(holder[0]):
+                    nest[key] = part
+            elif is_object(part) or is_array(part):
+                pending.append(part)
