@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_the_best_of_a_hundred_candidates_is_applied(tmp_path):
     """The live program does not change until the end; then it answers better, and only instructions differ."""
     command = [sys.executable, ROOT / "examples" / "population.py"]

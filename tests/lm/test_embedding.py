@@ -88,6 +88,7 @@ def test_hashed_vectors_are_near_for_texts_that_share_words():
     assert cosine(same, near) > 0.3 > 0.2 > cosine(same, far)
 
 
+@pytest.mark.slow
 def test_another_process_has_the_same_vectors():
     """Python's own hash differs from process to process, ours does not."""
     embed = "sm.run(sm.EmbeddingModel('embedded/hash')(['Über the sea'])).vectors"
