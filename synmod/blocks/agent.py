@@ -5,6 +5,8 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any, ClassVar, Final, Literal, Unpack
 
+from pydantic_core import to_jsonable_python
+
 from synmod import data, lm, scope
 from synmod.data import JsonDataModel, SymbolicDataModel, ToolCall
 from synmod.errors import AgentLimitError, BudgetExceeded, ConfigError, SchemaError, ToolError
@@ -173,7 +175,7 @@ class Agent(Generator[M]):
         json: Any = output
         if isinstance(output, JsonDataModel) and data.schema_of(output) is RESULT:
             json = output["result"]
-        return json if isinstance(json, str) else data.dump_json(frozen(json))
+        return json if isinstance(json, str) else data.dump_json(to_jsonable_python(json, fallback=frozen))
 
 
 def _function_schema(tool: Module) -> Json:

@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Final
 
 from pydantic import Field, PydanticUserError, create_model
@@ -95,7 +96,7 @@ class Tool(Module):
         if not isinstance(called, str) or not _NAME.fullmatch(called):
             wanted = "pass name='...', an identifier of at most 64 ASCII letters, digits and _"
             raise ConfigError(f"Tool: {fn!r:.100} has no name that a model could call; {wanted}.")
-        about = first_paragraph(inspect.getdoc(fn)) if description is None else description
+        about = first_paragraph(inspect.getdoc(_function(fn))) if description is None else description
         super().__init__(name=called, description=about, trainable=trainable, hooks=hooks)
         self.fn = checks.function("Tool", "fn", fn)
         self.approve = None if approve is None else checks.function("Tool", "approve", approve)
@@ -105,7 +106,8 @@ class Tool(Module):
         self._taken = _Parameters(fn, called) if parameters is None else None
         model = None if self._taken is None else self._taken.model
         self.input_spec = data.symbol(data.declare(model or dict(parameters or {})), model)
-        self.output_spec: Any = model_of_annotation(_hints(fn).get("return")) or data.symbol(RESULT)
+        returned = resolved_annotations(_function(fn)).get("return")
+        self.output_spec: Any = model_of_annotation(returned) or data.symbol(RESULT)
 
     @property
     def function_schema(self) -> Json:
@@ -171,9 +173,11 @@ class _Parameters:
         return [each for parameter, each in pairs if parameter.kind in _BY_POSITION], named
 
 
-def _hints(fn: Any) -> dict[str, Any]:
-    """Return the annotations of a function, or of an object that can be called."""
-    return resolved_annotations(fn if inspect.isroutine(fn) else type(fn).__call__)
+def _function(fn: Any) -> Any:
+    """Return the function behind what can be called, which has the annotations and the docstring."""
+    while isinstance(fn, partial):
+        fn = fn.func
+    return fn if inspect.isroutine(fn) else type(fn).__call__
 
 
 def _arguments_model(fn: Any, parameters: Sequence[inspect.Parameter], name: str) -> type[DataModel]:
@@ -182,7 +186,8 @@ def _arguments_model(fn: Any, parameters: Sequence[inspect.Parameter], name: str
     Raises:
         ConfigError: A parameter takes any number of arguments, or its type has no schema.
     """
-    described, hints, fields = _described(fn), _hints(fn), dict[str, Any]()
+    function, fields = _function(fn), dict[str, Any]()
+    described, hints = _described(function), resolved_annotations(function)
     for index, parameter in enumerate(parameters):
         if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
             raise ConfigError(f"Tool: {name} takes {parameter}; a model needs parameters with names.")
@@ -191,7 +196,8 @@ def _arguments_model(fn: Any, parameters: Sequence[inspect.Parameter], name: str
             about["description"] = described[parameter.name]
         if parameter.default is not parameter.empty:
             about["default"] = parameter.default
-        fields[f"argument_{index}"] = (hints.get(parameter.name, Any), Field(**about))  # its name may mean something
+        # A name of its own, since that of the parameter may mean something to pydantic.
+        fields[f"argument_{index}_{parameter.name}"] = (hints.get(parameter.name, Any), Field(**about))
     try:
         return create_model(name, __base__=DataModel, **fields)
     except PydanticUserError as error:

@@ -26,6 +26,12 @@ class Answer(sm.DataModel):
     answer: int
 
 
+class Allowed(sm.DataModel):
+    """Whether something may pass."""
+
+    allowed: bool
+
+
 QUERY = Query(question="1 + 2?")
 RUNS = []
 
@@ -133,6 +139,22 @@ async def test_modules_are_tools():
     assert [function["description"] for function in functions] == ["Doubles a number.", "Asks another."]
     assert functions[1]["parameters"] == Query.get_schema()
     assert [turn["content"] for turn in lm.requests[1].messages[-2:]] == ['{"answer": 4}', '{"answer": 7}']
+
+
+async def test_a_module_may_return_several_values_or_none():
+    """The model reads them as JSON."""
+
+    class Both(sm.Module):
+        """Gives two."""
+
+        async def call(self, inputs: Query):
+            return (inputs, None if inputs.question else inputs)
+
+    calls = [calling("both", question="a"), calling("skip", "2", question="a")]
+    skip = sm.Sequential([Query, sm.Guard(sm.Lambda(lambda q: Allowed(allowed=False), output=Allowed))], name="skip")
+    solve, lm = agent([calls, {"answer": 3}], Both(name="both"), skip)
+    await solve(QUERY)
+    assert [turn["content"] for turn in lm.requests[1].messages[-2:]] == ['[{"question": "a"}, null]', "null"]
 
 
 async def test_modules_among_the_tools_are_built_with_the_agent():

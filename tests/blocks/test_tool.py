@@ -3,6 +3,7 @@
 import asyncio
 import datetime as dt
 import enum
+import functools
 import threading
 from typing import Annotated, Literal
 
@@ -76,6 +77,25 @@ def test_the_schema_is_that_of_the_signature():
     assert (about["colour"]["default"], about["schema"]["type"]) == ("red", "object")
     assert {"City", "Point", "Colour"} == set(read["$defs"])
     assert sm.Tool(plan).function_schema["function"]["description"] == "Plan a tour."
+
+
+async def test_a_partial_function_keeps_types_and_docstring():
+    """What is bound is not asked for any more."""
+
+    async def ship(city: City, order: int, express: bool = False) -> str:
+        """Ship an order.
+
+        Args:
+            order: Its number.
+        """
+        return f"{order} to {city.name}, {express}"
+
+    tool = sm.Tool(functools.partial(ship, City(name="Oslo"), express=True), name="ship")
+    function = tool.function_schema["function"]
+    assert function["description"] == "Ship an order."
+    assert function["parameters"]["properties"]["order"]["description"] == "Its number."
+    assert function["parameters"]["required"] == ["order"]
+    assert (await tool(order=3))["result"] == "3 to Oslo, True"
 
 
 async def test_arguments_reach_the_function_typed():
