@@ -229,6 +229,7 @@ _IGNORED: Final[tuple[dict[str, Any], ...]] = (
     # warning names whatever code the collector interrupted.
     {"message": r"coroutine '\w+\.\w*completion\w*' was never awaited", "category": RuntimeWarning},
     {"message": r"Pydantic serializer warnings:[\s\S]*(Message|Choices|ModelResponse|Usage)"},
+    {"message": r"Items? .* on TypedDict class .* using the `ReadOnly` qualifier"},  # of its classes, by pydantic
 )
 _TURNS: Final = 10
 
