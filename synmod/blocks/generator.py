@@ -11,7 +11,7 @@ from typing_extensions import TypeVar
 
 from synmod import data, lm
 from synmod.data import ChatMessage, DataModel, JsonDataModel, Schema, SymbolicDataModel, Wrapped, ops, schema_of
-from synmod.errors import ArgumentError, CallError
+from synmod.errors import ArgumentError, CallError, ConfigError, SchemaError
 from synmod.leaves import Json, frozen
 from synmod.lm import LanguageModel, LMReply, Message, Sampling
 from synmod.module import Module, ModuleOptions
@@ -21,6 +21,11 @@ from synmod.scope import Hook
 M = TypeVar("M", bound=BaseModel, default=Any)
 
 _SAMPLING: Final = frozenset(lm.SAMPLING)
+_WORDS_OF_OTHERS: Final = {
+    "lm": "language_model", "llm": "language_model", "model": "language_model", "signature": "data_model",
+    "response_model": "data_model", "output_type": "data_model", "system_prompt": "instructions", "demos": "examples",
+}  # fmt: skip
+"""Keywords of other libraries, and ours."""
 _JSON: Final = (str, int, float, list, dict, type(None))
 """What the values of a JSON schema are, and types of fields are not."""
 
@@ -50,6 +55,9 @@ def check_params(block: type[Module], given: Mapping[str, Json]) -> Json:
         return {}
     spec = inspect.getfullargspec(block.__init__)
     own = [*spec.args[1:], *spec.kwonlyargs]
+    for name, ours in _WORDS_OF_OTHERS.items():
+        if name in given and name not in own:
+            raise ConfigError(f"{block.__name__}: unknown keyword {name!r}. Did you mean {ours!r}?")
     known = [*own, *(name for name in GeneratorOptions.__annotations__ if name not in {*own, *_SAMPLING})]
     params = {name: value for name, value in given.items() if name not in known}
     return lm.sampling_params(params, block.__name__, known)
@@ -236,7 +244,7 @@ class Generator(Module, Generic[M]):
             instructions, schema={"type": "string"}, name="instructions", description="What the model is told to do."
         )
         self.examples = self.add_variable(
-            [] if examples is None else examples,
+            _checked_examples(kind, examples),
             schema=_examples_schema(schema_of(form.output)),
             name="examples",
             description="Inputs, each with the outputs that it should have.",
@@ -405,6 +413,22 @@ def apart(schema: Schema) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a schema as a part of another one, and the `$defs` that this other one must have for it."""
     part = dict(data.portable(schema))
     return part, {"$defs": part.pop("$defs")} if "$defs" in part else {}
+
+
+def _checked_examples(kind: str, examples: Any) -> Any:
+    """Return the first examples.
+
+    Raises:
+        SchemaError: One is a pair, or anything else that has no names.
+    """
+    given: Sequence[object] = examples if isinstance(examples, (list, tuple)) else ()
+    for index, example in enumerate(given):
+        if type(example) in (tuple, list):
+            raise SchemaError(
+                f"{kind}: examples/{index} is a {type(example).__name__}; write "
+                '{"inputs": {...}, "outputs": {...}}, where both may be data models.'
+            )
+    return [] if examples is None else examples
 
 
 def _examples_schema(output: Schema) -> Schema:

@@ -204,7 +204,10 @@ def items_of(schema: Schema, field: str) -> Schema:
     item = _followed(given, parts)
     if array.get("type") != "array" or not (item.get("type") == "object" or "properties" in item):
         wanted = _followed(parts.fields[field], parts)
-        raise SchemaError(f"the field {field!r} is not a list of objects: its schema is {dict(wanted)!r:.200}.")
+        raise SchemaError(
+            f"the field {field!r} is not a list of objects: its schema is {dict(wanted)!r:.200}. "
+            "Make its items data models: `class Item(sm.DataModel): ...`, and `list[Item]` for the field."
+        )
     definitions = schemas.used_definitions([item], parts.definitions)
     return trusted_schema({"$defs": frozen_dict(definitions), **item} if definitions else item)
 

@@ -52,6 +52,11 @@ def capture(declaration: ClassDeclaration, args: tuple[Any, ...], kwargs: dict[s
         unknown = [keyword for keyword in kwargs if keyword not in known]
         if unknown:  # also where an argument is missing: it may be the one that was misspelt
             raise unknown_keyword(name, unknown[0], known, signature) from None
+        by_position = [p.name for p in signature.parameters.values() if p.kind in POSITIONAL]
+        if len(args) > len(by_position):
+            first = f"only {', '.join(by_position)}" if by_position else "nothing"
+            others = ", ".join(f"{keyword}=..." for keyword in known if keyword not in by_position)
+            raise ConfigError(f"{name}: {error}: {first} goes by position, by keyword go {others}.") from None
         raise ConfigError(f"{name}: {error}. It takes {name}{signature}.") from None
     recorded: dict[str, Any] = {}
     for name, value in bound.items():

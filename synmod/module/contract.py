@@ -278,6 +278,9 @@ def check_signature(module: Module, call: CallSignature, args: tuple[Any, ...], 
         fault = f"unknown argument {unknown[0]!r}" if unknown else str(error)
         hint = did_you_mean(unknown[0], list(call.named)) if unknown else ""
         count = f"{len(args)} positional argument{'' if len(args) == 1 else 's'}"
+        if unknown and not args and call.positional:
+            model = call.positional[0].model
+            hint += f" Fields go in one data model: {'Query' if model is None else model.__name__}({unknown[0]}=...)."
         by_keyword = f" and by keyword {', '.join(map(repr, kwargs))}" if kwargs else ""
         raise ArgumentError(
             f"{where(module)}: {fault}; got {count}{by_keyword}. The signature is call{call.signature}.{hint}"

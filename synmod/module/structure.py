@@ -492,9 +492,11 @@ def _is_by_reference(x: object) -> bool:
 
 def _text(module: Module, attribute: str, fault: str) -> str:
     path = path_str((*filter(None, (module.path,)), attribute))
+    remedy = "Make children and Variables in __init__, or in build where they depend on the schema."
+    if isinstance(attribute_of(module, attribute), Variable):
+        remedy = f"The value of the Variable may change: `module.{attribute}.assign(json)`."
     return (
-        f"{path} ({type(module).__name__}): {fault}, but the structure is sealed since the module was built. "
-        "Make children and Variables in __init__, or in build where they depend on the schema."
+        f"{path} ({type(module).__name__}): {fault}, but the structure is sealed since the module was built. {remedy}"
     )
 
 

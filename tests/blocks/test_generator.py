@@ -395,3 +395,22 @@ async def test_a_mapping_from_field_to_type_makes_the_model():
     for block in (sm.ChainOfThought, sm.SelfCritique):
         assert "answer" in (await block({"answer": str})(Query.to_symbolic_data_model())).keys()
     assert sm.Generator({"type": "object", "properties": {"x": {}}}).output_spec.keys() == ("x",)
+
+
+@pytest.mark.parametrize(
+    ("word", "ours"),
+    [("lm", "language_model"), ("model", "language_model"), ("system_prompt", "instructions"), ("demos", "examples")],
+)
+def test_a_keyword_of_another_library_shows_ours(word, ours):
+    """In one line; the same for every block that calls a model."""
+    for make in (lambda **given: Generator(Answer, **given), lambda **given: sm.Decision(["a"], **given)):
+        with pytest.raises(ConfigError, match=rf"unknown keyword '{word}'\. Did you mean '{ours}'\?$"):
+            make(**{word: "embedded/nearest"})
+
+
+@pytest.mark.parametrize("example", [({"question": "?"}, {"answer": "!"}), [{"question": "?"}, {"answer": "!"}]])
+def test_an_example_that_is_a_pair_shows_the_form(example):
+    """With its index."""
+    good = {"inputs": {"question": "?"}, "outputs": {"answer": "!"}}
+    with pytest.raises(SchemaError, match=r'examples/1 is a (tuple|list); write \{"inputs": \{\.\.\.\}, "outputs"'):
+        Generator(Answer, examples=[good, example])

@@ -8,6 +8,7 @@ import pytest
 import synmod as sm
 from synmod.data import DataModel, SymbolicDataModel
 from synmod.errors import (
+    ArgumentError,
     CallError,
     ConfigError,
     DataError,
@@ -363,3 +364,43 @@ async def test_errors_show_a_label_beside_the_path():
     with pytest.raises(KeyError) as caught:
         await sm.Sequential([sm.Identity(), Fails()])(Query(question="?"))
     assert caught.value.__notes__[0].startswith("in '1' (Fails), call ")
+
+
+@pytest.mark.parametrize("default", [[], {}, set()])
+def test_a_default_that_all_instances_share_is_refused(default):
+    """A list, dict or set; the class is not made."""
+    with pytest.raises(ConfigError, match=r"class Shares: the default `words=.*` of __init__ is one object that all"):
+
+        class Shares(Module):
+            def __init__(self, *, words=default):
+                super().__init__()
+
+
+def test_fields_in_place_of_a_data_model_show_the_model():
+    """As in DSPy: the message has the class that `call` takes, where it is known."""
+    with pytest.raises(ArgumentError, match=r"Fields go in one data model: Query\(question=\.\.\.\)\."):
+        run(Reply(), question="Why?")
+    with pytest.raises(ArgumentError, match=r"Fields go in one data model: Query\(text=\.\.\.\)\."):
+        run(sm.Identity(), text="Why?")
+
+
+def test_too_many_positional_arguments_show_what_goes_by_keyword():
+    """Names alone, not the whole signature."""
+    with pytest.raises(
+        ConfigError, match=r"only data_model goes by position, by keyword go schema=..., language_model"
+    ):
+        sm.Generator(Query, "embedded/nearest")
+
+
+def test_a_sealed_module_shows_how_a_value_is_set():
+    """Where another Variable was to take the place of one."""
+    built = Built()
+    run(built, q)
+    with pytest.raises(
+        sm.SealedError, match=r"The value of the Variable may change: `module\.notes\.assign\(json\)`\."
+    ):
+        built.notes = Param("y")
+    with pytest.raises(GraphError, match=r"`module\.notes\.assign\(json\)`"):
+        built.notes = {"fields": []}
+    built.notes.value = {"fields": ["question", "more"]}
+    assert built.notes.version == 1
