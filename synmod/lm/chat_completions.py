@@ -60,6 +60,7 @@ _PRIVATE: Final = re.compile(
 )
 _CONNECT_S: Final = 10.0
 _LAST_PACKET_S: Final = 0.1
+_NOT_STREAMS: Final = ("application/json", "text/html")  # some servers call a stream of events plain text
 STREAMING: Final[Mapping[str, Any]] = {"stream": True, "stream_options": {"include_usage": True}}
 
 
@@ -164,7 +165,7 @@ class DirectAdapter:
         try:
             async with session.post(self._url, **sent, allow_redirects=False, proxy=_proxy(self._url)) as response:
                 status, received = response.status, {name.lower(): text for name, text in response.headers.items()}
-                if streams and status < 300 and response.content_type != "application/json":
+                if streams and status < 300 and response.content_type not in _NOT_STREAMS:
                     assembly = Assembly()
                 async for packet in response.content.iter_any():
                     if assembly is None:
@@ -472,10 +473,9 @@ def streamed_reply(
     """Return the reply that was streamed; the error where the stream held one, or ended too soon by some failure."""
     if assembly.error is not None:
         text = json_text({"error": assembly.error})
-        low = text.casefold()
-        code = assembly.error.get("code") if is_object(assembly.error) else None
+        code, kind = [assembly.error.get(key) if is_object(assembly.error) else None for key in ("code", "type")]
         known = code if type(code) is int and 400 <= code < 600 else None
-        status = known or next((status for word, status in _IN_STREAMS.items() if word in low), 500)
+        status = known or next((status for word, status in _IN_STREAMS.items() if word in f"{code} {kind}"), 500)
         return http_error(status, headers, secrets.scrubbed(text))
     if assembly.fault:
         return errors.BadReplyError(secrets.scrubbed(assembly.fault), reason="not_json", status=200)
@@ -588,6 +588,8 @@ def with_hints(error: errors.ModelError, base: str | None, *, asked_for_schema: 
     hints: list[str] = []
     if isinstance(error, errors.RequestError) and asked_for_schema and error.status in (400, 404, 415, 422):
         hints.append("If the server does not know response_format, pass LanguageModel(..., structured='prompt').")
+    if "stream_options" in error.provider_message:
+        hints.append("If the server does not know stream_options, pass extra_body={'stream_options': None}.")
     if error.status == 404 and base is not None and not base.rstrip("/").endswith("/v1"):
         hints.append(f"The api_base {base!r} lacks /v1, which most servers want.")
     error.args = ("\n  ".join([str(error), *hints]),)

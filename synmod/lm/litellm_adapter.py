@@ -228,6 +228,7 @@ _IGNORED: Final[tuple[dict[str, Any], ...]] = (
     # It makes its coroutine in a worker thread; a request cancelled meanwhile leaves one that nothing awaits, and the
     # warning names whatever code the collector interrupted.
     {"message": r"coroutine '\w+\.\w*completion\w*' was never awaited", "category": RuntimeWarning},
+    {"message": r"Items? .* on TypedDict class 'ChatCompletion\w*' (is|are) using the `ReadOnly` qualifier"},
     {"message": r"Pydantic serializer warnings:[\s\S]*(Message|Choices|ModelResponse|Usage)"},
     {"message": r"Items? .* on TypedDict class .* using the `ReadOnly` qualifier"},  # of its classes, by pydantic
 )
@@ -281,6 +282,12 @@ async def _close_leftovers(loop: asyncio.AbstractEventLoop, _held: None) -> None
         closing: Any = close() if close is not None else None
         if hasattr(closing, "__await__"):
             await closing
+    # Some streams go through one client of the process, which opens a session for each loop and does not close it.
+    held: dict[str, Any] = vars(_imported())
+    client: Any = getattr(held.get("module_level_aclient"), "client", None)
+    session: Any = getattr(getattr(client, "_transport", None), "client", None)
+    if getattr(session, "_loop", None) is loop:
+        await session.close()
 
 
 _LEFTOVERS: Final = PerLoop(lambda: None, _close_leftovers)

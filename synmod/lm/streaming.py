@@ -12,13 +12,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
+from io import StringIO
 from types import TracebackType
-from typing import Any, Final, Generic, ParamSpec, Self, TypeVar
+from typing import Any, Final, Generic, ParamSpec, Self, TypeVar, cast
 
 from pydantic_core import from_json
 
 from synmod.data import ToolCall
-from synmod.errors import RunError
+from synmod.errors import ArgumentError, RunError
 from synmod.leaves import Clock, Json, aio, close_generator, is_array, is_object
 from synmod.scope import Hook, LMChunkEvent, Place, Usage, notify, reset
 
@@ -45,6 +46,7 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
         **kwargs: Likewise by keyword.
 
     Raises:
+        ArgumentError: `program` cannot be called.
         RunError: It is read outside of its block, or entered twice; `result` is read before the end.
         Exception: What the program raised, from the iterator.
 
@@ -65,6 +67,9 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
     """
 
     def __init__(self, program: Callable[P, Awaitable[T]], *inputs: P.args, **kwargs: P.kwargs) -> None:
+        if not callable(program):
+            got = type(cast("object", program)).__name__
+            raise ArgumentError(f"stream got {got}, wanted a module or an async function: sm.stream(program, inputs).")
         self._main = partial(program, *inputs, **kwargs)
         self._group: aio.task_group | None = None
         self._thread = 0
@@ -373,9 +378,10 @@ class Assembly:
 
     def __init__(self) -> None:
         self._events = ServerSentEvents()
-        self._parts: dict[str, list[str]] = {"content": [], "reasoning_content": [], "refusal": []}
+        self._parts = {name: StringIO() for name in ("content", "reasoning_content", "refusal")}
         self._calls: list[tuple[Any, dict[str, str]]] = []  # id and function
         self._calls_by_index: dict[str, tuple[Any, dict[str, str]]] = {}  # the last one of each
+        self._thinking: list[dict[str, Any]] = []
         self._id: Any = None
         self._usage: Any = None
         self._finish_reason: Any = None
@@ -423,10 +429,11 @@ class Assembly:
         delta = choice.get("delta")
         if not is_object(delta):
             return None
-        calls = delta.get("tool_calls")
-        for piece in calls if is_array(calls) else ():
-            if is_object(piece):
-                self._add_call(piece)
+        for piece in _objects(delta.get("tool_calls")):
+            self._add_call(piece)
+        for block in _objects(delta.get("thinking_blocks")):
+            self._thinking.append(block)
+            self._room -= len(text_of(block.get("thinking")))
         self._keep("refusal", delta.get("refusal"))
         text = self._keep("content", delta.get("content"))
         reasoning = self._keep("reasoning_content", delta.get("reasoning_content") or delta.get("reasoning"))
@@ -435,7 +442,7 @@ class Assembly:
     def _keep(self, name: str, content: Json) -> str:
         """Keep what was added to one part of the message, and return it as text."""
         if text := text_of(content) if content else "":
-            self._parts[name].append(text)
+            self._parts[name].write(text)
             self._room -= len(text)
         return text
 
@@ -454,11 +461,32 @@ class Assembly:
 
     def response(self) -> dict[str, Any]:
         """Return what was put together, in the shape of an answer that is not streamed."""
-        message: dict[str, Any] = {name: "".join(parts) for name, parts in self._parts.items() if parts}
+        message: dict[str, Any] = {name: part.getvalue() for name, part in self._parts.items()}
         if self._calls:
             message["tool_calls"] = [{"id": key, "type": "function", "function": one} for key, one in self._calls]
+        if self._thinking:
+            message["thinking_blocks"] = _whole_blocks(self._thinking)
         choice = {"message": message, "finish_reason": self._finish_reason}
         return {"id": self._id, "choices": [choice], "usage": self._usage}
+
+
+def _objects(json: Json) -> list[dict[str, Any]]:
+    """Return the objects of an array; none of anything else."""
+    return [item for item in json if is_object(item)] if is_array(json) else []
+
+
+def _whole_blocks(pieces: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the blocks of thinking that were streamed: each ends with its signature, without which it is no use."""
+    blocks, texts = list[dict[str, Any]](), list[str]()
+    for piece in pieces:
+        if piece.get("type") == "redacted_thinking":
+            blocks.append(piece)
+            continue
+        texts.append(text_of(piece.get("thinking")))
+        if signature := piece.get("signature"):
+            blocks.append({"type": "thinking", "thinking": "".join(texts), "signature": signature})
+            texts = []
+    return blocks
 
 
 def text_of(content: Json) -> str:

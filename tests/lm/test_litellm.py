@@ -78,6 +78,15 @@ CLAUDE_EVENTS = [
 ]
 
 
+def test_streams_leave_nothing_open_at_exit():
+    """Also those of a provider whose streams go through one client of litellm's, in one loop after another."""
+    run = "asyncio.run(tests.test_replies_are_streamed('anthropic'))"
+    code = f"import asyncio, tests.lm.test_litellm as tests; {run}; {run}"
+    ended = subprocess.run([sys.executable, "-W", "always", "-c", code], capture_output=True, text=True)
+    assert "Unclosed" not in ended.stderr
+    assert ended.returncode == 0, ended.stderr
+
+
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 async def test_replies_are_streamed(provider):
     """Pieces as they arrive, the usage of the final record, in the protocol of either provider."""
@@ -91,6 +100,35 @@ async def test_replies_are_streamed(provider):
     assert [piece.text for piece in pieces] == ["h", "i", ""]
     assert (stream.reply.usage.prompt_tokens, stream.reply.usage.completion_tokens) == (3, 2)
     assert (stream.reply.finish_reason, stream.reply.usage.estimated) == ("stop", False)
+
+
+async def test_thinking_that_was_streamed_goes_back_with_its_signature():
+    """Beside the calls of tools, where Claude wants it again."""
+    start = [("thinking", {"thinking": "", "signature": ""}), ("tool_use", {"id": "t1", "name": "add", "input": {}})]
+    deltas = [
+        (0, {"type": "thinking_delta", "thinking": "Let me "}),
+        (0, {"type": "thinking_delta", "thinking": "add."}),
+        (0, {"type": "signature_delta", "signature": "signed"}),
+        (1, {"type": "input_json_delta", "partial_json": '{"x": '}),
+        (1, {"type": "input_json_delta", "partial_json": "1}"}),
+    ]
+    events = [CLAUDE_EVENTS[0]]
+    for index, (kind, fields) in enumerate(start):
+        events.append({"type": "content_block_start", "index": index, "content_block": {"type": kind, **fields}})
+        events += [{"type": "content_block_delta", "index": at, "delta": delta} for at, delta in deltas if at == index]
+        events.append({"type": "content_block_stop", "index": index})
+    events += [{**CLAUDE_EVENTS[-2], "delta": {"stop_reason": "tool_use"}}, CLAUDE_EVENTS[-1]]
+    packets = tuple(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
+    add = {"name": "add", "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}}}
+    async with Loopback(Answer(packets=packets)) as server:
+        lm = LanguageModel("anthropic/m", api_base=server.base, api_key=KEY, **BY_HAND)
+        async with await lm("Hi", tools=[add], stream=True) as stream:
+            pieces = [piece async for piece in stream]
+        await lm.aclose()
+    assert "".join(piece.reasoning for piece in pieces) == "Let me add."
+    assert [call.arguments for call in pieces[-1].tool_calls] == [{"x": 1}]
+    block = {"type": "thinking", "thinking": "Let me add.", "signature": "signed"}
+    assert stream.reply.message["thinking_blocks"] == [block]
 
 
 async def test_closing_a_stream_early_hangs_up():

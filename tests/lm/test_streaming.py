@@ -146,6 +146,27 @@ async def test_arguments_are_checked_before_the_stream():
         await ScriptedLM([])("Hi", stream=True, temprature=1)
 
 
+async def test_what_cannot_be_called_is_an_argument_error():
+    """A coroutine instead of a program; it shows the line to write."""
+    with pytest.raises(sm.ArgumentError, match=r"sm.stream\(program, inputs\)"):
+        sm.stream(None)
+
+
+async def test_a_stream_inside_a_generator_may_be_closed_by_another_task():
+    """As servers do with a response that nobody reads any more."""
+    words = Words()
+
+    async def lines():
+        async with await model(words)("Hi", stream=True) as stream:
+            async for chunk in stream:
+                yield chunk.text
+
+    source = lines()
+    assert await anext(source) == "word "
+    await asyncio.create_task(source.aclose())
+    assert not words.open
+
+
 # -- partial JSON ----------------------------------------------------------------------------------------------------
 
 JSON = st.recursive(

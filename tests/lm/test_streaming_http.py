@@ -140,6 +140,7 @@ async def test_failures_before_the_first_piece_are_retried():
         ({"message": "no money", "code": "insufficient_quota"}, AuthError, 429),
         ({"message": "a bad field", "type": "invalid_request_error"}, RequestError, 400),
         ({"message": "too much", "code": "context_length_exceeded"}, sm.ContextWindowError, 400),
+        ({"message": "authentication_error: the service is down", "type": None}, UnavailableError, 500),
         ("boom", UnavailableError, 500),
     ],
 )
@@ -155,6 +156,20 @@ async def test_a_record_that_is_not_json_is_a_bad_reply():
     _, error, _ = await read(Answer(packets=(record({"content": "a"}), f"data: {{{KEY}\n\n".encode())))
     assert (type(error), error.reason) == (BadReplyError, "not_json")
     assert KEY not in str(error)
+
+
+async def test_a_page_is_not_a_stream():
+    """What a proxy answers in its place is a bad reply, as without streaming."""
+    _, error, _ = await read(Answer(raw=b"<html>Sign in</html>", headers={"content-type": "text/html"}))
+    assert (type(error), error.reason) == (BadReplyError, "not_json")
+
+
+async def test_a_server_that_refuses_stream_options_is_told_of():
+    """The error names the way out, and the field can be sent as null."""
+    _, error, _ = await read(failure(400, "unknown field: stream_options"))
+    assert "extra_body={'stream_options': None}" in str(error)
+    _, _, (arrived,) = await read(streamed("a"), extra_body={"stream_options": None})
+    assert arrived.body["stream_options"] is None
 
 
 async def test_a_server_that_does_not_stream_gives_one_piece():
@@ -221,6 +236,18 @@ async def test_reasoning_and_refusals_are_pieces_of_their_own_kind():
     assert reply.reasoning == "Hmm."
     pieces, error, _ = await read(Answer(packets=(record({"refusal": "I can"}), record({"refusal": "not"}), STOP)))
     assert (pieces, error.reason) == ([], "refused")
+
+
+async def test_thinking_blocks_are_put_together():
+    """Up to each signature; what has none is left out, and what the provider has redacted is kept as it is."""
+    call = {**CALL, "index": 0, "function": {"name": "add", "arguments": '{"x": 1}'}}
+    redacted = {"type": "redacted_thinking", "data": "..."}
+    blocks = [[{"thinking": "a"}], [{"thinking": "b", "signature": "s"}, redacted], [{"thinking": "unsigned"}]]
+    packets = [record({"thinking_blocks": [{"type": "thinking", **each} for each in some]}) for some in blocks]
+    packets += [record({"tool_calls": [call]}), record(finish_reason="tool_calls")]
+    _, reply, _ = await read(Answer(packets=tuple(packets)), call={"tools": [ADD]})
+    whole = {"type": "thinking", "thinking": "ab", "signature": "s"}
+    assert reply.message["thinking_blocks"] == [whole, redacted]
 
 
 async def test_other_choices_are_left_out():
