@@ -123,6 +123,8 @@ class Bench:
         step: Number of the present step.
         lines: What was logged, in order.
         score_range: That of the reward; None without a reward.
+        best_score: The highest score there is.
+        width: The width of the range of scores.
         seed: The values that the run began with.
         targets: The Variables that may change, by path text.
         task: What the program is for.
@@ -144,6 +146,8 @@ class Bench:
         self.targets, self.seed = dict(targets), runner.seed
         self.task = runner.program.description or runner.program.name
         self.score_range = None if runner.reward is None else runner.reward.range
+        low, self.best_score = self.score_range or (0.0, 1.0)
+        self.width = self.best_score - low
         self.batch: tuple[str, ...] = ()
         self.step, self.rollouts = 0, 0
         self.lines: list[dict[str, Json]] = []
@@ -233,17 +237,6 @@ class Bench:
     def room(self) -> int:
         """How many rollouts are left."""
         return 1 << 62 if self._limit is None else self._limit - self.rollouts
-
-    @property
-    def width(self) -> float:
-        """The width of the range of scores."""
-        low, high = self.score_range or (0.0, 1.0)
-        return high - low
-
-    @property
-    def best_score(self) -> float:
-        """The highest score there is."""
-        return (self.score_range or (0.0, 1.0))[1]
 
     def _here(self) -> Lane:
         """Return the lane of the running code."""

@@ -102,9 +102,13 @@ class Callback:
 async def tell(callbacks: Sequence[Callback], method: str, moment: Moment) -> None:
     """Call a method of each callback, in order."""
     for callback in callbacks:
-        result = getattr(callback, method)(moment)
-        if inspect.isawaitable(result):
-            await result
+        await awaited(getattr(callback, method)(moment))
+
+
+async def awaited(result: Any) -> None:
+    """Wait for what a callback returned, if it is async."""
+    if inspect.isawaitable(result):
+        await result
 
 
 class LambdaCallback(Callback):

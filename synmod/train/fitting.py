@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from inspect import isawaitable
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
@@ -22,7 +21,7 @@ from synmod.tree import OptState, State, state as state_of, update as write
 
 from .batches import Batch, Batches, identified, rows_of
 from .bench import Split
-from .callbacks import Callback, Moment, tell
+from .callbacks import Callback, Moment, awaited, tell
 from .evaluation import Metrics
 from .examples import Example
 from .history import History
@@ -428,7 +427,7 @@ class _Fitting:
         changed = await self._hold(before)
         self.idle = 0 if changed or bench.pieces > pieces else self.idle + 1
         for callback in self.batch_end:
-            await _awaited(callback(BatchEndParam(self.epoch, number, self.metrics, trainer)))
+            await awaited(callback(BatchEndParam(self.epoch, number, self.metrics, trainer)))
         if changed:
             await self._tell("on_candidate")
         await self._tell("on_step_end")
@@ -500,9 +499,9 @@ class _Fitting:
         await self._tell("on_epoch_end")
         params, aux = self.trainer.get_params()
         for callback in self.epoch_end:
-            await _awaited(callback(self.epoch, self.trainer.program, params, aux))
+            await awaited(callback(self.epoch, self.trainer.program, params, aux))
         for callback in self.eval_end:
-            await _awaited(callback(BatchEndParam(self.epoch, 0, self.metrics, self.trainer)))
+            await awaited(callback(BatchEndParam(self.epoch, 0, self.metrics, self.trainer)))
 
     async def _tell(self, method: str) -> None:
         """Call the callbacks."""
@@ -530,12 +529,6 @@ class _Fitting:
 def listed(given: Any) -> list[Any]:
     """Return one or several callbacks as a list."""
     return [] if given is None else list(cast("Iterable[Any]", given)) if isinstance(given, list | tuple) else [given]
-
-
-async def _awaited(result: Any) -> None:
-    """Wait for what a callback returned, if it is async."""
-    if isawaitable(result):
-        await result
 
 
 def _schemas_of(trainer: Trainer, rows: Rows) -> Any:

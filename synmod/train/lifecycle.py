@@ -55,10 +55,10 @@ class Lifecycle:
     def __contains__(self, step: object) -> bool:
         return step in self._done
 
-    def add(self, step: str) -> None:
-        """Note that a step has wholly succeeded."""
-        self._done.pop(step, None)
-        self._done[step] = None
+    def add(self, *steps: str) -> None:
+        """Note that steps have wholly succeeded."""
+        self.drop(*steps)
+        self._done |= dict.fromkeys(steps)
 
     def drop(self, *steps: str) -> None:
         """Forget steps that no longer hold."""

@@ -193,9 +193,8 @@ class Trainer:
         self._states, self._rows, self._seen, self._hand = self._first, [], {}, None
         self.feedback = {}
         self._lifecycle.drop("forward", "backward", "update", "bind for training", "inputs_need_grad")
-        modes = {"bind for training": for_training, "inputs_need_grad": inputs_need_grad}
-        for step in ("bind", *(mode for mode, holds in modes.items() if holds)):
-            self._lifecycle.add(step)
+        modes = {"bind": True, "bind for training": for_training, "inputs_need_grad": inputs_need_grad}
+        self._lifecycle.add(*(mode for mode, holds in modes.items() if holds))
         if shared_module is not None:
             self._lifecycle.add("init_params")
             if shared_module.optimizer is not None:
@@ -696,8 +695,8 @@ class Trainer:
         rows = (
             row for batch in batches.batches_of(eval_data, num_batch) for row in self.wrapped(batches.filled(batch))
         )
-        metrics: list[Any] = [] if eval_metric is None else fitting.listed(eval_metric)
-        options = {"reward": self.reward, "metrics": metrics, "concurrency": self.places.size, **options}
+        metrics, most = fitting.listed(eval_metric), self.places.size
+        options = {"reward": self.reward, "metrics": metrics, "concurrency": most, **options}
         return await evaluate(self.program, rows, **options, places=self.places, first=self._first)
 
     @needs_its_steps
