@@ -1,8 +1,9 @@
 """Batches of rows: what they hold, in which contexts they run, and what becomes of them."""
 
+from __future__ import annotations
+
 import math
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
@@ -249,34 +250,50 @@ class Places:
         if loads is not None and min(loads) <= 0:
             raise TrainerError(f"work_load_list is {list(loads)}; give positive numbers.")
         self.contexts, self.loads = tuple(contexts), loads
-        self._free = [context.limit or concurrency for context in contexts]
-        self.size = sum(self._free)
+        self.free = [context.limit or concurrency for context in contexts]
+        self.size = sum(self.free)
         """How many rows run at once in all contexts."""
-        self._gates: dict[int | None, Gate] = {index: Gate() for index in (None, *range(len(contexts)))}
+        self.gates: dict[int | None, Gate] = {index: Gate() for index in (None, *range(len(contexts)))}
 
-    @asynccontextmanager
-    async def taken(self, index: int | None = None) -> AsyncGenerator[int]:
-        """Hold a place in one context, or in the one that has most room; its model stands in for the program's inside.
+    def taken(self, index: int | None = None) -> Place:
+        """Return a block that holds a place, and gives the number of its context, whose model stands in inside.
 
         Args:
-            index: Number of the context; None for any.
-
-        Yields:
-            The number of the context.
+            index: Number of the context; None for the one that has most room.
         """
-        wanted = range(len(self._free)) if index is None else (index,)
-        while not any(self._free[i] for i in wanted):
-            await self._gates[index].wait()
-        here = max(wanted, key=lambda i: self._free[i])
-        self._free[here] -= 1
-        model = self.contexts[here].language_model
-        try:
-            with nullcontext() if model is None else use_language_models(model):
-                yield here
-        finally:
-            self._free[here] += 1
-            self._gates[here].wake()
-            self._gates[None].wake()
+        return Place(self, range(len(self.free)) if index is None else (index,), self.gates[index])
+
+    def give_back(self, here: int) -> None:
+        """Let another row have a place of a context."""
+        self.free[here] += 1
+        self.gates[here].wake()
+        self.gates[None].wake()
+
+
+class Place:
+    """The block of `Places.taken`; a class, since it is entered for each row."""
+
+    __slots__ = ("_gate", "_here", "_model", "_places", "_wanted")
+
+    def __init__(self, places: Places, wanted: Sequence[int], gate: Gate) -> None:
+        self._places, self._wanted, self._gate = places, wanted, gate
+
+    async def __aenter__(self) -> int:
+        free = self._places.free
+        while not any(free[i] for i in self._wanted):
+            await self._gate.wait()
+        self._here = max(self._wanted, key=free.__getitem__)
+        free[self._here] -= 1
+        model = self._places.contexts[self._here].language_model
+        self._model = None if model is None else use_language_models(model)
+        if self._model is not None:
+            self._model.__enter__()
+        return self._here
+
+    async def __aexit__(self, *failure: object) -> None:
+        self._places.give_back(self._here)
+        if self._model is not None:
+            self._model.__exit__(None, None, None)
 
 
 def sliced(rows: int, loads: Sequence[float]) -> list[int]:
@@ -332,10 +349,10 @@ class Row:
 
     def rollout(self, target: Any = None, feedback: Feedback | None = None) -> Rollout:
         """Return the row as a rollout; its outputs are what the program returned, data models included."""
-        more = {"id": self.example.id or str(self.number), "calls": self.ran.calls}
-        if target is not None:
-            more["target"] = target
-        return self.ran.result(Rollout, self.example, feedback, **more)
+        target = self.example.target if target is None else target
+        example = replace(self.example, id=self.example.id or str(self.number), target=target)
+        score = None if feedback is None else feedback.score
+        return self.ran.result(Rollout, example, feedback, score, calls=self.ran.calls)
 
 
 async def run_rows(

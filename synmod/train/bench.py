@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from math import fsum, sqrt
 from random import Random
@@ -441,7 +441,9 @@ class Bench:
         finally:
             self._count(jobs, new, credited, split)
         self._check_outage(credited, split, found)
-        return found if calls else [replace(rollout, calls=()) for rollout in found]
+        return (
+            [self._runner.with_calls(job[0], each) for job, each in zip(jobs, found, strict=True)] if calls else found
+        )
 
     async def _run(self, jobs: Sequence[_Job]) -> list[Rollout]:
         """Return the rollouts of rows: those that must be run, all at once."""

@@ -230,7 +230,7 @@ class _Evaluator:
             self._check_masks(ran.outputs, example.target)
         counts = ran.fault == "program" and self._counts_failures
         score = ran.feedback.score if ran.feedback else self._failure_score if counts else None
-        result = ran.result(ExampleResult, example, ran.feedback, score=score, sample=sample)
+        result = ran.result(ExampleResult, example, ran.feedback, score, sample)
         self._finished[index] = (result, ran.values if ran.error is None or counts else None)
         self._note(result, ran)
         return index

@@ -481,7 +481,7 @@ class _Fitting:
         metrics = Metrics(wanted)
         for rollout in rollouts:
             offered = {"inputs": rollout.inputs, "outputs": rollout.outputs, "target": rollout.target,
-                       "example_id": rollout.id, "extra": dict[str, Any](), "calls": rollout.calls}  # fmt: skip
+                       "example_id": rollout.id, "extra": dict[str, Any](), "calls": ()}  # fmt: skip
             metrics.update(rollout, {} if rollout.error else await metrics.measure(offered))
         return {f"{prefix}{name}": value for name, value in metrics.results()[0].items()}
 

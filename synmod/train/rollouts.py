@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Final, Literal, Protocol, Self, TypeAlias, TypeVar, cast
 
 from synmod import errors, scope
 from synmod.leaves import Json, current_clock
@@ -213,22 +213,24 @@ class Ran:
             found["calls"] = tuple(CallRecord(**call) for call in record["calls"])
         return cls(**found)
 
-    def result(self, kind: type[R], example: Example, feedback: Feedback | None, **more: Any) -> R:
+    def result(
+        self, kind: type[R], example: Example, feedback: Feedback | None, score: float | None, sample: int = 0,
+        **more: Any,
+    ) -> R:  # fmt: skip
         """Return it as the result of a row.
 
         Args:
             kind: The class.
             example: The row.
             feedback: That of the reward, or what stands in for it.
-            **more: Further fields, or other ones.
+            score: Likewise.
+            sample: Number of the draw.
+            **more: Further fields.
         """
-        fields: dict[str, Any] = {
-            "id": example.id, "inputs": example.inputs, "target": example.target, "outputs": self.outputs,
-            "score": None if feedback is None else feedback.score, "feedback": feedback, "error": self.error,
-            "usage": self.usage, "elapsed_s": self.elapsed_s, "call_id": self.call_id, "sample": 0,
-        }  # fmt: skip
-        fields.update(more)
-        return kind(**fields)
+        return kind(
+            cast("str", example.id), example.inputs, example.target, self.outputs, score, feedback, self.error,
+            self.usage, self.elapsed_s, self.call_id, sample, **more,
+        )  # fmt: skip
 
 
 async def run_once(

@@ -25,7 +25,9 @@ from synmod.tree import Param, State, graphdef, state as state_of, using
 from .batches import Places
 from .examples import Example, as_json
 from .rewards import OFFERED, Reward
-from .rollouts import Executor, Ran, Rollout, RunRow, run_once
+from .rollouts import CallRecord, Executor, Ran, Rollout, RunRow, run_once
+
+_NO_BLOCK: Final[nullcontext[None]] = nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +186,7 @@ class Runner:
         self._run_row: RunRow = partial(run_once, program, reward=self.bound, metrics=metrics, paths=paths)
         self._flights = SingleFlight()
         self._done: dict[str, Rollout] = {}
+        self._calls: dict[str, tuple[CallRecord, ...]] = {}
         self._digests: dict[int, tuple[Example, str]] = {}
 
     @cached_property
@@ -219,7 +222,7 @@ class Runner:
         if key not in self._done:
             ran = await self.found(key)
             if ran is not None:
-                self._done[key] = self._judged(ran, example, state, sample)
+                self._done[key] = self._judged(key, ran, example, state, sample)
         return self._done.get(key)
 
     async def run(
@@ -243,7 +246,7 @@ class Runner:
         async def work() -> Rollout:
             if key not in self._done:
                 ran = await self.ran(key, example, state, sample, model)
-                rollout = self._judged(ran, example, state, sample)
+                rollout = self._judged(key, ran, example, state, sample)
                 if rollout.void:
                     return rollout
                 self._done[key] = rollout
@@ -275,11 +278,11 @@ class Runner:
     ) -> Ran:
         """Run one row, and record it unless it says nothing about the program; arguments and errors of `run`."""
         overlay = self._first if state is None else state | self._first if self._first else state
-        async with nullcontext() if self.places is None else self.places.taken():
+        async with _NO_BLOCK if self.places is None else self.places.taken():
             with (
                 self.within_time(),
-                nullcontext() if model is None else use_language_models(model),
-                nullcontext() if state is None and not overlay else using(self.program, overlay),
+                _NO_BLOCK if model is None else use_language_models(model),
+                _NO_BLOCK if state is None and not overlay else using(self.program, overlay),
             ):
                 ran = await self._run_row(example, sample=sample)
             if ran.feedback is not None and ran.feedback.target is not None:
@@ -313,7 +316,7 @@ class Runner:
         Raises:
             BudgetExceeded: (in the block) The time is over.
         """
-        return nullcontext() if self._seconds is None else self._within(self._seconds)
+        return _NO_BLOCK if self._seconds is None else self._within(self._seconds)
 
     @contextmanager
     def _within(self, seconds: float) -> Generator[None]:
@@ -326,7 +329,7 @@ class Runner:
                 raise
             raise BudgetExceeded(f"the {seconds:g} s of the run's budget are over.") from error
 
-    def _judged(self, ran: Ran, example: Example, state: State, sample: int) -> Rollout:
+    def _judged(self, key: str, ran: Ran, example: Example, state: State, sample: int) -> Rollout:
         """Return the rollout of what became of a run.
 
         Raises:
@@ -341,10 +344,14 @@ class Runner:
         if ran.error is not None:
             lowest = None if self.bound is None or ran.fault != "program" else self.bound.lowest
             feedback = Feedback(lowest, critique=str(ran.error))
-        return ran.result(
-            Rollout, example, feedback, sample=sample, candidate=state.fingerprint, void=ran.fault == "void",
-            calls=ran.calls,
-        )  # fmt: skip
+        self._calls[key] = ran.calls
+        score = None if feedback is None else feedback.score
+        is_void = ran.fault == "void"
+        return ran.result(Rollout, example, feedback, score, sample, candidate=state.fingerprint, void=is_void)
+
+    def with_calls(self, key: str, rollout: Rollout) -> Rollout:
+        """Return a rollout that `run` or `find` returned with the calls of the modules that are recorded."""
+        return replace(rollout, calls=self._calls[key])
 
 
 # -- what a run is of --------------------------------------------------------------------------------------------------
