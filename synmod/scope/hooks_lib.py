@@ -97,7 +97,7 @@ class OpenTelemetry(Hook):
     def on_lm_begin(self, event: LMBegin) -> None:
         """Open the span of a model call, below the module call that makes it."""
         attributes = _request_attributes(event, content=self._content)
-        name = f"chat {attributes['gen_ai.request.model']}"
+        name = f"{attributes['gen_ai.operation.name']} {attributes['gen_ai.request.model']}"
         span = self._open(name, self._api.SpanKind.CLIENT, event.call_id, attributes)
         with self._lock:
             self._lm_calls[id(event.request)] = (event.request, span)
@@ -141,7 +141,7 @@ def _request_attributes(event: LMBegin, *, content: bool) -> Attributes:
     provider, _, name = event.model.partition("/")
     params: Mapping[str, Any] = getattr(event.request, "params", None) or {}
     attributes: Attributes = {
-        "gen_ai.operation.name": "chat",
+        "gen_ai.operation.name": "embeddings" if hasattr(event.request, "texts") else "chat",
         "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
         "gen_ai.request.model": name or provider,
         "synmod.path": event.path,

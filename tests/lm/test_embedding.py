@@ -237,6 +237,19 @@ async def test_a_trace_shows_the_texts():
     assert (call["model"], call["request"]["messages"]) == ("embedded/hash", [{"role": "user", "content": "tea"}])
 
 
+async def test_a_span_is_named_embeddings():
+    """As OpenTelemetry calls it."""
+    sdk = pytest.importorskip("opentelemetry.sdk.trace")
+    export = pytest.importorskip("opentelemetry.sdk.trace.export")
+    memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter")
+    exported, provider = memory.InMemorySpanExporter(), sdk.TracerProvider()
+    provider.add_span_processor(export.SimpleSpanProcessor(exported))
+    with sm.hooks(sm.hooks_lib.OpenTelemetry(provider)):
+        await sm.EmbeddingModel("embedded/hash")(["tea"])
+    (span,) = exported.get_finished_spans()
+    assert (span.name, span.attributes["gen_ai.operation.name"]) == ("embeddings hash", "embeddings")
+
+
 async def test_a_cost_budget_needs_a_price():
     """As for every model; the embedded one is free."""
     with sm.budget(cost_usd=1) as account:

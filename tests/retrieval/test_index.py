@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 import synmod as sm
 
@@ -35,6 +35,7 @@ def ids(found):
 # -- laws --------------------------------------------------------------------------------------------------------------
 
 
+@settings(max_examples=40)
 @given(st.lists(WORDS, min_size=1, max_size=12), WORDS, st.integers(1, 5))
 def test_exact_search_is_brute_force(texts, query, k):
     """The best cosines of all passages, in range; of equal ones the one added first."""
@@ -56,6 +57,7 @@ def test_exact_search_is_brute_force(texts, query, k):
 
 
 @both
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.sampled_from("abc"), WORDS), max_size=8))
 def test_an_index_holds_the_last_text_of_each_id(make, added):
     """Adding twice is adding once; the count is that of what changed."""
@@ -307,6 +309,7 @@ for number in range(1_000_000):
 """
 
 
+@pytest.mark.slow
 def test_acknowledged_passages_survive_a_kill(tmp_path):
     """`kill -9` in the middle: every add that returned is there, and can be found by another process."""
     path = tmp_path / "docs.db"
@@ -325,6 +328,7 @@ def test_acknowledged_passages_survive_a_kill(tmp_path):
     index.close()
 
 
+@pytest.mark.slow
 def test_another_process_reads_while_this_one_has_the_file_open(tmp_path):
     """And sees what was committed."""
     index = keywords(tmp_path / "docs.db")
