@@ -184,14 +184,18 @@ def _forbid(holder: list[Json], is_allowed: Callable[[Json], bool], random: Rand
     holder[0] = random.choice(wrong or [json])
 
 
+def _keys(nest: Any) -> list[Any]:
+    """Return what the parts of an object or array are found by."""
+    return [*nest] if isinstance(nest, dict) else [*range(len(nest))]
+
+
 def _poison(holder: list[Json], is_allowed: Callable[[Json], bool], random: Random) -> None:
     """Put a hostile text in place of each string in a value that may be any text."""
-    pending: list[dict[Any, Any] | list[Any]] = [holder]
+    pending: list[Any] = [holder]
     while pending:
-        nest: Any = pending.pop()
-        keys: list[Any] = [*nest] if isinstance(nest, dict) else [*range(len(nest))]
-        for key in keys:
-            part: Any = nest[key]
+        nest = pending.pop()
+        for key in _keys(nest):
+            part = nest[key]
             if isinstance(part, str):
                 nest[key] = random.choice(_HOSTILE)
                 if not is_allowed(holder[0]):
