@@ -283,8 +283,8 @@ async def _close_leftovers(loop: asyncio.AbstractEventLoop, _held: None) -> None
         if hasattr(closing, "__await__"):
             await closing
     # Some streams go through one client of the process, which opens a session for each loop and does not close it.
-    held: dict[str, Any] = vars(_imported())
-    client: Any = getattr(held.get("module_level_aclient"), "client", None)
+    held: Any = getattr(_imported(), "__dict__", {})  # not by the name, which would make the client
+    client = getattr(held.get("module_level_aclient"), "client", None)
     session: Any = getattr(getattr(client, "_transport", None), "client", None)
     if getattr(session, "_loop", None) is loop:
         await session.close()
