@@ -421,8 +421,8 @@ def _checked_examples(kind: str, examples: Any) -> Any:
     Raises:
         SchemaError: One is a pair, or anything else that has no names.
     """
-    given: Sequence[object] = examples if isinstance(examples, (list, tuple)) else ()
-    for index, example in enumerate(given):
+    listed: bool = isinstance(examples, (list, tuple))
+    for index, example in enumerate(cast("Sequence[object]", examples) if listed else ()):
         if type(example) in (tuple, list):
             raise SchemaError(
                 f"{kind}: examples/{index} is a {type(example).__name__}; write "
