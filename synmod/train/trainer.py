@@ -84,22 +84,19 @@ class Trainer:
         self.program = program
         self.reward: Reward | None = None if reward is None else reward_from(reward)
         self.data_names = binding.check_data_names(program, data_names)
-        self.label_names = list(label_names)
-        self.seed = seed
+        self.label_names, self.seed = list(label_names), seed
         self.feedback: dict[str, tuple[FeedbackItem, ...]] = {}
         self.unmatched: tuple[str, ...] = ()
         self.optimizer: Optimizer | None = None
         contexts = [context] if isinstance(context, Context) else list(context or [Context("local")])
         self.places = Places(contexts, concurrency, work_load_list)
-        self._fixed, self._state_names = fixed_param_names, state_names
-        self._lifecycle = Lifecycle()
+        self._fixed, self._state_names, self._updates = fixed_param_names, state_names, 0
         self._bound_reward = None if self.reward is None else BoundReward(self.reward, OFFERED)
-        self._binding = Binding(program)
+        self._lifecycle, self._binding = Lifecycle(), Binding(program)
         self._first = self._made = State()
         self._states: State | list[State] = State()
         self._rows: list[Row] = []
         self._seen: dict[str, Example] = {}
-        self._updates = 0
         self._hand: Bench | None = None
         self._input_feedback: list[Feedback] = []
         self._monitors: list[Monitor] = []
@@ -208,8 +205,8 @@ class Trainer:
             TrainerError: Other names.
             SchemaError: A schema that is not compatible; nothing changed.
         """
-        labels = None if label_schemas is None else declare(label_schemas)
-        self._binding = self._binding.reshaped(binding.named_schemas(data_schemas, self.data_names), labels)
+        data = binding.named_schemas(data_schemas, self.data_names)
+        self._binding = self._binding.reshaped(data, None if label_schemas is None else declare(label_schemas))
 
     # -- parameters and states ----------------------------------------------------------------------------------------
 
@@ -632,9 +629,8 @@ class Trainer:
             StateError: The answer has other paths; StateSchemaError: values that miss their schemas. Nothing changed.
             Exception: What the optimizer raised.
         """
-        optimizer = self.optimizer
+        optimizer, changed = self.optimizer, tuple[KeyPath, ...]()
         assert optimizer is not None
-        changed: tuple[KeyPath, ...] = ()
         if self._binding.has_params:
             bench = self._hand or self.bench(optimizer, {"train": self._seen, "validation": self._seen})
             self._hand = bench
