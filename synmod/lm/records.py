@@ -525,10 +525,13 @@ def estimate_tokens(messages: Iterable[Message]) -> int:
     """Return an estimate of the tokens of turns: a third of their characters, rounded up, so rather too many."""
     characters = 0
     for turn in messages:
-        content = turn["content"] or ""
-        parts = [{"text": content}] if isinstance(content, str) else content
-        characters += sum(len(part["text"]) if "text" in part else _CHARACTERS_OF_MEDIA for part in parts)
-        characters += sum(len(call["function"]["arguments"]) for call in turn.get("tool_calls") or ())
+        content = turn["content"]
+        if isinstance(content, str):
+            characters += len(content)
+        else:
+            characters += sum(len(part["text"]) if "text" in part else _CHARACTERS_OF_MEDIA for part in content or ())
+        if "tool_calls" in turn:
+            characters += sum(len(call["function"]["arguments"]) for call in turn["tool_calls"])
     return estimate_text(characters)
 
 
