@@ -1,5 +1,6 @@
 """DaskExecutor: sends rows to a cluster in batches, and hands back what became of each."""
 
+import json
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
@@ -7,7 +8,6 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, Final, cast
 
-from synmod.data import dump_json, parse_json
 from synmod.errors import ArgumentError, ConfigError, DataError, RunError, SaveError, SchemaError
 from synmod.leaves import Gate, Json, Signal, aio
 from synmod.lm import current_language_model, current_stand_ins
@@ -111,7 +111,7 @@ class DaskExecutor:
             "imports": list(self.imports),
             "setup": self.setup,
         }
-        return _Sending(self, program, dump_json(work))
+        return _Sending(self, program, json.dumps(work))
 
     @asynccontextmanager
     async def connected(self) -> AsyncGenerator[Any]:
@@ -201,13 +201,13 @@ class _Sending:
         with suppress(SchemaError):  # which is a failure of the row, and the worker's to record
             inputs_for(self._program, example)
         try:
-            json = row_as_json(example)
+            record = row_as_json(example)
         except DataError as error:
             raise DataError(f"row {example.id!r} cannot be sent to a worker: {error}") from None
         changes = self._first.diff(state(self._program)).items()
         values = {path: new.value for path, (old, new) in changes if old is not None and new is not None}
-        json = {"row": json, "sample": sample, "values": values}
-        row = _Row(self._models_here(), json, open_meters(current_call()))
+        record = {"row": record, "sample": sample, "values": values}
+        row = _Row(self._models_here(), record, open_meters(current_call()))
         self._waiting.append(row)
         self._news.wake()
         try:
@@ -274,8 +274,8 @@ class _Sending:
             RunError: The worker lacks a class or a model.
             Exception: What Dask raised.
         """
-        batch = dump_json({"models": models, "rows": rows})
-        answer: Any = parse_json(await self._client.submit(run_batch, self._work, batch, pure=False))
+        batch = json.dumps({"models": models, "rows": rows})
+        answer: Any = json.loads(await self._client.submit(run_batch, self._work, batch, pure=False))
         if "fault" in answer:
             raise RunError(f"workers cannot run this program: {answer['fault']}")
         threads: dict[str, int] = await self._client.nthreads()

@@ -1,5 +1,6 @@
 """What a worker does: it reads the program once, then runs batches of rows. Dask calls these functions by name."""
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 
 from synmod.errors import UnboundModelError
 from synmod.flow import map_concurrently, run
-from synmod.leaves import Json, current_clock, dump_json, parse_json
+from synmod.leaves import Json, current_clock
 from synmod.lm import LanguageModel, NoConnection, SharedModel, default_language_model, use_language_models
 from synmod.module import Module
 from synmod.registry import lookup
@@ -44,9 +45,9 @@ class Work(NamedTuple):
 def run_batch(work: str, batch: str) -> str:
     """Return the records of rows that run at once, with the seconds that they took; or why they cannot run here."""
     try:
-        return dump_json(run(_records, read(work), parse_json(batch)))
+        return json.dumps(run(_records, read(work), json.loads(batch)))
     except Exception as error:  # noqa: BLE001  # a worker's door: nothing of ours is pickled, errors neither
-        return dump_json({"fault": f"{type(error).__name__}: {error}"})
+        return json.dumps({"fault": f"{type(error).__name__}: {error}"})
 
 
 async def _records(work: Work, batch: Any) -> Json:
@@ -87,7 +88,7 @@ def read(text: str) -> Work:
         LoadError: A class or function is not registered here.
         UnboundModelError: A model has no connection.
     """
-    given: Any = parse_json(text)
+    given: Any = json.loads(text)
     for module in given["imports"]:
         import_module(module)
     nodes = _loaded(given["nodes"], given["setup"])
@@ -116,7 +117,7 @@ def _loaded(text: str, setup: str | None) -> dict[str, Any]:
     Raises:
         UnboundModelError: A model has no connection; names the line to write.
     """
-    given, named = None if setup is None else _made_by(setup), parse_json(text)["language_models"]
+    given, named = None if setup is None else _made_by(setup), json.loads(text)["language_models"]
     if isinstance(given, Mapping):  # `loads` refuses names that are not in the file
         given = {
             name: model for name, model in given.items() if any(name in (key, key.partition("#")[0]) for key in named)

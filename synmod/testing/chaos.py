@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from random import Random
 from typing import Any, Final, NamedTuple
@@ -184,18 +184,13 @@ def _forbid(holder: list[Json], is_allowed: Callable[[Json], bool], random: Rand
     holder[0] = random.choice(wrong or [json])
 
 
-def _keys(nest: Any) -> list[Any]:
-    """Return what the parts of an object or array are found by."""
-    return [*nest] if isinstance(nest, dict) else [*range(len(nest))]
-
-
 def _poison(holder: list[Json], is_allowed: Callable[[Json], bool], random: Random) -> None:
     """Put a hostile text in place of each string in a value that may be any text."""
-    pending: list[Any] = [holder]
+    pending: list[dict[Any, Any] | list[Any]] = [holder]
     while pending:
         nest = pending.pop()
-        for key in _keys(nest):
-            part = nest[key]
+        pairs: Iterable[tuple[Any, Any]] = nest.items() if isinstance(nest, dict) else enumerate(nest)
+        for key, part in list(pairs):
             if isinstance(part, str):
                 nest[key] = random.choice(_HOSTILE)
                 if not is_allowed(holder[0]):

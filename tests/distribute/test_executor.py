@@ -125,6 +125,27 @@ async def test_fit_ends_with_the_same_bytes(executor, tmp_path):
     assert await train(run=tmp_path / "run") == here
 
 
+async def test_an_evaluation_is_kept_here(executor, tmp_path):
+    """A run records what workers found: the same line goes on without them, and calls nothing."""
+    program = Loud()
+    there = await sm.evaluate(program, ROWS, reward=is_loud, metrics=[length], executor=executor, run=tmp_path)
+    parts.LOOPS.clear()
+    here = await sm.evaluate(program, ROWS, reward=is_loud, metrics=[length], run=tmp_path)
+    assert told(here) == told(there)
+    assert not parts.LOOPS
+
+
+async def test_a_trainer_scores_there(executor):
+    """In its contexts, with their models, from the first values of its states."""
+    program = sm.Sequential([sm.Input(Ticket), sm.Generator(Desk)])
+    contexts = [sm.Context("a", "embedded/nearest", limit=3), sm.Context("b", "embedded/nearest", limit=2)]
+    trainer = Trainer(program, reward="exact_match", context=contexts)
+    await trainer.bind(Ticket, Desk)
+    await trainer.init_params()
+    batches = [Batch([{"text": "refund"}, {"text": "parcel"}], [{"desk": "billing"}, {"desk": "shipping"}])]
+    assert told(await trainer.score(batches, executor=executor)) == told(await trainer.score(batches))
+
+
 async def test_a_teacher_runs_there(executor):
     """A model that stands in for single rows goes along with them."""
     program = sm.Sequential([sm.Input(Ticket), sm.Generator(Desk, language_model="embedded/nearest")])
