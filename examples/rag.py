@@ -98,7 +98,8 @@ class Quoting:
 
     async def send(self, request):
         """Return the whole reply."""
-        inputs = json.loads(re.search(r"<inputs>(.*)</inputs>", request.messages[-1].content, re.DOTALL)[1])
+        [found] = re.findall(r"<inputs>(.*)</inputs>", request.messages[-1].content, re.DOTALL)
+        inputs = json.loads(found)
         asked = words_of(inputs["question"])
         sentences = [
             (len(asked & words_of(sentence)), each["id"], sentence)
@@ -172,7 +173,7 @@ async def main(options):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--folder", type=Path, default=NOTES)
     parser.add_argument("--model")
     parser.add_argument("--ask")
