@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import threading
 from collections.abc import Awaitable, Callable, Generator, Hashable
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from synmod.errors import CallError, notes_of
 from synmod.leaves import aio
@@ -121,7 +120,10 @@ def _leading(flight: _Flight) -> Generator[None]:
 def _copied(error: Exception) -> Exception:
     """Return a copy of an exception with its traceback; the very object where its class cannot be copied."""
     try:
-        own = copy.copy(error)
+        make, given, *state = cast("tuple[Any, ...]", error.__reduce_ex__(4))
+        own = make(*given)  # not by copy.copy: libraries such as Dask register copies that share their attributes
+        for attributes in filter(None, state):
+            own.__setstate__(attributes)
         if type(own) is not type(error) or own.args != error.args:
             return error
         own.__notes__ = notes_of(error)
