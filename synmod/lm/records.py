@@ -375,11 +375,15 @@ class Secrets:
 
     def known(self) -> frozenset[str]:
         """Return every text of eight characters and more that no error may show."""
+        return self.own() | environment_secrets()
+
+    def own(self) -> frozenset[str]:
+        """Return those that belong to this model, and not to the environment."""
         key, headers = self._settings.api_key, self._settings.headers.values()
         hidden = [plain(value) for value in headers if not isinstance(value, str)]
         words = [word for text in hidden for word in text.split()]  # of `Bearer <token>` the token alone may come back
         found = {*self._given, *([plain(key)] if _is_text(key) else ()), *hidden, *words}
-        return frozenset(secret for secret in found if len(secret) >= _SHORTEST) | environment_secrets()
+        return frozenset(secret for secret in found if len(secret) >= _SHORTEST)
 
     def scrubbed(self, text: str) -> str:
         """Return a text with `***` for every secret; the longest first, since one may hold another."""

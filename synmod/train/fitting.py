@@ -253,7 +253,8 @@ class _Fitting:
             await build(proposer, ReflectionInputs)  # what it is made of counts, built or not
         if folder is None:
             return await self._run()
-        async with folder.opened(self.identity(), self.seed.fingerprint) as self.journal:
+        nodes = self.trainer.program, self.trainer.reward, self.optimizer
+        async with folder.opened(self.identity(), self.seed.fingerprint, *nodes) as self.journal:
             finished = await self._finished()
             return await self._run() if finished is None else finished
 

@@ -17,10 +17,18 @@ from synmod.cache import Cache, SingleFlight, key_of
 from synmod.data import JsonDataModel, dump_json, parse_json, schema_of
 from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded, EvaluationError, RunError
 from synmod.leaves import Json, current_clock, json_equal, wall_time, write_atomic
-from synmod.lm import LanguageModel, models_in_force, use_language_models
+from synmod.lm import (
+    LanguageModel,
+    SharedModel,
+    current_language_model,
+    current_stand_ins,
+    environment_secrets,
+    models_in_force,
+    use_language_models,
+)
 from synmod.module import Module
 from synmod.scope import NO_USAGE, BoundReward, Feedback, Usage, deadline, is_of_block_around
-from synmod.tree import Param, State, graphdef, state as state_of, using
+from synmod.tree import Param, State, graphdef, iter_graph, state as state_of, using
 
 from .batches import Places
 from .examples import Example, as_json
@@ -57,6 +65,7 @@ class Journal:
 
     Args:
         records: Where they stand; None where nothing is kept.
+        models: Those whose keys must not stand in it, though a provider repeats one: `***` stands there instead.
 
     Attributes:
         before: What the pieces of earlier processes took.
@@ -65,8 +74,10 @@ class Journal:
     Source: Temporal, DBOS (durable execution by replay); differs: records are keyed by content, not by position.
     """
 
-    def __init__(self, records: Cache | None = None) -> None:
+    def __init__(self, records: Cache | None = None, models: Iterable[SharedModel] = ()) -> None:
         self._records = records
+        self._secrets = [model.secrets for each in models for model in each.tried()]
+        self._environment = environment_secrets()
         self._schemas: dict[str, Any] = {}
         self._digests: dict[int, str] = {}
         """Of each schema that is kept, by its identity: schemas are interned, and `_schemas` holds them."""
@@ -143,11 +154,20 @@ class Journal:
         Raises:
             OSError: It cannot be written.
         """
-        if self._records is not None and not await self._records.keep(key, note):
+        if self._records is not None and not await self._records.keep(key, self._scrubbed(note)):
             raise OSError(
                 f"{self._records.path}: the journal cannot be written. What finished before is kept: make room, and "
                 "run the same line again."
             )
+
+    def _scrubbed(self, note: dict[str, Any]) -> dict[str, Any]:
+        """Return a note with `***` for every secret; the longest first, since one may hold another."""
+        secrets = self._environment.union(*(each.own() for each in self._secrets))
+        text = dump_json(note) if secrets else ""
+        found = [written for secret in secrets if (written := dump_json(secret)[1:-1]) in text]
+        for secret in sorted(found, key=len, reverse=True):
+            text = text.replace(secret, "***")
+        return parse_json(text) if found else note
 
 
 class Runner:
@@ -563,22 +583,25 @@ class Run:
         return write_atomic(path, "".join(f"{line}\n" for line in lines))
 
     @asynccontextmanager
-    async def opened(self, identity: Mapping[str, Json], state: str) -> AsyncGenerator[Journal]:
+    async def opened(self, identity: Mapping[str, Json], state: str, *nodes: Module | None) -> AsyncGenerator[Journal]:
         """Hold the folder, and give its journal; no other process or task may hold it meanwhile.
 
         Args:
             identity: What the run is of, by name.
             state: Fingerprint of the values that the program holds; those that the run began with, or has written.
+            *nodes: What calls models.
 
         Raises:
             RunError: Another holder, or a run of something else; lists each difference.
             OSError: The folder cannot be written.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        held = _locked(self.path / "lock", self.path)
-        with held, closing(Cache(self._file, max_bytes=None, shared=False)) as records:
+        locked = _locked(self.path / "lock", self.path)
+        with locked, closing(Cache(self._file, max_bytes=None, shared=False)) as records:
             self._check(identity, state, is_own=await records.find(f"state/{state}") is not None)
-            yield Journal(records)
+            stand_ins = [model for block in current_stand_ins() for model in block.values()]
+            held = [model for _, model in iter_graph([node for node in nodes if node is not None], SharedModel)]
+            yield Journal(records, [*filter(None, [current_language_model()]), *stand_ins, *held])
 
     def _check(self, identity: Mapping[str, Json], state: str, *, is_own: bool) -> None:
         """Write what the run is of, or compare it with what stands there.
