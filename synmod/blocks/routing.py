@@ -7,18 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, Unpack, cast, overload
 
-from synmod.data import (
-    JsonDataModel,
-    Schema,
-    is_symbolic,
-    items_of,
-    ops,
-    schema_of,
-    symbol,
-    trusted_schema,
-    with_items,
-    wrap,
-)
+from synmod import data
+from synmod.data import JsonDataModel, Schema, ops
 from synmod.errors import ArgumentError, CallError, ConfigError, GuardError, ModelError, SchemaError, add_note
 from synmod.flow import Failed, map_concurrently, together
 from synmod.leaves import Json, frozen
@@ -31,7 +21,6 @@ from .generator import Form, Generator, GeneratorOptions, apart, check_params, o
 
 A = TypeVar("A")
 B = TypeVar("B")
-C = TypeVar("C")
 
 # -- Decision ----------------------------------------------------------------------------------------------------------
 
@@ -83,7 +72,7 @@ class Decision(Generator[Any]):
         meanings = _meanings(labels, type(self).__name__)
         if options.get("instructions") is None:
             options["instructions"] = _instructions(meanings, question, multiple)
-        decision = symbol(trusted_schema(_schema(meanings, question, multiple, with_thinking)))
+        decision = data.symbol(data.trusted_schema(_schema(meanings, question, multiple, with_thinking)))
         form: Any = Form(decision, decision, reasoning="thinking" if with_thinking else None)
         super().__init__(form, **options)
 
@@ -621,17 +610,6 @@ class Parallel(Returning[R]):
         ) -> None: ...
         @overload
         def __init__(
-            self: "Parallel[tuple[A, B, C]]",
-            first: ModuleOf[A],
-            second: ModuleOf[B],
-            third: ModuleOf[C],
-            /,
-            *,
-            merge: None = None,
-            **options: Unpack[ModuleOptions],
-        ) -> None: ...
-        @overload
-        def __init__(
             self: "Parallel[tuple[A, ...]]", *modules: ModuleOf[A], merge: None = None, **options: Unpack[ModuleOptions]
         ) -> None: ...
         @overload
@@ -653,7 +631,7 @@ class Parallel(Returning[R]):
             DataError: `merge="concat"`, and a member gave None.
             Exception: The first failure of a member, as itself.
         """
-        if is_symbolic(inputs):
+        if data.is_symbolic(inputs):
             return await self.compute_output_spec(inputs)
         return self._merged(await together(*(partial(module, inputs) for module in self.modules)))
 
@@ -756,9 +734,9 @@ class Map(Returning[R]):
         """Call the module on every item."""
         if self.field is None:
             return await self._mapped(self._list(inputs))
-        schema = items_of(schema_of(inputs), self.field)
+        schema = data.items_of(data.schema_of(inputs), self.field)
         items = inputs.get(self.field)
-        results = await self._mapped([wrap(item, schema) for item in items or ()])
+        results = await self._mapped([data.wrap(item, schema) for item in items or ()])
         for index, result in enumerate(results):
             if result is None:
                 raise CallError(
@@ -768,14 +746,14 @@ class Map(Returning[R]):
         json = frozen(inputs)
         if items is not None:  # else an optional list, which is not there
             json = frozen({**json, self.field: results})
-        return wrap(json, with_items(schema_of(inputs), self.field, common_schema(results)))
+        return data.wrap(json, data.with_items(data.schema_of(inputs), self.field, common_schema(results)))
 
     async def compute_output_spec(self, inputs: Any) -> Any:
         """Return the inputs with other items; for a list of symbols, what the module returns for each."""
         if self.field is None:
             return [self._result_symbol(await self.module(item)) for item in self._list(inputs)]
-        output = self._result_symbol(await self.module(symbol(items_of(schema_of(inputs), self.field))))
-        return symbol(with_items(schema_of(inputs), self.field, schema_of(output)))
+        output = self._result_symbol(await self.module(data.symbol(data.items_of(data.schema_of(inputs), self.field))))
+        return data.symbol(data.with_items(data.schema_of(inputs), self.field, data.schema_of(output)))
 
     async def _mapped(self, items: list[Any]) -> list[Any]:
         """Return the result for each item."""
@@ -797,27 +775,27 @@ class Map(Returning[R]):
 
     def _result_symbol(self, output: Any) -> Any:
         """Return the symbol of one result."""
-        return symbol(_collecting_schema(schema_of(output))) if self.on_error == "collect" else output
+        return data.symbol(_collecting_schema(data.schema_of(output))) if self.on_error == "collect" else output
 
 
 def common_schema(values: Iterable[Any]) -> Schema | None:
     """Return the one schema of several values: theirs if they agree, else `U` of them; None without any."""
-    schemas = list({id(schema): schema for schema in map(schema_of, values)}.values())
+    schemas = list({id(schema): schema for schema in map(data.schema_of, values)}.values())
     if len(schemas) > 1:
-        return schema_of(ops.logical_xor(*map(symbol, schemas)))
+        return data.schema_of(ops.logical_xor(*map(data.symbol, schemas)))
     return schemas[0] if schemas else None
 
 
 def _collecting_schema(item: Schema | None) -> Schema:
     """Return the schema of `{"value": item or null, "error": null or {"type", "message"}}`; None for no item at all."""
     value, definitions = apart(item) if item is not None else (_NULL, {})
-    return trusted_schema({**object_schema(value={"anyOf": [value, _NULL]}, error=_ERROR), **definitions})
+    return data.trusted_schema({**object_schema(value={"anyOf": [value, _NULL]}, error=_ERROR), **definitions})
 
 
 def _collected(results: list[Any]) -> list[Any]:
     """Return results, None and `Failed` as data of one schema."""
     schema = _collecting_schema(common_schema(x for x in results if x is not None and not isinstance(x, Failed)))
-    return [wrap(frozen(_record(result)), schema) for result in results]
+    return [data.wrap(frozen(_record(result)), schema) for result in results]
 
 
 def _record(result: Any) -> dict[str, Any]:

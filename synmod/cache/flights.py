@@ -1,7 +1,5 @@
 """SingleFlight: equal work under way is done once, by the caller who began first; the others wait for its result."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Awaitable, Callable, Generator, Hashable
 from contextlib import contextmanager, suppress
@@ -47,17 +45,14 @@ class SingleFlight:
         self._flights: dict[Hashable, _Flight] = {}
 
     async def run(
-        self,
-        key: Hashable,
-        work: Callable[[], Awaitable[Any]],
-        hands_over: Callable[[Exception], bool] = lambda _: False,
+        self, key: Hashable, work: Callable[[], Awaitable[Any]], is_own: Callable[[Exception], bool] = lambda _: False
     ) -> Any:
         """Return what `work` returns: run here, or by the caller that began first.
 
         Args:
             key: What makes work equal.
             work: Runs only where nobody else runs it.
-            hands_over: Whether a failure is the leader's own, such as a spent budget: then a waiter leads next, as
+            is_own: Whether a failure is the leader's own, such as a spent budget: then a waiter leads next, as
                 after a cancellation. That of the leader counts.
 
         Raises:
@@ -80,14 +75,10 @@ class SingleFlight:
                     del flight  # no circle of an exception and the frame that holds it
             if flight.landed:
                 return flight.result
-        return await self._lead(key, flight, work, hands_over)
+        return await self._lead(key, flight, work, is_own)
 
     async def _lead(
-        self,
-        key: Hashable,
-        flight: _Flight,
-        work: Callable[[], Awaitable[Any]],
-        hands_over: Callable[[Exception], bool],
+        self, key: Hashable, flight: _Flight, work: Callable[[], Awaitable[Any]], is_own: Callable[[Exception], bool]
     ) -> Any:
         """Do the work; an exit, a cancellation or a limit around it leaves no end, so that another one leads."""
         try:
@@ -95,7 +86,7 @@ class SingleFlight:
                 flight.result = result = await work()
             flight.landed = True
         except Exception as error:
-            if not hands_over(error):
+            if not is_own(error):
                 flight.error = _copied(error)  # as it is now: the leader's callers may add notes to theirs
             raise
         finally:

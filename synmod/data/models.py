@@ -16,18 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from typing_extensions import TypeVar
 
 from synmod.errors import ArgumentError, DataError, FieldError, Problem, SchemaError, SymbolicValueError
-from synmod.leaves import (
-    FrozenDict,
-    did_you_mean,
-    dump_json,
-    frozen,
-    html_table,
-    is_object,
-    json_equal,
-    leaves,
-    snake_case,
-    thaw,
-)
+from synmod.leaves import FrozenDict, did_you_mean, dump_json, frozen, is_object, json_equal, leaves, snake_case, thaw
 from synmod.registry import admit as register
 
 from .checking import Root, schema_from
@@ -437,6 +426,8 @@ class JsonDataModel(Described[ModelT]):
 
 def _fields_table(json: Mapping[str, Any]) -> str:
     """Return a line per field: texts as they are, all else as JSON."""
+    from synmod.leaves import html_table
+
     rows = ((key, value if isinstance(value, str) else dump_json(value)) for key, value in json.items())
     return html_table(("field", "value"), rows)
 

@@ -368,11 +368,6 @@ class FlowGraph:
     outputs: Any
     steps: tuple[FlowStep, ...]
 
-    def input_model(self, index: int) -> Any:
-        """The class that input number `index` declares, in the order of leaves; None where only a schema is known."""
-        numbers: list[int] = [ref.index for ref in leaves(self.inputs)]
-        return self.symbols[numbers[index]].data_model if index < len(numbers) else None
-
     def output_symbols(self) -> Any:
         """Fresh symbols for the outputs, by their schemas alone."""
 

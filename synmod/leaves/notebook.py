@@ -1,7 +1,5 @@
 """What notebooks show in the place of a repr: tables of texts, and whole pages, each in a frame of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Final
 

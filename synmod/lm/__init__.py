@@ -15,9 +15,9 @@ from .embedding import EmbeddingModel, HashAdapter, embedding_model_from
 from .limits import Limit
 from .litellm_adapter import Price, list_price
 from .model import (
-    LanguageModel, check_sample, current_language_model, current_sample, current_stand_ins,
-    default_language_model, drawing, model_from, models_in_force, resolve_model, set_default_language_model,
-    use_language_models,
+    LanguageModel, NoConnection, SharedModel, shared_model, unbound_model, check_sample, current_language_model,
+    current_sample, current_stand_ins, default_language_model, drawing, model_from, models_in_force, resolve_model,
+    set_default_language_model, use_language_models,
 )
 from .nearest import embedded_adapter, within
 from .prompt import REPAIR_OPENING, Layout, Slots, default_instructions, in_order, input_fields, resolved
@@ -26,7 +26,6 @@ from .records import (
     Message, Sampling, check_structured, environment_secrets, estimate_text, estimate_tokens, message, sampling_params,
     turns,
 )
-from .shared import NoConnection, SharedModel, shared_model, unbound_model
 from .streaming import LMStream, ServerSentEvents, stream
 from .tools import function_schema, offered
 

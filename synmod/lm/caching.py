@@ -16,7 +16,7 @@ from .records import Adapter, EmbeddingReply, LMReply, LMRequest, Message, messa
 
 if TYPE_CHECKING:
     from .call import ModelCall
-    from .shared import SharedModel
+    from .model import SharedModel
 
 R = TypeVar("R", LMReply, EmbeddingReply)
 

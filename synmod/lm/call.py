@@ -15,20 +15,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
-from synmod import scope
+from synmod import errors, scope
 from synmod.data import Schema, parse_frozen, problems, trusted_schema
-from synmod.errors import (
-    BadReplyError,
-    ConfigError,
-    ContextWindowError,
-    DataError,
-    ModelError,
-    ModelTimeout,
-    RateLimitError,
-    SchemaTooComplex,
-    UnavailableError,
-    add_note,
-)
 from synmod.leaves import Json, aio, current_clock, frozen_dict, is_object
 from synmod.scope import CallFrame, Usage, check_deadline, current_call, notify, place_of
 
@@ -41,14 +29,14 @@ from .tools import calling_turn, faults_of_calls, quoted_calls, with_calls
 
 if TYPE_CHECKING:
     from .limits import Limit
-    from .model import LanguageModel
-    from .shared import SharedModel
+    from .model import LanguageModel, SharedModel
 
 T = TypeVar("T")
 Q = TypeVar("Q", LMRequest, records.EmbeddingRequest)
 R = TypeVar("R", LMReply, records.EmbeddingReply)
 
-_FALLS_BACK: Final = (UnavailableError, RateLimitError, ModelTimeout, ContextWindowError, BadReplyError)
+_TEMPORARY: Final = (errors.UnavailableError, errors.RateLimitError, errors.ModelTimeout)
+_FALLS_BACK: Final = (*_TEMPORARY, errors.ContextWindowError, errors.BadReplyError)
 """After these another model may do better; all others are mistakes to correct."""
 
 _FIRST_WAIT_S, _LONGEST_JITTER_S, _LONGEST_WAIT_S = 0.5, 30.0, 60.0
@@ -139,18 +127,18 @@ class ModelCall:
         # Only a scope that expired leads here: it swallowed its own cancellation.
         check_deadline(self.frame or "", self.ambient)
         if attempt_s is not None and attempt_s == min(limits):
-            raise ModelTimeout(f"no reply within attempt_timeout_s={attempt_s:g}")
+            raise errors.ModelTimeout(f"no reply within attempt_timeout_s={attempt_s:g}")
         self.over = True
-        raise ModelTimeout(f"no reply within timeout_s={self.timeout_s:g}")
+        raise errors.ModelTimeout(f"no reply within timeout_s={self.timeout_s:g}")
 
-    def complete(self, error: ModelError) -> None:
+    def complete(self, error: errors.ModelError) -> None:
         """Fill in where, when and after how many requests the call failed, and take the secrets out."""
         scrub = self.model.secrets.scrubbed
         error.model, error.attempts, error.elapsed_s = self.model.model, self.requests, self.elapsed_s
         error.path, error.phase, error.streamed = self.path, self.phase, self.has_begun
         error.provider_message = shortened(scrub(error.provider_message))
         error.request_id = error.request_id and scrub(error.request_id)
-        if isinstance(error, BadReplyError):
+        if isinstance(error, errors.BadReplyError):
             error.text = scrub(error.text)
             error.errors = tuple((pointer, scrub(problem)) for pointer, problem in error.errors)
         module = "" if self.frame is None else f"module: {self.path or self.frame.name}   "
@@ -168,19 +156,19 @@ async def answer(
         ModelError: What the first model raised, with the errors of the others as notes; after a mistake to correct
             nobody else is tried.
     """
-    first: ModelError | None = None
+    first: errors.ModelError | None = None
     for model in models:
         try:
             return await reported(model, request_to(model), timeout_s or model.settings.timeout_s, _remembered)
-        except ModelError as error:
+        except errors.ModelError as error:
             if first is None:
                 first = error
             else:
-                add_note(first, f"fallback {model.model} failed too: {type(error).__name__}: {error}")
+                errors.add_note(first, f"fallback {model.model} failed too: {type(error).__name__}: {error}")
             if error.streamed or not isinstance(error, _FALLS_BACK):
                 break
     try:
-        aio.reraise(cast("ModelError", first))
+        aio.reraise(cast("errors.ModelError", first))
     finally:
         del first  # its traceback holds this frame: neither may keep the other alive
 
@@ -205,7 +193,7 @@ async def reported(
         return reply
     except BaseException as error:
         failure = error
-        if isinstance(error, ModelError):
+        if isinstance(error, errors.ModelError):
             call.complete(error)
         if aio.is_cancellation(error) or isinstance(error, GeneratorExit):
             usage = call.usage(calls=0)
@@ -248,17 +236,17 @@ async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
         reply: LMReply = await answered(call, asked)
         if reply.tool_calls:
             reply = with_calls(reply, request)
-        json, reason, errors = _read(reply, request, sent)
+        json, reason, found = _read(reply, request, sent)
         if not reason:
             turn = calling_turn(reply) if reply.tool_calls else reply.message or message("assistant", reply.text)
             by = reply.model or request.model
             total = {"usage": call.usage(), "attempts": tuple(call.attempts), "elapsed_s": call.elapsed_s}
             return replace(reply, json=json, message=turn, model=by, **total)
-        faults = [f"- {pointer or '(root)'}: {problem}" for pointer, problem in errors]
+        faults = [f"- {pointer or '(root)'}: {problem}" for pointer, problem in found]
         quoted = quoted_calls(reply) if reply.tool_calls else reply.text
         if reason in ("length", "refused") or not repairs or call.requests >= call.model.attempts:
             text = "\n  ".join([_FAULTS[reason], *faults])
-            raise BadReplyError(text, text=quoted, errors=errors, reason=reason, request_id=reply.request_id)
+            raise errors.BadReplyError(text, text=quoted, errors=found, reason=reason, request_id=reply.request_id)
         repairs -= 1
         asked = replace(asked, messages=(*asked.messages, *_repair_turns(quoted, faults, request)))
 
@@ -305,7 +293,7 @@ async def answered(call: ModelCall, request: LMRequest | records.EmbeddingReques
     while True:
         try:
             return await (_sent(call, request) if call.model.limit is None else _limited(call, request))
-        except ModelError as error:
+        except errors.ModelError as error:
             if call.over or not (error.transient and error.sent) or call.requests >= call.model.attempts:
                 raise
             if call.has_begun:
@@ -364,7 +352,7 @@ async def _sent(call: ModelCall, request: LMRequest | records.EmbeddingRequest) 
         if any("cost_usd" in account.limits for account in budgets):
             if price is None:
                 remedy = "pass LanguageModel(..., price=(usd per million in, usd per million out))"
-                raise ConfigError(f"{request.model}: cost_usd is limited, and the price is not known: {remedy}.")
+                raise errors.ConfigError(f"{request.model}: cost_usd is limited, and the price is not known: {remedy}.")
             cost = price.cost_usd(prompt, completion)
     with scope.reserve(0 if call.requests else 1, prompt + completion, cost, where=call.path) as reservation:
         used: Usage | None = None
@@ -405,7 +393,7 @@ async def _exchanged(call: ModelCall, request: LMRequest | records.EmbeddingRequ
         reply: Any = adapter.send(asked) if call.relay is None else call.relay.received(adapter, asked)
         if not isinstance(reply, wanted):
             reply = await call.bounded(reply, call.model.settings.attempt_timeout_s)
-    except ModelError as error:
+    except errors.ModelError as error:
         if error.sent:
             text = shortened(call.model.secrets.scrubbed(f"{type(error).__name__}: {error}"))
             call.attempts.append(Attempt(error.status, text, call.clock.now() - began, waited))
@@ -447,7 +435,7 @@ def read_reply(text: str, schema: Schema, reasoning: Mapping[str, str] | None = 
     for bare in dict.fromkeys((text, _bare(text))):
         try:
             return _judged(parse_frozen(bare), schema, reasoning)
-        except DataError as fault:
+        except errors.DataError as fault:
             error = str(fault)
     if not bare:
         return Read(None, "empty", (("", "the reply is empty"),))
@@ -466,7 +454,7 @@ def _judged(json: Json, schema: Schema, reasoning: Mapping[str, str] | None) -> 
         json = frozen_dict({**reasoning, **json})  # a field of its own wins
     try:
         found = problems(schema, json, limit=_MOST_ERRORS)
-    except SchemaTooComplex as error:  # the reply, not the schema, is what costs too much
+    except errors.SchemaTooComplex as error:  # the reply, not the schema, is what costs too much
         return Read(None, "schema", (("", str(error)),))
     faults = tuple((p.pointer, f"wanted {p.wanted}, got {p.got}") for p in found)
     return Read(None, "schema", faults) if faults else Read(json)

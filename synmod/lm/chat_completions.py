@@ -25,19 +25,9 @@ from synmod.data import parse_json
 from synmod.leaves import Json, aio, is_array, is_object, wall_time
 from synmod.scope import Usage
 
+from . import records
 from .prompt import json_text, schema_text
-from .records import (
-    LMChunk,
-    LMReply,
-    LMRequest,
-    Message,
-    Secrets,
-    Settings,
-    estimate_text,
-    estimate_tokens,
-    message,
-    shortened,
-)
+from .records import LMChunk, LMReply, LMRequest, Message, Secrets, Settings, message
 from .streaming import MOST_BODY, Assembly, text_of
 from .tools import schema_name, sent_back, tool_fields
 
@@ -488,7 +478,7 @@ def _usage(usage: Json, request: LMRequest, text: str) -> Usage:
     """Return the tokens that the provider counted, else an estimate."""
     prompt, completion = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
     if not prompt and not completion:
-        prompt, completion = estimate_tokens(request.messages), estimate_text(len(text))
+        prompt, completion = records.estimate_tokens(request.messages), records.estimate_text(len(text))
         return Usage(prompt_tokens=prompt, completion_tokens=completion, estimated=True)
     cached = _count(usage.get("prompt_tokens_details"), "cached_tokens")
     reasoning = _count(usage.get("completion_tokens_details"), "reasoning_tokens")
@@ -598,12 +588,12 @@ def with_hints(error: errors.ModelError, base: str | None, *, asked_for_schema: 
 
 def _made(kind: Kind, status: int | None, headers: Mapping[str, str], quoted: str) -> errors.ModelError:
     """Make the error of a kind."""
-    text = shortened(quoted, _MOST_QUOTED)
+    text = records.shortened(quoted, _MOST_QUOTED)
     message = text if status is None else f"the provider answered {status}: {text}"
     details: dict[str, Any] = {
         "status": status,
         "request_id": headers.get("x-request-id") or headers.get("request-id"),
-        "provider_message": shortened(quoted),
+        "provider_message": records.shortened(quoted),
     }
     if isinstance(kind, str):
         what = "the provider refused to answer" if kind == _REFUSED else "the reply cannot be read"

@@ -21,8 +21,8 @@ from .caching import once
 from .call import ModelCall, answered, reported
 from .chat_completions import Endpoint, message_in
 from .limits import Limit
+from .model import SharedModel, refuse_on_symbols, shared_model
 from .records import Adapter, EmbeddingReply, EmbeddingRequest, Secret, estimate_text
-from .shared import SharedModel, refuse_on_symbols, shared_model
 
 
 class EmbeddingModel(SharedModel):

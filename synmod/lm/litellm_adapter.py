@@ -23,18 +23,7 @@ from typing import Any, Final, NamedTuple, cast
 from synmod.errors import AuthError, ModelError, RequestError, UnavailableError
 from synmod.leaves import aio, is_array, thaw
 
-from .chat_completions import (
-    CHAT,
-    STREAMING,
-    Endpoint,
-    PerLoop,
-    litellm_error,
-    raising,
-    refuse_trio,
-    reply_or_raise,
-    streamed_reply,
-    with_hints,
-)
+from . import chat_completions as chat
 from .records import LMChunk, LMReply, LMRequest, Message, Secrets, Settings
 from .streaming import Assembly
 
@@ -70,7 +59,7 @@ class LiteLLMAdapter:
     name = "litellm"
     version = 2
 
-    def __init__(self, settings: Settings, secrets: Secrets, endpoint: Endpoint) -> None:
+    def __init__(self, settings: Settings, secrets: Secrets, endpoint: chat.Endpoint) -> None:
         self._settings = settings
         self._endpoint = endpoint
         self._secrets = secrets
@@ -84,7 +73,7 @@ class LiteLLMAdapter:
             AuthError: There is no key where one is needed.
             RequestError: An image or a file stands at an address, and `allow_remote_media` is off.
         """
-        refuse_trio("litellm")
+        chat.refuse_trio("litellm")
         if not self._settings.allow_remote_media and (place := _remote_media(request)):
             remedy = "send the data itself, or pass LanguageModel(..., allow_remote_media=True)"
             raise RequestError(f"{place} is an address, which litellm may fetch from this host; {remedy}.", sent=False)
@@ -99,7 +88,7 @@ class LiteLLMAdapter:
             RequestError: A parameter that the model is known not to take.
         """
         self._litellm = await open_litellm()
-        chats = self._endpoint is CHAT and self._settings.api_base is None
+        chats = self._endpoint is chat.CHAT and self._settings.api_base is None
         known = self._supported() if request.params and chats else None
         unlisted = () if self._settings.provider in _WITHOUT_TOP_K else (_UNLISTED,)
         wrong = [name for name in request.params if known is not None and name not in (*known, *unlisted)]
@@ -118,11 +107,11 @@ class LiteLLMAdapter:
     async def send(self, request: LMRequest) -> LMReply:
         """Send one request."""
         async with aclosing(self._received(request, streams=False)) as received:
-            return reply_or_raise(await anext(received))
+            return chat.reply_or_raise(await anext(received))
 
     def stream(self, request: LMRequest) -> AsyncGenerator[LMChunk | LMReply]:
         """Send one request, and yield the pieces of the reply as they arrive, last the reply itself."""
-        return raising(self._received(request, streams=True))
+        return chat.raising(self._received(request, streams=True))
 
     async def price(self) -> LiteLLMPrice | None:
         """Return what litellm computes; None where it does not know the model, or a server of the user's answers."""
@@ -180,7 +169,7 @@ class LiteLLMAdapter:
         assembly, failure, response = Assembly() if streams else None, None, cast("Any", None)
         try:
             function = getattr(self._litellm, self._endpoint.function)
-            response = await function(**arguments, **(STREAMING if streams else {}), api_key=key)
+            response = await function(**arguments, **(chat.STREAMING if streams else {}), api_key=key)
             if assembly is not None:
                 async with aclosing(response):
                     async for record in response:
@@ -193,18 +182,18 @@ class LiteLLMAdapter:
         if failure is not None:
             yield failure
         elif assembly is not None:
-            yield streamed_reply(assembly, request, received, self._secrets)
+            yield chat.streamed_reply(assembly, request, received, self._secrets)
         else:
             yield self._endpoint.read(response.model_dump(), request, received)
 
     def _failure(self, error: Exception, *, asked_for_schema: bool) -> ModelError:
         """Return the error for an exception of litellm."""
-        failure = litellm_error(error, self._secrets.scrubbed(str(getattr(error, "message", None) or error)))
+        failure = chat.litellm_error(error, self._secrets.scrubbed(str(getattr(error, "message", None) or error)))
         if isinstance(failure, AuthError) and failure.status is None:
             missing = self._litellm.validate_environment(self._settings.model).get("missing_keys")
             names = f" litellm looks for {', '.join(missing)} in the environment." if missing else ""
             failure.args = (f"{failure}{names}",)
-        return with_hints(failure, self._settings.api_base, asked_for_schema=asked_for_schema)
+        return chat.with_hints(failure, self._settings.api_base, asked_for_schema=asked_for_schema)
 
 
 def _remote_media(request: LMRequest) -> str:
@@ -290,7 +279,7 @@ async def _close_leftovers(loop: asyncio.AbstractEventLoop, _held: None) -> None
         await session.close()
 
 
-_LEFTOVERS: Final = PerLoop(lambda: None, _close_leftovers)
+_LEFTOVERS: Final = chat.PerLoop(lambda: None, _close_leftovers)
 
 
 async def counted_tokens(model: str, messages: Sequence[Message]) -> int:

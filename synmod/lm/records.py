@@ -9,23 +9,12 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import typing
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import add
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Final,
-    Literal,
-    NamedTuple,
-    Protocol,
-    TypeAlias,
-    TypedDict,
-    get_args,
-    runtime_checkable,
-)
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, Protocol, TypeAlias, TypedDict
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -124,7 +113,7 @@ class Secret(Protocol):
 ApiKey: TypeAlias = str | Secret | Callable[[], str | Secret | Awaitable[str | Secret]]
 Structured: TypeAlias = Literal["schema", "json", "tool", "prompt"]
 
-STRUCTURED: Final[tuple[str, ...]] = get_args(Structured)
+STRUCTURED: Final[tuple[str, ...]] = typing.get_args(Structured)
 """How a schema may be asked for: native schema, JSON mode, one forced tool, text only."""
 
 _MODEL: Final = re.compile(r"[^\s/]+(/[^\s/]+)+")
@@ -755,7 +744,7 @@ class LMChunk:
     call_id: str | None = None
 
 
-@runtime_checkable
+@typing.runtime_checkable
 class Adapter(Protocol):
     """A provider of the user's own: `LanguageModel(..., adapter=it)` adds checks, retries, budgets and events.
 

@@ -9,13 +9,13 @@ import os
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar, cast, overload
 
 from pydantic import BaseModel
 
 from synmod import tree
 from synmod.data import JsonDataModel
-from synmod.errors import ArgumentError, ConfigError, GraphError
+from synmod.errors import ArgumentError, ConfigError
 from synmod.flow import FlowGraph, SymbolRef
 from synmod.leaves import check_name, is_leaf, map_leaves, take_apart
 from synmod.lm import SAMPLING, SharedModel
@@ -32,6 +32,8 @@ from .structure import check_layout, delete_attribute, is_built_here, layout_of,
 
 R = TypeVar("R")
 Answer = TypeVar("Answer", bound=BaseModel)
+Data: TypeAlias = Answer | JsonDataModel[Answer]
+"""What a call may return for what it declares: an instance, or a value."""
 
 
 class Module(metaclass=ModuleMeta):
@@ -93,19 +95,11 @@ class Module(metaclass=ModuleMeta):
         ) -> Coroutine[Any, Any, Any]: ...
         @overload
         def __call__(
-            self: AsyncCallee[Answer | JsonDataModel[Answer]],
-            /,
-            *args: Any,
-            training: bool | None = None,
-            **kwargs: Any,
+            self: AsyncCallee[Data[Answer]], /, *args: Any, training: bool | None = None, **kwargs: Any
         ) -> Coroutine[Any, Any, JsonDataModel[Answer]]: ...
         @overload
         def __call__(
-            self: AsyncCallee[Answer | JsonDataModel[Answer] | None],
-            /,
-            *args: Any,
-            training: bool | None = None,
-            **kwargs: Any,
+            self: AsyncCallee[Data[Answer] | None], /, *args: Any, training: bool | None = None, **kwargs: Any
         ) -> Coroutine[Any, Any, JsonDataModel[Answer] | None]: ...
         @overload
         def __call__(
@@ -117,19 +111,11 @@ class Module(metaclass=ModuleMeta):
         ) -> Coroutine[Any, Any, Any]: ...
         @overload
         def __call__(
-            self: PlainCallee[Answer | JsonDataModel[Answer]],
-            /,
-            *args: Any,
-            training: bool | None = None,
-            **kwargs: Any,
+            self: PlainCallee[Data[Answer]], /, *args: Any, training: bool | None = None, **kwargs: Any
         ) -> Coroutine[Any, Any, JsonDataModel[Answer]]: ...
         @overload
         def __call__(
-            self: PlainCallee[Answer | JsonDataModel[Answer] | None],
-            /,
-            *args: Any,
-            training: bool | None = None,
-            **kwargs: Any,
+            self: PlainCallee[Data[Answer] | None], /, *args: Any, training: bool | None = None, **kwargs: Any
         ) -> Coroutine[Any, Any, JsonDataModel[Answer] | None]: ...
         @overload
         def __call__(
@@ -828,10 +814,6 @@ def _settings_compared(lm: SharedModel) -> Any:
     return name, settings.model, settings.structured, numbers, lengths, sampling, fallback
 
 
-def _has_no_children(lm: Any, *_: Any) -> None:
-    raise GraphError(f"{lm!r} is a language model: it has no children, and only a load makes one.")
-
-
 tree.register_impl(
     NodeImpl(
         Module,
@@ -855,14 +837,5 @@ tree.register_impl(
     )
 )
 tree.register_impl(
-    NodeImpl(
-        SharedModel,
-        flatten=lambda lm: ((), lm),
-        set_key=_has_no_children,
-        pop_key=_has_no_children,
-        create_empty=_has_no_children,
-        by_reference=True,
-        compared=_model_compared,
-        subclasses=True,
-    )
+    NodeImpl(SharedModel, flatten=lambda lm: ((), lm), by_reference=True, compared=_model_compared, subclasses=True)
 )

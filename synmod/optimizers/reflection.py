@@ -5,23 +5,13 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Any, ClassVar, Final
 
+from synmod import train
 from synmod.data import problems
 from synmod.errors import AuthError, BudgetExceeded, ConfigError, EvaluationError, TrainerError, UnboundModelError
 from synmod.leaves.frozen import Json
 from synmod.module import Module
 from synmod.scope import is_of_block_around
-from synmod.train import (
-    Bench,
-    FeedbackItem,
-    Optimizer,
-    Proposer,
-    TargetKind,
-    as_json,
-    blamed,
-    is_too_long,
-    records_of,
-    reflection_inputs,
-)  # fmt: skip
+from synmod.train import Bench, FeedbackItem, Optimizer, Proposer, TargetKind
 from synmod.tree import OptState, State
 
 _FATAL: Final = (AuthError, ConfigError, UnboundModelError)
@@ -65,7 +55,7 @@ async def evidence(bench: Bench, parent: State, rows: Sequence[str]) -> Evidence
     """Run a parent on train rows, and see what its failures blame."""
     rollouts = await bench.evaluate(parent, rows, split="train", calls=True)
     items = await bench.feedback(rollouts)
-    counts = blamed(items, rollouts, bench.best_score)
+    counts = train.blamed(items, rollouts, bench.best_score)
     return Evidence(parent, rows, items, sorted(counts, key=lambda path: -counts[path]))
 
 
@@ -172,11 +162,11 @@ class Reflective(Optimizer):
         target = bench.targets[path]
         current: Any = state[path].value
         others: dict[str, Any] = {other: state[other].value for other in bench.targets if other != path}
-        expected = [as_json(bench.example(row).target) for row in found.rows]
-        records = records_of(found.items[path], bench.best_score, expected)
+        expected = [train.as_json(bench.example(row).target) for row in found.rows]
+        records = train.records_of(found.items[path], bench.best_score, expected)
         accepted, tried = (memory.value.get(path, []) for memory in (self.accepted, self.tried))
         for _ in range(2):
-            inputs = reflection_inputs(
+            inputs = train.reflection_inputs(
                 bench.task, target, current, others, records, accepted=accepted, tried=tried, hint=hint
             )
             try:
@@ -192,7 +182,7 @@ class Reflective(Optimizer):
             self._count("answered")
             if faults := problems(target.schema, value):
                 word, why = "invalid", f"misses its schema: {faults[0].wanted} wanted, {faults[0].got} got"
-            elif is_too_long(value, current, self.proposer):
+            elif train.is_too_long(value, current, self.proposer):
                 word, why = "invalid", "is too long"
             elif bench.knows(state.replace({path: value})):
                 word, why = "duplicate", "was tried before"

@@ -15,7 +15,7 @@ from synmod.data import JsonDataModel, SymbolicDataModel
 from synmod.errors import BuildError, ConfigError, GraphError, LifecycleError, LoadError
 from synmod.flow import Progress, Step, copied, map_leaves, record_graph, run_plan, steps_between, symbol_of
 from synmod.leaves import did_you_mean, path_str
-from synmod.module import AsyncCallee, Execution, Module, execution_of, own_inputs_of, passes_none, where
+from synmod.module import AsyncCallee, Data, Execution, Module, execution_of, own_inputs_of, passes_none, where
 from synmod.registry import register_own
 from synmod.saving import LoadReport
 from synmod.scope import FRAME, Hook, current_call, nearest_live
@@ -162,11 +162,7 @@ class Program(Module, Generic[M]):
         ) -> Coroutine[Any, Any, SymbolicDataModel]: ...
         @overload
         def __call__(
-            self: AsyncCallee[Answer | JsonDataModel[Answer]],
-            /,
-            *args: Any,
-            training: bool | None = None,
-            **kwargs: Any,
+            self: AsyncCallee[Data[Answer]], /, *args: Any, training: bool | None = None, **kwargs: Any
         ) -> Coroutine[Any, Any, JsonDataModel[Answer]]: ...
         @overload
         def __call__(

@@ -15,13 +15,13 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from struct import Struct
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, cast
 
 from pydantic import Field
 
 from synmod import tree
 from synmod.data import DataModel
-from synmod.errors import ArgumentError, ConfigError, DataError, GraphError
+from synmod.errors import ArgumentError, ConfigError, DataError
 from synmod.leaves import aio
 from synmod.lm import EmbeddingModel, embedding_model_from
 from synmod.registry import register_own
@@ -558,18 +558,6 @@ def _closed(connection: sqlite3.Connection, process: int) -> None:
         connection.close()
 
 
-def _made_by_load(*_: Any) -> NoReturn:
-    raise GraphError("An index has no children, and only a load makes one.")
-
-
 tree.register_impl(
-    tree.NodeImpl(
-        Index,
-        flatten=lambda index: ((), {"name": index.name}),
-        set_key=_made_by_load,
-        pop_key=_made_by_load,
-        create_empty=_made_by_load,
-        by_reference=True,
-        subclasses=True,
-    )
+    tree.NodeImpl(Index, flatten=lambda index: ((), {"name": index.name}), by_reference=True, subclasses=True)
 )

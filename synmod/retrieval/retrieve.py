@@ -1,7 +1,5 @@
 """Retrieve: the block that asks an index."""
 
-from __future__ import annotations
-
 from typing import Any, Final, Unpack
 
 from synmod.data import DataModel, ops, parts_of, schema_of, symbol

@@ -10,20 +10,12 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final, cast
 
+from synmod import lm
 from synmod.data import DataModel, Described, Schema, json_equal, schema_of, schema_of_class, thaw, validate
 from synmod.errors import ArgumentError, DataError, LoadError, SchemaError, SynmodError
 from synmod.flow import Declared
 from synmod.leaves import Json, did_you_mean, frozen, is_array, is_object
-from synmod.lm import (
-    SAMPLING,
-    EmbeddingModel,
-    LanguageModel,
-    Limit,
-    NoConnection,
-    SharedModel,
-    shared_model,
-    unbound_model,
-)
+from synmod.lm import EmbeddingModel, LanguageModel, SharedModel
 from synmod.module import Module
 from synmod.registry import check_registrable, id_of, lookup, register_own, registered
 from synmod.tree import Intermediate, Memory, OptState, Param, Stat, Variable
@@ -297,7 +289,7 @@ def lm_record(
         term: Writes an argument of a registered subclass.
         name_of: Returns the saved name of a fallback.
     """
-    if isinstance(model.adapter, NoConnection):
+    if isinstance(model.adapter, lm.NoConnection):
         record: dict[str, Json] = dict(model.adapter.record)
         if record["type"] is None:
             return {"type": None}
@@ -315,7 +307,7 @@ def lm_record(
     record |= {
         "model": settings.model,
         **{name: getattr(settings, name) for name in _SETTINGS},
-        "defaults": {name: settings.defaults[name] for name in SAMPLING if name in settings.defaults},
+        "defaults": {name: settings.defaults[name] for name in lm.SAMPLING if name in settings.defaults},
         "supply": list(settings.supply),
     }
     if settings.limit is not None:
@@ -387,13 +379,14 @@ def lm_faults(record: dict[str, Json]) -> list[tuple[str, str]]:
     is_limit = is_limit and all(type(number) is int and number > 0 for number in limit.values())
     is_named = is_array(fallback) and bool(fallback) and all(type(each) is str for each in fallback)
     is_plain = isinstance(model, str) and _MODEL.fullmatch(model) and ".." not in model
+    is_sampling = is_object(defaults) and {*defaults} <= {*lm.SAMPLING}
     is_ordered = isinstance(supply, list) and [name for name in _SUPPLIED if name in supply] == supply
     numbers = [(name, type(record[name]) in (int, float, type(None)), "a number or null") for name in _SETTINGS[:3]]
     rules = [
         ("model", is_plain, "'provider/name', without a scheme, an address or '..'"),
         *numbers,
         ("structured", type(record["structured"]) in (str, type(None)), "a text or null"),
-        ("defaults", is_object(defaults) and {*defaults} <= {*SAMPLING}, f"some of {', '.join(SAMPLING)} as an object"),
+        ("defaults", is_sampling, f"some of {', '.join(lm.SAMPLING)} as an object"),
         ("supply", is_ordered, f"a list of names among {', '.join(_SUPPLIED)}, in this order"),
         ("limit", is_limit, f"whole numbers above 0 under {', '.join(_LIMITS)}"),
         ("fallback", is_named, "a list of saved names"),
@@ -417,7 +410,7 @@ def supplied_lms(given: Any, names: Mapping[str, Json]) -> dict[str, SharedModel
     if given is None:
         return {}
     if isinstance(given, str | LanguageModel):
-        model = shared_model(LanguageModel, given, "language_models")
+        model = lm.shared_model(LanguageModel, given, "language_models")
         return {name: model for name, record in names.items() if _kind(record) is LanguageModel}
     if not hasattr(given, "items"):
         raise ArgumentError(
@@ -435,7 +428,7 @@ def supplied_lms(given: Any, names: Mapping[str, Json]) -> dict[str, SharedModel
             )
     keys = {name: name if name in given else base for name, base in bases.items()}
     return {
-        name: shared_model(_kind(names[name]), given[key], f"language_models[{key!r}]")
+        name: lm.shared_model(_kind(names[name]), given[key], f"language_models[{key!r}]")
         for name, key in keys.items()
         if key in given
     }
@@ -462,16 +455,16 @@ def made_lm(name: str, record: dict[str, Json], cls: type | None, read: Callable
     """
     if record["type"] is None:
         needs = ["a model of a class that is not registered"]
-        return unbound_model(LanguageModel, name, {**record, "model": _ANY_MODEL}, needs)
+        return lm.unbound_model(LanguageModel, name, {**record, "model": _ANY_MODEL}, needs)
     arguments = {key: read(term) for key, term in record.get("config", {}).items()}
     if cls is None or record["supply"]:
         needs = [*record["supply"], *([f"the class {record['type']!r}"] if cls is None else [])]
         kept = {**record, "config": arguments} if "config" in record else record
-        return unbound_model(_kind(record), name, kept, needs)
+        return lm.unbound_model(_kind(record), name, kept, needs)
     if "config" not in record:
         arguments = {key: record[key] for key in ("model", *_SETTINGS)} | record["defaults"]
         arguments |= {} if name == record["model"] else {"name": name}
-    arguments |= {"limit": Limit(**record["limit"])} if "limit" in record else {}
+    arguments |= {"limit": lm.Limit(**record["limit"])} if "limit" in record else {}
     try:
         return cls(**arguments)
     except (SynmodError, TypeError) as error:

@@ -18,8 +18,8 @@ from .frame import (
 )
 from .hooks import (
     BuildBegin, BuildEnd, CallBegin, CallEnd, Event, Hook, LMBegin, LMChunkEvent, LMEnd, SkipDropped, VariableAssign,
-    Place, begin_call, check_hook, end_call, hooks, hooks_for, hooks_inside, notify, notify_assign,
-    notify_skip_dropped, place_of,
+    Place, begin_call, check_hook, end_call, hooks, hooks_for, hooks_inside, notify, notify_assign, notify_skip_dropped,
+    place_of,
 )
 from .rewards import BoundReward, Feedback, RewardTrack, add_reward, hand_up, rewards_of, track_rewards
 from .tracing import PAGES, LMCallNode, TraceNode, Tracer, message_of, trace

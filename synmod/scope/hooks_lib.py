@@ -25,15 +25,9 @@ __all__ = ["Logger", "OpenTelemetry", "Recorder", "Tracer"]
 # -- spans of OpenTelemetry --------------------------------------------------------------------------------------------
 
 _PROVIDERS: Final = {
-    "azure": "azure.ai.openai",
-    "azure_ai": "azure.ai.inference",
-    "bedrock": "aws.bedrock",
-    "gemini": "gcp.gemini",
-    "mistral": "mistral_ai",
-    "vertex_ai": "gcp.vertex_ai",
-    "watsonx": "ibm.watsonx.ai",
-    "xai": "x_ai",
-}
+    "azure": "azure.ai.openai", "azure_ai": "azure.ai.inference", "bedrock": "aws.bedrock", "gemini": "gcp.gemini",
+    "mistral": "mistral_ai", "vertex_ai": "gcp.vertex_ai", "watsonx": "ibm.watsonx.ai", "xai": "x_ai",
+}  # fmt: skip
 """Where the conventions have another name for a provider than our model strings."""
 
 _PARAMS: Final = ("frequency_penalty", "max_tokens", "presence_penalty", "seed", "temperature", "top_k", "top_p")

@@ -15,7 +15,7 @@ from itertools import count
 from typing import Any, Final, Self, TypeVar, cast
 
 from synmod.data import DataModel, Described, JsonDataModel, schema_of
-from synmod.errors import ArgumentError, DataError, GraphError, SchemaError, SkipError
+from synmod.errors import ArgumentError, DataError, SchemaError, SkipError
 from synmod.leaves import Json, check_name, frozen, is_object, parse_path, path_str, thaw
 from synmod.module import ABOVE, DeclaredSkips
 from synmod.registry import register_own
@@ -80,16 +80,10 @@ def shown(key: Key) -> str:
     return repr(name) if namespace is None else f"{name!r} in {namespace!r}"
 
 
-def _has_no_children(namespace: Any, *_: Any) -> None:
-    raise GraphError(f"{namespace!r} has no children.")
-
-
 register_impl(
     NodeImpl(
         Namespace,
         flatten=lambda namespace: ((), {"name": namespace.name}),
-        set_key=_has_no_children,
-        pop_key=_has_no_children,
         create_empty=lambda metadata: Namespace(metadata["name"]),
         compared=lambda _: None,
         is_token=True,

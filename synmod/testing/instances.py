@@ -21,17 +21,10 @@ _BOTTOM: Final = 40  # a schema whose values never end
 _USUAL_SPAN: Final = 100
 _WORDS: Final = ("amber", "birch", "cedar", "delta", "ember", "flint", "grove", "harbour", "iris", "juniper", "kelp")
 _FORMATS: Final[Mapping[str, str]] = {
-    "date": "2024-05-17",
-    "date-time": "2024-05-17T10:30:00Z",
-    "duration": "PT5M",
-    "email": "amber@example.com",
-    "hostname": "example.com",
-    "ipv4": "192.0.2.1",
-    "ipv6": "2001:db8::1",
-    "time": "10:30:00Z",
-    "uri": "https://example.com/a",
-    "uuid": "6fa459ea-ee8a-4ca4-894e-db77e160355e",
-}
+    "date": "2024-05-17", "date-time": "2024-05-17T10:30:00Z", "duration": "PT5M", "email": "amber@example.com",
+    "hostname": "example.com", "ipv4": "192.0.2.1", "ipv6": "2001:db8::1", "time": "10:30:00Z",
+    "uri": "https://example.com/a", "uuid": "6fa459ea-ee8a-4ca4-894e-db77e160355e",
+}  # fmt: skip
 _KINDS: Final = (
     ("object", ("properties", "required", "additionalProperties", "minProperties")),
     ("array", ("items", "prefixItems", "minItems", "uniqueItems")),

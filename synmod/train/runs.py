@@ -13,19 +13,12 @@ from pathlib import Path
 from types import CellType, CodeType, EllipsisType, FunctionType
 from typing import Any, Final, cast
 
+from synmod import lm
 from synmod.cache import Cache, SingleFlight, key_of
 from synmod.data import JsonDataModel, dump_json, parse_json, schema_of
 from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded, EvaluationError, RunError
 from synmod.leaves import Json, current_clock, json_equal, wall_time, write_atomic
-from synmod.lm import (
-    LanguageModel,
-    SharedModel,
-    current_language_model,
-    current_stand_ins,
-    environment_secrets,
-    models_in_force,
-    use_language_models,
-)
+from synmod.lm import LanguageModel, SharedModel
 from synmod.module import Module
 from synmod.scope import NO_USAGE, BoundReward, Feedback, Usage, deadline, is_of_block_around
 from synmod.tree import Param, State, graphdef, iter_graph, state as state_of, using
@@ -77,7 +70,7 @@ class Journal:
     def __init__(self, records: Cache | None = None, models: Iterable[SharedModel] = ()) -> None:
         self._records = records
         self._secrets = [model.secrets for each in models for model in each.tried()]
-        self._environment = environment_secrets()
+        self._environment = lm.environment_secrets()
         self._schemas: dict[str, Any] = {}
         self._digests: dict[int, str] = {}
         """Of each schema that is kept, by its identity: schemas are interned, and `_schemas` holds them."""
@@ -212,17 +205,9 @@ class Runner:
     @cached_property
     def _identity(self) -> str:
         """Digest of what every rollout depends on."""
-        return key_of(
-            {
-                "program": [
-                    graphdef(self.program).fingerprint_with(name_of),
-                    _others(self.program, self.seed).to_json(),
-                ],
-                "models": _models(self.places),
-                "reward": None if self.reward is None else identity_of(self.reward),
-                "calls": sorted(self._paths),
-            }
-        )
+        program = [graphdef(self.program).fingerprint_with(name_of), _others(self.program, self.seed).to_json()]
+        reward = None if self.reward is None else identity_of(self.reward)
+        return key_of([program, _models(self.places), reward, sorted(self._paths)])
 
     def key(self, example: Example, state: State, sample: int, model: LanguageModel | None = None) -> str:
         """Return what a rollout depends on, as the key of its record."""
@@ -301,7 +286,7 @@ class Runner:
         async with _NO_BLOCK if self.places is None else self.places.taken():
             with (
                 self.within_time(),
-                _NO_BLOCK if model is None else use_language_models(model),
+                _NO_BLOCK if model is None else lm.use_language_models(model),
                 _NO_BLOCK if state is None and not overlay else using(self.program, overlay),
             ):
                 ran = await self._run_row(example, sample=sample)
@@ -418,7 +403,7 @@ def _others(program: Module, seed: State) -> State:
 
 def _models(places: Places | None) -> Json:
     """Return what names the models that answer."""
-    return [models_in_force(), [str(context.language_model) for context in (places.contexts if places else ())]]
+    return [lm.models_in_force(), [str(context.language_model) for context in (places.contexts if places else ())]]
 
 
 def described(thing: Any) -> str:
@@ -599,9 +584,9 @@ class Run:
         locked = _locked(self.path / "lock", self.path)
         with locked, closing(Cache(self._file, max_bytes=None, shared=False)) as records:
             self._check(identity, state, is_own=await records.find(f"state/{state}") is not None)
-            stand_ins = [model for block in current_stand_ins() for model in block.values()]
+            stand_ins = [model for block in lm.current_stand_ins() for model in block.values()]
             held = [model for _, model in iter_graph([node for node in nodes if node is not None], SharedModel)]
-            yield Journal(records, [*filter(None, [current_language_model()]), *stand_ins, *held])
+            yield Journal(records, [*filter(None, [lm.current_language_model()]), *stand_ins, *held])
 
     def _check(self, identity: Mapping[str, Json], state: str, *, is_own: bool) -> None:
         """Write what the run is of, or compare it with what stands there.

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field, is_dataclass
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast, final
+from typing import Any, Final, Generic, Literal, NoReturn, TypeAlias, TypeVar, cast, final
 
 from synmod import registry
 from synmod.errors import ArgumentError, DataError, GraphError
@@ -94,6 +94,11 @@ _RULES: Final = "__synmod_node__"
 _FIXED: Final[dict[type[Any], NodeImpl]] = {}  # classes written in C take no attributes
 
 
+def _refuse(*_: Any) -> NoReturn:
+    """Raise for a change of a node without children that is held by reference, such as a language model."""
+    raise GraphError("This node has no children, and only a load makes one.")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeImpl:
     """The rules of one node type; the fields up to `by_reference` are those of `register_graph_node_type`.
@@ -121,9 +126,9 @@ class NodeImpl:
 
     type: type
     flatten: Callable[[Any], tuple[Iterable[tuple[Key, Any]], Any]]
-    set_key: Callable[[Any, Key, Any], None]
-    pop_key: Callable[[Any, Key], Any]
-    create_empty: Callable[[Any], Any]
+    set_key: Callable[[Any, Key, Any], None] = _refuse
+    pop_key: Callable[[Any, Key], Any] = _refuse
+    create_empty: Callable[[Any], Any] = _refuse
     clear: Callable[[Any], None] | None = None
     init: Callable[[Any, Pairs], None] | None = None
     by_reference: bool = False

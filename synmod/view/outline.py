@@ -26,14 +26,9 @@ _LONGEST: Final = 72
 _DEEPEST: Final = 4
 _MOST_CHOICES: Final = 3
 _TYPES: Final = {
-    "string": "str",
-    "integer": "int",
-    "number": "float",
-    "boolean": "bool",
-    "null": "None",
-    "object": "dict",
+    "string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None", "object": "dict",
     "array": "list",
-}
+}  # fmt: skip
 
 
 def schema_text(schema: Any) -> str:
