@@ -38,7 +38,7 @@ from synmod.flow import Failed, Progress, in_thread, map_concurrently, run
 from synmod.leaves import KeyPath, rng
 from synmod.lm import (
     Attempt, EmbeddingModel, EmbeddingReply, EmbeddingRequest, LanguageModel, Limit, LMChunk, LMReply, LMRequest,
-    LMStream, default_language_model, set_default_language_model, stream, use_language_models,
+    LMStream, default_language_model, jinja_prompt, set_default_language_model, stream, use_language_models,
 )
 from synmod.module import Module, build
 from synmod.program import Input, Program, Sequential, compose
@@ -86,13 +86,13 @@ __all__ = [
     "callbacks", "capture", "clone", "compose", "current_call", "current_phase", "current_scope",
     "current_update_context", "data", "deadline", "default_language_model", "distribute", "dumps", "errors", "evaluate",
     "filters", "find_duplicates", "flow", "format_variables", "graphdef", "hooks", "hooks_lib", "in_thread",
-    "initializers", "is_subschema", "is_symbolic", "iter_graph", "latest_checkpoint", "list_checkpoints", "lm", "load",
-    "load_examples", "load_variables", "loads", "map_concurrently", "mcp_tools", "merge", "merge_context", "metrics",
-    "module", "normalize_score", "ops", "optimizers", "paths_of", "phase", "pop", "program", "register",
-    "register_graph_node_type", "registered", "retrieval", "rewards", "rng", "run", "save", "save_variables", "saving",
-    "scope", "set_attributes", "set_default_language_model", "set_metadata", "skip", "split", "split_context", "state",
-    "static", "stream", "time_left", "trace", "track_rewards", "track_usage", "train", "tree", "update",
-    "update_context", "use_language_models", "using", "variables", "view",
+    "initializers", "is_subschema", "is_symbolic", "iter_graph", "jinja_prompt", "latest_checkpoint",
+    "list_checkpoints", "lm", "load", "load_examples", "load_variables", "loads", "map_concurrently", "mcp_tools",
+    "merge", "merge_context", "metrics", "module", "normalize_score", "ops", "optimizers", "paths_of", "phase", "pop",
+    "program", "register", "register_graph_node_type", "registered", "retrieval", "rewards", "rng", "run", "save",
+    "save_variables", "saving", "scope", "set_attributes", "set_default_language_model", "set_metadata", "skip",
+    "split", "split_context", "state", "static", "stream", "time_left", "trace", "track_rewards", "track_usage",
+    "train", "tree", "update", "update_context", "use_language_models", "using", "variables", "view",
 ]
 
 

@@ -5,6 +5,9 @@ State: none. Speed: a frozen value is frozen once; nothing here is on a call's p
 Must never know: schemas, modules, models, any room above.
 """
 
+# pyright: reportUnusedImport=false
+# for the rooms above alone: it has no public names
+
 from . import aio
 from .aio import (
     Clock, Gate, Signal, Suspended, close_generator, current_clock, deadline_scope, drive, in_task, is_cancellation,
@@ -24,14 +27,3 @@ from .nests import (
     DICTS, LEAF, MAPPING, MAX_DEPTH, SEQUENCE, NestPath, Pairs, aligned, copied, is_leaf, is_namedtuple,
     is_registered_container, kind_of, leaves, leaves_with_path, map_leaves, pack, parts_of, put_together, take_apart,
 )
-
-__all__ = [
-    "CONTAINERS", "DICTS", "INT_END", "LEAF", "MAPPING", "MAX_DEPTH", "MAX_DIGITS", "SEQUENCE", "Clock", "FrozenDict",
-    "FrozenList", "Gate", "Json", "KeyPath", "NestPath", "Pairs", "Signal", "Suspended", "aio", "aligned", "check_name",
-    "close_generator", "copied", "current_clock", "deadline_scope", "did_you_mean", "drive", "dump_json", "escape_step",
-    "fill", "frozen", "frozen_dict", "frozen_list", "html_frame", "html_table", "in_task", "is_array",
-    "is_cancellation", "is_leaf", "is_namedtuple", "is_object", "is_registered_container", "json_equal", "kind_of",
-    "leaves", "leaves_with_path", "map_leaves", "new_run_id", "numbered", "pack", "parse_frozen", "parse_json",
-    "parse_path", "parts_of", "path_str", "pointer", "put_together", "rng", "snake_case", "take_apart", "thaw",
-    "unused", "wall_time", "with_label", "write_atomic",
-]

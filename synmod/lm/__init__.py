@@ -11,7 +11,7 @@ from synmod.scope import Usage
 from .caching import request_content, request_key
 from .call import read_reply
 from .chat_completions import http_error, is_strict, litellm_error
-from .embedding import EmbeddingModel, HashAdapter, embedding_model_from
+from .embedding import EmbeddingModel, embedding_model_from
 from .limits import Limit
 from .litellm_adapter import Price, list_price
 from .model import (
@@ -20,7 +20,7 @@ from .model import (
     set_default_language_model, use_language_models,
 )
 from .nearest import embedded_adapter, within
-from .prompt import REPAIR_OPENING, Layout, Slots, default_instructions, in_order, input_fields, resolved
+from .prompt import REPAIR_OPENING, Layout, Slots, default_instructions, in_order, input_fields, jinja_prompt, resolved
 from .records import (
     ATTRIBUTES, ENVIRONMENT, SAMPLING, Adapter, Attempt, EmbeddingReply, EmbeddingRequest, LMChunk, LMReply, LMRequest,
     Message, Sampling, check_structured, environment_secrets, estimate_text, estimate_tokens, message, sampling_params,
@@ -31,12 +31,12 @@ from .tools import function_schema, offered
 
 __all__ = [
     "ATTRIBUTES", "ENVIRONMENT", "REPAIR_OPENING", "SAMPLING", "Adapter", "Attempt", "EmbeddingModel", "EmbeddingReply",
-    "EmbeddingRequest", "HashAdapter", "LMChunk", "LMReply", "LMRequest", "LMStream", "LanguageModel", "Layout",
-    "Limit", "Message", "NoConnection", "Price", "Sampling", "ServerSentEvents", "SharedModel", "Slots", "Usage",
-    "check_sample", "check_structured", "current_language_model", "current_sample", "current_stand_ins",
-    "default_instructions", "default_language_model", "drawing", "embedded_adapter", "embedding_model_from",
-    "environment_secrets", "estimate_text", "estimate_tokens", "function_schema", "http_error", "in_order",
-    "input_fields", "is_strict", "list_price", "litellm_error", "message", "model_from", "models_in_force", "offered",
-    "read_reply", "request_content", "request_key", "resolve_model", "resolved", "sampling_params",
-    "set_default_language_model", "shared_model", "stream", "turns", "unbound_model", "use_language_models", "within",
+    "EmbeddingRequest", "LMChunk", "LMReply", "LMRequest", "LMStream", "LanguageModel", "Layout", "Limit", "Message",
+    "NoConnection", "Price", "Sampling", "ServerSentEvents", "SharedModel", "Slots", "Usage", "check_sample",
+    "check_structured", "current_language_model", "current_sample", "current_stand_ins", "default_instructions",
+    "default_language_model", "drawing", "embedded_adapter", "embedding_model_from", "environment_secrets",
+    "estimate_text", "estimate_tokens", "function_schema", "http_error", "in_order", "input_fields", "is_strict",
+    "jinja_prompt", "list_price", "litellm_error", "message", "model_from", "models_in_force", "offered", "read_reply",
+    "request_content", "request_key", "resolve_model", "resolved", "sampling_params", "set_default_language_model",
+    "shared_model", "stream", "turns", "unbound_model", "use_language_models", "within",
 ]

@@ -208,9 +208,7 @@ def refuse_on_symbols(name: str) -> None:
     frame = current_call()
     if frame is not None and frame.symbolic:
         what = f"{frame.path or frame.name!r}: {name} was called while the module is built on symbols"
-        remedy = (
-            "Call it in `call`, and declare the output of `call` (`-> Answer`), which is then known without a model"
-        )
+        remedy = "Call it in `call`, and declare its output (`-> Answer`), which is then known without a model"
         raise BuildError(f"{what}. {remedy}.")
 
 

@@ -71,6 +71,47 @@ class Slots(dict[str, str]):
 PromptFunction: TypeAlias = Callable[[Slots], object]
 
 
+def jinja_prompt(source: str) -> PromptFunction:
+    """Return a prompt function that renders a Jinja template as one user turn, in an immutable sandbox.
+
+    The template reads the five slots by name, as texts that no value can close, and the JSON behind them as
+    `json.inputs` and the like. A program with it cannot be saved: a file runs no template.
+
+    Args:
+        source: The template.
+
+    Raises:
+        ConfigError: Jinja is not installed, or the template is wrong; by a call: it reads what is not there, or does
+            what the sandbox forbids.
+
+    Example:
+        >>> import synmod as sm
+        >>> prompt = sm.jinja_prompt("{% if examples %}{{ examples }}{% endif %}Be brief: {{ json.inputs.question }}")
+        >>> ask = sm.Generator(prompt=prompt)
+        >>> ask.render(sm.JsonDataModel({"question": "Who?"}, schema={"type": "object"}))[0].content
+        'Be brief: Who?'
+
+    Source: Jinja's sandbox; haystack's prompt builders.
+    """
+    try:
+        from jinja2 import StrictUndefined, TemplateError
+        from jinja2.sandbox import ImmutableSandboxedEnvironment
+    except ImportError:
+        raise ConfigError("jinja_prompt needs Jinja: pip install 'synmod[jinja]'.") from None
+
+    def rendered(slots: Slots) -> str:
+        try:
+            return template.render(slots, json=slots.json)
+        except TemplateError as error:
+            raise ConfigError(f"jinja_prompt: {error}") from None
+
+    try:
+        template = ImmutableSandboxedEnvironment(undefined=StrictUndefined).from_string(source)
+    except TemplateError as error:
+        raise ConfigError(f"jinja_prompt: {error}") from None
+    return rendered
+
+
 class _Fixed(NamedTuple):
     """What is the same for all inputs of one schema, under one pair of instructions and examples."""
 

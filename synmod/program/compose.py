@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Self, cast, overload
 
 from synmod import module as modules
 from synmod.blocks import Lambda
-from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, contains
+from synmod.data import DataModel, SymbolicDataModel, contains
 from synmod.errors import ArgumentError, BuildError, ConfigError, GraphError, SchemaError
 from synmod.flow import aligned
 from synmod.leaves import Suspended, check_name, drive
-from synmod.module import UNDECLARED, Build, Child, Execution, Module, execution_of, own_inputs_of, passes_none
+from synmod.module import UNDECLARED, Build, Child, Data, Execution, Module, execution_of, own_inputs_of, passes_none
 from synmod.registry import register_own
 from synmod.scope import Hook, current_call
 
@@ -27,7 +27,7 @@ _NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEY
 
 @overload
 def compose(
-    fn: Callable[..., Coroutine[Any, Any, M | JsonDataModel[M]] | M | JsonDataModel[M]],
+    fn: Callable[..., Coroutine[Any, Any, Data[M]] | Data[M]],
     *,
     name: str | None = None,
     description: str | None = None,

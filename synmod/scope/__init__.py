@@ -22,14 +22,14 @@ from .hooks import (
     place_of,
 )
 from .rewards import BoundReward, Feedback, RewardTrack, add_reward, hand_up, rewards_of, track_rewards
-from .tracing import PAGES, LMCallNode, TraceNode, Tracer, message_of, trace
+from .tracing import PAGES, TraceNode, Tracer, message_of, trace
 
 __all__ = [
     "AMBIENT", "FRAME", "NO_USAGE", "PAGES", "PHASES", "Account", "Ambient", "Block", "BoundReward", "BuildBegin",
     "BuildEnd", "CallBegin", "CallCounters", "CallEnd", "CallFrame", "Event", "Feedback", "Hook", "LMBegin",
-    "LMCallNode", "LMChunkEvent", "LMEnd", "NameScope", "PerPhase", "PhaseCounters", "Place", "Reward", "RewardTrack",
-    "RootFrame", "SkipDropped", "Spent", "TraceNode", "Tracer", "Usage", "UsageMeter", "VariableAssign", "add_reward",
-    "ambient", "begin_call", "budget", "check_deadline", "check_hook", "current_call", "current_phase", "current_scope",
+    "LMChunkEvent", "LMEnd", "NameScope", "PerPhase", "PhaseCounters", "Place", "Reward", "RewardTrack", "RootFrame",
+    "SkipDropped", "Spent", "TraceNode", "Tracer", "Usage", "UsageMeter", "VariableAssign", "add_reward", "ambient",
+    "begin_call", "budget", "check_deadline", "check_hook", "current_call", "current_phase", "current_scope",
     "deadline", "effective", "end_call", "hand_up", "hooks", "hooks_for", "hooks_inside", "hooks_lib",
     "is_of_block_around", "keep_partial", "message_of", "nearest_live", "note_waiting", "notify", "notify_assign",
     "notify_skip_dropped", "open_meters", "phase", "phase_in", "place_of", "plain_limit", "reserve", "reset",

@@ -111,9 +111,8 @@ async def evaluate(
     if folder is not None:
         jobs = _jobs(data, 1)
         data = [row async for _, row, _ in jobs] if isinstance(jobs, AsyncIterator) else [row for _, row, _ in jobs]
-        opened = folder.opened(
-            identity_of_run(program, {"rows": data}, judge, measures.given, places), "", program, judge
-        )
+        identity = identity_of_run(program, {"rows": data}, judge, measures.given, places)
+        opened = folder.opened(identity, "", program, judge)
     async with opened as journal:
         runner = Runner(program, judge, places=places, journal=journal, metrics=measures, first=memories)
         under_way = _Evaluator(runner, judge, measures, max_errors, failure_score, samples, keep_results, bar)
