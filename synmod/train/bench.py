@@ -8,32 +8,32 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import fsum, sqrt
 from random import Random
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
-from synmod.cache import key_of
+from synmod.cache import SingleFlight, key_of
 from synmod.data import JsonDataModel, schema_of, thaw
 from synmod.errors import BudgetExceeded, EvaluationError
 from synmod.flow import together
 from synmod.leaves import Json, aio, json_equal, path_str, rng
 from synmod.lm import LanguageModel, drawing, models_in_force
 from synmod.module import Module, build
-from synmod.scope import Usage, phase, track_usage
+from synmod.scope import Feedback, Usage, is_of_block_around, phase, track_usage
 from synmod.tree import State, state as state_of
 
 from .examples import Example, as_json
 from .optimizer import Candidate, FeedbackItem, Race, Routing, Target, values_at
-from .rollouts import Executor, Rollout
-from .runs import Budget, Paid, Runner, identity_of
+from .rollouts import CallRecord, Executor, Ran, Rollout
+from .runs import Budget, Runner, identity_of
 
 Split: TypeAlias = Literal["train", "validation"]
 Word: TypeAlias = Literal["accepted", "no_gain", "worse", "duplicate", "invalid", "failed", "perfect"]
 T = TypeVar("T")
 _Job: TypeAlias = tuple[str, Example, State, int, LanguageModel | None]
-"""What `Runner.find` and `Runner.run` take."""
+"""A key, and what it is made of: what `Runner.row` takes."""
 
 _LOG: Final = logging.getLogger("synmod.train")
 _SPLITS: Final[tuple[Split, ...]] = ("train", "validation")
@@ -58,7 +58,7 @@ class Lane:
 _LANE: Final[ContextVar[Lane | None]] = ContextVar("synmod_lane", default=None)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Known:
     """What is known of a candidate: who made it and when, and its rollouts.
 
@@ -69,6 +69,7 @@ class Known:
         parents: Fingerprints of what it was made of.
         operator: What made it.
         rollouts: What was run, by split, row and sample.
+        scores: The mean score of each row that has one, by split.
         tokens: What these used.
     """
 
@@ -77,11 +78,9 @@ class Known:
     made: tuple[int, ...] = ()
     parents: tuple[str, ...] = ()
     operator: str = ""
-    rollouts: dict[Split, dict[str, dict[int, Rollout]]] = field(
-        default_factory=lambda: {"train": {}, "validation": {}}
-    )
+    rollouts: dict[Split, dict[str, dict[int, Rollout]]] = field(default_factory=lambda: {s: {} for s in _SPLITS})
+    scores: dict[Split, dict[str, float]] = field(default_factory=lambda: {s: {} for s in _SPLITS})
     tokens: int = 0
-    _means: dict[Split, dict[str, float]] = field(default_factory=dict[Split, dict[str, float]])
 
     def add(self, split: Split, rollout: Rollout) -> None:
         """Take in a rollout."""
@@ -89,22 +88,19 @@ class Known:
         if rollout.sample not in samples:
             samples[rollout.sample] = rollout
             self.tokens += rollout.usage.prompt_tokens + rollout.usage.completion_tokens
-            self._means.pop(split, None)
+            scores = [each.score for each in samples.values() if each.score is not None]
+            if scores:
+                self.scores[split][rollout.id] = fsum(scores) / len(scores)
 
-    def means(self, split: Split = "validation") -> dict[str, float]:
-        """Return the mean score of each row that has one."""
-        if split not in self._means:
-            scores = {
-                row: [each.score for each in samples.values() if each.score is not None]
-                for row, samples in self.rollouts[split].items()
-            }
-            self._means[split] = {row: fsum(each) / len(each) for row, each in scores.items() if each}
-        return self._means[split]
+    @property
+    def compared(self) -> dict[str, float]:
+        """Its scores on validation rows."""
+        return self.scores["validation"]
 
     def rank(self) -> tuple[float, int, int, tuple[int, ...]]:
         """Return what orders candidates: higher mean first, then more rows, fewer tokens, the older one."""
-        means = self.means()
-        return -fsum(means.values()) / len(means), -len(means), self.tokens, self.order
+        scores = self.compared
+        return -fsum(scores.values()) / len(scores), -len(scores), self.tokens, self.order
 
 
 class Bench:
@@ -128,7 +124,6 @@ class Bench:
         seed: The values that the run began with.
         targets: The Variables that may change, by path text.
         task: What the program is for.
-        rollouts: How many rollouts were needed, recorded ones included and void ones not.
 
     Source: GEPA's adapter; differs: deterministic under concurrency, exact budgets.
     """
@@ -149,17 +144,21 @@ class Bench:
         low, self.best_score = self.score_range or (0.0, 1.0)
         self.width = self.best_score - low
         self.batch: tuple[str, ...] = ()
-        self.step, self.rollouts = 0, 0
+        self.step = 0
         self.lines: list[dict[str, Json]] = []
         self._runner, self._routing, self._examples = runner, routing, examples
         self._limit, self._run_seed = room, run_seed
+        self._flights = SingleFlight()
+        self._done: dict[str, Rollout] = {}
+        self._calls: dict[str, tuple[CallRecord, ...]] = {}
         self._counted: set[str] = set()
+        """Keys of the rollouts that were needed, those under way included."""
         self._candidates: dict[str, Known] = {}
-        self._held: dict[str, Known] = {}
+        self._held: list[Known] = []
         self._made_from: dict[tuple[str, str], set[str]] = {}
         self._shown: dict[str, Json] = {}
         self._unordered: list[tuple[tuple[int, ...], dict[str, Json]]] = []
-        self._used: dict[str, Usage] = {}
+        self._asked: dict[str, Usage] = {}
         self._trained: dict[tuple[str, str, int], Rollout] = {}
         self._rows = self._faults = 0
         self._first: list[bool] = []
@@ -181,19 +180,19 @@ class Bench:
         return self._examples[split][row]
 
     @property
-    def before(self) -> Paid:
-        """What the records of earlier processes took."""
-        return self._runner.journal.before
+    def rollouts(self) -> int:
+        """How many rollouts were needed, recorded ones included and void ones not."""
+        return len(self._counted)
 
     @property
     def pieces(self) -> int:
         """How many rollouts and proposals the run has needed."""
-        return len(self._used)
+        return len(self._done) + len(self._asked)
 
     @property
     def is_replaying(self) -> bool:
         """Whether the run was begun in an earlier process, and this one has paid for nothing yet."""
-        return self.before.pieces > 0 and not self._runner.journal.live
+        return self._runner.journal.pieces > 0 and not self._runner.journal.live
 
     def on(self, executor: Executor | None) -> AbstractAsyncContextManager[None]:
         """Return a block in which rows run elsewhere; None for here."""
@@ -220,7 +219,7 @@ class Bench:
 
     def spent(self) -> Budget:
         """Return what the run took so far: every rollout and proposal once, recorded ones included."""
-        used = self._used.values()
+        used = [*self._asked.values(), *(rollout.usage for rollout in self._done.values())]
         return Budget(
             self.rollouts,
             sum(each.calls for each in used),
@@ -293,9 +292,7 @@ class Bench:
 
     def hold(self, state: State) -> None:
         """Note what the program holds now."""
-        known = self.candidate(state)
-        self._held.pop(known.state.fingerprint, None)
-        self._held[known.state.fingerprint] = known
+        self._held.append(self.candidate(state))
 
     def knows(self, state: State) -> bool:
         """Whether a State was a candidate before this step; what runs at once in it does not count."""
@@ -305,7 +302,7 @@ class Bench:
     def scores(self, state: State, split: Split = "validation") -> dict[str, float]:
         """Return the score of each row that a State was run on, by id."""
         known = self._candidates.get(self.complete(state).fingerprint)
-        return {} if known is None else known.means(split)
+        return {} if known is None else dict(known.scores[split])
 
     def rollouts_of(self, state: State, split: Split = "validation") -> list[Rollout]:
         """Return a State's rollouts, in the order of the rows."""
@@ -322,7 +319,7 @@ class Bench:
 
     def _run_ones(self) -> list[Known]:
         """Return the seed and what was run on validation rows, in the order in which they were made."""
-        found = [each for each in self._candidates.values() if each.means() or each is self._of_seed]
+        found = [each for each in self._candidates.values() if each.compared or each is self._of_seed]
         return sorted(found, key=lambda known: known.order)
 
     @property
@@ -338,27 +335,23 @@ class Bench:
             Candidate(
                 names[known.state.fingerprint], known.state, self._above(known, names),
                 known.operator, max(0, known.order[0]),
-                {split: dict(sorted(known.means(split).items())) for split in _SPLITS if known.means(split)},
+                {split: dict(sorted(scores.items())) for split, scores in known.scores.items() if scores},
             )
             for known in shown
         )  # fmt: skip
 
     def _above(self, known: Known, names: Mapping[str, str]) -> tuple[str, ...]:
         """Return what a candidate was made of, by name; in place of what never ran on validation rows what that was."""
-        found: dict[str, None] = {}
-        pending, seen = list(known.parents), {known.state.fingerprint}
-        while pending:
-            each = pending.pop(0)
-            if each in names and each not in seen:
-                found[names[each]] = None
-            elif each not in seen and each in self._candidates:
-                pending += self._candidates[each].parents
-            seen.add(each)
+        above = list(known.parents)
+        for each in above:
+            if each not in names and each in self._candidates:
+                above += [parent for parent in self._candidates[each].parents if parent not in above]
+        found = dict.fromkeys(names[each] for each in above if each in names and each != known.state.fingerprint)
         return tuple(found)
 
     def ranking(self) -> list[Known]:
         """Return what has validation scores: higher mean first, then more rows, fewer tokens, the older one."""
-        return sorted((each for each in self._candidates.values() if each.means()), key=Known.rank)
+        return sorted((each for each in self._candidates.values() if each.compared), key=Known.rank)
 
     # -- rollouts -----------------------------------------------------------------------------------------------------
 
@@ -428,46 +421,75 @@ class Bench:
             for example, overlay in shown
             for sample in range(samples)
         ]
-        new = dict.fromkeys(job[0] for job in jobs if job[0] not in self._counted)
+        new = {key for key, *_ in jobs if key not in self._counted}
         if len(new) > self.room:
             raise BudgetExceeded(f"{len(new)} rollouts are needed and {self.room} are left of the budget.")
-        self._counted.update(new)
-        self.rollouts += len(new)
+        self._counted |= new
         try:
             found = await self._run(jobs)
             void = [job for job, rollout in zip(jobs, found, strict=True) if rollout.void]
             again = iter(await self._run(void))  # once more at the end: an outage may be over
             found = [next(again) if rollout.void else rollout for rollout in found]
         finally:
-            self._count(jobs, new, credited, split)
+            ran = {key: self._done[key] for key, *_ in jobs if key in self._done}
+            self._counted = self._counted - new | ran.keys()  # what was cancelled or void does not count
+            if credited is not None:
+                self._credit(credited, split, ran.values())
         self._check_outage(credited, split, found)
-        return (
-            [self._runner.with_calls(job[0], each) for job, each in zip(jobs, found, strict=True)] if calls else found
-        )
+        if calls:
+            return [replace(each, calls=self._calls.get(job[0], ())) for job, each in zip(jobs, found, strict=True)]
+        return found
 
     async def _run(self, jobs: Sequence[_Job]) -> list[Rollout]:
-        """Return the rollouts of rows: those that must be run, all at once."""
-        found = [await self._runner.find(*job) for job in jobs]
-        missing = [job for job, rollout in zip(jobs, found, strict=True) if rollout is None]
-        ran = iter(await _to_the_end([partial(self._runner.run, *job) for job in missing]))
-        return [next(ran) if rollout is None else rollout for rollout in found]
+        """Return the rollouts of rows: those that are not known are run, all at once."""
+        missing = {job[0]: partial(self._rollout, *job) for job in jobs if job[0] not in self._done}
+        ran = dict(zip(missing, await _to_the_end([*missing.values()]), strict=True))
+        return [ran.get(job[0]) or self._done[job[0]] for job in jobs]
 
-    def _count(self, jobs: Sequence[_Job], new: Iterable[str], known: Known | None, split: Split) -> None:
-        """Credit a candidate with what was run; what was cancelled or void does not count."""
-        for key, *_ in jobs:
-            rollout = self._runner.known(key)
-            if rollout is not None:
-                self._used[key] = rollout.usage
-                if key not in self._counted:  # begun for another one, which was cancelled
-                    self._counted.add(key)
-                    self.rollouts += 1
-                if known is not None:
-                    known.add(split, rollout)
-                    if split == "train":
-                        self._trained[known.state.fingerprint, rollout.id, rollout.sample] = rollout
-        lost = self._counted.intersection(key for key in new if self._runner.known(key) is None)
-        self._counted -= lost
-        self.rollouts -= len(lost)
+    async def _rollout(self, key: str, example: Example, state: State, sample: int, model: Any) -> Rollout:
+        """Return the rollout of a row: known, recorded, under way, or run now.
+
+        Raises:
+            EvaluationError: A failure that is not about the row: no key, no model, a program that cannot be built.
+        """
+
+        async def work() -> Rollout:
+            if key not in self._done:
+                ran = await self._runner.row(example, state, sample, model, key)
+                rollout = self._judged(ran, example, state, sample)
+                self._calls[key] = ran.calls
+                if rollout.void:
+                    return rollout
+                self._done[key] = rollout
+            return self._done[key]
+
+        return cast("Rollout", await self._flights.run(key, work, is_of_block_around))
+
+    def _judged(self, ran: Ran, example: Example, state: State, sample: int) -> Rollout:
+        """Return the rollout of what became of a row.
+
+        Raises:
+            EvaluationError: The failure is not about the row.
+        """
+        feedback, bound = ran.feedback, self._runner.bound
+        if ran.fault == "fatal":
+            raise EvaluationError(
+                f"row {example.id!r} failed for a reason that is not its own: {ran.error}. What finished is kept: mend "
+                "the cause and run the same line again."
+            ) from ran.failure
+        if ran.error is not None:
+            lowest = bound.lowest if bound is not None and ran.fault == "program" else None
+            feedback = Feedback(lowest, critique=str(ran.error))
+        score = None if feedback is None else feedback.score
+        is_void = ran.fault == "void"
+        return ran.result(Rollout, example, feedback, score, sample, candidate=state.fingerprint, void=is_void)
+
+    def _credit(self, known: Known, split: Split, rollouts: Iterable[Rollout]) -> None:
+        """Credit a candidate with what was run."""
+        for rollout in rollouts:
+            known.add(split, rollout)
+            if split == "train":
+                self._trained[known.state.fingerprint, rollout.id, rollout.sample] = rollout
 
     def _check_outage(self, known: Known | None, split: Split, rollouts: Sequence[Rollout]) -> None:
         """Raise where too many rollouts say nothing.
@@ -545,10 +567,10 @@ class Bench:
                     await self.evaluate(known.state, missing)
         except BudgetExceeded:
             _LOG.info("the budget is spent: the best is chosen of what is known.")
-        old, ranked = self._of_seed.means(), self.ranking()
+        old, ranked = self._of_seed.compared, self.ranking()
         complete = [known for known in ranked if not self.missing(known)]
         for known in complete or ranked:
-            new = known.means()
+            new = known.compared
             if fsum(new[row] - old[row] for row in new if row in old) > 0:
                 return known.state
         return self.seed
@@ -560,10 +582,10 @@ class Bench:
         """
         ranked = self.ranking()
         if most_rows:
-            ranked.sort(key=lambda known: -len(known.means()))
-        unknown = [known for known in reversed(self._held.values()) if not known.means()]
+            ranked.sort(key=lambda known: -len(known.compared))
+        unknown = [known for known in dict.fromkeys(reversed(self._held)) if not known.compared]
         best = [*ranked[:1], *unknown, *ranked[1:]][:FINALISTS]
-        return list({known.state.fingerprint: known for known in (*best[:1], self._of_seed, *best[1:])}.values())
+        return list(dict.fromkeys((*best[:1], self._of_seed, *best[1:])))
 
     def missing(self, known: Known) -> list[str]:
         """Return the validation rows that a candidate was not run on."""
@@ -598,8 +620,8 @@ class Bench:
                 output = await module(inputs)
             schema = thaw(schema_of(output))
             piece = {"outputs": JsonDataModel(thaw(as_json(output)), schema=schema), "usage": usage.total()}
-            await self._runner.journal.keep(key, partial(dict[str, Any], piece))
-        self._used[key] = piece["usage"]
+            await self._runner.journal.keep(key, piece)
+        self._asked[key] = piece["usage"]
         return piece["outputs"]
 
     async def feedback(self, rollouts: Iterable[Rollout]) -> dict[str, tuple[FeedbackItem, ...]]:

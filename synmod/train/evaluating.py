@@ -226,7 +226,7 @@ class _Evaluator:
         index, example, sample = job
         if self._unchecked is not None:
             self._check_masks(self._runner.program.output_spec, example.target)
-        ran = await self._runner.row(example, self._first_sample + sample)
+        ran = await self._runner.row(example, sample=self._first_sample + sample)
         if self._unchecked is not None:
             self._check_masks(ran.outputs, example.target)
         counts = ran.fault == "program" and self._counts_failures

@@ -335,7 +335,7 @@ class _Fitting:
     @contextmanager
     def _limited(self) -> Generator[None]:
         """Hold model calls, tokens and dollars to what earlier processes left of them; `Runner` holds the time."""
-        paid = self.bench.before.usage
+        paid = self.journal.usage
         tokens = paid.prompt_tokens + paid.completion_tokens
         taken = {"calls": paid.calls, "tokens": tokens, "cost_usd": paid.cost_usd or 0.0}
         limits = {"calls": self.limits.lm_calls, "tokens": self.limits.tokens, "cost_usd": self.limits.cost_usd}
@@ -464,7 +464,7 @@ class _Fitting:
             "step": bench.step,
             "reward": mean([rollout.score for rollout in trained if rollout.score is not None]),
             "val_reward": mean(list(bench.scores(present).values())),
-            "best_val_reward": mean(list(best[0].means().values())) if best else None,
+            "best_val_reward": mean(list(best[0].compared.values())) if best else None,
             "candidates": bench.tried,
             "accepted": sum(line["word"] == "accepted" for line in bench.lines),
             "rollouts": spent.rollouts,

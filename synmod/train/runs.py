@@ -3,54 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
-from types import CellType, CodeType, EllipsisType, FunctionType
+from types import CodeType, EllipsisType, FunctionType
 from typing import Any, Final, cast
 
 from synmod import lm
-from synmod.cache import Cache, SingleFlight, key_of
+from synmod.cache import Cache, key_of
 from synmod.data import JsonDataModel, dump_json, parse_json, schema_of
-from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded, EvaluationError, RunError
+from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded, RunError
 from synmod.leaves import Json, current_clock, json_equal, wall_time, write_atomic
 from synmod.lm import LanguageModel, SharedModel
 from synmod.module import Module
-from synmod.scope import NO_USAGE, BoundReward, Feedback, Usage, deadline, is_of_block_around
+from synmod.scope import NO_USAGE, BoundReward, Usage, deadline, is_of_block_around
 from synmod.tree import Param, State, graphdef, iter_graph, state as state_of, using
 
 from .batches import Places
 from .examples import Example, as_json
 from .rewards import OFFERED, Reward
-from .rollouts import CallRecord, Executor, Ran, Rollout, RunRow, run_once
+from .rollouts import Executor, Ran, RunRow, run_once
 
 _NO_BLOCK: Final[nullcontext[None]] = nullcontext()
-
-
-@dataclass(frozen=True, slots=True)
-class Paid:
-    """What the pieces of a journal took.
-
-    Attributes:
-        pieces: Rollouts and proposals.
-        usage: What they used.
-        seconds: How long the run had taken when the last of them was done.
-    """
-
-    pieces: int = 0
-    usage: Usage = NO_USAGE
-    seconds: float = 0.0
-
-    @classmethod
-    def of(cls, records: Cache) -> Paid:
-        """Read a journal."""
-        found: list[Any] = [value for _, value in records.items() if "at" in value]
-        usage = sum((Usage(**value["usage"]) for value in found), NO_USAGE)
-        return cls(len(found), usage, max((value["at"] for value in found), default=0.0))
+NO_STATE: Final = State()
+"""No values: a program as it is."""
 
 
 class Journal:
@@ -61,7 +41,8 @@ class Journal:
         models: Those whose keys must not stand in it, though a provider repeats one: `***` stands there instead.
 
     Attributes:
-        before: What the pieces of earlier processes took.
+        pieces: How many rollouts and proposals earlier processes have recorded.
+        usage: What these used.
         live: How many pieces were run in this process, rather than found.
 
     Source: Temporal, DBOS (durable execution by replay); differs: records are keyed by content, not by position.
@@ -71,13 +52,12 @@ class Journal:
         self._records = records
         self._secrets = [model.secrets for each in models for model in each.tried()]
         self._environment = lm.environment_secrets()
-        self._schemas: dict[str, Any] = {}
-        self._digests: dict[int, str] = {}
-        """Of each schema that is kept, by its identity: schemas are interned, and `_schemas` holds them."""
-        self.before = Paid() if records is None else Paid.of(records)
+        self._noted: set[str] = set()
+        """Digests of the schemas that are kept."""
+        self.pieces, self.usage, seconds = _paid(records)
         self.live = 0
         self._clock = current_clock()
-        self._began = self._clock.now() - self.before.seconds
+        self._began = self._clock.now() - seconds
 
     @property
     def is_kept(self) -> bool:
@@ -91,26 +71,24 @@ class Journal:
 
     async def find(self, key: str) -> dict[str, Any] | None:
         """Return a piece as it was given to `keep`; None where there is none that can be read."""
-        entry = await self.read(key) if self.before.pieces else None  # what this process ran, its callers know
+        entry = await self.read(key) if self.pieces else None  # what this process ran, its callers know
         if entry is None:
             return None
         piece: dict[str, Any] = {**entry, "usage": Usage(**entry["usage"])}
         digest = piece.pop("schema", None)
         if digest is not None:
-            if digest not in self._schemas:
-                noted = await self.read(f"schema/{digest}")
-                if noted is None:
-                    return None
-                self._schemas[digest] = noted["schema"]
-            piece["outputs"] = JsonDataModel[Any](piece["outputs"], schema=self._schemas[digest])
+            noted = await self.read(f"schema/{digest}")
+            if noted is None:
+                return None
+            piece["outputs"] = JsonDataModel[Any](piece["outputs"], schema=noted["schema"])
         return piece
 
-    async def keep(self, key: str, piece: Callable[[], Mapping[str, Any]]) -> None:
+    async def keep(self, key: str, piece: Mapping[str, Any]) -> None:
         """Record a piece that was run, and when; what is not written would be paid for again.
 
         Args:
             key: What it depends on.
-            piece: Returns JSON, but for `outputs`, which may be a data model, and `usage`.
+            piece: JSON, but for `outputs`, which may be a data model, and `usage`; anything where nothing is kept.
 
         Raises:
             OSError: It cannot be written.
@@ -118,24 +96,16 @@ class Journal:
         self.live += 1
         if self._records is None:
             return
-        given = piece()
-        usage: Usage = given["usage"]
+        usage: Usage = piece["usage"]
         used = {name: number for name, number in vars(usage).items() if number != getattr(NO_USAGE, name)}
-        entry = {**given, "outputs": as_json(given["outputs"]), "usage": used, "at": self.elapsed_s}
-        if isinstance(given["outputs"], JsonDataModel):
-            entry["schema"] = await self._digest_of(schema_of(given["outputs"]))
-        await self.write(key, entry)
-
-    async def _digest_of(self, schema: Any) -> str:
-        """Return the digest of a schema that is kept: it stands in the journal once, not in each record."""
-        digest = self._digests.get(id(schema))
-        if digest is None:
-            digest = key_of(schema)
-            if digest not in self._schemas:
+        entry = {**piece, "outputs": as_json(piece["outputs"]), "usage": used, "at": self.elapsed_s}
+        if isinstance(piece["outputs"], JsonDataModel):  # whose schema stands in the journal once, not in each record
+            schema = schema_of(piece["outputs"])
+            digest = entry["schema"] = key_of(schema)
+            if digest not in self._noted:
                 await self.write(f"schema/{digest}", {"schema": schema})
-            if self._schemas.setdefault(digest, schema) is schema:
-                self._digests[id(schema)] = digest
-        return digest
+                self._noted.add(digest)
+        await self.write(key, entry)
 
     async def read(self, key: str) -> Mapping[str, Any] | None:
         """Return a note."""
@@ -163,8 +133,15 @@ class Journal:
         return parse_json(text) if found else note
 
 
+def _paid(records: Cache | None) -> tuple[int, Usage, float]:
+    """Return how many pieces stand in a journal, what they used, and how long the run had taken at the last of them."""
+    pieces: list[Any] = [value for _, value in (records.items() if records else ()) if "at" in value]
+    usage = sum((Usage(**piece["usage"]) for piece in pieces), NO_USAGE)
+    return len(pieces), usage, max((piece["at"] for piece in pieces), default=0.0)
+
+
 class Runner:
-    """Runs a program on examples under States, and remembers what came of it.
+    """Runs a program on examples under States; what was recorded is not run again.
 
     Args:
         program: Stays as it is: a State is an overlay.
@@ -193,13 +170,10 @@ class Runner:
     ) -> None:
         self.program, self.places, self.journal = program, places, journal or Journal()
         self.bound = None if reward is None else BoundReward(reward, OFFERED)
-        self.seed = State() if seed is None else seed
+        self.seed = seed or NO_STATE
         self.reward, self._metrics, self._paths = reward, metrics, paths
-        self._first, self._seconds = first or State(), seconds
+        self._first, self._seconds = first or NO_STATE, seconds
         self._run_row: RunRow = partial(run_once, program, reward=self.bound, metrics=metrics, paths=paths)
-        self._flights = SingleFlight()
-        self._done: dict[str, Rollout] = {}
-        self._calls: dict[str, tuple[CallRecord, ...]] = {}
         self._digests: dict[int, tuple[Example, str]] = {}
 
     @cached_property
@@ -209,7 +183,9 @@ class Runner:
         reward = None if self.reward is None else identity_of(self.reward)
         return key_of([program, _models(self.places), reward, sorted(self._paths)])
 
-    def key(self, example: Example, state: State, sample: int, model: LanguageModel | None = None) -> str:
+    def key(
+        self, example: Example, state: State = NO_STATE, sample: int = 0, model: LanguageModel | None = None
+    ) -> str:
         """Return what a rollout depends on, as the key of its record."""
         by = "" if model is None else key_of([model.model, model.defaults])
         return key_of(f"{self._identity} {state.fingerprint} {self._digest(example)} {sample} {by}")
@@ -222,78 +198,44 @@ class Runner:
             known = self._digests[id(example)] = example, key_of(as_json(row))
         return known[1]
 
-    async def find(self, key: str, example: Example, state: State, sample: int = 0, _: Any = None) -> Rollout | None:
-        """Return a rollout that is known or recorded; None where it must be run. Takes what `run` takes."""
-        if key not in self._done:
-            ran = await self.found(key)
-            if ran is not None:
-                self._done[key] = self._judged(key, ran, example, state, sample)
-        return self._done.get(key)
-
-    async def run(
-        self, key: str, example: Example, state: State, sample: int = 0, model: LanguageModel | None = None
-    ) -> Rollout:
-        """Return the rollout of a row under a State that `find` has not found: under way, or run now.
+    async def row(
+        self,
+        example: Example,
+        state: State = NO_STATE,
+        sample: int = 0,
+        model: LanguageModel | None = None,
+        key: str = "",
+    ) -> Ran:
+        """Return what became of a row: recorded, or run now, and recorded unless it says nothing about the program.
 
         Args:
-            key: What `key` returned for the rest.
             example: The row.
-            state: Values of the Variables that are trained.
+            state: Values of the Variables that are trained; without any the program runs as it is.
             sample: Number of the draw.
             model: Stands in for every model of the program; None for those it has.
+            key: What `key` returned for the rest; "" where nobody has asked.
 
         Raises:
-            EvaluationError: A failure that is not about the row: no key, no model, a program that cannot be built.
             BudgetExceeded: The run's time is over, or that of an enclosing block; as DeadlineExceeded.
             OSError: The record cannot be written.
         """
-
-        async def work() -> Rollout:
-            if key not in self._done:
-                ran = await self.ran(key, example, state, sample, model)
-                rollout = self._judged(key, ran, example, state, sample)
-                if rollout.void:
-                    return rollout
-                self._done[key] = rollout
-            return self._done[key]
-
-        return cast("Rollout", await self._flights.run(key, work, is_of_block_around))
-
-    def known(self, key: str) -> Rollout | None:
-        """Return a rollout that was run or found before."""
-        return self._done.get(key)
-
-    async def row(self, example: Example, sample: int = 0) -> Ran:
-        """Return what became of a row of the program as it is: recorded, or run now; errors of `run`."""
-        key = self.key(example, State(), sample) if self.journal.is_kept else ""
-        return await self.found(key) or await self.ran(key, example, None, sample)
-
-    async def found(self, key: str) -> Ran | None:
-        """Return what a record tells of a run."""
-        record = await self.journal.find(key)
-        return None if record is None else Ran.of(record)
-
-    async def ran(
-        self,
-        key: str,
-        example: Example,
-        state: State | None = None,
-        sample: int = 0,
-        model: LanguageModel | None = None,
-    ) -> Ran:
-        """Run one row, and record it unless it says nothing about the program; arguments and errors of `run`."""
-        overlay = self._first if state is None else state | self._first if self._first else state
+        if self.journal.is_kept:
+            key = key or self.key(example, state, sample, model)
+            if record := await self.journal.find(key):
+                return Ran.of(record)
+        overlay = state | self._first if self._first else state
         async with _NO_BLOCK if self.places is None else self.places.taken():
             with (
                 self.within_time(),
                 _NO_BLOCK if model is None else lm.use_language_models(model),
-                _NO_BLOCK if state is None and not overlay else using(self.program, overlay),
+                using(self.program, overlay) if overlay else _NO_BLOCK,
             ):
                 ran = await self._run_row(example, sample=sample)
             if ran.feedback is not None and ran.feedback.target is not None:
                 ran.feedback = replace(ran.feedback, target=as_json(ran.feedback.target))  # as it would be found
             if ran.fault not in ("void", "fatal"):  # in its place: a kill costs as many rollouts as run at once
-                await self.journal.keep(key, lambda: {"row": example.id, **ran.record()})
+                kept = {"row": example.id, **ran.record()} if self.journal.is_kept else {}
+                await self.journal.keep(key, kept)
         return ran
 
     @asynccontextmanager
@@ -333,30 +275,6 @@ class Runner:
             if is_of_block_around(error):
                 raise
             raise BudgetExceeded(f"the {seconds:g} s of the run's budget are over.") from error
-
-    def _judged(self, key: str, ran: Ran, example: Example, state: State, sample: int) -> Rollout:
-        """Return the rollout of what became of a run.
-
-        Raises:
-            EvaluationError: The failure is not about the row.
-        """
-        feedback = ran.feedback
-        if ran.fault == "fatal":
-            raise EvaluationError(
-                f"row {example.id!r} failed for a reason that is not its own: {ran.error}. What finished is kept: mend "
-                "the cause and run the same line again."
-            ) from ran.failure
-        if ran.error is not None:
-            lowest = None if self.bound is None or ran.fault != "program" else self.bound.lowest
-            feedback = Feedback(lowest, critique=str(ran.error))
-        self._calls[key] = ran.calls
-        score = None if feedback is None else feedback.score
-        is_void = ran.fault == "void"
-        return ran.result(Rollout, example, feedback, score, sample, candidate=state.fingerprint, void=is_void)
-
-    def with_calls(self, key: str, rollout: Rollout) -> Rollout:
-        """Return a rollout that `run` or `find` returned with the calls of the modules that are recorded."""
-        return replace(rollout, calls=self._calls[key])
 
 
 # -- what a run is of --------------------------------------------------------------------------------------------------
@@ -426,22 +344,14 @@ def name_of(thing: object) -> str:
     place, function = _place_of(thing), getattr(thing, "__func__", thing)
     if not isinstance(function, FunctionType):
         return place
-    cells = [_held(cell) for cell in function.__closure__ or ()]
-    parts = [function.__code__, function.__defaults__, function.__kwdefaults__, cells]
+    held = [cell.cell_contents for cell in function.__closure__ or ()]
+    parts = [function.__code__, function.__defaults__, function.__kwdefaults__, held]
     return f"{place} {key_of([_text_of(part) for part in parts])}"
 
 
 def _place_of(thing: object) -> str:
     """Return where something, or else its class, is defined."""
     return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', type(thing).__qualname__)}"
-
-
-def _held(cell: CellType) -> object:
-    """Return the value of a closure; None before it is assigned."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None
 
 
 def _text_of(value: Any) -> str:
@@ -544,7 +454,7 @@ class Run:
         if not self._file.exists():
             return Usage()
         with closing(Cache(self._file, max_bytes=None)) as journal:
-            return Paid.of(journal).usage
+            return _paid(journal)[1]
 
     @property
     def _file(self) -> Path:
@@ -632,10 +542,12 @@ def _locked(file: Path, folder: Path) -> Generator[None]:
     Raises:
         RunError: Another one holds it; names its process.
     """
+    import fcntl  # which Windows lacks
+
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         try:
-            _lock(descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             holder = os.read(descriptor, 20).decode("ascii", "replace").strip() or "unknown"
             raise RunError(
@@ -646,14 +558,3 @@ def _locked(file: Path, folder: Path) -> Generator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _lock(descriptor: int) -> None:
-    """Lock a file without waiting.
-
-    Raises:
-        OSError: Another one holds it.
-    """
-    import fcntl
-
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
