@@ -81,6 +81,8 @@ class NodeDef(NamedTuple):
     index: int  # pyright: ignore[reportIncompatibleMethodOverride]  (likewise)
     attributes: tuple[tuple[str | int, Term], ...]
     metadata: Any = None
+    refers: bool = True
+    """Whether there may be references in the metadata."""
 
     @property
     def config(self) -> Mapping[str, Any] | None:
@@ -525,11 +527,10 @@ def _written(
             term = NodeRef(cls, index)
             impl = visit.impl
             if impl is not None:
-                metadata = impl.metadata_of(value)
-                if impl.map_refs is not None:
-                    metadata = impl.map_refs(metadata, reference)
+                found = impl.metadata_of(value)
+                metadata = found if impl.map_refs is None else impl.map_refs(found, reference)
                 attributes = tuple(zip([step for step, _ in visit.children], _children(visit), strict=True))
-                written.append((index, NodeDef(cls, index, attributes, metadata)))
+                written.append((index, NodeDef(cls, index, attributes, metadata, metadata is not found)))
                 if impl.by_reference:
                     kept[index] = value
         above = visit.above

@@ -281,7 +281,7 @@ def build_graph(graphdef: GraphDef[M], values: Values, objects: dict[int, Any], 
             objects[each.index] = impls[each.type].make(each.metadata)
     for node in reversed(nodes):  # what is below comes later: a node is filled with nodes that are full
         impl, made = impls[node.type], objects[node.index]
-        if impl.map_refs is not None and impl.adopt is not None:
+        if node.refers and impl.map_refs is not None and impl.adopt is not None:
             metadata = _resolved(node.metadata, impl.map_refs, objects)
             if metadata is not node.metadata:
                 impl.adopt(made, metadata)
