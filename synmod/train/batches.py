@@ -1,23 +1,18 @@
 """Batches of rows: what they hold, in which contexts they run, and what becomes of them."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, cast
 
+from synmod import errors, flow, leaves, lm, tree
 from synmod.cache import key_of
 from synmod.data import DataModel, JsonDataModel
-from synmod.errors import ArgumentError, TrainerError, add_note
-from synmod.flow import Failed, together
-from synmod.leaves import Gate, rng
-from synmod.lm import LanguageModel, model_from, use_language_models
 from synmod.module import Module
 from synmod.scope import BoundReward, Feedback
-from synmod.tree import State, using
 
 from .examples import Example, as_json
 from .rollouts import Ran, Rollout, offered_of, run_once
@@ -62,24 +57,26 @@ def rows_of(batch: Any) -> list[Example]:
     Raises:
         TrainerError: Its lists differ in length, or it has no rows.
     """
-    data, labels = batch.data, getattr(batch, "label", None)
-    columns = cast("Mapping[str, Sequence[Any]]", data) if isinstance(data, Mapping) else {"data": data}
+    labels: Any = getattr(batch, "label", None)
+    columns = _columns(batch.data)
     lengths = {name: len(column) for name, column in columns.items()}
     if labels is not None:
         lengths["label"] = len(labels)
-    if len(set(lengths.values())) != 1:
+    if len(set(lengths.values())) != 1 or not any(lengths.values()):
         shown = ", ".join(f"{name}: {length}" for name, length in lengths.items())
-        raise TrainerError(f"all data must have the same batch size; got {shown or 'no data'}.")
-    size = next(iter(lengths.values()))
-    if not size:
-        raise TrainerError("the batch has no rows.")
-    rows = [{name: column[i] for name, column in columns.items()} for i in range(size)]
-    inputs: list[Any] = list(rows) if isinstance(data, Mapping) else list(data)
-    targets = [None] * size if labels is None else labels
+        raise errors.TrainerError(f"all data must have the same batch size, 1 or more; got {shown or 'no data'}.")
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    inputs: list[Any] = rows if isinstance(batch.data, Mapping) else [row["data"] for row in rows]
+    targets = [None] * len(rows) if labels is None else labels
     return [
         row if isinstance(row, Example) else Example(None, row, target)
         for row, target in zip(inputs, targets, strict=True)
     ]
+
+
+def _columns(data: Any) -> Mapping[str, Sequence[Any]]:
+    """Return lists of values by the name of the input; one list stands under `data`."""
+    return cast("Mapping[str, Sequence[Any]]", data) if isinstance(data, Mapping) else {"data": data}
 
 
 def batches_of(given: Any, most: int | None = None) -> Iterator[Any]:
@@ -89,30 +86,17 @@ def batches_of(given: Any, most: int | None = None) -> Iterator[Any]:
         given: Batches, or rows.
         most: How many of them; None for all.
     """
-    if isinstance(given, Batch):
-        given = [given]
     rows: list[Any] = []
-    for number, each in enumerate(given):
-        if not _is_batch(each):
-            rows.append(each)
-        elif most is None or number < most:
-            yield each
+    for number, each in enumerate([given] if isinstance(given, Batch) else given):
+        if isinstance(each, DataModel | JsonDataModel | Mapping | Example) or not hasattr(each, "data"):
+            pair: Any = each if isinstance(each, tuple) else (each,)
+            rows.append(each if isinstance(each, Example) else Example(None, *pair))
+        elif number == most:
+            return
         else:
-            break
+            yield each
     if rows:
-        yield Batch([row if isinstance(row, Example) else Example(None, *_pair(row)) for row in rows])
-
-
-def _is_batch(each: Any) -> bool:
-    """Whether something is a batch, rather than a row."""
-    return hasattr(each, "data") and not isinstance(each, DataModel | JsonDataModel | Mapping | Example)
-
-
-def _pair(row: Any) -> tuple[Any, ...]:
-    """Return the inputs of a row, with its target where it is a pair."""
-    if isinstance(row, tuple) and len(pair := cast("tuple[Any, ...]", row)) == 2:
-        return pair
-    return (cast("Any", row),)
+        yield Batch(rows)
 
 
 def filled(batch: Any) -> list[Example]:
@@ -121,27 +105,14 @@ def filled(batch: Any) -> list[Example]:
     return rows[: len(rows) - getattr(batch, "pad", 0)]
 
 
-def identified(rows: Iterable[Example], known: Mapping[str, Example]) -> list[Example]:
-    """Return rows with ids: a row without one has the digest of its JSON; other rows of one id get a number.
+def content_of(row: Example) -> leaves.Json:
+    """Return what a row is made of, apart from its id."""
+    return as_json([row.inputs, row.target, dict(row.extra)])
 
-    Args:
-        rows: What `rows_of` returned.
-        known: Rows by id that came before.
-    """
-    found: dict[str, Example] = {}
-    named: list[Example] = []
-    for row in rows:
-        content = as_json([row.inputs, row.target, dict(row.extra)])
-        first = name = row.id or key_of({"row": content})[:16]
-        number = 1
-        while (other := found.get(name) or known.get(name)) is not None:
-            if as_json([other.inputs, other.target, dict(other.extra)]) == content:
-                break
-            number += 1
-            name = f"{first}-{number}"
-        found[name] = replace(row, id=name)
-        named.append(found[name])
-    return named
+
+def identified(row: Example) -> Example:
+    """Return a row with an id: one without has the digest of its content."""
+    return replace(row, id=row.id or key_of({"row": content_of(row)})[:16])
 
 
 class Batches:
@@ -174,9 +145,9 @@ class Batches:
         seed: int = 0,
     ) -> None:
         if type(batch_size) is not int or batch_size < 1:
-            raise TrainerError(f"batch_size is {batch_size!r}; give a whole number of at least 1.")
-        self._data: Any = data
-        self._label = label
+            raise errors.TrainerError(f"batch_size is {batch_size!r}; give a whole number of at least 1.")
+        self._columns, self._label = _columns(data), label
+        self._is_dict = isinstance(data, Mapping)
         self._size, self._rows = batch_size, Batch(data, label).size
         self.shuffle, self.seed, self._epoch = shuffle, seed, 0
 
@@ -186,15 +157,13 @@ class Batches:
     def __iter__(self) -> Iterator[Batch]:
         order = list(range(self._rows))
         if self.shuffle:
-            rng(self.seed, self._epoch, "batches").shuffle(order)
+            leaves.rng(self.seed, self._epoch, "batches").shuffle(order)
         self._epoch += 1
         for start in range(0, self._rows, self._size):
             chosen = order[start : start + self._size]
+            data = {name: [column[i] for i in chosen] for name, column in self._columns.items()}
             label = None if self._label is None else [self._label[i] for i in chosen]
-            is_one = not isinstance(self._data, Mapping)
-            columns = cast("Mapping[str, Sequence[Any]]", {"data": self._data} if is_one else self._data)
-            data = {name: [column[i] for i in chosen] for name, column in columns.items()}
-            yield Batch(data["data"] if is_one else data, label)
+            yield Batch(data if self._is_dict else data["data"], label)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,14 +187,14 @@ class Context:
     """
 
     name: str
-    language_model: LanguageModel | str | None = None
+    language_model: lm.LanguageModel | str | None = None
     limit: int | None = None
 
     def __post_init__(self) -> None:
         if self.limit is not None and (type(self.limit) is not int or self.limit < 1):
-            raise ArgumentError(f"Context {self.name!r}: limit is {self.limit!r}; give a whole number of at least 1.")
+            raise errors.ArgumentError(f"Context {self.name!r}: limit is {self.limit!r}; give a number of at least 1.")
         if self.language_model is not None:
-            object.__setattr__(self, "language_model", model_from(self.language_model, f"Context {self.name!r}"))
+            object.__setattr__(self, "language_model", lm.model_from(self.language_model, f"Context {self.name!r}"))
 
 
 class Places:
@@ -244,56 +213,37 @@ class Places:
         self, contexts: Sequence[Context], concurrency: int = 64, loads: Sequence[float] | None = None
     ) -> None:
         if type(concurrency) is not int or concurrency < 1:
-            raise TrainerError(f"Trainer: concurrency is {concurrency!r}; give a whole number of at least 1.")
+            raise errors.TrainerError(f"Trainer: concurrency is {concurrency!r}; give a whole number of at least 1.")
         if loads is not None and len(loads) != len(contexts):
-            raise TrainerError(f"work_load_list has {len(loads)} entries for {len(contexts)} contexts.")
+            raise errors.TrainerError(f"work_load_list has {len(loads)} entries for {len(contexts)} contexts.")
         if loads is not None and min(loads) <= 0:
-            raise TrainerError(f"work_load_list is {list(loads)}; give positive numbers.")
+            raise errors.TrainerError(f"work_load_list is {list(loads)}; give positive numbers.")
         self.contexts, self.loads = tuple(contexts), loads
-        self.free = [context.limit or concurrency for context in contexts]
-        self.size = sum(self.free)
+        self._free = [context.limit or concurrency for context in contexts]
+        self.size = sum(self._free)
         """How many rows run at once in all contexts."""
-        self.gates: dict[int | None, Gate] = {index: Gate() for index in (None, *range(len(contexts)))}
+        self._gates = {index: leaves.Gate() for index in (None, *range(len(contexts)))}
 
-    def taken(self, index: int | None = None) -> Place:
-        """Return a block that holds a place, and gives the number of its context, whose model stands in inside.
+    @asynccontextmanager
+    async def taken(self, index: int | None = None) -> AsyncGenerator[int]:
+        """Hold a place for a block, and give the number of its context, whose model stands in inside.
 
         Args:
             index: Number of the context; None for the one that has most room.
         """
-        return Place(self, range(len(self.free)) if index is None else (index,), self.gates[index])
-
-    def give_back(self, here: int) -> None:
-        """Let another row have a place of a context."""
-        self.free[here] += 1
-        self.gates[here].wake()
-        self.gates[None].wake()
-
-
-class Place:
-    """The block of `Places.taken`; a class, since it is entered for each row."""
-
-    __slots__ = ("_gate", "_here", "_model", "_places", "_wanted")
-
-    def __init__(self, places: Places, wanted: Sequence[int], gate: Gate) -> None:
-        self._places, self._wanted, self._gate = places, wanted, gate
-
-    async def __aenter__(self) -> int:
-        free = self._places.free
-        while not any(free[i] for i in self._wanted):
-            await self._gate.wait()
-        self._here = max(self._wanted, key=free.__getitem__)
-        free[self._here] -= 1
-        model = self._places.contexts[self._here].language_model
-        self._model = None if model is None else use_language_models(model)
-        if self._model is not None:
-            self._model.__enter__()
-        return self._here
-
-    async def __aexit__(self, *failure: object) -> None:
-        self._places.give_back(self._here)
-        if self._model is not None:
-            self._model.__exit__(None, None, None)
+        wanted = range(len(self._free)) if index is None else (index,)
+        while not any(self._free[i] for i in wanted):
+            await self._gates[index].wait()
+        here = max(wanted, key=self._free.__getitem__)
+        self._free[here] -= 1
+        model = self.contexts[here].language_model
+        try:
+            with nullcontext() if model is None else lm.use_language_models(model):
+                yield here
+        finally:
+            self._free[here] += 1
+            self._gates[here].wake()
+            self._gates[None].wake()
 
 
 def sliced(rows: int, loads: Sequence[float]) -> list[int]:
@@ -310,7 +260,7 @@ def sliced(rows: int, loads: Sequence[float]) -> list[int]:
     sizes = [round(rows * load / total) for load in loads[:-1]]
     sizes.append(rows - sum(sizes))
     if min(sizes) < 1:
-        raise TrainerError(f"Too many slices: {rows} rows on work loads {list(loads)} make slices of {sizes}.")
+        raise errors.TrainerError(f"Too many slices: {rows} rows on work loads {list(loads)} make slices of {sizes}.")
     return [index for index, size in enumerate(sizes) for _ in range(size)]
 
 
@@ -340,12 +290,12 @@ class Row:
     example: Example
     ran: Ran
     context: int
-    after: State
+    after: tree.State
 
     @property
     def shown(self) -> Any:
         """The outputs, or a `Failed` in their place."""
-        return self.ran.outputs if self.ran.failure is None else Failed(self.number, self.ran.failure)
+        return self.ran.outputs if self.ran.failure is None else flow.Failed(self.number, self.ran.failure)
 
     def rollout(self, target: Any = None, feedback: Feedback | None = None) -> Rollout:
         """Return the row as a rollout; its outputs are what the program returned, data models included."""
@@ -359,12 +309,11 @@ async def run_rows(
     program: Module,
     rows: Sequence[Example],
     places: Places,
+    states: Sequence[tree.State],
     *,
-    states: Sequence[State],
-    training: bool = False,
-    paths: frozenset[str] = frozenset(),
-    all_calls: bool = False,
-    keep_failures: bool = False,
+    training: bool,
+    paths: frozenset[str] | None,
+    keep_failures: bool,
 ) -> list[Row]:
     """Run rows at once, each as one call with state Variables of its own.
 
@@ -374,30 +323,33 @@ async def run_rows(
         places: Where rows run.
         states: The state Variables of each row.
         training: The mode of the calls.
-        paths: The modules whose calls are recorded.
-        all_calls: Whether calls of all modules are recorded, for a reward that will ask for them.
+        paths: The modules that feedback will go to; None where no call is recorded.
         keep_failures: Whether a failure is kept, instead of raised.
 
     Raises:
+        TrainerError: Too many slices.
         Exception: The first failure, with the number of its row as a note.
     """
-    chosen = None if places.loads is None else sliced(len(rows), places.loads)
+    chosen = [None] * len(rows) if places.loads is None else sliced(len(rows), places.loads)
+    recorded = paths or frozenset()
 
     async def run(number: int) -> Row:
-        async with places.taken(None if chosen is None else chosen[number]) as context:
+        async with places.taken(chosen[number]) as context:
             token = _ROW.set(number)
             try:
-                with using(program, states[number]) as overlay:
-                    ran = await run_once(program, rows[number], paths=paths, training=training, all_calls=all_calls)
+                with tree.using(program, states[number]) as overlay:
+                    ran = await run_once(
+                        program, rows[number], paths=recorded, training=training, all_calls=paths is not None
+                    )
             finally:
                 _ROW.reset(token)
         if ran.failure is not None and not keep_failures:
-            add_note(ran.failure, f"row {number}")
+            errors.add_note(ran.failure, f"row {number}")
             raise ran.failure
         changes = {path: leaf for path, leaf in overlay.changes.items() if path in states[number]}
-        return Row(number, rows[number], ran, context, states[number] | State.of_leaves(changes))
+        return Row(number, rows[number], ran, context, states[number] | tree.State.of_leaves(changes))
 
-    return await together(*(partial(run, number) for number in range(len(rows))))
+    return await flow.together(*(partial(run, number) for number in range(len(rows))))
 
 
 async def judge_rows(rows: Sequence[Row], reward: BoundReward | None, fields: Sequence[str] | None) -> list[Feedback]:
@@ -413,12 +365,12 @@ async def judge_rows(rows: Sequence[Row], reward: BoundReward | None, fields: Se
         Exception: What the reward raised, with the number of the row as a note.
     """
     if reward is None:
-        raise TrainerError("backward needs a reward: Trainer(reward=...), or backward(out_grads=[...]).")
+        raise errors.TrainerError("backward needs a reward: Trainer(reward=...), or backward(out_grads=[...]).")
     for row in rows if fields is not None else ():
         target = as_json(row.example.target)
         missing = [name for name in fields or () if isinstance(target, Mapping) and name not in target]
         if target is None or missing:
-            raise TrainerError(
+            raise errors.TrainerError(
                 f"backward: row {row.number} has no label {', '.join(missing)}: give Batch(data, label) with what "
                 "label_names names, or backward(out_grads=[...])."
             )
@@ -429,35 +381,7 @@ async def judge_rows(rows: Sequence[Row], reward: BoundReward | None, fields: Se
         try:
             return await reward(**offered_of(row.ran, row.example))
         except Exception as error:
-            add_note(error, f"row {row.number}")
+            errors.add_note(error, f"row {row.number}")
             raise
 
-    return await together(*(partial(judge, row) for row in rows))
-
-
-def by_context(values: Sequence[Any], contexts: Sequence[int], count: int) -> list[list[Any]]:
-    """Return values of rows as a list per context, each in input order.
-
-    Args:
-        values: One per row.
-        contexts: The number of the context of each row.
-        count: How many contexts there are.
-
-    Example:
-        >>> by_context("abc", [1, 0, 1], 2)
-        [['b'], ['a', 'c']]
-    """
-    return [[value for value, number in zip(values, contexts, strict=True) if number == n] for n in range(count)]
-
-
-def in_input_order(groups: Sequence[Sequence[Any]], contexts: Sequence[int]) -> list[Any]:
-    """Return what `by_context` returned as one list in input order; groups of other sizes one behind the other.
-
-    Example:
-        >>> in_input_order([["b"], ["a", "c"]], [1, 0, 1])
-        ['a', 'b', 'c']
-    """
-    if [len(group) for group in groups] != [contexts.count(n) for n in range(len(groups))]:
-        return [value for group in groups for value in group]
-    rest = [iter(group) for group in groups]
-    return [next(rest[number]) for number in contexts]
+    return await flow.together(*(partial(judge, row) for row in rows))

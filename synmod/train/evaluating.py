@@ -150,9 +150,11 @@ async def predicted(
     on_error: Literal["raise", "collect"] = "raise",
     concurrency: int = 64,
     progress: Progress | Literal[False] | None = None,
+    places: Places | None = None,
+    first: State | None = None,
 ) -> list[Any]:
-    """Return what a program returns for each row, in order; see `Program.predict`."""
-    runner = Runner(program, first=state(program, Memory))
+    """Return what a program returns for each row, in order; see `Program.predict` and, for the rest, `evaluate`."""
+    runner = Runner(program, places=places, first=state(program, Memory) if first is None else first)
 
     async def run(row: Example) -> Any:
         ran = await runner.row(row)

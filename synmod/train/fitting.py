@@ -19,7 +19,8 @@ from synmod.module import build, declared_inputs, own_inputs_of
 from synmod.scope import budget as limit_spending
 from synmod.tree import OptState, State, state as state_of, update as write
 
-from .batches import Batch, Batches, identified, rows_of
+from . import batches
+from .batches import Batches
 from .bench import Split
 from .callbacks import Callback, Moment, awaited, tell
 from .evaluation import Metrics
@@ -93,28 +94,29 @@ def read_rows(train: Any, eval_data: Any) -> Rows:
         TrainerError: No batch, an id that is there twice.
     """
     known: dict[str, Example] = {}
-    batches = [_read(rows_of(batch), known) for batch in train]
-    if not batches:
+    given = [_read(batch, known) for batch in batches.batches_of(train)]
+    if not given:
         raise TrainerError("fit: the train data have no batch.")
     validation: dict[str, Example] = {}
     if eval_data is None:
         warnings.warn("There are no validation rows: the train rows serve.", SynmodWarning, stacklevel=4)
-        validation = known
-    else:
-        for each in eval_data:
-            is_row = isinstance(each, Example | Mapping | DataModel | JsonDataModel)
-            _read(rows_of(Batch([each]) if is_row else each), validation)
+    for batch in () if eval_data is None else batches.batches_of(eval_data):
+        _read(batch, validation)
     seed = None
     if isinstance(train, Batches) and train.shuffle:  # which have an order of their own each time they are read
         seed, known = train.seed, dict(sorted(known.items()))
-    return Rows(batches, known, validation or known, seed)
+    return Rows(given, known, validation or known, seed)
 
 
-def _read(rows: Iterable[Example], known: dict[str, Example]) -> list[str]:
-    """Add rows to those that are known, and return their ids."""
-    named = identified(rows, known)
-    known.update((cast("str", row.id), row) for row in named)
-    return [cast("str", row.id) for row in named]
+def _read(batch: Any, known: dict[str, Example]) -> list[str]:
+    """Add the rows of a batch to those that are known, and return their ids."""
+    named: list[str] = []
+    for row in map(batches.identified, batches.rows_of(batch)):
+        name = cast("str", row.id)
+        if batches.content_of(known.setdefault(name, row)) != batches.content_of(row):
+            raise TrainerError(f"fit: the id {name!r} is there twice; ids name one row each.")
+        named.append(name)
+    return named
 
 
 async def fit(

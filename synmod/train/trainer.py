@@ -6,27 +6,25 @@ import os
 import warnings
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import chain
 from typing import Any, Literal, Self, cast
 
-from synmod.data import declare, schema_of
+from synmod import data, scope, tree
 from synmod.errors import SynmodWarning, TrainerError
-from synmod.leaves import KeyPath
-from synmod.module import Module
-from synmod.scope import BoundReward, Feedback, hooks
-from synmod.tree import State, state as state_of, update as write
+from synmod.module import Module, build
+from synmod.scope import Feedback
+from synmod.tree import State
 
-from . import batches, binding, checkpoints, fitting
-from .batches import Context, Places, Row
+from . import batches, binding, checkpoints, evaluating, fitting, runs
+from .batches import Context
 from .bench import Bench, Split
 from .binding import Binding
 from .callbacks import Monitor
-from .evaluating import evaluate
 from .evaluation import Evaluation, feed
 from .examples import Example
 from .lifecycle import Lifecycle, done, needs_its_steps
 from .optimizer import FeedbackItem, Optimizer, Routing, Target, optimizer_from, take_step, values_at
 from .rewards import OFFERED, Reward, reward_from
-from .runs import Journal, Runner
 
 
 class Trainer:
@@ -38,7 +36,8 @@ class Trainer:
         data_names: The program's inputs; read from the program where left out.
         label_names: The fields of the target that the reward needs.
         context: Where rows run: a `Context` or a list of them; None for here.
-        work_load_list: Shares of a batch, one per context; without it rows go to whichever context is free.
+        work_load_list: Shares of a batch of `forward`, one per context; without it, and in whole runs, rows go to
+            whichever context is free.
         fixed_param_names: Paths, globs or filters of Variables that are not trained.
         state_names: The same of Variables that each row begins with anew; a `Memory` is one in any case.
         seed: What every random choice is drawn from.
@@ -89,13 +88,13 @@ class Trainer:
         self.unmatched: tuple[str, ...] = ()
         self.optimizer: Optimizer | None = None
         contexts = [context] if isinstance(context, Context) else list(context or [Context("local")])
-        self.places = Places(contexts, concurrency, work_load_list)
+        self.places = batches.Places(contexts, concurrency, work_load_list)
         self._fixed, self._state_names, self._updates = fixed_param_names, state_names, 0
-        self._bound_reward = None if self.reward is None else BoundReward(self.reward, OFFERED)
+        self._bound_reward = None if self.reward is None else scope.BoundReward(self.reward, OFFERED)
         self._lifecycle, self._binding = Lifecycle(), Binding(program)
         self._first = self._made = State()
         self._states: State | list[State] = State()
-        self._rows: list[Row] = []
+        self._rows: list[batches.Row] = []
         self._seen: dict[str, Example] = {}
         self._hand: Bench | None = None
         self._input_feedback: list[Feedback] = []
@@ -122,7 +121,7 @@ class Trainer:
     @needs_its_steps
     def data_schemas(self) -> list[tuple[str, Any]]:
         """`(name, schema)` of each input."""
-        return [(name, schema_of(symbol)) for name, symbol in self._binding.inputs]
+        return [(name, data.schema_of(symbol)) for name, symbol in self._binding.inputs]
 
     @property
     @needs_its_steps
@@ -178,15 +177,23 @@ class Trainer:
             raise TrainerError("inputs_need_grad needs for_training=True: nothing is recorded otherwise.")
         if shared_module is not None:
             shared_module._lifecycle.check("shared_module")
-        data = binding.named_schemas(data_schemas, self.data_names)
-        labels = None if label_schemas is None else declare(label_schemas)
-        shared = None if shared_module is None else shared_module.program
-        self._binding = await binding.bind(
-            self.program, data, labels, reward=self.reward, label_names=self.label_names, fixed=self._fixed,
-            states=self._state_names, grad_req=grad_req, shared=shared,
-        )  # fmt: skip
+        inputs = binding.named_schemas(data_schemas, self.data_names)
+        labels = None if label_schemas is None else data.declare(label_schemas)
+        outputs = binding.output_schemas(await build(self.program, *binding.arguments(self.program, inputs)))
+        if self.reward is not None:
+            if len(outputs) == 1:
+                self.reward.check(outputs[0][1], labels)
+            binding.warn_of_unasked(self.label_names, labels, self.reward.needs_target)
+        if shared_module is not None:
+            binding.check_shared(self.program, shared_module.program)
+        roles = binding.roles_of(self.program, self._fixed, self._state_names)
+        requests = binding.requests_of(grad_req, [path for path, role in roles.items() if role == "param"])
+        routing = Routing(self.program, binding.targets_of(self.program, roles).values())
+        if shared_module is not None:
+            tree.share_variables(self.program, dict(tree.iter_graph(shared_module.program, tree.Variable)))
+        self._binding = Binding(self.program, inputs, labels, outputs, roles, requests, routing)
         if not self.bound:
-            self._made, self._first = state_of(self.program), self._binding.values("state")
+            self._made, self._first = tree.state(self.program), self._binding.values("state")
         self._states, self._rows, self._seen, self._hand = self._first, [], {}, None
         self.feedback = {}
         self._lifecycle.drop("forward", "backward", "update", "bind for training", "inputs_need_grad")
@@ -205,8 +212,8 @@ class Trainer:
             TrainerError: Other names.
             SchemaError: A schema that is not compatible; nothing changed.
         """
-        data = binding.named_schemas(data_schemas, self.data_names)
-        self._binding = self._binding.reshaped(data, None if label_schemas is None else declare(label_schemas))
+        inputs = binding.named_schemas(data_schemas, self.data_names)
+        self._binding = self._binding.reshaped(inputs, None if label_schemas is None else data.declare(label_schemas))
 
     # -- parameters and states ----------------------------------------------------------------------------------------
 
@@ -241,11 +248,12 @@ class Trainer:
         if self.params_initialized and not force_init:
             _warn("Parameters are initialized already: init_params(force_init=True) does it anew.")
             return
-        values = binding.given_values(self._binding.roles, params, aux, allow_missing, allow_extra)
+        roles = self._binding.roles
+        given = binding.check_presented(roles, params, aux, allow_missing)
+        first: dict[str, Any] = {}
         if initializer is not None or force_init:
-            first = await binding.first_values(self.program, self._binding.roles, initializer, self._made, given=values)
-            values = first | values
-        self._write(values)
+            first = await binding.first_values(self.program, roles, initializer, self._made, given=given)
+        self._write(first, params or {}, aux or {}, allow_extra=allow_extra)
 
     @needs_its_steps
     def set_params(
@@ -260,11 +268,12 @@ class Trainer:
         if self.params_initialized and not force_init:
             _warn("Parameters are initialized already: set_params(force_init=True) sets them.")
             return
-        self._write(binding.given_values(self._binding.roles, params, aux, allow_missing, allow_extra))
+        binding.check_presented(self._binding.roles, params, aux, allow_missing)
+        self._write(params, aux or {}, allow_extra=allow_extra)
 
-    def _write(self, values: Mapping[str, Any]) -> None:
+    def _write(self, *values: Any, allow_extra: bool = False) -> None:
         """Write values that were given into the program; states among them are what rows begin with."""
-        write(self.program, values)
+        tree.update(self.program, *values, allow_extra=allow_extra)
         self._first = self._states = self._binding.values("state")
         self._hand = None  # it knows rollouts with the values before
         self._lifecycle.add("init_params")
@@ -287,7 +296,7 @@ class Trainer:
             value: One `{path: json}` for every row.
 
         Raises:
-            TrainerError: Both or neither is given.
+            TrainerError: Both or neither is given, or lists per context of another number than rows.
             StateError: An unknown path; StateSchemaError: a value that misses its schema.
         """
         if states is not None and value is not None:
@@ -296,8 +305,12 @@ class Trainer:
             self._states = self._first.replace(value)
         elif states is not None:
             given: list[Any] = list(states)
-            if given and not isinstance(given[0], Mapping):
-                given = batches.in_input_order(given, [row.context for row in self._rows])
+            if given and not isinstance(given[0], Mapping):  # a list per context
+                given, rows = [*chain(*given)], sorted(self._rows, key=lambda row: row.context)
+                if len(given) != len(rows):
+                    raise TrainerError(f"set_states: {len(given)} States for the {len(rows)} rows of the last forward.")
+                by_row = {row.number: state for row, state in zip(rows, given, strict=True)}
+                given = [by_row[number] for number in range(len(rows))]
             self._states = [self._first.replace(each) for each in given]
         else:
             raise TrainerError("At least one of states & value must be given.")
@@ -316,8 +329,10 @@ class Trainer:
         """Return values of rows in input order, or a list of them per context."""
         if merge:
             return list(values)
-        contexts = [row.context for row in self._rows] if len(self._rows) == len(values) else [0] * len(values)
-        return batches.by_context(values, contexts, len(self.places.contexts))
+        groups: list[list[Any]] = [[] for _ in self.places.contexts]
+        for number, value in enumerate(values):
+            groups[self._rows[number].context if len(self._rows) == len(values) else 0].append(value)
+        return groups
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
@@ -447,7 +462,7 @@ class Trainer:
 
     def watching(self) -> AbstractContextManager[Any]:
         """Return a block in which the monitors watch."""
-        return hooks(*self._monitors) if self._monitors else nullcontext()
+        return scope.hooks(*self._monitors) if self._monitors else nullcontext()
 
     # -- the optimizer ------------------------------------------------------------------------------------------------
 
@@ -523,35 +538,24 @@ class Trainer:
             SchemaError: A row that misses the bound schema.
             Exception: The first failure, with the number of its row as a note.
         """
-        rows = self.wrapped(batches.identified(batches.rows_of(batch), self._seen))
-        self._rows = await self._run(rows, self._states, is_train, on_error, record=self.for_training)
+        if on_error not in ("raise", "collect"):
+            raise TrainerError(f"on_error is {on_error!r}; write 'raise' or 'collect'.")
+        rows = self.wrapped(map(batches.identified, batches.rows_of(batch)))
+        states = self._states
+        if isinstance(states, State) or len(states) != len(rows):
+            states = [states if isinstance(states, State) else self._first] * len(rows)
+        bound = self._binding
+        assert bound.routing is not None
+        with self.watching():
+            self._rows = await batches.run_rows(
+                self.program, rows, self.places, states,
+                training=self.for_training if is_train is None else is_train,
+                paths=bound.routing.paths if self.for_training else None, keep_failures=on_error == "collect",
+            )  # fmt: skip
         self._states = [row.after for row in self._rows]
         self._seen.update((cast("str", row.id), row) for row in rows)
         self._lifecycle.drop("backward", "update")
         self._lifecycle.add("forward")
-
-    async def _run(
-        self,
-        rows: Sequence[Example],
-        states: State | list[State],
-        is_train: bool | None,
-        on_error: Literal["raise", "collect"],
-        *,
-        record: bool = False,
-    ) -> list[Row]:
-        """Run rows at once, where the work loads say; errors of `forward`."""
-        if on_error not in ("raise", "collect"):
-            raise TrainerError(f"on_error is {on_error!r}; write 'raise' or 'collect'.")
-        if isinstance(states, State) or len(states) != len(rows):
-            states = [states if isinstance(states, State) else self._first] * len(rows)
-        with self.watching():
-            return await batches.run_rows(
-                self.program, rows, self.places, states=states,
-                training=self.for_training if is_train is None else is_train,
-                paths=self._binding.routing.paths if record and self._binding.routing else frozenset(),
-                all_calls=record and self._bound_reward is not None and "calls" in self._bound_reward.asks_for,
-                keep_failures=on_error == "collect",
-            )  # fmt: skip
 
     @needs_its_steps
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
@@ -619,7 +623,7 @@ class Trainer:
         return [self._merged(self._input_feedback, merge_multi_context) for _ in self.data_names]
 
     @needs_its_steps
-    async def update(self) -> tuple[KeyPath, ...]:
+    async def update(self) -> tuple[tree.KeyPath, ...]:
         """Let the optimizer change the params, on the feedback of `backward`: all of its answer or nothing.
 
         Returns:
@@ -629,7 +633,7 @@ class Trainer:
             StateError: The answer has other paths; StateSchemaError: values that miss their schemas. Nothing changed.
             Exception: What the optimizer raised.
         """
-        optimizer, changed = self.optimizer, tuple[KeyPath, ...]()
+        optimizer, changed = self.optimizer, tuple[tree.KeyPath, ...]()
         assert optimizer is not None
         if self._binding.has_params:
             bench = self._hand or self.bench(optimizer, {"train": self._seen, "validation": self._seen})
@@ -648,7 +652,7 @@ class Trainer:
 
     def bench(
         self, optimizer: Optimizer, examples: Mapping[Split, Mapping[str, Example]], *, room: int | None = None,
-        seconds: float | None = None, journal: Journal | None = None,
+        seconds: float | None = None, journal: runs.Journal | None = None,
     ) -> Bench:  # fmt: skip
         """Return the bench of a run on this program as it is.
 
@@ -661,7 +665,7 @@ class Trainer:
         """
         targets = self.targets_of(optimizer)
         routing = Routing(self.program, targets.values())
-        runner = Runner(
+        runner = runs.Runner(
             self.program, self.reward, places=self.places, journal=journal, paths=routing.paths, first=self._first,
             seed=values_at(self.program, targets), seconds=seconds,
         )  # fmt: skip
@@ -693,7 +697,7 @@ class Trainer:
         )
         metrics, most = fitting.listed(eval_metric), self.places.size
         options = {"reward": self.reward, "metrics": metrics, "concurrency": most, **options}
-        return await evaluate(self.program, rows, **options, places=self.places, first=self._first)
+        return await evaluating.evaluate(self.program, rows, **options, places=self.places, first=self._first)
 
     @needs_its_steps
     async def predict(
@@ -725,8 +729,12 @@ class Trainer:
         """Yield `(outputs, nbatch, batch)` of each batch; arguments and errors of `predict`."""
         for number, batch in enumerate(batches.batches_of(eval_data, num_batch)):
             rows = self.wrapped(batches.filled(batch))
-            ran = await self._run(rows, self._first, False, on_error)
-            yield [row.shown for row in ran], number, batch
+            with self.watching():
+                outputs = await evaluating.predicted(
+                    self.program, rows, on_error=on_error, concurrency=self.places.size, progress=False,
+                    places=self.places, first=self._first,
+                )  # fmt: skip
+            yield outputs, number, batch
 
 
 def _warn(text: str) -> None:

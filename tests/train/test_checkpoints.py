@@ -207,7 +207,7 @@ async def test_save_and_load_params(tmp_path):
         trainer.load_params(tmp_path / "nowhere.json")
     other = sm.Trainer(sm.Generator(Query))
     await other.bind(Query)
-    with pytest.raises(sm.StateError, match="unknown: style"):
+    with pytest.raises(sm.StateError, match="not presented: instructions"):
         other.load_params(tmp_path / "params.json")
     assert not other.params_initialized
 

@@ -436,8 +436,10 @@ async def test_init_params_keeps_what_there_is():
     trainer = await fresh()
     with pytest.raises(sm.StateError, match="not presented: style"):
         await trainer.init_params(params={})
-    with pytest.raises(sm.StateError, match="not presented: style, tone.*unknown: stile.*Did you mean 'style'"):
+    with pytest.raises(sm.StateError, match="not presented: style, tone"):
         await trainer.init_params(params={"stile": "x"}, aux={})
+    with pytest.raises(sm.StateError, match="'stile'.*Did you mean 'style'"):
+        await trainer.init_params(params={"stile": "x"}, aux={"tone": "cold"}, allow_missing=True)
     with pytest.raises(sm.StateSchemaError):
         await trainer.init_params(params={"style": 1}, aux={"tone": "x"})
     assert values(trainer) == {"style": "plain", "tone": "warm", "asked": []}
@@ -476,7 +478,9 @@ async def test_init_params_with_an_initializer():
     assert values(trainer)["parts/0/style"] == ""
     await trainer.init_params(state, force_init=True)
     assert values(trainer)["parts/0/style"] == "x"
-    with pytest.raises(sm.ArgumentError, match="no values by path"):
+    with pytest.raises(sm.StateError, match="'parts/0/stile'.*Did you mean 'parts/0/style'"):
+        await trainer.init_params({"parts/0/stile": "x"}, force_init=True)
+    with pytest.raises(sm.ArgumentError, match="takes a State, or a dict"):
         await trainer.init_params("x", force_init=True)
 
 
@@ -551,6 +555,8 @@ async def test_states_by_context_can_be_set_again():
     states = trainer.get_states()
     trainer.set_states(groups)
     assert trainer.get_states() == states
+    with pytest.raises(sm.TrainerError, match="3 States for the 7 rows"):
+        trainer.set_states([groups[0][:1], groups[1][:2]])
     assert [state["asked"].value for state in states] == [[question] for question in questions]
 
 
