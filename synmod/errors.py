@@ -207,10 +207,12 @@ class BudgetExceeded(SynmodError, RuntimeError):
     Attributes:
         partial: What an evaluation inside the block had finished; None elsewhere.
         account: The budget that had no room; what its `with` block gave.
+        messages: The turns so far of an `Agent` inside the block, in the shape of chat completions.
     """
 
     partial: Any = None
     account: Any = None
+    messages: tuple[Any, ...] = ()
 
 
 class EvaluationError(SynmodError, RuntimeError):

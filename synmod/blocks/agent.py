@@ -48,6 +48,7 @@ class Agent(Generator[M]):
     Raises:
         ConfigError: No tools, two of one name, a module that declares no input, a wrong argument; also as `Generator`.
         AgentLimitError: When called: no answer after `max_steps` model calls, or the budget is spent; has the messages.
+        BudgetExceeded: When called: an `sm.budget` around it is spent; has the messages, too.
         BadReplyError: When called: the model calls what is no tool, or with invalid arguments, also after repair.
         Exception: When called: what a tool raised, unless it is reported.
 
@@ -108,6 +109,7 @@ class Agent(Generator[M]):
 
         Raises:
             AgentLimitError: No answer after `max_steps` model calls, or the budget is spent; with the messages.
+            BudgetExceeded: A budget around the run is spent; with the messages.
             BadReplyError: The model calls what is no tool, or with invalid arguments, also after repair.
             Exception: As `Generator`; and what a tool raised, unless it is reported.
         """
@@ -126,8 +128,9 @@ class Agent(Generator[M]):
                         messages += await self._results(reply.tool_calls)
             except BudgetExceeded as error:
                 if account is None or error.account is not account:
+                    error.messages = tuple(messages)
                     raise
-                raise AgentLimitError(f"{self._where}: {error}", messages) from None
+                raise AgentLimitError(str(error), messages) from None
         limit = f"no answer after max_steps={self.max_steps} calls of the model"
         raise AgentLimitError(f"{self._where}: {limit}; allow more, or read error.messages.", messages)
 

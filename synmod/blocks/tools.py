@@ -11,7 +11,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from synmod import data, lm
 from synmod.data import DataModel, JsonDataModel
-from synmod.errors import ConfigError, DataError, ToolError
+from synmod.errors import CallError, ConfigError, DataError, ToolError
 from synmod.leaves import Json, aio, frozen
 from synmod.module import Module, first_paragraph, model_of_annotation, resolved_annotations
 from synmod.registry import register_own
@@ -59,6 +59,7 @@ class Tool(Module):
         ConfigError: `fn` is not a function, has no usable name, takes `*args` or `**kwargs`, or a type without a
             schema. `timeout_s` is not positive.
         SchemaError: The schema cannot be used. When called: the arguments do not satisfy it, or a validator.
+        CallError: When called: both with a data model and with keywords.
         ToolError: When called: `approve` does not allow the run, or the time is over.
         DataError: When called: the result is not JSON.
         Exception: When called: what the function raised.
@@ -119,6 +120,8 @@ class Tool(Module):
 
     async def call(self, *inputs: Any, **arguments: Any) -> Any:
         """Check the arguments, and run the function once."""
+        if len(inputs) + bool(arguments) > 1:
+            raise CallError(f"{self.path or self.name}: got a data model and more; pass one, or all by keyword.")
         value = inputs[0] if inputs else JsonDataModel(arguments, data.schema_of(self.input_spec))
         args, kwargs = ([], value.get_json()) if self._taken is None else self._taken.of(value)
         if self.approve is not None and not await _called(self.approve, self.name, value.get_json()):

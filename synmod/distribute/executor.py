@@ -127,13 +127,12 @@ class DaskExecutor:
             raise ConfigError("DaskExecutor needs dask[distributed]: pip install 'synmod[dask]'.") from None
         if aio.backend() != "asyncio":
             raise RunError("DaskExecutor needs asyncio: Dask does not run on trio.")
-        try:
-            client: Any = await Client(  # pyright: ignore[reportGeneralTypeIssues, reportUnknownVariableType]
-                self.address, security=self._security, asynchronous=True, set_as_default=False
-            )
-        except OSError as error:
-            raise RunError(f"no scheduler of Dask answers at {self.address}: {error}") from None
-        try:
+        client: Any = Client(self.address, security=self._security, asynchronous=True, set_as_default=False)
+        try:  # also a client that is cancelled while it connects must be closed
+            try:
+                await client
+            except OSError as error:
+                raise RunError(f"no scheduler of Dask answers at {self.address}: {error}") from None
             yield client
         finally:
             with aio.shield(_CLOSING_S):

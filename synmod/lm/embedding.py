@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -211,14 +212,16 @@ async def _embedded(call: ModelCall, request: EmbeddingRequest) -> EmbeddingRepl
     """Return a vector for each text of a batch, as the provider answers.
 
     Raises:
-        BadReplyError: There is not one vector for each text, all of one length.
+        BadReplyError: There is not one vector for each text, all of one length, which is `dimensions` if these were
+            given.
     """
     await call.prepare(request)
     reply: EmbeddingReply = await answered(call, request)
-    lengths = {len(vector) for vector in reply.vectors}
-    if len(reply.vectors) != len(request.texts) or len(lengths) != 1 or 0 in lengths:
+    lengths, asked = {len(vector) for vector in reply.vectors}, request.params.get("dimensions")
+    if len(reply.vectors) != len(request.texts) or lengths != {asked or max(lengths, default=0)} or 0 in lengths:
         got = f"got {len(reply.vectors)} vectors of length {', '.join(map(str, sorted(lengths))) or 'none'}"
-        raise BadReplyError(f"{got}, wanted one for each of {len(request.texts)} texts, of one length", reason="schema")
+        wanted = f"one for each of {len(request.texts)} texts, of {f'length {asked}' if asked else 'one length'}"
+        raise BadReplyError(f"{got}, wanted {wanted}", reason="schema")
     return EmbeddingReply(reply.vectors, call.usage(), False, request.model, call.elapsed_s)
 
 
@@ -234,8 +237,8 @@ def _reply_of(response: Json, request: EmbeddingRequest, headers: Mapping[str, s
     """Return the vectors of an answer, in the order of the texts; the error where they cannot be read."""
     data = response.get("data") if is_object(response) else None
     items: list[Any] = list(data) if is_array(data) else []
-    rows = {item.get("index", at): item.get("embedding") for at, item in enumerate(items) if is_object(item)}
-    vectors = [_vector(rows.get(index)) for index in range(len(request.texts))]
+    rows = {str(item.get("index", at)): item.get("embedding") for at, item in enumerate(items) if is_object(item)}
+    vectors = [_vector(rows.get(str(index))) for index in range(len(request.texts))]
     if len(rows) != len(request.texts) or not all(vectors):
         quoted = message_in(response)
         text = f"the provider answered without {len(request.texts)} vectors" + (f": {quoted}" if quoted else "")
@@ -251,7 +254,7 @@ def _reply_of(response: Json, request: EmbeddingRequest, headers: Mapping[str, s
 def _vector(json: Any) -> tuple[float, ...]:
     """Return a vector; an empty one where it is not a list of finite numbers."""
     numbers = list(json) if is_array(json) else []
-    fit = all(isinstance(number, (int, float)) and math.isfinite(number) for number in numbers)
+    fit = all(isinstance(number, (int, float)) and abs(number) <= sys.float_info.max for number in numbers)
     return tuple(map(float, numbers)) if fit else ()
 
 

@@ -74,6 +74,7 @@ PromptFunction: TypeAlias = Callable[[Slots], object]
 def jinja_prompt(source: str) -> PromptFunction:
     """Return a prompt function that renders a Jinja template as one user turn, in an immutable sandbox.
 
+    Images, sounds and files of the inputs and examples follow the text.
     The template reads the five slots by name, as texts that no value can close, and the JSON behind them as
     `json.inputs` and the like. A program with it cannot be saved: a file runs no template.
 
@@ -99,11 +100,12 @@ def jinja_prompt(source: str) -> PromptFunction:
     except ImportError:
         raise ConfigError("jinja_prompt needs Jinja: pip install 'synmod[jinja]'.") from None
 
-    def rendered(slots: Slots) -> str:
+    def rendered(slots: Slots) -> Json:
         try:
-            return template.render(slots, json=slots.json)
+            text = template.render(slots, json=slots.json)
         except TemplateError as error:
             raise ConfigError(f"jinja_prompt: {error}") from None
+        return {"role": "user", "content": [text, *slots.media] if slots.media else text}
 
     try:
         template = ImmutableSandboxedEnvironment(undefined=StrictUndefined).from_string(source)

@@ -23,6 +23,7 @@ from synmod.errors import ArgumentError, RunError
 from synmod.leaves import Clock, Json, aio, close_generator, is_array, is_object
 from synmod.scope import Hook, LMChunkEvent, Place, Usage, notify, reset
 
+from .prompt import json_text
 from .records import Adapter, LMChunk, LMReply, LMRequest, estimate_text, estimate_tokens
 
 P = ParamSpec("P")
@@ -379,12 +380,13 @@ class Assembly:
     def __init__(self) -> None:
         self._events = ServerSentEvents()
         self._parts = {name: StringIO() for name in ("content", "reasoning_content", "refusal")}
-        self._calls: list[tuple[Any, dict[str, str]]] = []  # id and function
-        self._calls_by_index: dict[str, tuple[Any, dict[str, str]]] = {}  # the last one of each
+        self._calls: list[dict[str, Any]] = []
+        self._calls_by_index: dict[str, dict[str, Any]] = {}  # the last one of each
         self._thinking: list[dict[str, Any]] = []
         self._id: Any = None
         self._usage: Any = None
         self._finish_reason: Any = None
+        self._has_choice = False
         self._room = MOST_BODY
         self.error: Any = None
         self.fault = ""
@@ -418,13 +420,14 @@ class Assembly:
         """Add a record; return the piece of the reply in it, None where it holds none."""
         if not is_object(record):
             return None
-        self.error = self.error or record.get("error")
+        self.error = self.error or record.get("error") or (record if record.get("object") == "error" else None)
         self._id = self._id or record.get("id")
         self._usage = record.get("usage") or self._usage
         choices = record.get("choices")
         choice = choices[0] if is_array(choices) and choices else None
         if not is_object(choice) or choice.get("index"):  # the index of a second answer, which nobody reads
             return None
+        self._has_choice = True
         self._finish_reason = choice.get("finish_reason") or self._finish_reason
         delta = choice.get("delta")
         if not is_object(delta):
@@ -447,14 +450,17 @@ class Assembly:
         return text
 
     def _add_call(self, piece: dict[str, Any]) -> None:
-        """Add a piece of a tool call: the first one has the id and the name, each some of the arguments."""
+        """Add a piece of a tool call: one has the id, one the name, each some of the arguments."""
         index, added, key = str(piece.get("index", 0)), piece.get("function"), piece.get("id")
         call = self._calls_by_index.get(index)
-        if call is None or (key and key != call[0]):  # some number all calls alike
-            call = self._calls_by_index[index] = (key, {"name": "", "arguments": ""})
+        if call is None or (key and key != (call["id"] or key)):  # some number all calls alike
+            call = self._calls_by_index[index] = {"type": "function", "function": {"name": "", "arguments": ""}}
             self._calls.append(call)
+        call["id"] = call.get("id") or key
         if is_object(added):
-            function, arguments = call[1], text_of(added.get("arguments"))
+            function, arguments = call["function"], added.get("arguments") or ""
+            if not isinstance(arguments, str):  # some send them as the object itself
+                arguments = json_text(arguments)
             function["name"] = function["name"] or text_of(added.get("name"))
             function["arguments"] += arguments
             self._room -= len(arguments)
@@ -463,11 +469,11 @@ class Assembly:
         """Return what was put together, in the shape of an answer that is not streamed."""
         message: dict[str, Any] = {name: part.getvalue() for name, part in self._parts.items()}
         if self._calls:
-            message["tool_calls"] = [{"id": key, "type": "function", "function": one} for key, one in self._calls]
+            message["tool_calls"] = self._calls
         if self._thinking:
             message["thinking_blocks"] = _whole_blocks(self._thinking)
         choice = {"message": message, "finish_reason": self._finish_reason}
-        return {"id": self._id, "choices": [choice], "usage": self._usage}
+        return {"id": self._id, "choices": [choice] if self._has_choice else [], "usage": self._usage}
 
 
 def _objects(json: Json) -> list[dict[str, Any]]:

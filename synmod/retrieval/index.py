@@ -36,7 +36,7 @@ _WAIT_S: Final = 10.0  # for another process that writes
 _AT_ONCE: Final = 1_024  # passages that are embedded and committed together
 _NUMBER_BYTES: Final = 8
 _MOST_WORDS: Final = 256  # of a query
-_WORD: Final = re.compile(r"\w+")
+_WORD: Final = re.compile(r"[\w\u0300-\u036f]+")  # accents that stand apart from their letters, too
 _ALONE: Final = re.compile(r"([\u3040-\u30ff\u3400-\u9fff])")  # Chinese and Japanese stand without spaces
 _UPSERT: Final = (
     "INSERT INTO passage (id, vector, metadata, text) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
@@ -255,7 +255,7 @@ class StoredIndex(Index):
         with self._lock:
             try:
                 return function(self._open(), *args)
-            except (sqlite3.Error, OSError) as error:
+            except (sqlite3.Error, OSError, OverflowError) as error:
                 where = f"in {self.path}" if self.path else "in memory"
                 raise DataError(f"{type(self).__name__} {self.name!r} {where}: {error}.") from None
 

@@ -63,6 +63,11 @@ def agent(replies, *tools, **options):
     return sm.Agent(list(tools) or [add], options.pop("data_model", Answer), language_model=lm, **options), lm
 
 
+async def asking(module):
+    """A program that may be a tool, around another module."""
+    return sm.Program(asked := sm.Input(Query), await module(asked), name="ask", description="Asks another.")
+
+
 # -- the loop ----------------------------------------------------------------------------------------------------------
 
 
@@ -130,7 +135,7 @@ async def test_modules_are_tools():
             return Answer(answer=2 * inputs.answer)
 
     inner, _ = agent([{"answer": 7}], name="inner")
-    ask = sm.Program(asked := sm.Input(Query), await inner(asked), name="ask", description="Asks another.")
+    ask = await asking(inner)
     calls = [calling("double", answer=2), calling("ask", "2", question="?")]
     solve, lm = agent([calls, {"answer": 3}], Double(name="double"), ask)
     await solve(QUERY)
@@ -282,6 +287,16 @@ async def test_a_budget_around_it_is_not_its_own():
     solve, _ = agent([calling("spend")], spend, budget={"calls": 9}, on_tool_error="report")
     with sm.budget(calls=1), pytest.raises(sm.BudgetExceeded):
         await solve(QUERY)
+
+
+async def test_a_budget_around_it_keeps_its_messages():
+    """Those of the agent that was called, not of one among its tools; what is around may look at them."""
+    inner, _ = agent([calling(a=1, b=2)], name="inner")
+    solve, _ = agent([calling(a=1, b=2), calling("ask", question="?")], add, await asking(inner))
+    with sm.budget(calls=3) as account, pytest.raises(sm.BudgetExceeded) as caught:
+        await solve(QUERY)
+    assert caught.value.account is account
+    assert [turn["role"] for turn in caught.value.messages] == ["system", "user", "assistant", "tool", "assistant"]
 
 
 @pytest.mark.parametrize(

@@ -306,6 +306,19 @@ async def test_a_jinja_template_lays_out_the_prompt():
         sm.dumps(Generator(Answer, prompt=prompt))
 
 
+def test_images_follow_a_jinja_template():
+    """The text names them, the parts come after it."""
+
+    class Seen(sm.DataModel):
+        picture: sm.Image
+
+    prompt = sm.jinja_prompt("Look: {{ inputs }}")
+    (turn,) = Generator(Answer, prompt=prompt).render(Seen(picture=sm.Image.from_bytes(b"a", "image/png")))
+    text, image = turn.content
+    assert "(image 1)" in text.text
+    assert image.image_url.url.startswith("data:image/png;base64,")
+
+
 async def test_a_failing_reply_raises():
     """An invalid reply is an error, never a value; a class's own validator refuses with its path."""
     with pytest.raises(BadReplyError):

@@ -109,6 +109,9 @@ async def test_arguments_reach_the_function_typed():
     assert (await tool(city={"name": "Oslo"}))["result"] == ["City", "Colour", "NoneType", "int"]
     given = sm.JsonDataModel({"city": {"name": "Oslo"}}, tool.input_spec.get_schema())
     assert (await tool(given))["result"] == ["City", "Colour", "NoneType", "int"]
+    for more in ({"day": "2024-05-17"}, {}):
+        with pytest.raises(sm.CallError, match="pass one, or all by keyword"):
+            await tool(given, *([] if more else [given]), **more)
 
 
 @pytest.mark.parametrize("arguments", [{}, {"n": "1"}, {"n": 1, "m": 2}, {"n": -1}, {"n": 13}])

@@ -1,6 +1,7 @@
 """DaskExecutor on a cluster of threads: what comes back is what one process would have found."""
 
 import asyncio
+import gc
 import sys
 
 import pytest
@@ -246,6 +247,27 @@ async def test_a_cancelled_evaluation_leaves_no_task(executor):
         await sm.evaluate(Loud(), ROWS * 1, executor=executor, concurrency=1)
     await asyncio.sleep(0.05)
     assert {task for task in asyncio.all_tasks() if "synmod" in repr(task)} <= tasks
+
+
+async def test_a_client_that_is_cancelled_while_it_connects_is_closed():
+    """Nothing is left for the collector to close, which would be too late."""
+    reached = asyncio.Event()
+
+    async def silent(reader, writer):
+        reached.set()
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(silent, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        executor = sm.DaskExecutor(f"tcp://127.0.0.1:{port}")
+        running = asyncio.create_task(sm.evaluate(Loud(), ROWS, executor=executor))
+        await reached.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    del running
+    gc.collect()
 
 
 def test_only_asyncio(executor):

@@ -165,6 +165,15 @@ async def test_a_vector_for_each_text_all_of_one_length(vectors):
         await counting(sm.EmbeddingReply(vectors))(["a", "b"])
 
 
+async def test_vectors_have_the_dimensions_that_were_asked_for():
+    """A server that does not know the parameter is found out, and nothing of it is kept."""
+    em = counting(dimensions=3, cache=sm.Cache())
+    for _ in range(2):
+        with pytest.raises(sm.BadReplyError, match="got 2 vectors of length 2, wanted .* of length 3"):
+            await em(["a", "b"])
+    assert len(em.adapter.requests) == 2
+
+
 async def test_another_kind_of_reply_is_a_type_error():
     """A programming error of an adapter passes through."""
     with pytest.raises(TypeError, match="wanted an EmbeddingReply"):
@@ -412,11 +421,13 @@ async def test_each_status_has_its_class(adapter, status, name):
         Answer(200, {"data": [{"index": 0, "embedding": [1, "x"]}, {"index": 1, "embedding": [1, 2]}]}),
         Answer(200, {"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}),
         Answer(200, raw=b'{"data": [{"index": 0, "embedding": [NaN]}]}'),
+        Answer(200, {"data": [{"index": [0], "embedding": [1]}, {"index": {}, "embedding": [1]}]}),
+        Answer(200, {"data": [{"index": 0, "embedding": [10**400]}, {"index": 1, "embedding": [1]}]}),
         Answer(200, raw=b"not json"),
     ],
 )
 async def test_an_answer_without_the_vectors_is_a_bad_reply(answer):
-    """Too few, too many, empty, no numbers, one index twice, no JSON."""
+    """Too few, too many, empty, no numbers, too large ones, one index twice or not one, no JSON."""
     error, arrived = await embed(answer)
     assert isinstance(error, sm.BadReplyError)
     assert len(arrived) == 1

@@ -158,6 +158,21 @@ async def test_a_record_that_is_not_json_is_a_bad_reply():
     assert KEY not in str(error)
 
 
+@pytest.mark.parametrize("packets", [(DONE,), (record(usage={"prompt_tokens": 1}), DONE), (b"data: {}\n\n", DONE)])
+async def test_a_stream_without_a_choice_is_a_bad_reply(packets):
+    """As without streaming: nothing was answered, so there is no empty reply."""
+    pieces, error, _ = await read(Answer(packets=packets))
+    assert (pieces, type(error), error.reason) == ([], BadReplyError, "empty")
+
+
+async def test_an_error_that_is_the_record_itself_is_raised():
+    """As some servers send it, with a mark of the end behind it: else the reply would just be shorter."""
+    event = b'data: {"object": "error", "message": "out of memory", "code": 503}\n\n'
+    pieces, error, _ = await read(Answer(packets=(record({"content": "Hel"}), event, DONE)))
+    assert (texts(pieces), type(error), error.status) == (["Hel"], UnavailableError, 503)
+    assert "out of memory" in str(error)
+
+
 async def test_a_page_is_not_a_stream():
     """What a proxy answers in its place is a bad reply, as without streaming."""
     _, error, _ = await read(Answer(raw=b"<html>Sign in</html>", headers={"content-type": "text/html"}))
@@ -215,6 +230,21 @@ async def test_calls_that_share_an_index_are_told_apart_by_id():
     packets = tuple(record({"tool_calls": [call]}) for call in calls)
     pieces, _, _ = await read(Answer(packets=(*packets, record(finish_reason="tool_calls"))), call={"tools": [ADD]})
     assert [call.arguments for call in pieces[-1].tool_calls] == [{"x": 1}, {"x": 2}]
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [{"index": 0, "function": {"name": "add"}}, {"index": 0, "id": "c", "function": {"arguments": '{"x": 1}'}}],
+        [{"index": 0, "id": "c", "function": {"name": "add", "arguments": {"x": 1}}}],
+    ],
+)
+async def test_calls_in_the_manner_of_other_servers(pieces):
+    """The id in a later piece; the arguments as an object, not as its text."""
+    packets = [record({"tool_calls": [piece]}) for piece in pieces]
+    answer = Answer(packets=(*packets, record(finish_reason="tool_calls"), DONE))
+    _, reply, _ = await read(answer, call={"tools": [ADD]})
+    assert [(call.id, call.name, call.arguments) for call in reply.tool_calls] == [("c", "add", {"x": 1})]
 
 
 async def test_bad_arguments_are_a_bad_reply_without_repair():

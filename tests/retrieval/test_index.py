@@ -116,6 +116,9 @@ async def test_words_are_found_whatever_their_form():
     assert ids(await index.search("car drinking")) in (["tea", "cars"], ["cars", "tea"])
     assert ids(await index.search("海")) == ["jp"]
     assert set(ids(await index.search("sea"))) == {"cars", "sea"}
+    await index.add([{"id": "cv", "text": "A r\u00e9sum\u00e9 from \u0130stanbul"}])
+    for query in ("resume", "R\u00c9SUM\u00c9", "re\u0301sume\u0301", "istanbul", "\u0130stanbul"):
+        assert ids(await index.search(query)) == ["cv"]
     scores = [each.score for each in await index.search("the sea is deep")]
     assert scores == sorted(scores, reverse=True)
     assert (await index.search("deep"))[0].metadata == {"page": 3}
@@ -220,6 +223,8 @@ async def test_wrong_arguments_are_named(make):
     for k in (0, 1.5, True):
         with pytest.raises(sm.ArgumentError, match="k is"):
             await index.search("x", k)
+    with pytest.raises(sm.DataError, match="too large"):
+        await index.search("x", 10**30)
     with pytest.raises(sm.DataError, match="ids: got str"):
         await index.remove("tea")
     with pytest.raises(sm.ConfigError, match="path is 7"):
