@@ -60,7 +60,13 @@ class SynmodWarning(UserWarning):
 
 
 class Problem(NamedTuple):
-    """One fault of a value: where it stands (JSON Pointer), what was wanted, what was got (cut to 200 characters)."""
+    """One fault of a value.
+
+    Attributes:
+        pointer: Where it is, as a JSON Pointer.
+        wanted: What was wanted there.
+        got: What was got, cut to 200 characters.
+    """
 
     pointer: str
     wanted: str
@@ -68,7 +74,13 @@ class Problem(NamedTuple):
 
 
 class SaveProblem(NamedTuple):
-    """One thing that cannot be saved: where it stands, what it is, what to do."""
+    """One thing that cannot be saved.
+
+    Attributes:
+        path: Where it is.
+        what: What it is.
+        remedy: What to do.
+    """
 
     path: str
     what: str

@@ -387,7 +387,7 @@ class Media(_ReadyMade):
 class Image(Media):
     """An image: `{"media_type", "data": base64 or null, "url": address or null}`.
 
-    Args:
+    Attributes:
         media_type: Such as `image/png`; may be None beside an address.
         data: The image in base64, or None.
         url: Where it is (http, https), or None.
@@ -412,7 +412,7 @@ class Image(Media):
 class Audio(Media):
     """Sound: `{"media_type", "data": base64 or null, "url": address or null}`.
 
-    Args:
+    Attributes:
         media_type: Such as `audio/wav`; may be None beside an address.
         data: The sound in base64, or None.
         url: Where it is (http, https), or None; a message can only hold sound itself.
@@ -439,7 +439,7 @@ class Audio(Media):
 class File(Media):
     """A file of any kind: `{"media_type", "data": base64 or null, "url": address or null}`.
 
-    Args:
+    Attributes:
         media_type: Such as `application/pdf`; may be None beside an address.
         data: The file in base64, or None.
         url: Where it is (http, https), or None.

@@ -461,7 +461,12 @@ map_concurrently starts tasks, so it needs a block that ends them. Write:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """What stands in the place of an item's result with `on_error="collect"`: which item, and what it raised."""
+    """What stands in the place of an item's result with `on_error="collect"`.
+
+    Attributes:
+        index: The position of the item.
+        error: What it raised.
+    """
 
     index: int
     error: Exception

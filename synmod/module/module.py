@@ -67,10 +67,13 @@ class Module(metaclass=ModuleMeta):
     _is_module_base: ClassVar[bool] = True
     _graph_ignored: ClassVar[frozenset[str]] = frozenset()
     accepts_none: ClassVar[bool] = False
-    streaming: ClassVar[bool] = False
+    """Whether `call` gets None instead of being skipped."""
     stashable_names: ClassVar[frozenset[str]] = frozenset()
+    """What `skippable(stash=...)` declared."""
     poppable_names: ClassVar[frozenset[str]] = frozenset()
+    """What `skippable(pop=...)` declared."""
     skip_schemas: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    """The schemas of these names, where they have one."""
     _record: ModuleRecord
 
     if TYPE_CHECKING:

@@ -165,9 +165,13 @@ NO_USAGE: Final = Usage()
 
 @dataclass(frozen=True, slots=True)
 class PhaseCounters:
-    """The entry calls of one phase: those that returned or failed with their wall seconds, the failed, the cancelled.
+    """The entry calls of one phase.
 
-    Failed calls are among the invocations, cancelled ones are not: `invocations - failed` succeeded.
+    Attributes:
+        invocations: Those that returned or failed; `invocations - failed` succeeded.
+        elapsed_s: Their wall seconds.
+        failed: Those that failed.
+        cancelled: Those that were cancelled or closed, which are not among the invocations.
     """
 
     invocations: int = 0
@@ -188,6 +192,9 @@ class CallCounters(PerPhase[PhaseCounters]):
     """What a module counts of its own calls; read-only for users.
 
     Entry calls cost one lock each, calls below another call none.
+
+    Attributes:
+        invocations, elapsed_s, failed, cancelled: Sums over all phases; `counters["reward"]` has those of one phase.
 
     Example:
         >>> counters = CallCounters()

@@ -53,7 +53,12 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class CallBegin(Event):
-    """A module call begins: positional arguments and keywords as `call` gets them."""
+    """A module call begins.
+
+    Attributes:
+        inputs: The positional arguments, as `call` gets them.
+        kwargs: The keyword arguments, likewise.
+    """
 
     method: ClassVar[str] = "on_call_begin"
     inputs: tuple[Any, ...]
@@ -62,9 +67,14 @@ class CallBegin(Event):
 
 @dataclass(frozen=True, slots=True)
 class CallEnd(Event):
-    """A module call ended: with outputs, or with its exception (a cancellation or a closing included).
+    """A module call ended.
 
-    `usage` and `rewards` (path, name, value) are those of the whole run, on the end of an entry call; else None and ().
+    Attributes:
+        outputs: What it returned; None if it failed.
+        exception: What it raised, also if it was cancelled or closed; else None.
+        elapsed_s: Wall seconds.
+        usage: That of the whole run, at the end of an entry call; else None.
+        rewards: (path, name, value) of the whole run, at the end of an entry call; else ().
     """
 
     method: ClassVar[str] = "on_call_end"
@@ -77,7 +87,12 @@ class CallEnd(Event):
 
 @dataclass(frozen=True, slots=True)
 class BuildBegin(Event):
-    """A build begins: the symbols that `build` gets."""
+    """A build begins.
+
+    Attributes:
+        inputs: The symbols that `build` gets.
+        kwargs: Those that it gets by keyword.
+    """
 
     method: ClassVar[str] = "on_build_begin"
     inputs: tuple[Any, ...]
@@ -86,7 +101,13 @@ class BuildBegin(Event):
 
 @dataclass(frozen=True, slots=True)
 class BuildEnd(Event):
-    """A build ended: with the exception that ended it, or None."""
+    """A build ended.
+
+    Attributes:
+        inputs: The symbols that `build` got.
+        exception: What ended it, or None.
+        elapsed_s: Wall seconds.
+    """
 
     method: ClassVar[str] = "on_build_end"
     inputs: tuple[Any, ...]
@@ -96,7 +117,12 @@ class BuildEnd(Event):
 
 @dataclass(frozen=True, slots=True)
 class LMBegin(Event):
-    """A model call begins, inside the module call that the first fields name."""
+    """A model call begins, inside the module call that the fields of `Event` name.
+
+    Attributes:
+        request: Its `LMRequest`, or `EmbeddingRequest`.
+        model: `provider/name`.
+    """
 
     method: ClassVar[str] = "on_lm_begin"
     request: Any
@@ -105,7 +131,18 @@ class LMBegin(Event):
 
 @dataclass(frozen=True, slots=True)
 class LMEnd(Event):
-    """A model call ended: with its reply or its exception, after `attempts` requests."""
+    """A model call ended.
+
+    Attributes:
+        request: Its `LMRequest`, or `EmbeddingRequest`.
+        model: `provider/name`.
+        reply: Its `LMReply`, or `EmbeddingReply`; None if it failed.
+        exception: What it raised, or None.
+        attempts: The requests that were sent.
+        usage: Tokens and cost, as a `Usage`.
+        elapsed_s: Wall seconds.
+        cached: Whether the reply came from a cache.
+    """
 
     method: ClassVar[str] = "on_lm_end"
     request: Any
@@ -120,7 +157,13 @@ class LMEnd(Event):
 
 @dataclass(frozen=True, slots=True)
 class LMChunkEvent(Event):
-    """A piece of a streamed reply arrived: an `LMChunk`; the streams that read it get it afterwards."""
+    """A piece of a streamed reply arrived; the streams that read it get it afterwards.
+
+    Attributes:
+        request: Its `LMRequest`.
+        model: `provider/name`.
+        chunk: The piece, an `LMChunk`.
+    """
 
     method: ClassVar[str] = "on_lm_chunk"
     request: Any
@@ -130,7 +173,14 @@ class LMChunkEvent(Event):
 
 @dataclass(frozen=True, slots=True)
 class VariableAssign(Event):
-    """A Variable got a new value: its path below the entry module (else its name), both values, the new version."""
+    """A Variable got a new value.
+
+    Attributes:
+        variable: Its path below the entry module; elsewhere its name.
+        old: The value before.
+        new: The value now.
+        version: Its number.
+    """
 
     method: ClassVar[str] = "on_variable_assign"
     variable: str
@@ -141,7 +191,13 @@ class VariableAssign(Event):
 
 @dataclass(frozen=True, slots=True)
 class SkipDropped(Event):
-    """Values that nobody popped were dropped at the end of an entry call: name, namespace and producer of each."""
+    """Values that no module popped were dropped at the end of an entry call.
+
+    Attributes:
+        names: The name of each value.
+        namespaces: Its Namespace, None for the default one.
+        producer_paths: The path of the module that stashed it.
+    """
 
     method: ClassVar[str] = "on_skip_dropped"
     names: tuple[str, ...]

@@ -77,7 +77,7 @@ async def evaluate(
         first: What its rows begin with; None for the program's memories as they are.
 
     Returns:
-        The Evaluation: results in input order, whatever finished first.
+        The Evaluation, with results in input order, whatever finished first.
 
     Raises:
         ArgumentError: No rows, an id that is there twice, plain JSON without a schema, a reward that asks for

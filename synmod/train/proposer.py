@@ -28,15 +28,25 @@ class ReflectionInputs(DataModel, defer_build=True):
     """What a proposer is told: a variable, what its module did, and what was tried."""
 
     task: str
+    """What the program is for."""
     path: str
+    """The path of the Variable."""
     description: str
+    """That of the Variable."""
     current: Any
+    """Its value."""
     others: dict[str, str]
+    """Values of other Variables, by path."""
     records: list[dict[str, Any]]
+    """Calls of the module with the feedback on them, failing ones first."""
     accepted: list[Any]
+    """Values that were accepted before."""
     tried: list[Any]
+    """Values that were tried and were not better."""
     hint: str
+    """What this proposal should attend to."""
     value_schema: dict[str, Any]
+    """The schema of the Variable."""
 
 
 def records_of(items: Sequence[FeedbackItem], best: float, expected: Sequence[Json] = ()) -> list[dict[str, Json]]:

@@ -313,14 +313,13 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
     tasks of the same block see them. Blocks nest: reads fall through to the outer overlay, then to the live value.
     Variables outside the program, and those made inside the block, are live.
 
+    `as overlay` is the overlay: `overlay.state` holds the given values with the writes applied, `overlay.changes` what
+    was written; both also after the block.
+
     Args:
         node: A program.
         state: A State or values by path text, of all or some Variables; alias paths are accepted. None overlays no
             values: writes stay in the block all the same.
-
-    Returns:
-        (on entry) The overlay: `overlay.state` holds the given values with the writes applied, `overlay.changes` what
-        was written; both also after the block.
 
     Raises:
         StateError: (on entry) A path is unknown, or leads to no Variable.

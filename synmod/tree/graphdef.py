@@ -39,14 +39,24 @@ CODEC: Final[dict[str, Callable[..., Any]]] = {}
 
 
 class NodeRef(NamedTuple):
-    """Stands for a node by its class and identity number."""
+    """Stands for a node.
+
+    Attributes:
+        type: Its class.
+        index: Its identity number.
+    """
 
     type: type[Any]
     index: int  # pyright: ignore[reportIncompatibleMethodOverride]  (nobody looks for items in a record)
 
 
 class VariableRef(NamedTuple):
-    """Stands for a Variable by its class and identity number."""
+    """Stands for a Variable.
+
+    Attributes:
+        type: Its class.
+        index: Its identity number.
+    """
 
     type: type[Variable]
     index: int  # pyright: ignore[reportIncompatibleMethodOverride]  (likewise)
@@ -72,9 +82,13 @@ class ContainerDef(NamedTuple):
 
 
 class NodeDef(NamedTuple):
-    """A node: its class, identity number, children by key in definition order, and metadata.
+    """A node.
 
-    In the metadata, references stand for the nodes and Variables of the graph.
+    Attributes:
+        type: Its class.
+        index: Its identity number.
+        attributes: Its children by key, in definition order.
+        metadata: What else it is made of, with references in place of nodes and Variables.
     """
 
     type: type[Any]
@@ -96,7 +110,14 @@ class NodeDef(NamedTuple):
 
 
 class VariableDef(NamedTuple):
-    """A Variable without its value; `metadata` has `trainable`, `name`, `description` and what is free."""
+    """A Variable without its value.
+
+    Attributes:
+        type: Its class.
+        index: Its identity number.
+        schema: That of its value.
+        metadata: `trainable`, `name`, `description` and what is free.
+    """
 
     type: type[Variable]
     index: int  # pyright: ignore[reportIncompatibleMethodOverride]  (likewise)
