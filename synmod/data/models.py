@@ -209,6 +209,14 @@ class SymbolicDataModel(Described[Any]):
             "class with `call`, which declares its output (`-> Answer`, `output_spec` or `compute_output_spec`)."
         )
 
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same symbol; raise where a value was to be compared."""
+        if isinstance(other, BaseModel | JsonDataModel | str):
+            self._refuse_value(None)
+        return self is other
+
+    __hash__ = object.__hash__
+
     def __copy__(self, memo: object = None) -> SymbolicDataModel:
         return symbol(self._schema, self._model, self._label)
 
@@ -506,7 +514,10 @@ def _absent(x: JsonDataModel[Any], key: str) -> Any:
             return field["default"]
         raise FieldError(f"The field {key!r} is declared, but absent here: read it with `get({key!r}, default=None)`.")
     known = [*x._json, *(field for field in declared if field not in x._json)]
-    raise FieldError(f"There is no field {key!r}; there are {field_list(known)}.{did_you_mean(key, known)}")
+    hint = did_you_mean(key, known)
+    if key in vars(dict) or key in vars(BaseModel):
+        hint = f" {key!r} is a method of another type: write x.get_json() for the dict, x.to() for the instance."
+    raise FieldError(f"There is no field {key!r}; there are {field_list(known)}.{hint}")
 
 
 class DataModelClass(OperandClass, ModelMetaclass):

@@ -27,7 +27,7 @@ from types import FrameType, TracebackType
 from typing import Any, Final, Generic, Literal, NoReturn, ParamSpec, Protocol, Self, TypeVar, overload
 
 from synmod.errors import ArgumentError, RunError, add_note
-from synmod.leaves import aio, did_you_mean
+from synmod.leaves import aio, checks_keywords, did_you_mean
 from synmod.scope import ambient, plain_limit
 
 T = TypeVar("T")
@@ -507,6 +507,7 @@ class map_concurrently(Generic[R]):  # noqa: N801  # read as a word
     Source: trio and anyio worker pools; differs: bounded on both sides, ordered if wanted.
     """
 
+    @checks_keywords
     def __init__(
         self,
         fn: Callable[[T], Awaitable[R]],

@@ -293,7 +293,7 @@ def _described(leaf: Any) -> str:
     if isinstance(leaf, type):
         return f"the class {leaf.__name__}, not a symbol: write sm.Input(data_model={leaf.__name__})."
     if leaf is None:
-        return "None, not a symbol: nothing was given there, or the call that made it was skipped."
+        return "None, not a symbol: is a `return` missing? Else what was called there gives nothing."
     return f"{type(leaf).__name__}, not a symbol: start from sm.Input(...) and pass on what modules return."
 
 

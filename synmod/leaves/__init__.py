@@ -19,8 +19,8 @@ from .frozen import (
     is_array, is_object, json_equal, parse_frozen, parse_json, thaw,
 )
 from .names import (
-    KeyPath, check_name, did_you_mean, escape_step, new_run_id, numbered, parse_path, path_str, pointer, rng,
-    snake_case, unused, with_label,
+    KeyPath, check_name, checks_keywords, did_you_mean, escape_step, new_run_id, numbered, parse_path, path_str,
+    pointer, rng, snake_case, unused, with_label,
 )
 from .notebook import html_frame, html_table
 from .nests import (

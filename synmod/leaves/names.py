@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import keyword
 import os
-from collections.abc import Container, Iterable
-from functools import lru_cache
+from collections.abc import Callable, Container, Iterable
+from functools import lru_cache, wraps
 from random import Random
-from typing import TypeAlias
+from typing import ParamSpec, TypeAlias, TypeVar
 
 from synmod.errors import ArgumentError, BadNameError
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 """Steps from a root: attribute names, dict keys, indices."""
@@ -66,6 +70,34 @@ def did_you_mean(word: object, known: Iterable[object]) -> str:
     by_folded = {str(option).casefold(): str(option) for option in known if len(str(option)) <= _LONGEST_WORD}
     near = get_close_matches(text.casefold(), by_folded, n=1)
     return f" Did you mean {by_folded[near[0]]!r}?" if near else ""
+
+
+def checks_keywords(fn: Callable[P, T]) -> Callable[P, T]:
+    """Make a function, or an `__init__`, raise ArgumentError for an unknown keyword, with those that it takes.
+
+    Example:
+        >>> @checks_keywords
+        ... def spend(*, cost: float) -> float:
+        ...     return cost
+        >>> spend(csot=1.0)
+        Traceback (most recent call last):
+        synmod.errors.ArgumentError: spend: unknown keyword 'csot'. Did you mean 'cost'? It takes cost.
+
+    Source: Python 3.13's suggestions for keywords; differs: lists what there is.
+    """
+    parameters = inspect.signature(fn).parameters.values()
+    known = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name != "self"]
+
+    @wraps(fn)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        for word in kwargs:
+            if word not in known:
+                hint = did_you_mean(word, known)
+                name = fn.__qualname__.removesuffix(".__init__")
+                raise ArgumentError(f"{name}: unknown keyword {word!r}.{hint} It takes {', '.join(known)}.")
+        return fn(*args, **kwargs)
+
+    return checked
 
 
 def escape_step(step: str | int) -> str:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 from synmod.errors import AuthError, ModelError, RequestError, UnavailableError
-from synmod.leaves import aio, is_array, thaw
+from synmod.leaves import aio, did_you_mean, is_array, thaw
 
 from . import chat_completions as chat
 from .records import LMChunk, LMReply, LMRequest, Message, Secrets, Settings
@@ -193,6 +193,9 @@ class LiteLLMAdapter:
             missing = self._litellm.validate_environment(self._settings.model).get("missing_keys")
             names = f" litellm looks for {', '.join(missing)} in the environment." if missing else ""
             failure.args = (f"{failure}{names}",)
+        if "LLM Provider NOT provided" in str(failure):
+            hint = did_you_mean(self._settings.provider, [str(one.value) for one in self._litellm.provider_list])
+            failure.args = (f"litellm has no provider {self._settings.provider!r}.{hint}",)
         return chat.with_hints(failure, self._settings.api_base, asked_for_schema=asked_for_schema)
 
 

@@ -57,7 +57,7 @@ def capture(declaration: ClassDeclaration, args: tuple[Any, ...], kwargs: dict[s
             first = f"only {', '.join(by_position)}" if by_position else "nothing"
             others = ", ".join(f"{keyword}=..." for keyword in known if keyword not in by_position)
             raise ConfigError(f"{name}: {error}: {first} goes by position, by keyword go {others}.") from None
-        raise ConfigError(f"{name}: {error}. It takes {name}{signature}.") from None
+        raise ConfigError(f"{name}: {error}. It takes {', '.join(known)}.") from None
     recorded: dict[str, Any] = {}
     for name, value in bound.items():
         kind = signature.parameters[name].kind

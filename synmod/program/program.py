@@ -14,7 +14,7 @@ from synmod import module as modules, saving, train
 from synmod.data import JsonDataModel, SymbolicDataModel
 from synmod.errors import BuildError, ConfigError, GraphError, LifecycleError, LoadError
 from synmod.flow import Progress, Step, copied, map_leaves, record_graph, run_plan, steps_between, symbol_of
-from synmod.leaves import did_you_mean, path_str
+from synmod.leaves import checks_keywords, did_you_mean, path_str
 from synmod.module import AsyncCallee, Data, Execution, Module, execution_of, own_inputs_of, passes_none, where
 from synmod.registry import register_own
 from synmod.saving import LoadReport
@@ -297,6 +297,7 @@ class Program(Module, Generic[M]):
         """What the last `fit` ran; None before."""
         return getattr(self, "_trainer", None)
 
+    @checks_keywords
     def compile(self, reward: Any = None, optimizer: Any = None, metrics: Iterable[Any] = ()) -> None:
         """Fix what `fit` and `evaluate` take: names, functions and lists are turned into objects.
 
@@ -318,6 +319,7 @@ class Program(Module, Generic[M]):
         """
         object.__setattr__(self, "_compiled", Compiled(reward, optimizer, metrics))
 
+    @checks_keywords
     async def fit(
         self,
         x: Any = None,

@@ -144,12 +144,19 @@ class Door:
         needed = [name for name, declared in zip(self.names, self.declared, strict=True) if not declared.optional]
         missing = [name for name in needed if name not in named]
         if unknown or missing:
-            faults = [f"unknown keyword {name!r}.{did_you_mean(name, self.names)}" for name in unknown]
+            faults = [f"unknown keyword {name!r}.{self._hint(name)}" for name in unknown]
             faults += [f"missing keyword {name!r}." for name in missing]
             raise CallError(
                 f"{where(module)}: {' '.join(faults)} Got {', '.join(named)}; its inputs are {', '.join(self.names)}."
             )
         return [named.get(name) for name in self.names]
+
+    def _hint(self, word: str) -> str:
+        """Return what was perhaps meant by an unknown keyword: an input, or a field of one."""
+        for name, declared in zip(self.names, self.declared, strict=True):
+            if word in declared.schema.get("properties", {}):
+                return f" Fields go in one data model: {name}={declared.schema.get('title', 'Query')}({word}=...)."
+        return did_you_mean(word, self.names)
 
     def _admitted(self, module: Module, name: str, declared: Declared, value: Any, *, entry: bool) -> Any:
         """Return one value or symbol that fits its Input."""

@@ -14,7 +14,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from synmod.data import json_equal
 from synmod.errors import ArgumentError, BuildError, GraphError, StateError, SynmodError
-from synmod.leaves import Json, Suspended, did_you_mean, drive, escape_step, frozen, path_str
+from synmod.leaves import Json, Suspended, checks_keywords, did_you_mean, drive, escape_step, frozen, path_str
 from synmod.lm import EmbeddingModel, LanguageModel, SharedModel
 from synmod.module import Module, read_build_config, seal
 from synmod.retrieval import Index
@@ -80,6 +80,7 @@ def loads(
     return _program(sections, language_models, custom_objects, indexes)
 
 
+@checks_keywords
 def load(
     path: str | os.PathLike[str],
     *,

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded
-from synmod.leaves import Clock, current_clock, deadline_scope, in_task
+from synmod.leaves import Clock, checks_keywords, current_clock, deadline_scope, in_task
 
 from .frame import Ambient, Block, CallFrame, Usage, UsageMeter, ambient, current_call, place_name
 
@@ -105,6 +105,7 @@ class deadline(Block):  # noqa: N801  # read as a word: `with sm.deadline(2):`
     Source: trio.fail_after; differs: calls that other tasks begin after the time raise as well.
     """
 
+    @checks_keywords
     def __init__(self, seconds: float) -> None:
         if isinstance(seconds, bool) or not isinstance(seconds, Real) or not seconds >= 0:
             raise ArgumentError(f"deadline got {seconds!r}: write the seconds as a number, zero or more.")
@@ -320,6 +321,7 @@ class budget(Block):  # noqa: N801  # read as a word: `with sm.budget(calls=10) 
     Source: cloud quotas; differs: reserve and settle, so that nothing is overdrawn in flight.
     """
 
+    @checks_keywords
     def __init__(self, calls: int | None = None, tokens: int | None = None, cost_usd: float | None = None) -> None:
         super().__init__()
         given = {"calls": calls, "tokens": tokens, "cost_usd": cost_usd}

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, schema_of
 from synmod.errors import ArgumentError, EvaluationError
 from synmod.flow import Progress, Shown, map_concurrently, shown
-from synmod.leaves import close_generator, current_clock, is_cancellation
+from synmod.leaves import checks_keywords, close_generator, current_clock, is_cancellation
 from synmod.lm import current_sample
 from synmod.module import Module
 from synmod.scope import NO_USAGE, keep_partial
@@ -33,6 +33,7 @@ _Job: TypeAlias = tuple[int, Example, int]
 """Number of the run, its example, its sample."""
 
 
+@checks_keywords
 async def evaluate(
     program: Module,
     data: Any,

@@ -294,11 +294,12 @@ class Evaluation:
     scored: int = 0
 
     def __repr__(self) -> str:
-        score = "no score" if self.score is None else f"score {self.score:.4g}"
-        metrics = "".join(f", {name} {value:.4g}" for name, value in self.metrics.items())
         failed = len(self.errors)
         well = self.total - failed if self.score is None else self.scored
-        return f"Evaluation({score} over {well} of {self.total} ({failed} failed){metrics})"
+        score = f"score {self.score:.4g}" if self.score is not None and well else "no score"
+        metrics = "".join(f", {name} {value:.4g}" for name, value in self.metrics.items())
+        first = f", first: {self.errors[0].error!s:.300}" if failed else ""
+        return f"Evaluation({score} over {well} of {self.total} ({failed} failed{first}){metrics})"
 
     def compare(self, other: Evaluation, *, seed: int = 0) -> Comparison:
         """Return how this evaluation differs from another one, on the examples that both have scored.

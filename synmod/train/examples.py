@@ -561,7 +561,8 @@ def inputs_for(program: Module, example: Example) -> Any:
     if declared is None:
         raise UnreadableRow(
             f"example {example.id!r}: its inputs are plain JSON, and {program.name!r} declares no schema for them; "
-            "give data models, or annotate `call(self, inputs: Query)`."
+            "give data models, put an Input in front, sm.Sequential([sm.Input(Query), ...]), or annotate its "
+            "`call(self, inputs: Query)`."
         )
     return fitted(declared, inputs)
 

@@ -238,8 +238,9 @@ class Optimizer(Module):
         seed: int | None = None,
         name: str | None = None,
         description: str | None = None,
+        **unknown: Any,
     ) -> None:
-        super().__init__(name=name, description=description)
+        super().__init__(name=name, description=description, **unknown)
         self.only = only
         self.language_model = None if language_model is None else model_from(language_model, type(self).__name__)
         self.proposer = proposer

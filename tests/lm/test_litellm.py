@@ -201,6 +201,12 @@ async def test_a_refused_connection_is_unavailable():
     assert caught.value.status is None
 
 
+async def test_a_misspelt_provider_is_guessed():
+    """Before anything is sent; litellm alone knows them all."""
+    with pytest.raises(RequestError, match=r"litellm has no provider 'opnai'. Did you mean 'openai'\?"):
+        await LanguageModel("opnai/gpt-4o-mini", api_key=KEY)([{"role": "user", "content": "hi"}])
+
+
 async def test_every_exception_class_becomes_one_of_ours():
     """Whatever class litellm raises, now or in a later release."""
     await ask(**BY_HAND)

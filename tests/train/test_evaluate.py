@@ -199,7 +199,7 @@ async def test_one_failure_is_that_examples():
     assert (failed.error.type, failed.error.path, failed.score, failed.outputs) == ("KeyError", "inner", 0.0, None)
     assert "fail" in failed.error.message
     assert any("inner" in note for note in failed.error.notes)
-    assert repr(evaluation) == "Evaluation(score 0.6667 over 2 of 3 (1 failed))"
+    assert repr(evaluation) == "Evaluation(score 0.6667 over 2 of 3 (1 failed, first: KeyError: 'fail'))"
 
 
 @pytest.mark.parametrize(("failure_score", "mean"), [("lowest", 0.5), (-1, 0.0), (None, 1.0)])

@@ -1,0 +1,144 @@
+"""What mistakes in a first program say: each names what was meant, and what to write."""
+
+import re
+
+import pytest
+
+import synmod as sm
+from synmod.errors import ArgumentError, CallError, ConfigError, FieldError, GraphError, SymbolicValueError
+
+
+class Ticket(sm.DataModel):
+    """What a customer writes."""
+
+    text: str
+
+
+class Team(sm.DataModel):
+    """Who answers."""
+
+    team: str
+
+
+def sorter():
+    """A program of one call."""
+    return sm.Sequential([sm.Input(Ticket), sm.Generator(Team, language_model="embedded/nearest")])
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: sm.evaluate(sorter(), [], metric=[]), "evaluate: unknown keyword 'metric'. Did you mean 'metrics'?"),
+        (lambda: sm.budget(usd=1), "budget: unknown keyword 'usd'. It takes calls, tokens, cost_usd."),
+        (lambda: sm.deadline(second=1), "deadline: unknown keyword 'second'. Did you mean 'seconds'?"),
+        (lambda: sm.map_concurrently(len, [], concurency=2), "Did you mean 'concurrency'?"),
+        (lambda: sorter().fit([], epoch=2), "Program.fit: unknown keyword 'epoch'. Did you mean 'epochs'?"),
+        (lambda: sorter().compile(rewards="exact_match"), "unknown keyword 'rewards'. Did you mean 'reward'?"),
+        (lambda: sm.load("p.json", language_model="a/b"), "Did you mean 'language_models'?"),
+    ],
+)
+def test_unknown_keywords_of_functions_are_named(call, says):
+    """With what was meant, or what there is; a TypeError, as Python's own."""
+    with pytest.raises(ArgumentError, match=re.escape(says)):
+        call()
+
+
+def test_unknown_keywords_of_optimizers_are_named():
+    """Those of the class, and of all optimizers."""
+    with pytest.raises(ConfigError, match="Gepa: unknown argument 'patiense'. Did you mean 'patience'"):
+        sm.optimizers.Gepa(patiense=1)
+
+
+@sm.compose
+def echo(ticket: Ticket):
+    """Return what it is given, under other names."""
+    return ticket.prefix("my")
+
+
+async def test_fields_as_keywords_name_the_data_model():
+    """Other libraries take fields by keyword."""
+    with pytest.raises(CallError, match=re.escape("Fields go in one data model: ticket=Ticket(text=...).")):
+        await echo(text="hi")
+    with pytest.raises(CallError, match="unknown keyword 'tickt'. Did you mean 'ticket'?"):
+        await echo(tickt=Ticket(text="hi"))
+
+
+def test_a_missing_return_is_asked_for():
+    """In the body of a program, and in a `call` that is run on symbols."""
+
+    class Silent(sm.Module):
+        async def call(self, inputs):
+            inputs.prefix("my")
+
+    with pytest.raises(GraphError, match="output is None, not a symbol: is a `return` missing?"):
+
+        @sm.compose
+        def forgetful(ticket: Ticket):
+            ticket.prefix("my")
+
+    for member in (Silent(), lambda ticket: None):
+        with pytest.raises(CallError, match="call returned None: is a `return` missing?"):
+            sm.Sequential([sm.Input(Ticket), member])
+
+
+def test_a_comparison_with_a_value_raises():
+    """It would be False in silence, and its branch would never be taken."""
+    for compare in (lambda x: x == Ticket(text="hi"), lambda x: Ticket(text="hi") == x, lambda x: x == "hi"):
+        with pytest.raises(SymbolicValueError, match=r"sm\.Route or sm\.Branch for an `if`"):
+            compare(sm.Input(Ticket))
+    first, second = sm.Input(Ticket), sm.Input(Ticket)
+    assert [second, first].index(first) == 1
+    assert first != second
+    assert first != None  # noqa: E711  # the comparison under test
+
+
+async def test_a_forgotten_await_inside_a_call_is_noted():
+    """Python's own message does not say it."""
+
+    class Hasty(sm.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = sm.Identity()
+
+        async def call(self, inputs: Ticket) -> Team:
+            reply = self.inner(inputs)
+            try:
+                return Team(team=reply["text"])
+            finally:
+                reply.close()
+
+    with pytest.raises(TypeError) as caught:
+        await Hasty()(Ticket(text="hi"))
+    assert any("is an `await` missing" in note for note in caught.value.__notes__)
+
+
+def test_methods_of_other_types_name_ours():
+    """A value is neither a dict nor an instance."""
+    value = Ticket(text="hi").to_json_data_model()
+    for name in ("items", "model_dump"):
+        with pytest.raises(FieldError, match=r"write x.get_json\(\) for the dict, x.to\(\) for the instance"):
+            getattr(value, name)
+
+
+async def test_plain_rows_into_a_bare_generator_name_the_input():
+    """A Generator declares nothing; an Input in front does."""
+    generator = sm.Generator(Team, language_model="embedded/nearest")
+    with pytest.raises(ArgumentError, match=re.escape("put an Input in front, sm.Sequential([sm.Input(Query), ...])")):
+        await sm.evaluate(generator, [{"text": "hi"}], progress=False)
+
+
+async def test_an_evaluation_of_failures_shows_the_first():
+    """And no score over nothing."""
+
+    def broken(outputs):
+        return 1 / 0
+
+    with pytest.raises(sm.EvaluationError, match="no score over 0 of 2 .2 failed, first: ZeroDivisionError") as caught:
+        await sm.evaluate(sorter(), [Ticket(text="a"), Ticket(text="b")], reward=broken, progress=False)
+    assert repr(caught.value.partial).startswith("Evaluation(no score over 0 of 2")
+
+
+def test_a_missing_argument_lists_what_there_is():
+    """By name; types would fill the screen."""
+    with pytest.raises(ConfigError, match="missing a required argument: 'routes'. It takes module, routes, key,"):
+        sm.Route(sm.Identity())
