@@ -55,6 +55,7 @@ class Concatenation:
         title = reduce(_joined_titles, [parts.title for parts in operands])
         description = reduce(_joined_descriptions, [parts.description for parts in operands])
         extra = _looser([parts.extra for parts in self.operands])
+        definitions = schemas.used_definitions([*fields.values(), extra], definitions)
         self.parts = Parts(frozen_dict(fields), required, extra, definitions, title, description)
 
     def __call__(self, values: Sequence[FrozenDict]) -> FrozenDict:
@@ -104,11 +105,12 @@ def either(alternatives: Sequence[Parts]) -> Parts:
         for name in names
     }
     needed = set(names).intersection(*(parts.required for parts in operands))
+    extra = _looser([parts.extra for parts in operands])
     return Parts(
         frozen_dict(fields),
         [name for name in names if name in needed],
-        _looser([parts.extra for parts in operands]),
-        definitions,
+        extra,
+        schemas.used_definitions([*fields.values(), extra], definitions),
         _joined_titles(*(parts.title for parts in operands)),
         _joined_descriptions(*(parts.description for parts in operands)),
     )

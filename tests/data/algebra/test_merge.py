@@ -119,6 +119,14 @@ def test_differing_definitions_are_told_apart():
     assert schema["$defs"]["Inner_1"]["properties"]["again"] == {"$ref": "#/$defs/Inner_1"}
 
 
+def test_a_definition_of_extra_fields_goes_where_all_are_admitted():
+    """Beside an open object nothing refers to it any more."""
+    typed = model(extra={"$ref": "#/$defs/Price"}, **{"$defs": {"Price": {"type": "number"}}})
+    for combine in (ops.concat, ops.logical_xor):
+        schema = combine(symbol(schema_from(typed)), symbol(schema_from(model(extra=True)))).get_schema()
+        assert "$defs" not in schema, combine
+
+
 def test_definitions_that_refer_to_differing_ones_differ():
     """Equal text does not make two definitions one when what they refer to differs."""
 
