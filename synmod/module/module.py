@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, TypeVar, cast, overload
 
 from pydantic import BaseModel
 
@@ -66,6 +66,7 @@ class Module(metaclass=ModuleMeta):
     __slots__ = ("__dict__", "__weakref__", "_record")
     _is_module_base: ClassVar[bool] = True
     _graph_ignored: ClassVar[frozenset[str]] = frozenset()
+    _role: ClassVar[Literal["part", "metric", "optimizer"]] = "part"  # of a program; only parts own its Variables
     accepts_none: ClassVar[bool] = False
     """Whether `call` gets None instead of being skipped."""
     stashable_names: ClassVar[frozenset[str]] = frozenset()
@@ -236,23 +237,37 @@ class Module(metaclass=ModuleMeta):
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """All Variables below, in definition order. Raises NotBuiltError where a module below is unbuilt."""
-        return tree.variables_of(self)
+        """All Variables below, in definition order, without those of metrics and optimizers.
+
+        Raises:
+            NotBuiltError: A module below is unbuilt.
+        """
+        return tree.variables_of(self, is_apart)
 
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:
         """The Variables whose own bit is set and that no frozen module stands above."""
-        return tree.variables_of(self, trainable=True)
+        return tree.variables_of(self, is_apart, trainable=True)
 
     @property
     def non_trainable_variables(self) -> tuple[Variable, ...]:
         """The other Variables."""
-        return tree.variables_of(self, trainable=False)
+        return tree.variables_of(self, is_apart, trainable=False)
 
     @property
     def submodules(self) -> tuple[Module, ...]:
         """Every module below, each once, in definition order."""
         return tree.submodules_of(self, Module)
+
+    @property
+    def metrics(self) -> tuple[Module, ...]:
+        """The metrics below, in definition order."""
+        return tuple(module for module in self.submodules if module._role == "metric")
+
+    @property
+    def metrics_variables(self) -> tuple[Variable, ...]:
+        """What the metrics below count, in their order."""
+        return tuple(dict.fromkeys(variable for metric in self.metrics for variable in metric.variables))
 
     def flatten(
         self,
@@ -775,6 +790,11 @@ def _compared(definition: NodeDef) -> Any:
         "flow": None if made.flow is None else _flow_compared(made.flow),
         **({"isolated": dict(made.isolated)} if made.isolated else {}),
     }
+
+
+def is_apart(node: Any) -> bool:
+    """Whether a node counts or optimizes: what it keeps is its own, not the program's."""
+    return isinstance(node, Module) and node._role != "part"
 
 
 def _listed(nest: Any) -> Any:

@@ -387,7 +387,7 @@ def get_variable(module: Module, name: str | None, index: int | None) -> Variabl
         if not -len(live) <= index < len(live):
             raise GraphError(f"{where(module)}: no Variable at index {index!r}; there are {len(live)}.")
         return live[index]
-    named = {path: each for path, each in zip(variables(module), live, strict=True) if each.name == name}
+    named = {path: each for path, each in variables(module).items() if each.name == name and each in live}
     if len(named) == 1:
         return next(iter(named.values()))
     if named:

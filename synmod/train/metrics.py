@@ -64,6 +64,7 @@ class Metric(Module):
     """
 
     initial: ClassVar[Mapping[str, Json]] = MappingProxyType({})
+    _role = "metric"
 
     update_state: Callable[..., None]
     """Counts one row; of a wide type, so that a method of any signature may stand here."""

@@ -221,6 +221,7 @@ class Optimizer(Module):
     Source: DSPy's teleprompters, optax; differs: one coroutine per step on frozen States.
     """
 
+    _role = "optimizer"
     learns_from_batches: ClassVar[bool] = False
     """Whether `fit` runs forward and backward of each batch first."""
     kinds: ClassVar[tuple[TargetKind, ...]] = ("examples", "instruction", "value")

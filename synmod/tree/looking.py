@@ -20,8 +20,12 @@ T = TypeVar("T")
 # -- live views --------------------------------------------------------------------------------------------------------
 
 
-def variables_of(root: Any, *, trainable: bool | None = None) -> tuple[Variable, ...]:
+def variables_of(
+    root: Any, is_apart: Callable[[Any], bool] = lambda _: False, *, trainable: bool | None = None
+) -> tuple[Variable, ...]:
     """All Variables in definition order, or those that count as trainable, or those that do not.
+
+    What stands below a node that is apart, the root excepted, is left out.
 
     Raises:
         NotBuiltError: A node has yet to make its Variables; names every such node.
@@ -29,6 +33,10 @@ def variables_of(root: Any, *, trainable: bool | None = None) -> tuple[Variable,
     found: list[Visit] = []
     unbuilt: list[str] = []
     for visit in walk(root):
+        above = visit.above
+        visit.parts = above is not None and (above.parts or (visit.impl is not None and is_apart(visit.value)))
+        if visit.parts:
+            continue
         if visit.first and visit.kind == "variable":
             found.append(visit)
         elif visit.impl is not None and visit.impl.unbuilt is not None and visit.impl.unbuilt(visit.value):

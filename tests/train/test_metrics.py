@@ -367,3 +367,28 @@ def test_every_metric_is_documented():
     assert {type(metric) for metric in METRICS} == public - {M.Metric}
     for cls in public:
         assert re.search(r"Args:.*Example:.*Source:", cls.__doc__, re.DOTALL), cls
+
+
+def test_a_program_tells_its_metrics_apart():
+    """`metrics` and `metrics_variables` list them; what they and an optimizer keep is not among `variables`."""
+
+    class Watched(sm.Module):
+        def __init__(self):
+            super().__init__()
+            self.prompt = sm.Param("x")
+            self.certain = M.Mean(size)
+            self.seen = sm.Stat(0, name="seen")
+            self.below = sm.Module()
+            self.below.others = [M.Accuracy(), sm.optimizers.RandomFewShot(), self.certain]
+
+    watched = Watched()
+    accuracy = watched.below.others[0]
+    assert watched.metrics == (watched.certain, accuracy)
+    assert watched.metrics_variables == (*watched.certain.variables, *accuracy.variables)
+    assert watched.variables == (watched.prompt, watched.seen)
+    assert watched.trainable_variables == (watched.prompt,)
+    assert watched.non_trainable_variables == (watched.seen,)
+    assert watched.get_variable("seen") is watched.seen
+    assert len(accuracy.variables) == 2
+    with pytest.raises(sm.ConfigError, match="metrics"):
+        watched.metrics = ()
