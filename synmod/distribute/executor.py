@@ -1,25 +1,25 @@
-"""DaskExecutor: sends rows to a cluster in batches, and hands back what became of each."""
+"""DaskExecutor: sends rows to a cluster in batches, and hands back what became of each.
+
+Here stand what sends, what a worker does (it reads the program once, then runs batches of rows; Dask calls `run_batch`
+by name), and what crosses between them, as JSON.
+"""
 
 import json
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from importlib import import_module
 from math import ceil
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
-from synmod.errors import ArgumentError, ConfigError, DataError, RunError, SaveError, SchemaError
-from synmod.leaves import Gate, Json, Signal, aio
-from synmod.lm import current_language_model, current_stand_ins
+from synmod import data, errors, flow, lm, registry, saving, scope, train, tree
+from synmod.data import DataModel, JsonDataModel
+from synmod.errors import ArgumentError, DataError, RunError
+from synmod.leaves import Gate, Json, Signal, aio, current_clock, frozen
 from synmod.module import Module
-from synmod.registry import id_of
-from synmod.saving import dumps
-from synmod.scope import Usage, UsageMeter, ambient, current_call, open_meters
-from synmod.train import Example, Ran, RunRow, inputs_for
-from synmod.tree import state
-
-from .wire import ran_of, row_as_json
-from .worker import run_batch
+from synmod.train import Example, Ran
 
 _BATCH_S: Final = 1.0
 _AHEAD: Final = 2  # batches per thread of the cluster, so that none waits for us
@@ -84,7 +84,7 @@ class DaskExecutor:
         reward: Module | None,
         metrics: Sequence[Any] = (),
         paths: frozenset[str] = frozenset(),
-    ) -> AbstractAsyncContextManager[RunRow]:
+    ) -> AbstractAsyncContextManager[train.RunRow]:
         """Return a block that is connected, and gives what runs rows of a program; see `sm.train.Executor`.
 
         Raises:
@@ -93,19 +93,20 @@ class DaskExecutor:
             SaveError: A class, function or value cannot be saved; names each.
             RunError: (on entering) No asyncio, no scheduler; workers lack a class or a model.
         """
-        record = ambient()
+        record = scope.ambient()
         if record is not None and record.budgets:
             raise ArgumentError(
                 "executor: a budget of calls, tokens or dollars cannot be kept on several machines; use "
                 "Budget(rollouts=..., seconds=...), or leave the executor out."
             )
-        functions = {id_of(each): each for each in metrics if not isinstance(each, Module)}
+        functions = {registry.id_of(each): each for each in metrics if not isinstance(each, Module)}
         if None in functions:
-            raise SaveError(f"the metric {functions[None]!r:.100} must be registered: @sm.register(package='my_app').")
+            metric = f"the metric {functions[None]!r:.100}"
+            raise errors.SaveError(f"{metric} must be registered: @sm.register(package='my_app').")
         modules = [each for each in metrics if isinstance(each, Module)]
         nodes = {"program": program, "reward": reward, "metrics": modules}
         work = {
-            "nodes": dumps({name: node for name, node in nodes.items() if node}),
+            "nodes": saving.dumps({name: node for name, node in nodes.items() if node}),
             "functions": [*functions],
             "paths": sorted(paths),
             "imports": list(self.imports),
@@ -124,7 +125,7 @@ class DaskExecutor:
         try:
             from distributed import Client
         except ImportError:
-            raise ConfigError("DaskExecutor needs dask[distributed]: pip install 'synmod[dask]'.") from None
+            raise errors.ConfigError("DaskExecutor needs dask[distributed]: pip install 'synmod[dask]'.") from None
         if aio.backend() != "asyncio":
             raise RunError("DaskExecutor needs asyncio: Dask does not run on trio.")
         client: Any = Client(self.address, security=self._security, asynchronous=True, set_as_default=False)
@@ -153,7 +154,7 @@ class _Row:
 
     models: str
     json: dict[str, Json]
-    meters: tuple[UsageMeter, ...]
+    meters: tuple[scope.UsageMeter, ...]
     outcome: Ran | RunError | None = None
     ended: Signal = field(default_factory=Signal)
 
@@ -166,7 +167,7 @@ class _Sending:
 
     def __init__(self, executor: DaskExecutor, program: Module, work: str) -> None:
         self._executor, self._program, self._text = executor, program, work
-        self._first = state(program)
+        self._first = tree.state(program)
         self._models: dict[Any, str] = {}
         self._waiting: deque[_Row] = deque()
         self._under_way, self._slots, self._size = 0, 1, 1
@@ -175,7 +176,7 @@ class _Sending:
         self._work: Any
         self._group: aio.task_group
 
-    async def __aenter__(self) -> RunRow:
+    async def __aenter__(self) -> train.RunRow:
         async with AsyncExitStack() as stack:
             self._client = await stack.enter_async_context(self._executor.connected())
             self._work = self._client.submit(str, self._text)  # a task: sent to a worker once, made again where lost
@@ -197,16 +198,16 @@ class _Sending:
             DataError: The row is not JSON; names it.
             RunError: No worker could run it.
         """
-        with suppress(SchemaError):  # which is a failure of the row, and the worker's to record
-            inputs_for(self._program, example)
+        with suppress(errors.SchemaError):  # which is a failure of the row, and the worker's to record
+            train.inputs_for(self._program, example)
         try:
             record = row_as_json(example)
         except DataError as error:
             raise DataError(f"row {example.id!r} cannot be sent to a worker: {error}") from None
-        changes = self._first.diff(state(self._program)).items()
+        changes = self._first.diff(tree.state(self._program)).items()
         values = {path: new.value for path, (old, new) in changes if old is not None and new is not None}
         record = {"row": record, "sample": sample, "values": values}
-        row = _Row(self._models_here(), record, open_meters(current_call()))
+        row = _Row(self._models_here(), record, scope.open_meters(scope.current_call()))
         self._waiting.append(row)
         self._news.wake()
         try:
@@ -221,7 +222,7 @@ class _Sending:
 
     def _models_here(self) -> str:
         """Return the default model and the stand-ins in force here as a text of saving, "" where there are none."""
-        default, blocks = current_language_model(), current_stand_ins()
+        default, blocks = lm.current_language_model(), lm.current_stand_ins()
         if default is None and not blocks:
             return ""
         key = default, *(tuple(block.items()) for block in blocks)
@@ -229,7 +230,7 @@ class _Sending:
             nodes: dict[str, Any] = {
                 "blocks": [{"all": block[None]} if None in block else {"named": dict(block)} for block in blocks]
             }
-            self._models[key] = dumps(nodes if default is None else {**nodes, "default": default})
+            self._models[key] = saving.dumps(nodes if default is None else {**nodes, "default": default})
         return self._models[key]
 
     async def _send(self) -> None:
@@ -255,7 +256,7 @@ class _Sending:
                 row.outcome = ran_of(record["ran"])
                 for meter in row.meters:
                     for phase, usage in record["usage"].items():
-                        meter.add(Usage(**usage), phase)
+                        meter.add(scope.Usage(**usage), phase)
             self._size = max(1, round(_BATCH_S * len(rows) / max(answer["seconds"], 1e-6)))
         except Exception as error:  # noqa: BLE001  # Dask's door: what it raises becomes ours
             text = str(error) if isinstance(error, RunError) else f"Dask: {type(error).__name__}: {error}"
@@ -303,3 +304,186 @@ def _name_of(setup: Any) -> str | None:
         f"DaskExecutor: setup: got {setup!r:.100}, wanted a function of a module that workers can import, or its name "
         "as 'module:function'."
     )
+
+
+# -- on a worker -------------------------------------------------------------------------------------------------------
+
+
+class Work(NamedTuple):
+    """What runs, and what judges it.
+
+    Attributes:
+        program: As it was saved.
+        first: Its values then.
+        reward: What judges a row, or None.
+        metrics: What measures it.
+        paths: The modules whose calls are recorded.
+        setup: The function that makes live models, or None.
+    """
+
+    program: Module
+    first: tree.State
+    reward: scope.BoundReward | None
+    metrics: train.Metrics
+    paths: frozenset[str]
+    setup: str | None
+
+
+def run_batch(work: str, batch: str) -> str:
+    """Return the records of rows that run at once, with the seconds that they took; or why they cannot run here."""
+    try:
+        return json.dumps(flow.run(_records, read(work), json.loads(batch)))
+    except Exception as error:  # noqa: BLE001  # a worker's door: nothing of ours is pickled, errors neither
+        return json.dumps({"fault": f"{type(error).__name__}: {error}"})
+
+
+async def _records(work: Work, batch: Any) -> Json:
+    """Run a batch under the models that are in force where it comes from."""
+
+    async def record(row: Any) -> Json:
+        with tree.using(work.program, work.first.replace(row["values"])), scope.track_usage() as usage:
+            ran = await train.run_once(
+                work.program,
+                row_of(row["row"]),
+                reward=work.reward,
+                metrics=work.metrics,
+                sample=row["sample"],
+                paths=work.paths,
+            )
+        used = {phase: asdict(usage[phase]) for phase in scope.PHASES}
+        return {"ran": ran_as_json(ran), "usage": used}
+
+    clock, models = current_clock(), _models_of(batch["models"], work.setup)
+    began = clock.now()
+    with ExitStack() as stack:
+        if "default" in models:
+            stack.enter_context(lm.default_language_model(models["default"]))
+        for block in reversed(models["blocks"]):
+            stack.enter_context(lm.use_language_models(block.get("all") or block["named"]))
+        rows = batch["rows"]
+        async with flow.map_concurrently(record, rows, concurrency=len(rows) or 1, progress=False) as records:
+            found = [each async for each in records]
+    return {"records": found, "seconds": clock.now() - began}
+
+
+@lru_cache(maxsize=4)
+def read(text: str) -> Work:
+    """Return the work of a text.
+
+    Raises:
+        ImportError: A module is missing here.
+        LoadError: A class or function is not registered here.
+        UnboundModelError: A model has no connection.
+    """
+    given: Any = json.loads(text)
+    for module in given["imports"]:
+        import_module(module)
+    nodes = _loaded(given["nodes"], given["setup"])
+    reward, functions = nodes.get("reward"), [*nodes.get("metrics", ()), *map(registry.lookup, given["functions"])]
+    bound = None if reward is None else scope.BoundReward(reward, train.OFFERED)
+    first = tree.state(nodes["program"])
+    return Work(nodes["program"], first, bound, train.Metrics(functions), frozenset(given["paths"]), given["setup"])
+
+
+@lru_cache(maxsize=16)
+def _models_of(text: str, setup: str | None) -> dict[str, Any]:
+    """Return the default model, where there is one, and the blocks of stand-ins."""
+    return {"blocks": [], **_loaded(text, setup)} if text else {"blocks": []}
+
+
+@lru_cache(maxsize=4)
+def _made_by(setup: str) -> Mapping[str, lm.LanguageModel] | lm.LanguageModel | None:
+    """Return the live models that a function makes, once in a process."""
+    module, _, name = setup.partition(":")
+    return getattr(import_module(module), name)()
+
+
+def _loaded(text: str, setup: str | None) -> dict[str, Any]:
+    """Return what a text of saving holds, with its live models.
+
+    Raises:
+        UnboundModelError: A model has no connection; names the line to write.
+    """
+    given, named = None if setup is None else _made_by(setup), json.loads(text)["language_models"]
+    if isinstance(given, Mapping):  # `loads` refuses names that are not in the file
+        given = {
+            name: model for name, model in given.items() if any(name in (key, key.partition("#")[0]) for key in named)
+        }
+    nodes: dict[str, Any] = saving.loads(text, language_models=given)
+    models: Iterator[tuple[Any, lm.SharedModel]] = tree.iter_graph(nodes, lm.SharedModel)
+    unbound = dict.fromkeys(model.name for _, model in models if isinstance(model.adapter, lm.NoConnection))
+    if unbound:
+        raise errors.UnboundModelError(
+            f"no file holds the connection of {', '.join(map(repr, unbound))}. Pass setup=, an importable function "
+            "that returns {saved name: LanguageModel(...)}; keys come from the worker's environment."
+        )
+    return nodes
+
+
+# -- what crosses ------------------------------------------------------------------------------------------------------
+
+
+_SEQUENCES: Final[Mapping[str, type[Any]]] = {"several": train.Several, "tuple": tuple, "list": list}
+
+
+def packed(value: Any) -> Json:
+    """Return a nest of data models and JSON as JSON from which `unpacked` makes an equal one.
+
+    Raises:
+        DataError: A part of it is not JSON.
+
+    Example:
+        >>> unpacked(packed(({"a": 1}, None)))
+        ({'a': 1}, None)
+    """
+    if isinstance(value, JsonDataModel | DataModel):
+        return {"json": frozen(value), "schema": data.schema_of(cast("Any", value))}
+    if isinstance(value, dict):
+        return {"dict": {str(key): packed(part) for key, part in cast("dict[Any, Any]", value).items()}}
+    for kind, cls in _SEQUENCES.items():
+        if isinstance(value, cls):
+            return {kind: [packed(part) for part in cast("Sequence[Any]", value)]}
+    return {"plain": frozen(value)}
+
+
+def unpacked(json: Any) -> Any:
+    """Return what `packed` was given; a data model as a `JsonDataModel` of its schema."""
+    if "schema" in json:
+        return JsonDataModel.of(frozen(json["json"]), data.schema_from(json["schema"]))
+    if "dict" in json:
+        return {key: unpacked(part) for key, part in json["dict"].items()}
+    for kind, cls in _SEQUENCES.items():
+        if kind in json:
+            return cast("Any", cls([unpacked(part) for part in json[kind]]))
+    return json["plain"]
+
+
+def row_as_json(example: Example) -> Json:
+    """Return a row as JSON.
+
+    Raises:
+        DataError: Inputs, target or extra are not JSON.
+    """
+    values = {"inputs": example.inputs, "target": example.target, "extra": dict(example.extra)}
+    return {"id": example.id, "group": example.group, **{name: packed(value) for name, value in values.items()}}
+
+
+def row_of(json: Any) -> Example:
+    """Return a row of JSON."""
+    values = {name: unpacked(json[name]) for name in ("inputs", "target", "extra")}
+    return Example(json["id"], **values, group=json["group"])
+
+
+def ran_as_json(ran: Ran) -> Json:
+    """Return what became of a run as JSON."""
+    record = ran.record()
+    if "feedback" in record:
+        record["feedback"]["target"] = train.as_json(record["feedback"]["target"])
+    return {**record, "outputs": packed(ran.outputs), "usage": asdict(ran.usage)}
+
+
+def ran_of(json: Any) -> Ran:
+    """Return what became of a run elsewhere; its failure is a `RunError` with the same text."""
+    ran = Ran.of({**json, "outputs": unpacked(json["outputs"]), "usage": scope.Usage(**json["usage"])})
+    ran.failure = None if ran.error is None else RunError(str(ran.error))
+    return ran

@@ -4,7 +4,7 @@ from hypothesis import given, strategies as st
 
 import synmod as sm
 from synmod.data import dump_json, parse_json
-from synmod.distribute.wire import packed, ran_as_json, ran_of, row_as_json, row_of, unpacked
+from synmod.distribute.executor import packed, ran_as_json, ran_of, row_as_json, row_of, unpacked
 from synmod.train import CallRecord, Example, ExampleError, Ran, Several
 from tests.distribute.parts import Ticket
 
