@@ -1,27 +1,23 @@
-"""Cache: JSON objects by key, in a SQLite file that processes share, or in memory."""
-
-from __future__ import annotations
+"""Cache: JSON objects by key, in a SQLite file that processes share, or in memory; and equal work that is done once."""
 
 import hashlib
 import json
 import logging
 import os
+import sqlite3
 import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Generator, Hashable, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self, cast
 
-from synmod.errors import ArgumentError, ConfigError, DataError
+from synmod.errors import ArgumentError, CallError, ConfigError, DataError, notes_of
 from synmod.leaves import FrozenDict, Json, aio, frozen, wall_time
-
-from .flights import SingleFlight
-
-if TYPE_CHECKING:
-    import sqlite3
 
 _LOG: Final = logging.getLogger("synmod.cache")
 _ID: Final = 0x53594E43  # "SYNC", the application_id by which `file` and this room recognise the database
@@ -52,6 +48,124 @@ _ENTRY_BYTES: Final = 256  # what an entry takes beside its text
 
 _canonical: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 _text: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+# -- equal work under way ----------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class _Flight:
+    """Work under way, and how it ended."""
+
+    done: aio.Signal = field(default_factory=aio.Signal)
+    landed: bool = False
+    result: Any = None
+    error: Exception | None = None
+
+
+_LEADING: Final[ContextVar[tuple[_Flight, ...]]] = ContextVar("synmod_flights", default=())
+"""The work that this code is a part of."""
+
+
+class SingleFlight:
+    """Runs work by key: a caller that comes while equal work runs waits for it, on whatever loop or thread.
+
+    Example:
+        >>> flights = SingleFlight()
+        >>> async def work():
+        ...     return 42
+        >>> aio.drive(flights.run("answer", work))
+        42
+
+    Source: Go's singleflight; differs: a leader that is cancelled, or stopped by a limit of its own, hands over.
+    """
+
+    __slots__ = ("_flights", "_lock")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._flights: dict[Hashable, _Flight] = {}
+
+    async def run(
+        self, key: Hashable, work: Callable[[], Awaitable[Any]], is_own: Callable[[Exception], bool] = lambda _: False
+    ) -> Any:
+        """Return what `work` returns: run here, or by the caller that began first.
+
+        Args:
+            key: What makes work equal.
+            work: Runs only where nobody else runs it.
+            is_own: Whether a failure is the leader's own, such as a spent budget: then a waiter leads next, as
+                after a cancellation. That of the leader counts.
+
+        Raises:
+            CallError: The work waits for itself, and would do so for ever.
+            Exception: What the work raised; each waiter gets a copy.
+        """
+        while True:
+            with self._lock:
+                flight = self._flights.get(key)
+                if flight is None:
+                    flight = self._flights[key] = _Flight()
+                    break
+            if flight in _LEADING.get():
+                raise CallError("Work in a cache asks for what it is about to return: it would wait for ever.")
+            await flight.done.wait()
+            if flight.error is not None:
+                try:
+                    raise _copied(flight.error)
+                finally:
+                    del flight  # no circle of an exception and the frame that holds it
+            if flight.landed:
+                return flight.result
+        return await self._lead(key, flight, work, is_own)
+
+    async def _lead(
+        self, key: Hashable, flight: _Flight, work: Callable[[], Awaitable[Any]], is_own: Callable[[Exception], bool]
+    ) -> Any:
+        """Do the work; an exit, a cancellation or a limit around it leaves no end, so that another one leads."""
+        try:
+            with _leading(flight):
+                flight.result = result = await work()
+            flight.landed = True
+        except Exception as error:
+            if not is_own(error):
+                flight.error = _copied(error)  # as it is now: the leader's callers may add notes to theirs
+            raise
+        finally:
+            with self._lock:
+                del self._flights[key]
+            flight.done.set()
+            del flight  # no circle of an exception and the frame that holds it
+        return result
+
+
+@contextmanager
+def _leading(flight: _Flight) -> Generator[None]:
+    """Mark the code of a block as a part of this work."""
+    token = _LEADING.set((*_LEADING.get(), flight))
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # closed by the collector, in another context
+            _LEADING.reset(token)
+
+
+def _copied(error: Exception) -> Exception:
+    """Return a copy of an exception with its traceback; the very object where its class cannot be copied."""
+    try:
+        make, given, *state = cast("tuple[Any, ...]", error.__reduce_ex__(4))
+        own = make(*given)  # not by copy.copy: libraries such as Dask register copies that share their attributes
+        for attributes in filter(None, state):
+            own.__setstate__(attributes)
+        if type(own) is not type(error) or own.args != error.args:
+            return error
+        own.__notes__ = notes_of(error)
+    except Exception:  # noqa: BLE001  # a class of anybody's
+        return error
+    own.__cause__, own.__suppress_context__ = error.__cause__, error.__suppress_context__
+    return own.with_traceback(error.__traceback__)
+
+
+# -- what is remembered ------------------------------------------------------------------------------------------------
 
 
 def key_of(json: Json) -> str:
@@ -174,7 +288,6 @@ class Cache:
             ArgumentError: The key is not an ASCII text.
         """
         _check_key(key)
-        import sqlite3
 
         database = self._database
         if database is None or database.process != os.getpid():
@@ -277,8 +390,6 @@ class Cache:
 
         What there is no room for goes, oldest use first.
         """
-        import sqlite3
-
         for _ in range(2):  # once more, in a new file, where the old one is damaged
             database = self._open()
             uses, self._uses = self._uses, {}
@@ -305,8 +416,6 @@ class Cache:
 
     def _open(self) -> _Database:
         """Return the connections of this process; where the file cannot serve, those of a database in memory."""
-        import sqlite3
-
         if self._database is not None and self._database.process != os.getpid():
             # A forked child: what the parent has open is neither used nor closed (its finalizer keeps it), and its lock
             # may be held.
@@ -349,10 +458,10 @@ class Cache:
         _LOG.warning("Cache %s: %s. It was moved to %s, and begins anew.", path, error, target)
         return True
 
-    def __copy__(self) -> Cache:
+    def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo: object) -> Cache:
+    def __deepcopy__(self, memo: object) -> Self:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -383,8 +492,6 @@ def _connected(path: str | None, shared: bool) -> _Database:
         sqlite3.Error: SQLite cannot use it, or it is of another format.
         OSError: It cannot be written, or is another database.
     """
-    import sqlite3
-
     if path is not None:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
@@ -407,8 +514,6 @@ def _connected(path: str | None, shared: bool) -> _Database:
 
 def _prepare(writer: sqlite3.Connection) -> None:
     """Check an old database, or make the tables of a new one."""
-    import sqlite3
-
     number, version = (writer.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
     tables, ours = writer.execute("SELECT count(*), total(name = 'entry_by_use') FROM sqlite_master").fetchone()
     if not number and not tables:
@@ -422,8 +527,6 @@ def _prepare(writer: sqlite3.Connection) -> None:
 
 def _use_log(writer: sqlite3.Connection) -> None:
     """Switch to WAL mode, which fails at once, without waiting, while another process does the same."""
-    import sqlite3
-
     ends = time.monotonic() + _WAIT_S
     while True:
         try:
@@ -439,8 +542,6 @@ def _use_log(writer: sqlite3.Connection) -> None:
 
 def _is_damage(error: Exception) -> bool:
     """Whether an error is about the content of the file, not about its place or another process."""
-    import sqlite3
-
     if isinstance(error, sqlite3.OperationalError):  # no table of that name; a text that cannot be read has no code
         return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
     if isinstance(error, sqlite3.ProgrammingError | sqlite3.DataError):  # closed in the meantime; too large

@@ -1,36 +1,31 @@
-"""Indexes: passages in SQLite, found by words (BM25) or by the cosine of their vectors.
+"""Indexes: passages in SQLite, found by words (BM25) or by the cosine of their vectors; and the block that asks one.
 
 An index is a graph node by reference, like a live model: programs share it, and no file holds its passages or its path.
 """
-
-from __future__ import annotations
 
 import json
 import math
 import os
 import re
+import sqlite3
 import threading
 import weakref
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from struct import Struct
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, cast
+from typing import Any, ClassVar, Final, Self, TypeVar, Unpack, cast
 
 from pydantic import Field
 
-from synmod import tree
-from synmod.data import DataModel
-from synmod.errors import ArgumentError, ConfigError, DataError
-from synmod.leaves import aio
-from synmod.lm import EmbeddingModel, embedding_model_from
+from synmod import data, errors, lm, tree
+from synmod.leaves import aio, did_you_mean
+from synmod.module import Module, ModuleOptions
 from synmod.registry import register_own
-
-if TYPE_CHECKING:
-    import sqlite3
 
 T = TypeVar("T")
 
+_TEXT: Final = ("string", ["string", "null"])
 _ID: Final = 0x53594E49  # "SYNI", the application_id by which `file` and this room recognise the database
 _WAIT_S: Final = 10.0  # for another process that writes
 _AT_ONCE: Final = 1_024  # passages that are embedded and committed together
@@ -43,9 +38,12 @@ _UPSERT: Final = (
     "vector = excluded.vector, metadata = excluded.metadata, text = excluded.text"
 )
 
+Row = tuple[str, str, str]
+"""Id, metadata as JSON text, and text of a passage."""
+
 
 @register_own()
-class Passage(DataModel):
+class Passage(data.DataModel):
     """A piece of text that an index holds.
 
     Attributes:
@@ -105,7 +103,7 @@ class Index:
         """Raise ConfigError where only the name is known, with the line to write."""
         if not self.is_bound:
             remedy = f"Write load(..., indexes={{{self.name!r}: {type(self).__name__}(path)}})"
-            raise ConfigError(f"the index {self.name!r} was loaded by its name alone. {remedy}.")
+            raise errors.ConfigError(f"the index {self.name!r} was loaded by its name alone. {remedy}.")
 
     async def search(self, query: str, k: int = 5) -> list[FoundPassage]:
         """Return the passages that fit a query best.
@@ -147,10 +145,12 @@ class StoredIndex(Index):
         try:
             self.path = None if path is None else os.path.abspath(os.fsdecode(path))
         except TypeError:
-            raise ConfigError(f"{who}: path is {path!r:.100}; write the path of a file, or None for memory.") from None
+            raise errors.ConfigError(
+                f"{who}: path is {path!r:.100}; write that of a file, or None for memory."
+            ) from None
         self.name = os.path.splitext(os.path.basename(self.path or "memory"))[0] if name is None else name
         if not isinstance(self.name, str) or not self.name:  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-            raise ConfigError(f"{who}: name is {name!r:.100}; write a text.")
+            raise errors.ConfigError(f"{who}: name is {name!r:.100}; write a text.")
         self._lock = threading.Lock()
         self._one_thread = aio.ThreadLimit(1)
         self._connection: sqlite3.Connection | None = None
@@ -250,21 +250,17 @@ class StoredIndex(Index):
             DataError: SQLite cannot use the file.
         """
         self.check_bound()
-        import sqlite3
-
         with self._lock:
             try:
                 return function(self._open(), *args)
             except (sqlite3.Error, OSError, OverflowError) as error:
                 where = f"in {self.path}" if self.path else "in memory"
-                raise DataError(f"{type(self).__name__} {self.name!r} {where}: {error}.") from None
+                raise errors.DataError(f"{type(self).__name__} {self.name!r} {where}: {error}.") from None
 
     def _open(self) -> sqlite3.Connection:
         """Return the connection of this process; a forked child uses none of its parent."""
         if self._connection is not None and (self.path is None or self._process == os.getpid()):
             return self._connection
-        import sqlite3
-
         if self.path is not None:
             os.makedirs(os.path.dirname(self.path), exist_ok=True)
         opened = sqlite3.connect(
@@ -308,9 +304,6 @@ class StoredIndex(Index):
         if values:
             _committed(connection, write)
 
-
-Row = tuple[str, str, str]
-"""Id, metadata as JSON text, and text of a passage."""
 
 _PASSAGES: Final = (
     "CREATE TABLE passage (number INTEGER PRIMARY KEY, id TEXT UNIQUE, vector BLOB, metadata TEXT, text TEXT)"
@@ -413,13 +406,13 @@ class VectorIndex(StoredIndex):
 
     def __init__(
         self,
-        embedding_model: EmbeddingModel | str,
+        embedding_model: lm.EmbeddingModel | str,
         path: str | os.PathLike[str] | None = None,
         *,
         name: str | None = None,
     ) -> None:
         super().__init__(path, name=name)
-        self.embedding_model = embedding_model_from(embedding_model, "VectorIndex: embedding_model")
+        self.embedding_model = lm.embedding_model_from(embedding_model, "VectorIndex: embedding_model")
 
     async def search(self, query: str, k: int = 5) -> list[FoundPassage]:
         """Return the passages whose vectors have the highest cosine with that of a query.
@@ -469,8 +462,8 @@ class VectorIndex(StoredIndex):
         known, own = connection.execute("SELECT * FROM about").fetchone(), (self.embedding_model.model, numbers)
         if known is not None and known != own:
             was, now = (f"{model!r} with {length} numbers" for model, length in (known, own))
-            remedy = "Use that model, or another file"
-            raise ConfigError(f"VectorIndex {self.name!r}: its vectors are of {was}, and this is {now}. {remedy}.")
+            which = f"VectorIndex {self.name!r}: its vectors are of {was}, and this is {now}"
+            raise errors.ConfigError(f"{which}. Use that model, or another file.")
         return known is not None
 
 
@@ -480,7 +473,7 @@ class VectorIndex(StoredIndex):
 def _listed(given: Any, what: str) -> list[Any]:
     """Return what is to be added or removed as a list (DataError if it is a text or a single mapping)."""
     if isinstance(given, str | bytes | Mapping | Passage) or not isinstance(given, Iterable):
-        raise DataError(f"{what}: got {type(cast('object', given)).__name__}, wanted a list of them.")
+        raise errors.DataError(f"{what}: got {type(cast('object', given)).__name__}, wanted a list of them.")
     return list(cast("Iterable[Any]", given))
 
 
@@ -496,7 +489,7 @@ def _row(given: Any, at: int) -> Row:
         for each in (passage.id, text, passage.text):
             each.encode()
     except (TypeError, ValueError) as error:
-        raise DataError(f"passages[{at}]: not a passage with id, text and metadata: {error}") from None
+        raise errors.DataError(f"passages[{at}]: not a passage with id, text and metadata: {error}") from None
     return passage.id, text, passage.text
 
 
@@ -514,9 +507,9 @@ def _found(connection: sqlite3.Connection, statement: str, given: Sequence[Any])
 def _check_search(query: Any, k: Any) -> None:
     """Raise ArgumentError for what is not a text, or not a count."""
     if not isinstance(query, str):
-        raise ArgumentError(f"search: query is a {type(query).__name__}; write a text.")
+        raise errors.ArgumentError(f"search: query is a {type(query).__name__}; write a text.")
     if type(k) is not int or k < 1:
-        raise ArgumentError(f"search: k is {k!r:.100}; write a whole number above 0.")
+        raise errors.ArgumentError(f"search: k is {k!r:.100}; write a whole number above 0.")
 
 
 def _apart(text: str) -> str:
@@ -561,3 +554,94 @@ def _closed(connection: sqlite3.Connection, process: int) -> None:
 tree.register_impl(
     tree.NodeImpl(Index, flatten=lambda index: ((), {"name": index.name}), by_reference=True, subclasses=True)
 )
+
+
+# -- the block ---------------------------------------------------------------------------------------------------------
+
+
+@register_own()
+class Passages(data.DataModel):
+    """What a search found.
+
+    Attributes:
+        passages: The passages, the best first.
+    """
+
+    passages: list[FoundPassage]
+
+
+@register_own()
+class Retrieve(Module):
+    """Finds the passages of an index that fit a text of the inputs.
+
+    Args:
+        index: A `KeywordIndex`, a `VectorIndex`, or an `Index` of your own. It is held by reference: a saved program
+            has its name alone, and `sm.load(path, indexes={name: index})` hands over a live one.
+        k: How many passages at most.
+        field: The field of the inputs that is the query; None for the only text among them.
+        return_inputs: Whether the output begins with the fields of the inputs.
+        **options: Those of `Module`.
+
+    Schemas:
+        inputs: any data model with the query
+        outputs: `passages`, a list of `id`, `text`, `metadata`, `score`; with `return_inputs` the inputs' fields first
+
+    Raises:
+        ConfigError: `index` is not an Index, or `k` not a whole number above 0. When called: the index was loaded by
+            its name alone.
+        SchemaError: The inputs have no such field ('Did you mean'), or several texts and `field` is None.
+
+    Example:
+        >>> class Question(sm.DataModel):
+        ...     question: str
+        >>> index = sm.KeywordIndex()
+        >>> added = sm.run(index.add([{"id": "sea", "text": "The sea is deep."}]))
+        >>> sm.run(Retrieve(index), Question(question="How deep is it?")).passages[0]["id"]
+        'sea'
+
+    Source: DSPy's `Retrieve`, Synalinks' knowledge retrieval; differs: no global retriever, scores come with the texts.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        k: int = 5,
+        *,
+        field: str | None = None,
+        return_inputs: bool = False,
+        **options: Unpack[ModuleOptions],
+    ) -> None:
+        super().__init__(**options)
+        if not isinstance(index, Index):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+            raise errors.ConfigError(f"Retrieve: index is {index!r:.100}; write a KeywordIndex or another Index.")
+        if type(k) is not int or k < 1:
+            raise errors.ConfigError(f"Retrieve: k is {k!r:.100}; write a whole number above 0.")
+        self.index, self.k, self.field, self.return_inputs = index, k, field, return_inputs
+
+    async def call(self, inputs: Any) -> Any:
+        """Return what the index finds for the query in the inputs."""
+        query = inputs[self._query_field(inputs)]
+        self.index.check_bound()
+        passages = Passages(passages=await self.index.search(query, self.k)).to_json_data_model()
+        return data.ops.concat(inputs, passages) if self.return_inputs else passages
+
+    async def compute_output_spec(self, inputs: Any) -> Any:
+        """Return the passages as a symbol, with `return_inputs` after the fields of the inputs."""
+        self._query_field(inputs)
+        passages = data.symbol(data.schema_of(Passages), Passages)
+        return data.ops.concat(inputs, passages) if self.return_inputs else passages
+
+    def _query_field(self, inputs: Any) -> str:
+        """Return the name of the field that is the query.
+
+        Raises:
+            SchemaError: There is none, or it is not clear which.
+        """
+        fields = data.parts_of(data.schema_of(inputs)).fields
+        texts = [name for name, schema in fields.items() if schema.get("type") in _TEXT]
+        if self.field in texts or (self.field is None and len(texts) == 1):
+            return self.field or texts[0]
+        hint = "" if self.field is None else did_you_mean(self.field, texts)
+        what = "no field=... says which text is the query" if self.field is None else f"no text {self.field!r}"
+        has = f"the inputs have {', '.join(texts) or 'none'}"
+        raise errors.SchemaError(f"{self.path or self.name}: {what}; {has}.{hint}")
