@@ -15,7 +15,6 @@ from types import FunctionType, MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
 from synmod import errors
-from synmod.errors import RegistryError
 
 T = TypeVar("T")
 
@@ -65,11 +64,13 @@ def register(package: str, name: str | None = None, aliases: Iterable[str] = ())
     """
     _check_package(package)
     if isinstance(aliases, str):
-        raise RegistryError(f"aliases is the str {aliases!r}, wanted a tuple of ids: write aliases=({aliases!r},).")
+        raise errors.RegistryError(
+            f"aliases is the str {aliases!r}, wanted a tuple of ids: write aliases=({aliases!r},)."
+        )
     old_ids = tuple(aliases)
     for alias in old_ids:
         if not isinstance(alias, str) or alias.count(">") != 1:  # pyright: ignore[reportUnnecessaryIsInstance]  (callers may be untyped)
-            raise RegistryError(f"{alias!r} cannot be an alias: an old id has the form 'my_app>OldName'.")
+            raise errors.RegistryError(f"{alias!r} cannot be an alias: an old id has the form 'my_app>OldName'.")
         _check_package(alias.split(">")[0])
         _check_word(alias.split(">")[1], "name")
 
@@ -164,17 +165,17 @@ def check_registrable(target: object, name: str | None = None) -> None:
         )
         if not known:
             bases = ", ".join(base.__name__ for base in _BASES if base not in (enum.Enum, BaseException)) or "Module"
-            raise RegistryError(
+            raise errors.RegistryError(
                 f"{_place(target)} cannot be registered: a class must derive from {bases}, or be an enum, "
                 "a dataclass, a namedtuple, an exception class, or a registered graph-node or tree type."
             )
     elif not isinstance(target, FunctionType):
-        raise RegistryError(
+        raise errors.RegistryError(
             f"{_show(target)} cannot be registered: only classes and functions made by `def` can. "
             "Wrap it in a `def` and decorate that."
         )
     elif target.__name__ == "<lambda>" and name is None:
-        raise RegistryError(
+        raise errors.RegistryError(
             f"{_place(target)} has no name of its own: register a `def`, or give the name (name='my_function')."
         )
 
@@ -186,7 +187,7 @@ def _enter(public_id: str, target: Any, aliases: tuple[str, ...]) -> None:
             holder = lookup(each)
             if holder is None or holder is target or _place(holder) == _place(target):
                 continue  # the same place defined again, by a notebook cell or a reload, replaces silently
-            raise RegistryError(
+            raise errors.RegistryError(
                 f"Id {each!r} is taken: by {_place(holder)}, now asked for {_place(target)}. "
                 "Give one of them another name (@sm.register(package=..., name=...))."
             )
@@ -218,18 +219,18 @@ def _show(target: object) -> str:
 def _check_package(package: object) -> None:
     """Check the first half of an id; a class here means that the decorator was written without parentheses."""
     if not isinstance(package, str):
-        raise RegistryError(
+        raise errors.RegistryError(
             f"package is {_show(package)}, wanted a str: write @sm.register(package='my_app') above the definition."
         )
     _check_word(package, "package")
     if package == _OWN_PACKAGE:
-        raise RegistryError("Package 'synmod' is reserved for synmod itself: take the name of your own package.")
+        raise errors.RegistryError("Package 'synmod' is reserved for synmod itself: take the name of your own package.")
 
 
 def _check_word(word: object, what: str) -> None:
     """Check one half of an id."""
     if not isinstance(word, str) or not _WORD.fullmatch(word):
-        raise RegistryError(
+        raise errors.RegistryError(
             f"{word!r} cannot be the {what} of an id: it must match [A-Za-z_][A-Za-z0-9_.-]*, such as 'my_app'. "
             f"Give one: @sm.register(package='my_app', name='MyClass')."
         )

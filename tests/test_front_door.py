@@ -98,8 +98,8 @@ def test_a_public_error_is_documented_and_a_builtin(name):
 
 
 def test_importing_loads_no_heavy_library():
-    """No provider, validator, tree or event library, no template engine."""
-    heavy = ("litellm", "jsonschema", "jsonschema_rs", "optree", "anyio", "jinja2", "trio")
+    """No provider, validator, tree or event library, no template engine, no search for plug-ins of pydantic."""
+    heavy = ("litellm", "jsonschema", "jsonschema_rs", "optree", "anyio", "jinja2", "trio", "email", "shutil", "html")
     code = f"import sys, synmod; print([m for m in {heavy} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"

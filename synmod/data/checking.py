@@ -4,8 +4,6 @@ The libraries are asked only whether a value is valid; why it is not is found in
 lists of both grow exponentially with nested alternatives. They are imported at the first check.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
@@ -303,7 +301,7 @@ def matcher(pattern: str) -> Callable[[str], bool]:
 
 
 @lru_cache(maxsize=1)
-def _fallback() -> _Fallback:
+def _fallback() -> "_Fallback":
     return _Fallback()
 
 

@@ -4,8 +4,6 @@ A mask is compiled into *shapes*: what becomes of each field at one place of a s
 the steps of each pattern that are still to come. A recursive schema has cyclic shapes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final, TypeAlias, cast
@@ -120,7 +118,7 @@ class _Shape:
         self.is_open = any(True for node in nodes for _ in _extra_schemas(node))
         self.fates: dict[str | None, _Shape | bool | None] = {}
 
-    def fate(self, key: str) -> _Shape | bool | None:
+    def fate(self, key: str) -> "_Shape | bool | None":
         """Return what becomes of a key, declared or not."""
         if key in self.fates:
             return self.fates[key]

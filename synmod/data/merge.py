@@ -9,8 +9,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any, Final
 
-from synmod.errors import SchemaError
-from synmod.leaves import did_you_mean, numbered, unused
+from synmod import errors, leaves
 from synmod.leaves.frozen import FrozenDict, fill, frozen_dict, frozen_list, is_object, json_equal
 
 from . import schema as schemas
@@ -44,7 +43,7 @@ class Concatenation:
             renames: dict[str, str] = {}
             for name in operand.fields:
                 if name in fields:
-                    renames[name] = numbered(name, taken)
+                    renames[name] = leaves.numbered(name, taken)
                     taken.add(renames[name])
             fields.update({renames.get(name, name): schema for name, schema in operand.fields.items()})
             required.extend(renames.get(name, name) for name in operand.required)
@@ -75,11 +74,11 @@ class Concatenation:
             taken = set(declared)
             placed: dict[str, Any] = {}
             for key, content in merged.items():
-                name = key if key in before else unused(key, taken)
+                name = key if key in before else leaves.unused(key, taken)
                 taken.add(name)
                 placed[name] = content
             for key, content in value.items():
-                name = renames.get(key, key) if key in operand.fields else unused(key, taken)
+                name = renames.get(key, key) if key in operand.fields else leaves.unused(key, taken)
                 taken.add(name)
                 placed[name] = content
             merged, before = placed, set(declared)
@@ -159,7 +158,7 @@ def beside(left: Mapping[str, Any], right: Parts) -> Parts:
     given = {*left, *theirs}
     for name in theirs:
         if name in left and name not in same:
-            names[name] = numbered(name, given)
+            names[name] = leaves.numbered(name, given)
             given.add(names[name])
     if not names:
         return right
@@ -198,15 +197,15 @@ def items_of(schema: Schema, field: str) -> Schema:
     """
     parts = parts_of(schema)
     if field not in parts.fields:
-        raise SchemaError(
-            f"no field {field!r}; there are {', '.join(parts.fields)}.{did_you_mean(field, parts.fields)}"
+        raise errors.SchemaError(
+            f"no field {field!r}; there are {', '.join(parts.fields)}.{leaves.did_you_mean(field, parts.fields)}"
         )
     _, array = _list_of(field, parts)
     given: Any = _ANY_OBJECT if array.get("maxItems") == 0 else array.get("items")
     item = _followed(given, parts)
     if array.get("type") != "array" or not (item.get("type") == "object" or "properties" in item):
         wanted = _followed(parts.fields[field], parts)
-        raise SchemaError(
+        raise errors.SchemaError(
             f"the field {field!r} is not a list of objects: its schema is {dict(wanted)!r:.200}. "
             "Make its items data models: `class Item(sm.DataModel): ...`, and `list[Item]` for the field."
         )

@@ -16,9 +16,8 @@ from urllib.parse import unquote_to_bytes
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from synmod import leaves, registry
 from synmod.errors import DataError
-from synmod.leaves import frozen, is_object, parse_json
-from synmod.registry import register_own
 
 from .models import DataModel
 
@@ -82,7 +81,7 @@ class _ReadyMade(DataModel):
         return self
 
 
-@register_own()
+@registry.register_own()
 class TextPart(_ReadyMade):
     """A text among other parts: `{"type": "text", "text": ...}`.
 
@@ -118,7 +117,7 @@ class ImageAddress(DataModel):
     detail: Literal["auto", "low", "high"] | None = None
 
 
-@register_own()
+@registry.register_own()
 class ImagePart(_ReadyMade):
     """An image: `{"type": "image_url", "image_url": {"url": ...}}`.
 
@@ -154,7 +153,7 @@ class AudioBytes(DataModel):
     format: str
 
 
-@register_own()
+@registry.register_own()
 class AudioPart(_ReadyMade):
     """Sound: `{"type": "input_audio", "input_audio": {"data": ..., "format": ...}}`.
 
@@ -192,7 +191,7 @@ class FileContent(DataModel):
     format: str | None = None
 
 
-@register_own()
+@registry.register_own()
 class FilePart(_ReadyMade):
     """A file: `{"type": "file", "file": {"file_data": ...}}`.
 
@@ -226,7 +225,7 @@ ContentPart = Annotated[TextPart | ImagePart | AudioPart | FilePart, Field(discr
 def _as_text(arguments: Any) -> Any:
     """Return the text of arguments given as an object; a text is kept to the letter."""
     if isinstance(arguments, Mapping):
-        plain = frozen(dict(cast("Mapping[str, Any]", arguments)))
+        plain = leaves.frozen(dict(cast("Mapping[str, Any]", arguments)))
         return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return arguments
 
@@ -240,7 +239,7 @@ class ToolFunction(DataModel):
     arguments: Annotated[str, BeforeValidator(_as_text)]
 
 
-@register_own()
+@registry.register_own()
 class ToolCall(_ReadyMade):
     """One call of a tool; its JSON is `{"id", "type": "function", "function": {"name", "arguments"}}`.
 
@@ -291,10 +290,10 @@ class ToolCall(_ReadyMade):
         """
         text = self.function.arguments
         try:
-            parsed, why = parse_json(text), "are not a JSON object."
+            parsed, why = leaves.parse_json(text), "are not a JSON object."
         except DataError as error:
             parsed, why = None, f"are not JSON: {error}"
-        if not is_object(parsed):
+        if not leaves.is_object(parsed):
             raise DataError(f"The arguments of tool call {self.name!r} {why} The text: {text}")
         return parsed
 
@@ -383,7 +382,7 @@ class Media(_ReadyMade):
         return f"data:{self.media_type};base64,{self.data}"
 
 
-@register_own()
+@registry.register_own()
 class Image(Media):
     """An image: `{"media_type", "data": base64 or null, "url": address or null}`.
 
@@ -408,7 +407,7 @@ class Image(Media):
         return ImagePart({"url": self.url or self._data_address()})
 
 
-@register_own()
+@registry.register_own()
 class Audio(Media):
     """Sound: `{"media_type", "data": base64 or null, "url": address or null}`.
 
@@ -435,7 +434,7 @@ class Audio(Media):
         return AudioPart({"data": self.data, "format": _sound_format(self.media_type)})
 
 
-@register_own()
+@registry.register_own()
 class File(Media):
     """A file of any kind: `{"media_type", "data": base64 or null, "url": address or null}`.
 
@@ -483,7 +482,7 @@ def media_part(json: Any) -> ContentPart | None:
     Raises:
         ValueError: Sound at an address, which no message can hold.
     """
-    if not is_object(json) or json.keys() != _MEDIA_FIELDS:
+    if not leaves.is_object(json) or json.keys() != _MEDIA_FIELDS:
         return None
     stated = json["media_type"]
     family = stated if isinstance(stated, str) else MimeTypes().guess_type(str(json["url"]))[0] or Image._family
@@ -526,7 +525,7 @@ def _inside(url: str) -> tuple[str | None, bytes]:
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 
 
-@register_own()
+@registry.register_own()
 class ChatMessage(_ReadyMade):
     """One message of a conversation.
 
@@ -589,7 +588,7 @@ class ChatMessage(_ReadyMade):
             yield "content", "may be None only on an assistant with tool calls, a refusal or reasoning", None
 
 
-@register_own()
+@registry.register_own()
 class ChatMessages(_ReadyMade):
     """A conversation.
 
@@ -618,7 +617,7 @@ class ChatMessages(_ReadyMade):
 # -- scales ------------------------------------------------------------------------------------------------------------
 
 
-@register_own()
+@registry.register_own()
 class Score(float, Enum):
     """From 0.0 to 1.0 by 0.1, named by percent: `Score.P90 == 0.9`."""
 
@@ -635,7 +634,7 @@ class Score(float, Enum):
     P100 = 1.0
 
 
-@register_own()
+@registry.register_own()
 class Rating(int, Enum):
     """From 1 to 5: `Rating.R4 == 4`."""
 

@@ -15,8 +15,7 @@ from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUndefinedAnnot
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError, to_json
 
-from synmod.errors import ArgumentError, DataError, Problem, SchemaError
-from synmod.leaves import did_you_mean, pointer
+from synmod import errors, leaves
 from synmod.leaves.frozen import CONTAINERS, FrozenDict, Json, frozen, frozen_dict, is_array, is_object, thaw
 
 from .checking import MAX_VALUE_DEPTH, compiled, matcher, nests_too_deep, schema_from, validator_of
@@ -44,7 +43,7 @@ def is_valid(schema: Schema, json: Json) -> bool:
         return False
 
 
-def problems(schema: Schema, json: Json, *, limit: int = 10) -> tuple[Problem, ...]:
+def problems(schema: Schema, json: Json, *, limit: int = 10) -> tuple[errors.Problem, ...]:
     """Return what is wrong with a value, in document order; nothing for a valid value.
 
     Args:
@@ -66,14 +65,14 @@ def problems(schema: Schema, json: Json, *, limit: int = 10) -> tuple[Problem, .
     if is_valid(schema, json):
         return ()
     if nests_too_deep(json):
-        return (Problem("", f"at most {MAX_VALUE_DEPTH} levels of nesting", "…"),)
-    found: dict[Problem, None] = {}
+        return (errors.Problem("", f"at most {MAX_VALUE_DEPTH} levels of nesting", "…"),)
+    found: dict[errors.Problem, None] = {}
     walk = _FaultWalk(schema)
     for fault in walk.faults([walk.root], json, ()):
         found[fault] = None
         if len(found) == limit:
             break
-    return tuple(found) or (Problem("", "a value that satisfies the schema", shown(json)),)
+    return tuple(found) or (errors.Problem("", "a value that satisfies the schema", shown(json)),)
 
 
 def validate(schema: Schema, json: Json, where: str) -> None:
@@ -97,7 +96,7 @@ def validate(schema: Schema, json: Json, where: str) -> None:
         found = problems(schema, json)
         lines = [f"{fault.pointer[:200] or 'the whole'}: wanted {fault.wanted}, got {fault.got}" for fault in found]
         about = lines[0] if len(lines) == 1 else "\n  " + "\n  ".join(lines)
-        raise SchemaError(f"{where}: the value does not satisfy its schema: {about}", found)
+        raise errors.SchemaError(f"{where}: the value does not satisfy its schema: {about}", found)
 
 
 class SubschemaChecks:
@@ -150,17 +149,17 @@ _FOUND_ELSEWHERE: Final = (
 class _FaultWalk(SubschemaChecks):
     """Finds the faults of one invalid value."""
 
-    def faults(self, schemas: list[Any], json: Any, steps: tuple[Step, ...]) -> Iterator[Problem]:
+    def faults(self, schemas: list[Any], json: Any, steps: tuple[Step, ...]) -> Iterator[errors.Problem]:
         """Yield the faults of a value for which at least one of the schemas does not hold, in document order."""
         in_force = self._in_force(schemas, json)
         for schema in in_force:
             for wanted in self._own_faults(schema, json) if schema is not False else ("nothing here",):
-                yield Problem(pointer(steps), wanted, shown(json))
+                yield errors.Problem(leaves.pointer(steps), wanted, shown(json))
         demanding = [schema for schema in in_force if is_object(schema)]
         for step, part in json.items() if is_object(json) else enumerate(json) if is_array(json) else ():
             demands = [demand for schema in demanding for demand in _demands_of(schema, step)]
             if False in demands:
-                yield Problem(pointer((*steps, step)), _no_place(step, demanding, json), shown(part))
+                yield errors.Problem(leaves.pointer((*steps, step)), _no_place(step, demanding, json), shown(part))
             failing = [demand for demand in demands if demand is not False and not self.holds(demand, part)]
             if failing:
                 yield from self.faults(failing, part, (*steps, step))
@@ -270,7 +269,7 @@ def _no_place(step: Step, schemas: list[dict[str, Any]], json: Any) -> str:
     if isinstance(step, int):
         return "no item"
     missing = [name for schema in schemas for name in schema.get("properties", ()) if name not in json]
-    guess = did_you_mean(step, missing[:500])
+    guess = leaves.did_you_mean(step, missing[:500])
     return f"no key {step!r:.100}{guess and f'.{guess}'}"
 
 
@@ -345,12 +344,12 @@ def dump(instance: BaseModel) -> FrozenDict:
             instance, mode="json", by_alias=True, round_trip=True, warnings=False
         )
     except (PydanticSerializationError, UnicodeDecodeError) as error:  # the latter of bytes in a field of Any
-        raise DataError(f"{cls.__name__}: has no JSON: {error}") from error
+        raise errors.DataError(f"{cls.__name__}: has no JSON: {error}") from error
     json = frozen(plain)
     try:
         validate(schema, json, cls.__name__)
-    except SchemaError as error:
-        raise DataError(
+    except errors.SchemaError as error:
+        raise errors.DataError(
             f"{error} The instance was changed in place, or is written differently than declared."
         ) from None
     return json
@@ -363,13 +362,13 @@ def _kept_schema(cls: type[BaseModel]) -> Schema:
             cls.model_rebuild()
         written = cls.model_json_schema(by_alias=True, schema_generator=_Writer, mode="validation")
     except PydanticUndefinedAnnotation as error:
-        raise SchemaError(
+        raise errors.SchemaError(
             f"{cls.__name__}: the name {error.name!r} in its annotations is not defined yet: define it first."
         ) from error
     except PydanticUserError as error:
-        raise SchemaError(f"{cls.__name__}: {error.message}") from error
+        raise errors.SchemaError(f"{cls.__name__}: {error.message}") from error
     if secret := _secret_field(cls):
-        raise SchemaError(f"{secret}: a secret is written as stars: keep it out of the data.")
+        raise errors.SchemaError(f"{secret}: a secret is written as stars: keep it out of the data.")
     schema = schema_from(written, root="any")
     setattr(cls, _KEPT, schema)
     return schema
@@ -413,7 +412,7 @@ class _Writer(GenerateJsonSchema):
             for name, field in schema["fields"].items() if schema["type"] == "model-fields" else ():
                 if field is self._failed:
                     owner = f"{schema['model_name']}." if "model_name" in schema else ""
-                    raise SchemaError(f"{owner}{name}: it has no JSON Schema: {error.message}") from error
+                    raise errors.SchemaError(f"{owner}{name}: it has no JSON Schema: {error.message}") from error
             self._failed = schema
             raise
         return _without_pattern(written) if schema["type"] in ("complex", "decimal") else written
@@ -441,7 +440,7 @@ def typed_instance(json: FrozenDict, model: Any) -> BaseModel:
     """
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
         got = "only a schema is known here" if model is None else f"got {model!r:.100}"
-        raise ArgumentError(f"There is no class to build: {got}. Write x.to(Model) with a data-model class.")
+        raise errors.ArgumentError(f"There is no class to build: {got}. Write x.to(Model) with a data-model class.")
     schema = schema_of_class(model)
     if model.model_config.get("extra") != "allow":
         declared = properties_of(schema)
@@ -463,11 +462,11 @@ def validator_faults(model: type[BaseModel], json: FrozenDict, where: str) -> Ba
         return model.model_validate_json(to_json(dict(json)))
     except ValidationError as error:
         faults = [
-            Problem(pointer(_place(fault["loc"], json)), fault["msg"], f"{fault['input']!r:.200}")
+            errors.Problem(leaves.pointer(_place(fault["loc"], json)), fault["msg"], f"{fault['input']!r:.200}")
             for fault in error.errors(include_url=False)[:10]
         ]
         lines = "\n".join(f"  {fault.pointer or 'the whole'}: {fault.wanted}; got {fault.got}" for fault in faults)
-        raise SchemaError(f"{where}: the class does not accept the value:\n{lines}", faults) from error
+        raise errors.SchemaError(f"{where}: the class does not accept the value:\n{lines}", faults) from error
 
 
 def _place(steps: tuple[str | int, ...], json: Any) -> list[str | int]:

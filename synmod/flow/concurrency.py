@@ -14,7 +14,6 @@ import functools
 import inspect
 import logging
 import os
-import shutil
 import signal
 import sys
 import threading
@@ -432,9 +431,11 @@ class Bar:
 
     def begin(self, label: str, total: int | None) -> None:
         """Draw the bar."""
+        from shutil import get_terminal_size  # brings bz2 and lzma
+
         from tqdm import tqdm
 
-        columns = shutil.get_terminal_size().columns
+        columns = get_terminal_size().columns
         self._bar = tqdm(total=total, desc=label, file=sys.stderr, mininterval=0.1, ncols=columns)
 
     def advance(self, n: int, **numbers: float) -> None:

@@ -13,7 +13,7 @@ from .aio import (
     Clock, Gate, Signal, Suspended, close_generator, current_clock, deadline_scope, drive, in_task, is_cancellation,
     wall_time,
 )
-from .files import write_atomic
+from .files import escaped, html_frame, html_table, write_atomic
 from .frozen import (
     CONTAINERS, INT_END, MAX_DIGITS, FrozenDict, FrozenList, Json, dump_json, fill, frozen, frozen_dict, frozen_list,
     is_array, is_object, json_equal, parse_frozen, parse_json, thaw,
@@ -22,7 +22,6 @@ from .names import (
     KeyPath, check_name, checks_keywords, did_you_mean, escape_step, new_run_id, numbered, parse_path, path_str,
     pointer, rng, snake_case, unused, with_label,
 )
-from .notebook import html_frame, html_table
 from .nests import (
     DICTS, LEAF, MAPPING, MAX_DEPTH, SEQUENCE, NestPath, Pairs, aligned, copied, is_leaf, is_namedtuple,
     is_registered_container, kind_of, leaves, leaves_with_path, map_leaves, pack, parts_of, put_together, take_apart,

@@ -1,10 +1,13 @@
-"""Atomic files: after a crash at any moment the target is the old file or the new one, never a mix."""
+"""What is written for others: atomic files, and HTML for notebooks.
+
+After a crash at any moment a file is the old one or the new one, never a mix.
+"""
 
 import errno
 import logging
 import os
 import stat
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -109,3 +112,41 @@ def _sync_folder(folder: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+# -- HTML for notebooks ------------------------------------------------------------------------------------------------
+
+_SHOWN: Final = 200  # characters of a cell
+_ENTITIES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
+
+
+def escaped(text: str) -> str:
+    """Return a text as it stands in HTML, also inside double quotes; without the table of entities of `html`."""
+    return text.translate(_ENTITIES)
+
+
+def html_table(headings: Sequence[str], rows: Iterable[Iterable[str]], *, above: str = "", below: str = "") -> str:
+    """Return a table of texts as HTML, with a line above and below it; everything is escaped, long cells are cut.
+
+    Example:
+        >>> html_table(["field"], [["<b>"]])
+        '<table><thead><tr><th>field</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
+
+    Source: pandas' `to_html`.
+    """
+
+    def cell(text: str) -> str:
+        return f"<td>{escaped(text if len(text) <= _SHOWN else f'{text[:_SHOWN]}...')}</td>"
+
+    head = "".join(f"<th>{escaped(heading)}</th>" for heading in headings)
+    body = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
+    title, note = above and f"<p><b>{escaped(above)}</b></p>", below and f"<p>{escaped(below)}</p>"
+    return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
+
+
+def html_frame(page: str) -> str:
+    """Return a page in a frame, so that its style does not reach the notebook around it.
+
+    Source: folium's pages in notebooks.
+    """
+    return f'<iframe srcdoc="{escaped(page)}" sandbox="" style="width: 100%; height: 30rem; border: 0"></iframe>'

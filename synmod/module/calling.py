@@ -12,10 +12,8 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any
 
-from synmod import scope
+from synmod import errors, flow, scope
 from synmod.data import JsonDataModel
-from synmod.errors import BuildError, SkipError, SkipVerifyError, SymbolicValueError, SynmodError, add_note, notes_of
-from synmod.flow import record_call
 from synmod.leaves import LEAF, KeyPath, is_cancellation, kind_of, path_str
 from synmod.scope import AMBIENT, FRAME, CallFrame, RootFrame, effective, hooks_for, nearest_live
 from synmod.tree import class_of, discarding_writes, keeping_writes, walk
@@ -109,7 +107,7 @@ def note_failure(error: BaseException, frame: CallFrame, module: Module, inputs:
                 note += f", while building on {', '.join(titles) or 'no inputs'}"
         if isinstance(error, (TypeError, AttributeError)) and "'coroutine' object" in str(error):
             note += ": is an `await` missing, as in `reply = await module(inputs)`?"
-        add_note(error, note)
+        errors.add_note(error, note)
         error.__dict__[_MARK] = True
 
 
@@ -150,7 +148,7 @@ async def call_symbolic(module: Module, args: tuple[Any, ...], kwargs: dict[str,
         if module._record.runner is not None:
             module._record.runner.assume(module, frame)
     decided = {} if training is None else {"training": training}  # what was said of this call holds when it runs
-    record_call(module, args, {**kwargs, **decided}, outputs, block.left)
+    flow.record_call(module, args, {**kwargs, **decided}, outputs, block.left)
     return outputs
 
 
@@ -162,7 +160,7 @@ async def _follow(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, An
     try:
         with SymbolicFrame(module):
             await trace(module, args, kwargs)
-    except SymbolicValueError:
+    except errors.SymbolicValueError:
         return
 
 
@@ -209,9 +207,9 @@ async def trace(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
             outputs = function(*args, **named) if run is None or frame is None else run.run(module, frame, args, named)
             if inspect.isawaitable(outputs):
                 outputs = await outputs
-    except SymbolicValueError as error:
-        if _REMEDIES not in notes_of(error):
-            add_note(error, _REMEDIES)
+    except errors.SymbolicValueError as error:
+        if _REMEDIES not in errors.notes_of(error):
+            errors.add_note(error, _REMEDIES)
         raise
     if outputs is None and call.outputs is UNDECLARED:
         raise contract.none_returned(module)
@@ -320,7 +318,7 @@ def _symbols_for(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any
         if name in kwargs and name not in data:
             raise contract.wrong_leaf(module, name, kwargs[name])
     if missing:
-        raise BuildError(
+        raise errors.BuildError(
             f"{where(module)}: build{signature} is left without {', '.join(map(repr, missing))}. It receives a "
             "symbol for each positional input of call, and the keyword data that it names."
         )
@@ -387,11 +385,11 @@ async def _verified(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, 
         verify_wiring(module, is_whole=False)
     try:
         outputs = await _built(module, args, kwargs)
-    except SkipError as error:
+    except errors.SkipError as error:
         if is_root:
             try:
                 verify_wiring(module)
-            except SkipVerifyError as faults:
+            except errors.SkipVerifyError as faults:
                 raise faults from error
         raise
     if is_root:
@@ -426,7 +424,7 @@ async def _built(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any
         if (record.flow is None and not declaration.declares_spec) or unbuilt_below(module):
             try:
                 outputs = await trace(module, args, kwargs)
-            except SymbolicValueError as error:
+            except errors.SymbolicValueError as error:
                 reason = f" call could not be followed to them: {error}"
         if declaration.declares_spec or not contract.declared_outputs(module).nothing:
             outputs = await output_symbols(module, args, kwargs)
@@ -434,7 +432,7 @@ async def _built(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any
         outputs = contract.declared_outputs(module).fresh()
     left = unbuilt_below(module)
     if left:
-        raise BuildError(
+        raise errors.BuildError(
             f"{where(module)}: still unbuilt: {', '.join(path_str(path) or '(root)' for path in left)}.{reason} "
             f"Build them in the parent's build: `await {_expression(left[0])}.build(Schema)`."
         )
@@ -545,7 +543,7 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
         if not plain:
             try:
                 args, kwargs = convert_arguments(module, args, kwargs)
-            except SynmodError:
+            except errors.SynmodError:
                 if listeners:
                     scope.begin_call(listeners, frame, args, kwargs)
                 raise

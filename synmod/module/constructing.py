@@ -10,12 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from synmod.data import SymbolicDataModel, declare, schema_of, symbol
-from synmod.errors import ArgumentError, BuildError, CallError, ConfigError
-from synmod.leaves import MAPPING, Suspended, copied, did_you_mean, drive, kind_of, path_str, thaw
-from synmod.lm import SharedModel
-from synmod.scope import Hook, NameScope
-from synmod.tree import Static, Variable, class_of, get_node_impl, merge, split, walk
+from synmod import data, errors, leaves, lm, scope, tree
 
 from .calling import SymbolicFrame, build, ensure_built, mark_built
 from .declaring import POSITIONAL, SPECS, ClassDeclaration, DeclaredSkips, ModuleOptions, check_class, is_base
@@ -56,8 +51,8 @@ def capture(declaration: ClassDeclaration, args: tuple[Any, ...], kwargs: dict[s
         if len(args) > len(by_position):
             first = f"only {', '.join(by_position)}" if by_position else "nothing"
             others = ", ".join(f"{keyword}=..." for keyword in known if keyword not in by_position)
-            raise ConfigError(f"{name}: {error}: {first} goes by position, by keyword go {others}.") from None
-        raise ConfigError(f"{name}: {error}. It takes {', '.join(known)}.") from None
+            raise errors.ConfigError(f"{name}: {error}: {first} goes by position, by keyword go {others}.") from None
+        raise errors.ConfigError(f"{name}: {error}. It takes {', '.join(known)}.") from None
     recorded: dict[str, Any] = {}
     for name, value in bound.items():
         kind = signature.parameters[name].kind
@@ -75,14 +70,14 @@ def capture(declaration: ClassDeclaration, args: tuple[Any, ...], kwargs: dict[s
 def _kept(value: Any) -> Any:
     """Copy plain containers, so that later changes by the caller do not reach the record; keep all else."""
     try:
-        return copied(value, lambda leaf: set(cast("set[Any]", leaf)) if type(leaf) is set else leaf)
-    except CallError:  # a container that holds itself
+        return leaves.copied(value, lambda leaf: set(cast("set[Any]", leaf)) if type(leaf) is set else leaf)
+    except errors.CallError:  # a container that holds itself
         return value
 
 
 def unknown_keyword(
     name: str, keyword: str, known: list[str], signature: inspect.Signature | None = None
-) -> ConfigError:
+) -> errors.ConfigError:
     """The error for a keyword that no constructor on the way takes; `signature`: of one that hands nothing on."""
     remedy = ""
     if signature is not None and keyword in ModuleOptions.__annotations__:
@@ -91,8 +86,8 @@ def unknown_keyword(
             f" {keyword!r} is an argument of every module that hands it on: write "
             f"`def __init__(self, {taken}**options)` and `super().__init__(**options)` in {name}."
         )
-    return ConfigError(
-        f"{name}: unknown argument {keyword!r}.{did_you_mean(keyword, known)} "
+    return errors.ConfigError(
+        f"{name}: unknown argument {keyword!r}.{leaves.did_you_mean(keyword, known)} "
         f"It accepts: {', '.join(known) if known else 'nothing'}.{remedy}"
     )
 
@@ -104,7 +99,7 @@ def construct(
     name: str | None = None,
     description: str | None = None,
     trainable: bool = True,
-    hooks: Sequence[Hook] | None = None,
+    hooks: Sequence[scope.Hook] | None = None,
     **unknown: Any,
 ) -> None:
     """Set the labels, the mask and the hooks of a module.
@@ -122,7 +117,7 @@ def construct(
         module.description = description
     module.trainable = trainable
     if hooks is not None and not isinstance(hooks, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ArgumentError(f"{module.name!r}: hooks is {hooks!r}; give a list of hooks, `hooks=[...]`.")
+        raise errors.ArgumentError(f"{module.name!r}: hooks is {hooks!r}; give a list of hooks, `hooks=[...]`.")
     for hook in hooks or ():
         module.add_hook(hook)
 
@@ -138,7 +133,7 @@ def get_config(module: Module) -> dict[str, Any]:
     """
     record = module._record
     if record.arguments is None:
-        raise ConfigError(
+        raise errors.ConfigError(
             f"{type(module).__name__}: the constructor arguments are not known (no readable signature, or not made by "
             "calling the class): override get_config."
         )
@@ -148,7 +143,7 @@ def get_config(module: Module) -> dict[str, Any]:
         if name in ignored or name in record.statics:
             continue
         value = _present_value(module, name, record.arguments.get(name, ABSENT))
-        if value is not ABSENT and not isinstance(value, Static):
+        if value is not ABSENT and not isinstance(value, tree.Static):
             config[name] = value
     return config
 
@@ -171,9 +166,9 @@ def _present_value(module: Module, name: str, given: Any) -> Any:
     if name in record.reassigned:
         if present is ABSENT and isinstance(inspect.getattr_static(module, name, None), property):
             present = getattr(module, name)
-        if present is not ABSENT and not isinstance(present, Variable):
+        if present is not ABSENT and not isinstance(present, tree.Variable):
             return present
-    if isinstance(given, str) and isinstance(present, SharedModel):
+    if isinstance(given, str) and isinstance(present, lm.SharedModel):
         return present  # the model that the string named
     return given
 
@@ -278,9 +273,9 @@ def build_config_json(module: Module) -> dict[str, Any] | None:
 def _to_json(nest: Any) -> Any:
     if nest is None:
         return None
-    if isinstance(nest, SymbolicDataModel):
-        return thaw(schema_of(nest))
-    if kind_of(nest) == MAPPING:
+    if isinstance(nest, data.SymbolicDataModel):
+        return leaves.thaw(data.schema_of(nest))
+    if leaves.kind_of(nest) == leaves.MAPPING:
         return {"dict": {key: _to_json(item) for key, item in nest.items()}}
     return [_to_json(item) for item in nest]
 
@@ -293,10 +288,10 @@ def _from_json(json: Any) -> Any:
     if isinstance(json, dict) and list(cast("dict[str, Any]", json)) == ["dict"]:
         return {key: _from_json(item) for key, item in cast("dict[str, dict[str, Any]]", json)["dict"].items()}
     if not isinstance(json, dict):
-        raise ConfigError(
+        raise errors.ConfigError(
             f"a build config has a schema, null, a list or {{'dict': ...}} for an input, not {json!r:.100}."
         )
-    return symbol(declare(json))
+    return data.symbol(data.declare(json))
 
 
 def read_build_config(module: Module, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -308,15 +303,15 @@ def read_build_config(module: Module, config: Mapping[str, Any]) -> dict[str, An
     """
     schemas = config.get("schemas")
     if len(config) != 1 or not isinstance(schemas, Mapping):
-        raise ConfigError(
+        raise errors.ConfigError(
             f"{where(module)}: a build config is {{'schemas': {{parameter: schema}}}}, not {config!r:.100}."
         )
     signature = module._record.declaration.build
     for name in cast("Mapping[str, Any]", schemas):
         if name not in signature.parameters:
-            raise ConfigError(
+            raise errors.ConfigError(
                 f"{where(module)}: build{signature} takes no {name!r}, which its build config names."
-                f"{did_you_mean(name, signature.parameters)}"
+                f"{leaves.did_you_mean(name, signature.parameters)}"
             )
     return {name: _from_json(json) for name, json in cast("Mapping[str, Any]", schemas).items()}
 
@@ -340,9 +335,9 @@ def build_from_config(module: Module, config: Mapping[str, Any] | None) -> None:
         return
     bound = inspect.BoundArguments(record.declaration.build, built_on)  # pyright: ignore[reportArgumentType]
     try:
-        drive(_build_alone(module, bound.args, bound.kwargs))
-    except Suspended:
-        raise BuildError(
+        leaves.drive(_build_alone(module, bound.args, bound.kwargs))
+    except leaves.Suspended:
+        raise errors.BuildError(
             f"{where(module)}: its build waits for something, which plain code cannot: "
             "use `await sm.build(module, Schema)`."
         ) from None
@@ -363,19 +358,19 @@ def reduce(module: Module) -> tuple[Any, ...]:
     Raises:
         TypeError: A live model is held; names its path.
     """
-    for visit in walk(module):
-        if visit.kind == "node" and get_node_impl(visit.value).by_reference:
-            path = path_str(visit.path)
+    for visit in tree.walk(module):
+        if visit.kind == "node" and tree.get_node_impl(visit.value).by_reference:
+            path = leaves.path_str(visit.path)
             raise TypeError(
                 f"cannot pickle {type(visit.value).__name__} at {path!r}: a live model holds connections and keys. "
                 "Save the program with sm.save, or leave language_model out and use the default model."
             )
-    return merge, split(module)
+    return tree.merge, tree.split(module)
 
 
 def set_mode(module: M, *, training: bool) -> M:
     """Set `training` and `deterministic` wherever a node below has such an attribute, and `training` on the module."""
-    for visit in walk(module):
+    for visit in tree.walk(module):
         if visit.kind == "node" and visit.first:
             if visit.value is module or _can_set(visit.value, "training"):
                 visit.value.training = training
@@ -413,13 +408,13 @@ def with_name_scope(method: F) -> F:
     if inspect.iscoroutinefunction(method):
 
         async def waiting(self: Module, /, *args: Any, **kwargs: Any) -> Any:
-            with NameScope(self._record):
+            with scope.NameScope(self._record):
                 return await method(self, *args, **kwargs)
 
         return cast("F", functools.wraps(method)(waiting))
 
     def plain(self: Module, /, *args: Any, **kwargs: Any) -> Any:
-        with NameScope(self._record):
+        with scope.NameScope(self._record):
             return method(self, *args, **kwargs)
 
     return cast("F", functools.wraps(method)(plain))
@@ -439,7 +434,7 @@ class BuildMethod:
         """Run the body where the module's own build runs (`super().build(...)`), else build the module."""
         if running_own_build(module._record) is None:
             return build(module, *inputs, **named)
-        if self is inspect.getattr_static(class_of(module), "build"):
+        if self is inspect.getattr_static(tree.class_of(module), "build"):
             raise waits_for_itself(module)
         return self.function.__get__(module)(*inputs, **named)
 

@@ -8,12 +8,11 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, TypeGuard
 
-from synmod import data
+from synmod import data, tree
 from synmod.data import DataModel, JsonDataModel, Schema, SymbolicDataModel, is_subschema, schema_of, symbol
 from synmod.errors import ArgumentError, CallError, DataError, NoCallError, SchemaError
 from synmod.leaves import KeyPath, did_you_mean
 from synmod.leaves.nests import LEAF, MAPPING, aligned, kind_of, leaves, leaves_with_path, map_leaves, pack, take_apart
-from synmod.tree import class_of
 
 from .declaring import POSITIONAL, UNDECLARED, CallSignature
 from .record import Module, kind_text, where
@@ -393,7 +392,7 @@ class Contract:
                     yield Demand(symbol(schema_of(model), model), model, origin, name, argument)
         if self.spec is not None:
             by_name = ((p.name, kwargs[p.name]) for p in call.positional[len(args) :] if p.name in kwargs)
-            specs: tuple[Any, ...] = self.spec if class_of(self.spec) is tuple else (self.spec,)
+            specs: tuple[Any, ...] = self.spec if tree.class_of(self.spec) is tuple else (self.spec,)
             for spec, (name, argument) in zip(specs, (*enumerate(args), *by_name), strict=False):
                 yield Demand(spec, None, "input_spec", name, argument)
         if self.built_on:

@@ -3,8 +3,6 @@
 What a room above contributes (skips, orders of steps, attempts, pictures) is in a table that it fills at import.
 """
 
-from __future__ import annotations
-
 import inspect
 import typing
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -14,11 +12,8 @@ from functools import cached_property, singledispatch
 from types import MappingProxyType, SimpleNamespace, UnionType
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypedDict, TypeVar, cast
 
-from synmod.data import DataModel, JsonDataModel, Schema
+from synmod import data, leaves, scope, tree
 from synmod.errors import ConfigError
-from synmod.leaves import KeyPath, snake_case
-from synmod.scope import CallFrame, Hook
-from synmod.tree import NODE, STATIC, VARIABLE, holds_node, kind_of
 
 from .record import Module
 
@@ -59,11 +54,11 @@ def _bare(annotation: Any) -> Any:
     return typing.get_args(annotation)[0] if typing.get_origin(annotation) is typing.Annotated else annotation
 
 
-def model_of_annotation(annotation: Any) -> type[DataModel] | None:
+def model_of_annotation(annotation: Any) -> type[data.DataModel] | None:
     """The data model that `Answer` or `JsonDataModel[Answer]` names, None for any other annotation."""
-    if typing.get_origin(annotation) is JsonDataModel:
+    if typing.get_origin(annotation) is data.JsonDataModel:
         annotation = _bare(typing.get_args(annotation)[0])
-    if isinstance(annotation, type) and issubclass(annotation, DataModel) and annotation is not DataModel:
+    if isinstance(annotation, type) and issubclass(annotation, data.DataModel) and annotation is not data.DataModel:
         return annotation
     return None
 
@@ -95,7 +90,7 @@ class Parameter(NamedTuple):
 
     name: str
     takes_none: bool
-    model: type[DataModel] | None
+    model: type[data.DataModel] | None
     required: bool
     takes_data: bool
     """Whether what is given by keyword must be data, as everything given by position is."""
@@ -210,10 +205,10 @@ def _only(parameters: Iterable[inspect.Parameter], kind: Any) -> inspect.Paramet
 class Runner(Protocol):
     """Runs `call` of a module that declares skips."""
 
-    def run(self, module: Module, frame: CallFrame, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def run(self, module: Module, frame: scope.CallFrame, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run `call` in its frame, with what must happen before and after it; the result is to be awaited."""
 
-    def assume(self, module: Module, frame: CallFrame) -> None:
+    def assume(self, module: Module, frame: scope.CallFrame) -> None:
         """Do to the lane what the class declares, unless `call` was followed on symbols to its end."""
 
 
@@ -225,7 +220,7 @@ class DeclaredSkips:
     pop: frozenset[str]
     peek: frozenset[str]
     optional: frozenset[str]
-    schemas: Mapping[str, Schema]
+    schemas: Mapping[str, data.Schema]
     models: Mapping[str, Any]
     runner: Runner
 
@@ -244,7 +239,7 @@ class DeclaredSkips:
         """Return all names, sorted."""
         return sorted(self.stash | self.pop | self.peek)
 
-    def joined(self, more: DeclaredSkips) -> DeclaredSkips:
+    def joined(self, more: "DeclaredSkips") -> "DeclaredSkips":
         """Return these and more; of two schemas of one name the later counts."""
         return DeclaredSkips(
             self.stash | more.stash,
@@ -265,19 +260,9 @@ class ClassDeclaration:
 
     def __init__(self, cls: type) -> None:
         self.cls = cls
-        self.default_name = snake_case(cls.__name__)
-        self.default_description = first_paragraph(cls.__dict__.get("__doc__"))
+        self.default_name = leaves.snake_case(cls.__name__)
         self.defines_build = _is_own(cls, "build")
         self.declares_spec = _is_own(cls, "compute_output_spec")
-        self.ignored: frozenset[str] = frozenset().union(
-            *(vars(base).get("_graph_ignored", ()) for base in cls.__mro__)
-        )
-        self.hidden = self.ignored | {
-            name for base in cls.__mro__ for name, value in vars(base).items() if isinstance(value, cached_property)
-        }
-        """Attributes that the walk passes over: ignored ones, and what `cached_property` made."""
-        self.reserved = _reserved_names(cls)
-        """Names of `Module` that an attribute of an instance would hide."""
         self.skips: DeclaredSkips | None = None
         """The skip connections that the class takes part in; the bases' are its own."""
         self.runner: Runner | None = None
@@ -288,6 +273,32 @@ class ClassDeclaration:
         self.runner = self.skips.runner
         cls = cast("Any", self.cls)
         cls.stashable_names, cls.poppable_names, cls.skip_schemas = self.skips.stash, self.skips.pop, self.skips.schemas
+
+    @cached_property
+    def default_description(self) -> str:
+        """The first paragraph of the docstring."""
+        return first_paragraph(self.cls.__dict__.get("__doc__"))
+
+    @cached_property
+    def ignored(self) -> frozenset[str]:
+        """Attributes that the class keeps out of the graph."""
+        return frozenset[str]().union(*(vars(base).get("_graph_ignored", ()) for base in self.cls.__mro__))
+
+    @cached_property
+    def hidden(self) -> frozenset[str]:
+        """Attributes that the walk passes over: ignored ones, and what `cached_property` made."""
+        found = (pair for base in self.cls.__mro__ for pair in vars(base).items())
+        return self.ignored | {name for name, value in found if isinstance(value, cached_property)}
+
+    @cached_property
+    def reserved(self) -> frozenset[str]:
+        """Names of `Module` that an attribute of an instance would hide."""
+        return frozenset(
+            name
+            for base in filter(is_base, self.cls.__mro__)
+            for name, value in vars(base).items()
+            if not name.startswith("_") and (callable(value) or (isinstance(value, property) and value.fset is None))
+        )
 
     @cached_property
     def init(self) -> inspect.Signature | None:
@@ -345,15 +356,6 @@ def _is_own(cls: type, method: str) -> bool:
     return owner is not None and not is_base(owner)
 
 
-def _reserved_names(cls: type) -> frozenset[str]:
-    return frozenset(
-        name
-        for base in filter(is_base, cls.__mro__)
-        for name, value in vars(base).items()
-        if not name.startswith("_") and (callable(value) or (isinstance(value, property) and value.fset is None))
-    )
-
-
 R_co = TypeVar("R_co", covariant=True)
 
 
@@ -383,7 +385,7 @@ class ModuleOf(Protocol[R_co]):
         """As of every module."""
         ...
 
-    def __call__(self, inputs: JsonDataModel[Any], /) -> Coroutine[Any, Any, R_co]:
+    def __call__(self, inputs: data.JsonDataModel[Any], /) -> Coroutine[Any, Any, R_co]:
         """Call the module."""
         ...
 
@@ -398,7 +400,7 @@ class ModuleOptions(TypedDict, total=False):
     name: str | None
     description: str | None
     trainable: bool
-    hooks: Sequence[Hook] | None
+    hooks: Sequence[scope.Hook] | None
 
 
 SPECS = {"input_spec": "_class_input_spec", "output_spec": "_class_output_spec"}
@@ -447,9 +449,10 @@ _MUTABLE: Final = (list, dict, set)
 
 def _check_hidden(cls: type) -> None:
     """Raise ConfigError for a class attribute, slot or mixin that hides a name of `Module`."""
+    owners = {name: base for base in reversed(cls.__mro__[:-1]) for name in vars(base)}
     for base in filter(is_base, cls.__mro__):
         for name, answer in vars(base).items():
-            if isinstance(answer, property) and name not in SPECS and not is_base(cast("type", definer(cls, name))):
+            if isinstance(answer, property) and name not in SPECS and not is_base(owners[name]):
                 way = "rename it" if answer.fset is None else f"set it in the constructor: `self.{name} = ...`"
                 raise ConfigError(
                     f"class {cls.__name__}: the class attribute {name!r} hides what Module has by that name; {way}."
@@ -458,15 +461,14 @@ def _check_hidden(cls: type) -> None:
 
 def _check_variables(cls: type) -> None:
     """Raise ConfigError for a Variable on the class, also in containers: all instances would share it unseen."""
-    for base in cls.__mro__:
+    for base in cls.__mro__[:-1]:
         namespace: Mapping[str, Any] = {} if "_declaration" in vars(base) else vars(base)
-        for name, value in namespace.items():
-            kind = kind_of(value)
-            if kind == VARIABLE or (kind not in (STATIC, NODE) and holds_node(value, (VARIABLE,))):
-                raise ConfigError(
-                    f"class {cls.__name__}: {name!r} is a Variable on the class, shared by all instances; "
-                    f"make it in __init__: self.{name} = self.add_variable(...)."
-                )
+        if tree.holds_node([*namespace.values()], (tree.VARIABLE,)):
+            name = next(name for name, value in namespace.items() if tree.holds_node([value], (tree.VARIABLE,)))
+            raise ConfigError(
+                f"class {cls.__name__}: {name!r} is a Variable on the class, shared by all instances; "
+                f"make it in __init__: self.{name} = self.add_variable(...)."
+            )
 
 
 # -- kinds of modules --------------------------------------------------------------------------------------------------
@@ -478,7 +480,7 @@ Order = Literal["in order", "one of", "together", "graph"]
 class Child:
     """A child that is run, and the way to it from its container."""
 
-    steps: KeyPath
+    steps: leaves.KeyPath
     module: Module
 
 
@@ -494,7 +496,7 @@ class Execution:
     """
 
     order: Order
-    parts: tuple[Child | Execution | None, ...]
+    parts: "tuple[Child | Execution | None, ...]"
     needs: tuple[Sequence[int], ...] = ()
 
 

@@ -13,14 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, Type
 
 from pydantic import BaseModel
 
-from synmod import tree
-from synmod.data import JsonDataModel
-from synmod.errors import ArgumentError, ConfigError
+from synmod import data, errors, leaves, tree
 from synmod.flow import FlowGraph, SymbolRef
-from synmod.leaves import check_name, is_leaf, map_leaves, take_apart
 from synmod.lm import SAMPLING, SharedModel
 from synmod.scope import CallCounters, Feedback, Hook, add_reward, check_hook, rewards_of
-from synmod.tree import NODE, VARIABLE, NodeDef, NodeImpl, NodeRef, Param, Static, Variable, VariableRef, kind_of
 
 from . import constructing, structure
 from .calling import call_module, default_output_spec
@@ -32,7 +28,7 @@ from .structure import check_layout, delete_attribute, is_built_here, layout_of,
 
 R = TypeVar("R")
 Answer = TypeVar("Answer", bound=BaseModel)
-Data: TypeAlias = Answer | JsonDataModel[Answer]
+Data: TypeAlias = Answer | data.JsonDataModel[Answer]
 """What a call may return for what it declares: an instance, or a value."""
 
 
@@ -100,11 +96,11 @@ class Module(metaclass=ModuleMeta):
         @overload
         def __call__(
             self: AsyncCallee[Data[Answer]], /, *args: Any, training: bool | None = None, **kwargs: Any
-        ) -> Coroutine[Any, Any, JsonDataModel[Answer]]: ...
+        ) -> Coroutine[Any, Any, data.JsonDataModel[Answer]]: ...
         @overload
         def __call__(
             self: AsyncCallee[Data[Answer] | None], /, *args: Any, training: bool | None = None, **kwargs: Any
-        ) -> Coroutine[Any, Any, JsonDataModel[Answer] | None]: ...
+        ) -> Coroutine[Any, Any, data.JsonDataModel[Answer] | None]: ...
         @overload
         def __call__(
             self: AsyncCallee[R], /, *args: Any, training: bool | None = None, **kwargs: Any
@@ -116,11 +112,11 @@ class Module(metaclass=ModuleMeta):
         @overload
         def __call__(
             self: PlainCallee[Data[Answer]], /, *args: Any, training: bool | None = None, **kwargs: Any
-        ) -> Coroutine[Any, Any, JsonDataModel[Answer]]: ...
+        ) -> Coroutine[Any, Any, data.JsonDataModel[Answer]]: ...
         @overload
         def __call__(
             self: PlainCallee[Data[Answer] | None], /, *args: Any, training: bool | None = None, **kwargs: Any
-        ) -> Coroutine[Any, Any, JsonDataModel[Answer] | None]: ...
+        ) -> Coroutine[Any, Any, data.JsonDataModel[Answer] | None]: ...
         @overload
         def __call__(
             self: PlainCallee[R], /, *args: Any, training: bool | None = None, **kwargs: Any
@@ -152,7 +148,7 @@ class Module(metaclass=ModuleMeta):
 
     @name.setter
     def name(self, name: str) -> None:
-        self._record.name = check_name(name)
+        self._record.name = leaves.check_name(name)
 
     @property
     def description(self) -> str:
@@ -162,7 +158,7 @@ class Module(metaclass=ModuleMeta):
     @description.setter
     def description(self, description: str) -> None:
         if not isinstance(description, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
-            raise ConfigError(f"{self.name!r}: description is {description!r}; give a text.")
+            raise errors.ConfigError(f"{self.name!r}: description is {description!r}; give a text.")
         self._record.description = description
 
     @property
@@ -180,7 +176,7 @@ class Module(metaclass=ModuleMeta):
     @trainable.setter
     def trainable(self, trainable: bool) -> None:
         if not isinstance(trainable, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"{self.name!r}: trainable is {trainable!r}; give True or False.")
+            raise errors.ConfigError(f"{self.name!r}: trainable is {trainable!r}; give True or False.")
         self._record.trainable = trainable
 
     # -- state --------------------------------------------------------------------------------------------------------
@@ -193,8 +189,8 @@ class Module(metaclass=ModuleMeta):
         trainable: bool | None = None,
         name: str | None = None,
         description: str | None = None,
-        type: type[Variable] = Param,  # noqa: A002  # the word of the contract
-    ) -> Variable:
+        type: type[tree.Variable] = tree.Param,  # noqa: A002  # the word of the contract
+    ) -> tree.Variable:
         """Make a Variable and hold it under its name until it is assigned to another attribute.
 
         Args:
@@ -225,7 +221,7 @@ class Module(metaclass=ModuleMeta):
         given = {"initializer": initializer, "data_model": data_model, "schema": schema, "trainable": trainable}
         return structure.add_variable(self, type, **given, name=name, description=description)
 
-    def get_variable(self, name: str | None = None, index: int | None = None) -> Variable:
+    def get_variable(self, name: str | None = None, index: int | None = None) -> tree.Variable:
         """Find one Variable by name or by its index in `variables`.
 
         Raises:
@@ -236,7 +232,7 @@ class Module(metaclass=ModuleMeta):
         return structure.get_variable(self, name, index)
 
     @property
-    def variables(self) -> tuple[Variable, ...]:
+    def variables(self) -> tuple[tree.Variable, ...]:
         """All Variables below, in definition order, without those of metrics and optimizers.
 
         Raises:
@@ -245,12 +241,12 @@ class Module(metaclass=ModuleMeta):
         return tree.variables_of(self, is_apart)
 
     @property
-    def trainable_variables(self) -> tuple[Variable, ...]:
+    def trainable_variables(self) -> tuple[tree.Variable, ...]:
         """The Variables whose own bit is set and that no frozen module stands above."""
         return tree.variables_of(self, is_apart, trainable=True)
 
     @property
-    def non_trainable_variables(self) -> tuple[Variable, ...]:
+    def non_trainable_variables(self) -> tuple[tree.Variable, ...]:
         """The other Variables."""
         return tree.variables_of(self, is_apart, trainable=False)
 
@@ -265,7 +261,7 @@ class Module(metaclass=ModuleMeta):
         return tuple(module for module in self.submodules if module._role == "metric")
 
     @property
-    def metrics_variables(self) -> tuple[Variable, ...]:
+    def metrics_variables(self) -> tuple[tree.Variable, ...]:
         """What the metrics below count, in their order."""
         return tuple(dict.fromkeys(variable for metric in self.metrics for variable in metric.variables))
 
@@ -415,7 +411,7 @@ class Module(metaclass=ModuleMeta):
             BadNameError: The new name is not an identifier.
         """
         if name is not None:
-            check_name(name)  # before anything is copied
+            leaves.check_name(name)  # before anything is copied
         copy = tree.clone(self)
         if name is not None:
             copy.name = name
@@ -520,7 +516,7 @@ class Module(metaclass=ModuleMeta):
         """Take a hook out; one that is not there is an ArgumentError."""
         others = tuple(one for one in self.hooks if one is not hook)
         if len(others) == len(self.hooks):
-            raise ArgumentError(f"{self.name!r} has no such hook {hook!r}; it has {len(others)}.")
+            raise errors.ArgumentError(f"{self.name!r} has no such hook {hook!r}; it has {len(others)}.")
         structure.remember(self)
         self._record.hooks = others
 
@@ -567,7 +563,7 @@ class Module(metaclass=ModuleMeta):
         """The rewards under this module so far in the running entry call; () outside a call."""
         return rewards_of(self._record)
 
-    def sow(self, type: type[Variable], name: str, value: Any) -> bool:  # noqa: A002  # the word of the contract
+    def sow(self, type: type[tree.Variable], name: str, value: Any) -> bool:  # noqa: A002  # the word of the contract
         """Note an intermediate value of the running call, for the open `sm.capture(type)` blocks.
 
         Nothing is written into the module, so that concurrent samples never mix; in a trace nothing happens.
@@ -635,14 +631,14 @@ class Blueprint(NamedTuple):
 
 _COPIED = Blueprint._fields[1:12]
 _copied: Callable[[ModuleRecord], tuple[Any, ...]] = attrgetter(*_COPIED)
-_REFERENCES = (NodeRef, VariableRef)
+_REFERENCES = (tree.NodeRef, tree.VariableRef)
 
 
 def with_references(fn: Callable[[Any], Any], value: Any) -> Any:
     """Return an argument with `fn(x)` in place of every leaf x; an unchanged container stays the same object."""
-    if isinstance(value, _REFERENCES) or is_leaf(value) or kind_of(value) in (NODE, VARIABLE):
+    if isinstance(value, _REFERENCES) or leaves.is_leaf(value) or tree.kind_of(value) in (tree.NODE, tree.VARIABLE):
         return fn(value)
-    parts = take_apart(value)
+    parts = leaves.take_apart(value)
     new = [with_references(fn, part) for part in parts.children]
     return value if all(a is b for a, b in zip(new, parts.children, strict=True)) else parts.rebuild(new)
 
@@ -653,7 +649,7 @@ def children(module: Module) -> list[tuple[Any, Any]]:
     pairs = attributes_of(module)
     if not hidden and not statics:
         return pairs
-    return [(name, Static(value) if name in statics else value) for name, value in pairs if name not in hidden]
+    return [(name, tree.Static(value) if name in statics else value) for name, value in pairs if name not in hidden]
 
 
 def _metadata(module: Module) -> Blueprint:
@@ -702,7 +698,7 @@ def _init(module: Module, pairs: list[tuple[Any, Any]]) -> None:
     record = module._record
     attributes: Any = module.__dict__
     for name, value in pairs:
-        if type(value) is Static:
+        if type(value) is tree.Static:
             _put(module, name, value)
         else:
             attributes[name] = value
@@ -742,7 +738,7 @@ def _adopt(module: Module, made: Blueprint) -> None:
 
 
 def _put(module: Module, name: Any, value: Any) -> None:
-    if isinstance(value, Static):
+    if isinstance(value, tree.Static):
         module._record.statics[str(name)] = None
         value = value.value  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     vars(module)[name] = value
@@ -781,7 +777,7 @@ def _map_refs(made: Blueprint, fn: Callable[[Any], Any]) -> Blueprint:
     return made._replace(arguments=arguments, flow=flow, isolated=isolated or made.isolated)
 
 
-def _compared(definition: NodeDef) -> Any:
+def _compared(definition: tree.NodeDef) -> Any:
     made: Blueprint = definition.metadata
     return {
         "labels": [made.name, made.description, made.trainable],
@@ -810,7 +806,7 @@ def _flow_compared(flow: FlowGraph) -> Any:
     """What of a program's graph counts: schemas, labels and wiring, symbols by number."""
 
     def plain(nest: Any) -> Any:
-        return map_leaves(lambda x: ("symbol", x.index) if isinstance(x, SymbolRef) else x, nest)
+        return leaves.map_leaves(lambda x: ("symbol", x.index) if isinstance(x, SymbolRef) else x, nest)
 
     return {
         "symbols": [(symbol.schema, symbol.name, symbol.optional) for symbol in flow.symbols],
@@ -822,7 +818,7 @@ def _flow_compared(flow: FlowGraph) -> Any:
     }
 
 
-def _model_compared(definition: NodeDef) -> Any:
+def _model_compared(definition: tree.NodeDef) -> Any:
     """What of a language model and its fallbacks counts: what a file holds of them, no key and no endpoint."""
     return [_settings_compared(lm) for lm in definition.metadata.tried()]
 
@@ -838,7 +834,7 @@ def _settings_compared(lm: SharedModel) -> Any:
 
 
 tree.register_impl(
-    NodeImpl(
+    tree.NodeImpl(
         Module,
         flatten=lambda module: (children(module), _metadata(module)),
         set_key=_set_key,
@@ -860,5 +856,7 @@ tree.register_impl(
     )
 )
 tree.register_impl(
-    NodeImpl(SharedModel, flatten=lambda lm: ((), lm), by_reference=True, compared=_model_compared, subclasses=True)
+    tree.NodeImpl(
+        SharedModel, flatten=lambda lm: ((), lm), by_reference=True, compared=_model_compared, subclasses=True
+    )
 )

@@ -8,10 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 from weakref import WeakValueDictionary
 
-from synmod.errors import DataError
-from synmod.leaves import KeyPath, check_name, frozen, parse_path, parts_of, with_label
-from synmod.scope import CallCounters, CallFrame, Hook, TraceNode, current_call
-from synmod.tree import NODE, SET, STATIC, VARIABLE, PathTable, Sown, Variable, kind_of, open_captures, path_table, walk
+from synmod import errors, leaves, scope, tree
 
 Module: TypeAlias = Any
 """What the files below `module` call a module in their annotations: the class itself stands above them."""
@@ -45,7 +42,7 @@ class ModuleRecord:
     isolated: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The Namespace of each skip name that was put into one."""
     constructed: bool = False
-    hooks: tuple[Hook, ...] = ()
+    hooks: tuple[scope.Hook, ...] = ()
     runner: Any = None
     """Runs `call` where skips are declared here or below; see `skips`."""
     reassigned: dict[str, None] = field(default_factory=dict[str, None])
@@ -61,16 +58,16 @@ class ModuleRecord:
     layout: dict[str | int, Any] | None = None
     """What the containers held when the structure was sealed."""
     version: int = 0
-    counters: CallCounters = field(default_factory=CallCounters)
+    counters: scope.CallCounters = field(default_factory=scope.CallCounters)
     contract: Any = None
     """The Contract of its inputs; None until it is needed."""
     declared: Any = None
     """The DeclaredOutputs; None until they are needed."""
-    listed_in: WeakValueDictionary[int, PathTable] | None = None
+    listed_in: WeakValueDictionary[int, tree.PathTable] | None = None
     """The tables of paths that list the module."""
-    paths: PathTable | None = None
+    paths: tree.PathTable | None = None
     """As an entry module: where everything below stands."""
-    recorded: TraceNode | None = None
+    recorded: scope.TraceNode | None = None
     """As an entry module: its last call that a trace has recorded."""
     home: str | None = None
     """The path below the root that built this module last; None until there was one."""
@@ -121,18 +118,20 @@ def attribute_of(module: Module, name: str | int) -> Any:
     return attributes.get(name, ABSENT)
 
 
-def held(value: Any) -> Iterator[tuple[KeyPath, Any]]:
+def held(value: Any) -> Iterator[tuple[leaves.KeyPath, Any]]:
     """Yield the nodes and Variables that `value` is or holds, with their paths below it; nodes stay shut."""
     seen: set[int] = set()
-    pending: list[tuple[KeyPath, Any]] = [((), value)]
+    pending: list[tuple[leaves.KeyPath, Any]] = [((), value)]
     while pending:
         at, x = pending.pop()
-        kind = kind_of(x)
-        if kind in (NODE, VARIABLE):
+        kind = tree.kind_of(x)
+        if kind in (tree.NODE, tree.VARIABLE):
             yield at, x
-        elif kind != STATIC and id(x) not in seen:
+        elif kind != tree.STATIC and id(x) not in seen:
             seen.add(id(x))
-            pending += [((*at, key), part) for key, part in (enumerate(x) if kind == SET else parts_of(x)[0])]
+            pending += [
+                ((*at, key), part) for key, part in (enumerate(x) if kind == tree.SET else leaves.parts_of(x)[0])
+            ]
 
 
 # -- names in messages -------------------------------------------------------------------------------------------------
@@ -141,7 +140,7 @@ def held(value: Any) -> Iterator[tuple[KeyPath, Any]]:
 def where(module: Module, at: str | None = None) -> str:
     """Return the path of a module (of a root, its name), its label where one was given, and its class."""
     path: str = module.path if at is None else at
-    return f"{with_label(path, module._record.label) or module.name!r} ({type(module).__name__})"
+    return f"{leaves.with_label(path, module._record.label) or module.name!r} ({type(module).__name__})"
 
 
 def kind_text(x: Any) -> str:
@@ -155,34 +154,34 @@ def kind_text(x: Any) -> str:
 # -- paths -------------------------------------------------------------------------------------------------------------
 
 
-def paths_below(root: Module) -> PathTable:
+def paths_below(root: Module) -> tree.PathTable:
     """The paths below an entry module. Hot: one look at each entry call."""
     table = root._record.paths
     if table is not None and table.is_current:
         return table
-    table = path_table(root)
+    table = tree.path_table(root)
     _note_homes(table, (root._record, *table.located))
     return table
 
 
 def extend_paths(module: Module) -> None:
     """Note what a module that was just built or sealed holds since the table of the running entry call was made."""
-    frame = current_call()
+    frame = scope.current_call()
     table = None if frame is None else frame.root.paths
-    if frame is None or not isinstance(table, PathTable):
+    if frame is None or not isinstance(table, tree.PathTable):
         return
     record = module._record
     own = table.get(id(record))
     record.home = prefix = frame.path if own is None else own
     if own is None:  # made inside a call: it has no path below the entry module
-        table = PathTable()
+        table = tree.PathTable()
     for name, value in structural_attributes(module):
         for below, part in held(value):
             if id(getattr(part, "_record", part)) not in table:
-                _note_homes(table, table.add(walk(part), prefix, (name, *below)))
+                _note_homes(table, table.add(tree.walk(part), prefix, (name, *below)))
 
 
-def _note_homes(table: PathTable, located: Iterable[Any]) -> None:
+def _note_homes(table: tree.PathTable, located: Iterable[Any]) -> None:
     """Note the path of each module that has none yet."""
     for each in located:
         if isinstance(each, ModuleRecord) and each.home is None:
@@ -192,7 +191,7 @@ def _note_homes(table: PathTable, located: Iterable[Any]) -> None:
 def current_path(module: Module) -> str:
     """The path below the entry module of the running call; outside a call, below the root that built it last."""
     record = module._record
-    frame = current_call()
+    frame = scope.current_call()
     if frame is None:
         return record.home or ""
     known = frame.root.paths.get(id(record))
@@ -202,28 +201,28 @@ def current_path(module: Module) -> str:
     return f"{frame.path}/{record.name}".lstrip("/") if running is None else running.path
 
 
-def _frame_of(record: ModuleRecord, frame: CallFrame | None) -> CallFrame | None:
+def _frame_of(record: ModuleRecord, frame: scope.CallFrame | None) -> scope.CallFrame | None:
     """The innermost running call of a module."""
     while frame is not None and frame.owner is not record:
         frame = frame.parent
     return frame
 
 
-def sow(module: Module, kind: type[Variable], name: str, value: Any) -> bool:
+def sow(module: Module, kind: type[tree.Variable], name: str, value: Any) -> bool:
     """Add a value to the open captures of its type; whether there was one."""
-    frame = current_call()
-    wanted = () if frame is None or frame.symbolic else open_captures(kind)
+    frame = scope.current_call()
+    wanted = () if frame is None or frame.symbolic else tree.open_captures(kind)
     if frame is None or not wanted:
         return False
-    check_name(name, "variable")
+    leaves.check_name(name, "variable")
     try:
-        json = frozen(value)
-    except DataError as error:
-        raise DataError(f"{where(module)}: sow of {name!r}: {error}") from None
+        json = leaves.frozen(value)
+    except errors.DataError as error:
+        raise errors.DataError(f"{where(module)}: sow of {name!r}: {error}") from None
     root, path = frame.root, current_path(module)
-    steps = root.paths.steps_of(path) if isinstance(root.paths, PathTable) else parse_path(path)
+    steps = root.paths.steps_of(path) if isinstance(root.paths, tree.PathTable) else leaves.parse_path(path)
     giver = _frame_of(module._record, frame) or frame
-    sown = Sown(root.started, root.id, giver.number, (*steps, name), kind, json)
+    sown = tree.Sown(root.started, root.id, giver.number, (*steps, name), kind, json)
     for capture in wanted:
         capture.add(sown)
     return True

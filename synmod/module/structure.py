@@ -4,8 +4,6 @@ A build begun inside another is kept, or undone, with the outermost one. A Conte
 code is part of.
 """
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import re
@@ -16,14 +14,13 @@ from contextvars import ContextVar, Token
 from inspect import getattr_static
 from typing import Any, Final, Self
 
+from synmod import leaves, scope
 from synmod.errors import ArgumentError, BuildError, ConfigError, GraphError, SealedError, SkipNameError
-from synmod.leaves import Signal, did_you_mean, path_str, snake_case, unused
-from synmod.scope import current_call, reset
 from synmod.tree import KNOWN, STATIC, PathTable, Static, Variable, class_of, is_token, outdate, own_impl, variables
 
 from .record import ABSENT, LABELS, Module, ModuleRecord, attribute_of, extend_paths, held, structural_attributes, where
 
-_BUILDING: ContextVar[Build | None] = ContextVar("synmod_building", default=None)
+_BUILDING: "ContextVar[Build | None]" = ContextVar("synmod_building", default=None)
 
 _LOCK = threading.RLock()
 """Guards `record.building`, the builds' `befores` and `waits_for`; held for a few instructions, never across an await.
@@ -97,7 +94,7 @@ class Build:
     def __init__(self, module: Module | None = None) -> None:
         self.module = module
         self.outer = current_build()
-        self.over = Signal()
+        self.over = leaves.Signal()
         self.befores: dict[int, Before] = {}
         """The modules it changed, by id, in the order in which it came to them."""
         self.waits_for: list[Build] = []
@@ -127,7 +124,7 @@ class Build:
         finally:
             self.over.set()
             if self._token is not None:
-                reset(_BUILDING, self._token)
+                scope.reset(_BUILDING, self._token)
 
     def _end(self, *, kept: bool) -> None:
         """Make all modules of this build ready, or put everything back."""
@@ -145,20 +142,20 @@ class Build:
             if kept:
                 record.ready = record.built and record.sealed and record.building is None
         self.befores = {}
-        frame = current_call()
+        frame = scope.current_call()
         own = frame.root.paths if kept and frame is not None else None
         for before in befores:  # tables of paths that other programs made of these modules no longer hold
             outdate(before.module._record, own if isinstance(own, PathTable) else None)
 
     @property
-    def around(self) -> Build | None:
+    def around(self) -> "Build | None":
         """The nearest build around this one that still runs; a task may outlive the build that it was started in."""
         outer = self.outer
         while outer is not None and outer.over.is_set:
             outer = outer.outer
         return outer
 
-    def chain(self) -> list[Build]:
+    def chain(self) -> "list[Build]":
         """This build and those around it that still run, from the inside out."""
         chain: list[Build] = [self]
         while (around := chain[-1].around) is not None:
@@ -166,7 +163,7 @@ class Build:
         return chain
 
     @property
-    def outermost(self) -> Build:
+    def outermost(self) -> "Build":
         """The build that this one is kept or undone with."""
         return self.chain()[-1]
 
@@ -360,7 +357,7 @@ def add_variable(module: Module, kind: type[Variable], **given: Any) -> Variable
     if variable.name is None:
         variable.name = _name_of(variable.schema.get("title"))
     restored = module._record.restored or set[str]()
-    attribute = unused(variable.name, {*module.__dict__, *dir(class_of(module))} - restored)
+    attribute = leaves.unused(variable.name, {*module.__dict__, *dir(class_of(module))} - restored)
     if attribute in restored:  # an earlier build made it, and a load has it there
         restored.discard(attribute)
         return attribute_of(module, attribute)
@@ -371,8 +368,8 @@ def add_variable(module: Module, kind: type[Variable], **given: Any) -> Variable
 
 def _name_of(title: Any) -> str:
     """Return the snake case of a schema's title, as far as that makes a name."""
-    words = re.sub(r"\W+", "_", snake_case(title)).strip("_") if isinstance(title, str) else ""
-    name = snake_case(words) if words else ""  # a keyword takes an underscore
+    words = re.sub(r"\W+", "_", leaves.snake_case(title)).strip("_") if isinstance(title, str) else ""
+    name = leaves.snake_case(words) if words else ""  # a keyword takes an underscore
     return name if name.isidentifier() else "variable"
 
 
@@ -396,7 +393,7 @@ def get_variable(module: Module, name: str | None, index: int | None) -> Variabl
         )
     names = [str(each.name) for each in live]
     raise GraphError(
-        f"{where(module)}: no Variable is named {name!r}.{did_you_mean(str(name), names)} "
+        f"{where(module)}: no Variable is named {name!r}.{leaves.did_you_mean(str(name), names)} "
         f"There are: {', '.join(names) or 'none'}."
     )
 
@@ -491,7 +488,7 @@ def _is_by_reference(x: object) -> bool:
 
 
 def _text(module: Module, attribute: str, fault: str) -> str:
-    path = path_str((*filter(None, (module.path,)), attribute))
+    path = leaves.path_str((*filter(None, (module.path,)), attribute))
     remedy = "Make children and Variables in __init__, or in build where they depend on the schema."
     if isinstance(attribute_of(module, attribute), Variable):
         remedy = f"The value of the Variable may change: `module.{attribute}.assign(json)`."

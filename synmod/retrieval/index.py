@@ -43,7 +43,7 @@ Row = tuple[str, str, str]
 
 
 @register_own()
-class Passage(data.DataModel):
+class Passage(data.DataModel, defer_build=True):
     """A piece of text that an index holds.
 
     Attributes:
@@ -58,7 +58,7 @@ class Passage(data.DataModel):
 
 
 @register_own()
-class FoundPassage(Passage):
+class FoundPassage(Passage, defer_build=True):
     """A passage that a search found.
 
     Attributes:
@@ -560,7 +560,7 @@ tree.register_impl(
 
 
 @register_own()
-class Passages(data.DataModel):
+class Passages(data.DataModel, defer_build=True):
     """What a search found.
 
     Attributes:

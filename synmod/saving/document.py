@@ -17,9 +17,8 @@ from typing import Any, Final, NoReturn, TypeAlias, cast
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from synmod.errors import ArgumentError, FormatError, GraphError, LoadError, SaveError, SaveProblem, StateError
+from synmod import errors, lm
 from synmod.leaves import MAX_DIGITS, Json, is_array, is_object, path_str, pointer
-from synmod.lm import SharedModel, current_language_model, environment_secrets
 
 Where: TypeAlias = tuple[str | int, ...]
 """A place in a document: the keys and indices that lead to it."""
@@ -31,16 +30,16 @@ _LONGEST_PLACE = 500
 # -- what cannot be loaded ---------------------------------------------------------------------------------------------
 
 
-def load_fault(where: Where, text: str, error: type[LoadError] = LoadError) -> LoadError:
+def load_fault(where: Where, text: str, error: type[errors.LoadError] = errors.LoadError) -> errors.LoadError:
     """Return the error of something that cannot be loaded here; its message begins with the place."""
     place = pointer(where)
     short = place if len(place) <= _LONGEST_PLACE else f"{place[:_LONGEST_PLACE]}..."  # a key may be long
     return error(f"{short}: {text}" if place else text, where=place)
 
 
-def malformed(where: Where, text: str) -> LoadError:
+def malformed(where: Where, text: str) -> errors.LoadError:
     """Return the error of something that no file of this format holds."""
-    return load_fault(where, text, FormatError)
+    return load_fault(where, text, errors.FormatError)
 
 
 def shown(value: Json) -> str:
@@ -54,12 +53,12 @@ def in_file(file: str) -> Generator[None]:
     """Name the file in every LoadError and StateError that passes, once."""
     try:
         yield
-    except LoadError as error:
+    except errors.LoadError as error:
         if error.file is None:
             error.file = file
             error.args = (f"{file}: {error}",)
         raise
-    except StateError as error:
+    except errors.StateError as error:
         error.args = (f"{file}: {error}", *error.args[1:])
         raise
 
@@ -105,12 +104,12 @@ def check_index(index: Json, size: int, where: Where, table: str) -> int:
 # -- what cannot be saved ----------------------------------------------------------------------------------------------
 
 
-class Problems(list[SaveProblem]):
+class Problems(list[errors.SaveProblem]):
     """The offenders found so far; saving goes on, so that one error lists them all."""
 
     def note(self, place: str, what: str, remedy: str) -> None:
         """Add an offender."""
-        self.append(SaveProblem(place, what, remedy))
+        self.append(errors.SaveProblem(place, what, remedy))
 
     def raise_if_any(self, *, as_graph: bool = False) -> None:
         """Raise one error for all offenders, if there are any.
@@ -125,7 +124,7 @@ class Problems(list[SaveProblem]):
         if len(lines) > _LISTED:
             lines[_LISTED:] = [f"... and {len(lines) - _LISTED} more, in .problems"]
         text = "This cannot be saved:" + (f" {lines[0]}" if len(lines) == 1 else "".join(f"\n- {x}" for x in lines))
-        raise GraphError(text) if as_graph else SaveError(text, self)
+        raise errors.GraphError(text) if as_graph else errors.SaveError(text, self)
 
 
 # -- text --------------------------------------------------------------------------------------------------------------
@@ -167,9 +166,9 @@ class FileLimits:
         for field in fields(self):
             limit = getattr(self, field.name)
             if type(limit) is not int or limit < 1:
-                raise ArgumentError(f"FileLimits({field.name}={limit!r:.100}): wanted an int of at least 1.")
+                raise errors.ArgumentError(f"FileLimits({field.name}={limit!r:.100}): wanted an int of at least 1.")
         if self.max_depth > _DEEPEST:
-            raise ArgumentError(f"FileLimits(max_depth={self.max_depth}): wanted at most {_DEEPEST}.")
+            raise errors.ArgumentError(f"FileLimits(max_depth={self.max_depth}): wanted at most {_DEEPEST}.")
 
 
 _DEFAULT = FileLimits()
@@ -184,7 +183,7 @@ def _in_force(limits: FileLimits | None) -> FileLimits:
     if limits is None:
         return _DEFAULT
     if not isinstance(limits, FileLimits):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
-        raise ArgumentError(f"limits is a {type(limits).__name__}, wanted sm.FileLimits(...).")
+        raise errors.ArgumentError(f"limits is a {type(limits).__name__}, wanted sm.FileLimits(...).")
     return limits
 
 
@@ -333,7 +332,7 @@ def write_document(
     kind: str,
     sections: Mapping[str, Json],
     limits: FileLimits | None,
-    models: Iterable[SharedModel],
+    models: Iterable[lm.SharedModel],
     place: Callable[[Where], str] = path_str,
 ) -> str:
     """Return the text of a document.
@@ -350,8 +349,8 @@ def write_document(
     """
     header = {"synmod": FIRST_READERS[FORMAT], "format": FORMAT, "kind": kind}
     text = _text({"header": header, **sections}, limits, place)
-    default = current_language_model()
-    known = set(environment_secrets())
+    default = lm.current_language_model()
+    known = set(lm.environment_secrets())
     for model in (*models, *((default,) if default is not None else ())):
         known |= model.known_secrets()
     secrets = [each for each in known if len(each) >= _SHORTEST_KEY and encode_basestring(each)[1:-1] in text]

@@ -10,20 +10,13 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final, cast
 
-from synmod import lm
-from synmod.data import DataModel, Described, Schema, json_equal, schema_of, schema_of_class, thaw, validate
-from synmod.errors import ArgumentError, DataError, LoadError, SchemaError, SynmodError
-from synmod.flow import Declared
-from synmod.leaves import Json, did_you_mean, frozen, is_array, is_object
-from synmod.lm import EmbeddingModel, LanguageModel, SharedModel
-from synmod.module import Module
-from synmod.registry import check_registrable, id_of, lookup, register_own, registered
+from synmod import data, errors, flow, leaves, lm, module, registry
 from synmod.tree import Intermediate, Memory, OptState, Param, Stat, Variable
 
 from .document import Where, check, check_record, load_fault, malformed, shown
 
-for _own in (EmbeddingModel, Intermediate, LanguageModel, Memory, OptState, Param, Stat, Variable):
-    register_own()(_own)
+for _own in (lm.EmbeddingModel, Intermediate, lm.LanguageModel, Memory, OptState, Param, Stat, Variable):
+    registry.register_own()(_own)
 
 # -- ids ---------------------------------------------------------------------------------------------------------------
 
@@ -44,7 +37,7 @@ class Resolver:
     def __init__(self, custom_objects: Mapping[str, Any] | None) -> None:
         custom: Any = {} if custom_objects is None else custom_objects
         if not hasattr(custom, "items") or not all(isinstance(key, str) for key in custom):
-            raise ArgumentError("custom_objects: wanted a mapping from id or bare name to a class or function.")
+            raise errors.ArgumentError("custom_objects: wanted a mapping from id or bare name to a class or function.")
         self._custom: dict[str, Any] = dict(custom)
         self._found: dict[str, Any] = {}
         self._bare: dict[str, str] = {}
@@ -62,7 +55,7 @@ class Resolver:
                 where,
                 f"{shown(public_id)} is not registered. Import the package that registers it ({shown(package)}) before "
                 f"loading; the loader never imports it. Or pass custom_objects={{{shown(public_id)}: ...}}."
-                f"{did_you_mean(public_id, registered())}",
+                f"{leaves.did_you_mean(public_id, registry.registered())}",
             )
         return found
 
@@ -92,13 +85,13 @@ class Resolver:
         bare = public_id.partition(">")[2]
         key = public_id if public_id in self._custom else bare
         if key not in self._custom:
-            return lookup(public_id)
+            return registry.lookup(public_id)
         if key == bare and self._bare.setdefault(bare, public_id) != public_id:
             text = f"{bare!r} in custom_objects could mean {self._bare[bare]!r} or {public_id!r}: write the id."
             raise load_fault(where, text)
         found = self._custom[key]
         if found is not None:
-            check_registrable(found, key)
+            registry.check_registrable(found, key)
         return found
 
 
@@ -128,7 +121,7 @@ def user_code(where: Where, cls: type, path: Callable[[], str] | None = None) ->
     """
     try:
         yield
-    except LoadError:
+    except errors.LoadError:
         raise
     except Exception as error:
         place = "" if path is None else f"{path()!r} "
@@ -161,12 +154,12 @@ def _attribute_fault(cls: type, name: str) -> str | None:
         return "an attribute with the name of a special method"
     if name in _DECLARATIONS:
         return None
-    if name.startswith("_") and any(name in vars(base) for base in Module.__mro__):
+    if name.startswith("_") and any(name in vars(base) for base in module.Module.__mro__):
         return "an attribute with the name of the base class's own bookkeeping"
     for base in cls.__mro__:
         if name in vars(base):
             found: object = vars(base)[name]
-            if isinstance(found, types.MemberDescriptorType) and base is not Module:
+            if isinstance(found, types.MemberDescriptorType) and base is not module.Module:
                 return None
             if hasattr(type(found), "__get__"):
                 return f"an attribute that hides {name!r} of class {base.__name__}"
@@ -188,16 +181,16 @@ def keep_id(stand_in: Any, public_id: str | None) -> Any:
     return stand_in
 
 
-def named_schema(declared: Any) -> tuple[str | None, Schema]:
+def named_schema(declared: Any) -> tuple[str | None, data.Schema]:
     """Return the id and the schema of a class, symbol or value, of the class of an instance, or of part of a graph."""
-    if isinstance(declared, Declared):
+    if isinstance(declared, flow.Declared):
         if declared.data_model is None:
             return _IDS.get(id(declared)), declared.schema
         declared = declared.data_model
-    schema = schema_of(declared)
-    if isinstance(declared, Described):
+    schema = data.schema_of(declared)
+    if isinstance(declared, data.Described):
         return _IDS.get(id(cast("Any", declared))), schema
-    return id_of(declared if isinstance(declared, type) else type(declared)), schema
+    return registry.id_of(declared if isinstance(declared, type) else type(declared)), schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,27 +198,27 @@ class ModelEntry:
     """A data model of a document that is read: the class if its id is known here, else the id alone and the schema."""
 
     public_id: str | None
-    cls: type[DataModel] | None
-    schema: Schema
+    cls: type[data.DataModel] | None
+    schema: data.Schema
 
 
-def checked_value(schema: Schema | None, value: Json, where: Where) -> Json:
+def checked_value(schema: data.Schema | None, value: leaves.Json, where: Where) -> leaves.Json:
     """Return a frozen value, of a schema if one is given.
 
     Raises:
         LoadError: It is not one.
     """
     try:
-        found = frozen(value)
+        found = leaves.frozen(value)
         if schema is not None:
-            validate(schema, found, "a value")
-    except (SchemaError, DataError) as error:
+            data.validate(schema, found, "a value")
+    except (errors.SchemaError, errors.DataError) as error:
         raise load_fault(where, str(error)) from error
     return found
 
 
 def read_data_model(
-    entry: Json, where: Where, resolver: Resolver, read_schema: Callable[[Json, Where, Any], Schema]
+    entry: leaves.Json, where: Where, resolver: Resolver, read_schema: Callable[[leaves.Json, Where, Any], data.Schema]
 ) -> ModelEntry:
     """Return one data model of a document.
 
@@ -242,9 +235,9 @@ def read_data_model(
     found = resolver.find_or_none(name, (*where, "name"))
     if found is None:
         return ModelEntry(name, None, schema)
-    cls = fitting(found, (*where, "name"), lambda found: issubclass(found, DataModel), "a DataModel")
-    known = schema_of_class(cls)
-    if known is not schema and not json_equal(known, schema):
+    cls = fitting(found, (*where, "name"), lambda found: issubclass(found, data.DataModel), "a DataModel")
+    known = data.schema_of_class(cls)
+    if known is not schema and not data.json_equal(known, schema):
         raise load_fault(
             where,
             f"the schema of {name!r} differs from that of the class here:\n{_difference(schema, known)}\nTo take the "
@@ -254,11 +247,11 @@ def read_data_model(
     return ModelEntry(name, cls, schema)
 
 
-def _difference(stored: Schema, known: Schema) -> str:
+def _difference(stored: data.Schema, known: data.Schema) -> str:
     """Return the lines in which two schemas differ, whatever the order of their keys."""
     from difflib import unified_diff
 
-    before, after = (json.dumps(thaw(schema), indent=1, sort_keys=True).splitlines() for schema in (stored, known))
+    before, after = (json.dumps(data.thaw(schema), indent=1, sort_keys=True).splitlines() for schema in (stored, known))
     lines = list(unified_diff(before, after, "the file", "the class", lineterm="", n=0))[:_LISTED]
     return "\n".join(line[:_LISTED] for line in lines if not line.startswith("@@"))
 
@@ -277,8 +270,8 @@ _ANY_MODEL: Final = "unbound/model"
 
 
 def lm_record(
-    model: SharedModel, term: Callable[[Any], Json], name_of: Callable[[SharedModel], str]
-) -> dict[str, Json]:
+    model: lm.SharedModel, term: Callable[[Any], leaves.Json], name_of: Callable[[lm.SharedModel], str]
+) -> dict[str, leaves.Json]:
     """Return the record of a model: never a key, an endpoint or a header.
 
     A model whose class is not registered (a test double) leaves its name alone; one that a load left unbound is
@@ -290,19 +283,19 @@ def lm_record(
         name_of: Returns the saved name of a fallback.
     """
     if isinstance(model.adapter, lm.NoConnection):
-        record: dict[str, Json] = dict(model.adapter.record)
+        record: dict[str, leaves.Json] = dict(model.adapter.record)
         if record["type"] is None:
             return {"type": None}
         if "config" in record:
             record["config"] = {key: term(each) for key, each in record["config"].items()}
         return record | _fallback_record(model, name_of)
-    public_id = id_of(type(model))
+    public_id = registry.id_of(type(model))
     if public_id is None:
         return {"type": None}
     settings = model.settings
     record = {"type": public_id}
     get_config: Any = getattr(model, "get_config", None)
-    if type(model) is not LanguageModel and get_config is not None:
+    if type(model) is not lm.LanguageModel and get_config is not None:
         record["config"] = {key: term(value) for key, value in get_config().items()}
     record |= {
         "model": settings.model,
@@ -315,12 +308,12 @@ def lm_record(
     return record | _fallback_record(model, name_of)
 
 
-def _fallback_record(model: SharedModel, name_of: Callable[[SharedModel], str]) -> dict[str, Json]:
+def _fallback_record(model: lm.SharedModel, name_of: Callable[[lm.SharedModel], str]) -> dict[str, leaves.Json]:
     """Return the field of a model's fallbacks; nothing where it has none."""
     return {"fallback": [name_of(each) for each in model.fallback]} if model.fallback else {}
 
 
-def check_lm(name: str, record: Json, resolver: Resolver, read: Callable[[Json, Where], Any]) -> None:
+def check_lm(name: str, record: leaves.Json, resolver: Resolver, read: Callable[[leaves.Json, Where], Any]) -> None:
     """Check the record of a language model.
 
     Args:
@@ -345,14 +338,14 @@ def check_lm(name: str, record: Json, resolver: Resolver, read: Callable[[Json, 
         raise malformed((*where, field), f"{shown(record[field])} cannot stand here, wanted {wanted}.")
     found = resolver.find_or_none(kind, (*where, "type"))
     if found is not None:
-        fitting(found, (*where, "type"), lambda found: issubclass(found, SharedModel), "a class of language models")
-    if found is LanguageModel and "config" in record:
+        fitting(found, (*where, "type"), lambda found: issubclass(found, lm.SharedModel), "a class of language models")
+    if found is lm.LanguageModel and "config" in record:
         raise malformed((*where, "config"), "only a subclass has a config.")
     for argument, term in check(record.get("config", {}), (*where, "config"), dict).items():
         read(term, (*where, "config", argument))
 
 
-def check_fallbacks(records: Mapping[str, dict[str, Json]]) -> None:
+def check_fallbacks(records: Mapping[str, dict[str, leaves.Json]]) -> None:
     """Check that fallbacks are models of the file, and that none leads back to where it began.
 
     Raises:
@@ -361,7 +354,7 @@ def check_fallbacks(records: Mapping[str, dict[str, Json]]) -> None:
     names: dict[str, list[str]] = {name: record.get("fallback", []) for name, record in records.items()}
     for name, fallback in names.items():
         for place, each in enumerate(fallback):
-            if each not in records or EmbeddingModel in (_kind(records[name]), _kind(records[each])):
+            if each not in records or lm.EmbeddingModel in (_kind(records[name]), _kind(records[each])):
                 where = ("language_models", name, "fallback", place)
                 raise malformed(where, f"{shown(each)} is not among the language_models of this file.")
     try:
@@ -371,15 +364,15 @@ def check_fallbacks(records: Mapping[str, dict[str, Json]]) -> None:
         raise malformed(where, f"the fallbacks lead back: {' -> '.join(error.args[1][:_LISTED])}.") from None
 
 
-def lm_faults(record: dict[str, Json]) -> list[tuple[str, str]]:
+def lm_faults(record: dict[str, leaves.Json]) -> list[tuple[str, str]]:
     """Return what must not stand in a record: the field, and what may stand there. The rest is the class's to check."""
     model, defaults, supply = record["model"], record["defaults"], record["supply"]
     limit, fallback = record.get("limit", {"rpm": 1}), record.get("fallback", [""])
-    is_limit = is_object(limit) and bool(limit) and {*limit} <= {*_LIMITS}
+    is_limit = leaves.is_object(limit) and bool(limit) and {*limit} <= {*_LIMITS}
     is_limit = is_limit and all(type(number) is int and number > 0 for number in limit.values())
-    is_named = is_array(fallback) and bool(fallback) and all(type(each) is str for each in fallback)
+    is_named = leaves.is_array(fallback) and bool(fallback) and all(type(each) is str for each in fallback)
     is_plain = isinstance(model, str) and _MODEL.fullmatch(model) and ".." not in model
-    is_sampling = is_object(defaults) and {*defaults} <= {*lm.SAMPLING}
+    is_sampling = leaves.is_object(defaults) and {*defaults} <= {*lm.SAMPLING}
     is_ordered = isinstance(supply, list) and [name for name in _SUPPLIED if name in supply] == supply
     numbers = [(name, type(record[name]) in (int, float, type(None)), "a number or null") for name in _SETTINGS[:3]]
     rules = [
@@ -394,7 +387,7 @@ def lm_faults(record: dict[str, Json]) -> list[tuple[str, str]]:
     return [(field, wanted) for field, holds, wanted in rules if not holds]
 
 
-def supplied_lms(given: Any, names: Mapping[str, Json]) -> dict[str, SharedModel]:
+def supplied_lms(given: Any, names: Mapping[str, leaves.Json]) -> dict[str, lm.SharedModel]:
     """Return the caller's models by saved name.
 
     Args:
@@ -409,11 +402,11 @@ def supplied_lms(given: Any, names: Mapping[str, Json]) -> dict[str, SharedModel
     """
     if given is None:
         return {}
-    if isinstance(given, str | LanguageModel):
-        model = lm.shared_model(LanguageModel, given, "language_models")
-        return {name: model for name, record in names.items() if _kind(record) is LanguageModel}
+    if isinstance(given, str | lm.LanguageModel):
+        model = lm.shared_model(lm.LanguageModel, given, "language_models")
+        return {name: model for name, record in names.items() if _kind(record) is lm.LanguageModel}
     if not hasattr(given, "items"):
-        raise ArgumentError(
+        raise errors.ArgumentError(
             f"language_models is a {type(given).__name__}, wanted a mapping from saved name to a LanguageModel or a "
             "model string, or one of these for all."
         )
@@ -423,7 +416,7 @@ def supplied_lms(given: Any, names: Mapping[str, Json]) -> dict[str, SharedModel
             known = list(names)[:_LISTED]
             raise load_fault(
                 ("language_models",),
-                f"no language model of this file is named {name!r}.{did_you_mean(name, known)} "
+                f"no language model of this file is named {name!r}.{leaves.did_you_mean(name, known)} "
                 f"The file has {', '.join(map(shown, known)) or 'none'}.",
             )
     keys = {name: name if name in given else base for name, base in bases.items()}
@@ -434,14 +427,16 @@ def supplied_lms(given: Any, names: Mapping[str, Json]) -> dict[str, SharedModel
     }
 
 
-def _kind(record: Json) -> type[Any]:
+def _kind(record: leaves.Json) -> type[Any]:
     """Return the kind of model that a record stands for."""
-    public_id = record.get("type") if is_object(record) else None
-    cls = lookup(public_id) if isinstance(public_id, str) else None
-    return EmbeddingModel if isinstance(cls, type) and issubclass(cls, EmbeddingModel) else LanguageModel
+    public_id = record.get("type") if leaves.is_object(record) else None
+    cls = registry.lookup(public_id) if isinstance(public_id, str) else None
+    return lm.EmbeddingModel if isinstance(cls, type) and issubclass(cls, lm.EmbeddingModel) else lm.LanguageModel
 
 
-def made_lm(name: str, record: dict[str, Json], cls: type | None, read: Callable[[Json], Any]) -> SharedModel:
+def made_lm(
+    name: str, record: dict[str, leaves.Json], cls: type | None, read: Callable[[leaves.Json], Any]
+) -> lm.SharedModel:
     """Return a model made from its record, without a connection where the file does not hold all it needs.
 
     Args:
@@ -455,7 +450,7 @@ def made_lm(name: str, record: dict[str, Json], cls: type | None, read: Callable
     """
     if record["type"] is None:
         needs = ["a model of a class that is not registered"]
-        return lm.unbound_model(LanguageModel, name, {**record, "model": _ANY_MODEL}, needs)
+        return lm.unbound_model(lm.LanguageModel, name, {**record, "model": _ANY_MODEL}, needs)
     arguments = {key: read(term) for key, term in record.get("config", {}).items()}
     if cls is None or record["supply"]:
         needs = [*record["supply"], *([f"the class {record['type']!r}"] if cls is None else [])]
@@ -467,5 +462,5 @@ def made_lm(name: str, record: dict[str, Json], cls: type | None, read: Callable
     arguments |= {"limit": lm.Limit(**record["limit"])} if "limit" in record else {}
     try:
         return cls(**arguments)
-    except (SynmodError, TypeError) as error:
+    except (errors.SynmodError, TypeError) as error:
         raise load_fault(("language_models", name), f"{cls.__qualname__} cannot be made: {error}") from error

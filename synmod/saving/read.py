@@ -12,12 +12,11 @@ from typing import Any, NamedTuple, cast
 
 from pydantic_core import PydanticSerializationError, to_json
 
+from synmod import lm, retrieval
 from synmod.data import json_equal
 from synmod.errors import ArgumentError, BuildError, GraphError, StateError, SynmodError
 from synmod.leaves import Json, Suspended, checks_keywords, did_you_mean, drive, escape_step, frozen, path_str
-from synmod.lm import EmbeddingModel, LanguageModel, SharedModel
 from synmod.module import Module, read_build_config, seal
-from synmod.retrieval import Index
 from synmod.tree import CODEC, NODE, STATIC, GraphDef, Visit, kind_of, record, update, walk
 
 from .document import FileLimits, check, check_record, in_file, load_fault, malformed, read_document, read_json
@@ -25,8 +24,8 @@ from .names import check_fallbacks, check_lm, checked_value, lm_record, made_lm,
 from .records import NO_VALUE, NodeEntry, check_nodes, check_variable, needed_nodes, restored_flow, with_schemas
 from .terms import Place, Term, TermReader, TermWriter, references
 
-LanguageModels = Mapping[str, SharedModel | str] | LanguageModel | str | None
-Indexes = Mapping[str, Index] | Index | None
+LanguageModels = Mapping[str, lm.SharedModel | str] | lm.LanguageModel | str | None
+Indexes = Mapping[str, retrieval.Index] | retrieval.Index | None
 
 _SHOWN = 20
 _LONGEST = 1_000
@@ -201,13 +200,13 @@ class _Loader:
             LoadError: A name is not in the file ('Did you mean'), or stands for two indexes.
             ArgumentError: What was given is not an index.
         """
-        named = [(_index_name(entry), entry) for entry in self._nodes if issubclass(entry.cls, Index)]
+        named = [(_index_name(entry), entry) for entry in self._nodes if issubclass(entry.cls, retrieval.Index)]
         entries = dict(named)
         supplied: Mapping[str, Any] = {} if given is None else dict.fromkeys(entries, given)
         if isinstance(given, Mapping):
             supplied = cast("Mapping[str, Any]", given)
         for name, index in supplied.items():
-            if not isinstance(index, Index):
+            if not isinstance(index, retrieval.Index):
                 raise ArgumentError(f"indexes: {index!r:.100} is not an Index; write indexes={{{name!r}: index}}.")
             if name not in entries:
                 known = ", ".join(map(repr, entries)) or "none"
@@ -215,7 +214,7 @@ class _Loader:
                 raise load_fault(("graph",), f"no index {name!r} in this file; it has {known}.{hint}")
         for name, entry in named:
             if name in supplied:
-                if entries[name] is not entry and not isinstance(given, Index):
+                if entries[name] is not entry and not isinstance(given, retrieval.Index):
                     raise load_fault(entry.where, f"two indexes are named {name!r}: save them under two names.")
                 self._enter("node", entry.index, supplied[name])
 
@@ -326,7 +325,7 @@ class _Loader:
                 node = cls.from_config(
                     {name: self._terms.read(term, (*where, name)) for name, term in record["config"].items()}
                 )
-            elif issubclass(cls, Index):
+            elif issubclass(cls, retrieval.Index):
                 node = cls.unbound(_index_name(entry))
             else:
                 node = entry.impl.make(frozen(record["metadata"]))
@@ -420,9 +419,9 @@ class _Loader:
         Raises:
             LookupError: No record is known to describe it.
         """
-        if isinstance(x, SharedModel) and self._is_new("language_model", x.name, x):
+        if isinstance(x, lm.SharedModel) and self._is_new("language_model", x.name, x):
             model = self._models.get(x.name, {})
-            is_plain = type(x) in (EmbeddingModel, LanguageModel) and model.get("supply") == []
+            is_plain = type(x) in (lm.EmbeddingModel, lm.LanguageModel) and model.get("supply") == []
             if is_plain and lm_record(x, _json_term, lambda each: self._reference(each)["language_model"]) == model:
                 self._enter("language_model", x.name, x)
         return self._references[id(x)]
@@ -496,7 +495,7 @@ class _Loader:
     def _check_no_variable(self, entry: NodeEntry, key: Any, value: Any) -> None:
         """Raise if a constructor makes a Variable that the record does not have: no value is there for it."""
         kind = kind_of(value)
-        if kind == STATIC or id(value) in self._references or isinstance(value, SharedModel):
+        if kind == STATIC or id(value) in self._references or isinstance(value, lm.SharedModel):
             return
         for visit in walk(value, recursive=kind == NODE):
             if visit.kind == "variable" and id(visit.value) not in self._references:

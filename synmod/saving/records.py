@@ -9,13 +9,10 @@ from typing import Any, Final, cast
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from synmod.data import OPERATIONS, Schema, SymbolicDataModel, schema_of, schema_of_class, thaw
-from synmod.errors import BadNameError, DataError, SynmodError
+from synmod import data, errors, lm, registry
 from synmod.flow import Declared, FlowGraph, FlowStep, compile_flow
 from synmod.leaves import FrozenDict, Json, check_name, did_you_mean, frozen, frozen_dict, is_object, path_str
-from synmod.lm import SharedModel
 from synmod.module import Module, attributes_of_build, declaration_of, is_passed_on
-from synmod.registry import id_of
 from synmod.tree import STATIC, NodeImpl, Static, Variable, Visit, get_node_impl, kind_of, own_impl, walk
 
 from .document import Where, check, check_index, check_pairs, check_record, load_fault, malformed, shown
@@ -60,7 +57,7 @@ class _Site:
 
     def public_id(self, holder: str) -> str | None:
         """Return the id of the class, which must have one."""
-        public_id = id_of(self.cls)
+        public_id = registry.id_of(self.cls)
         if public_id is None:
             self.problem("", *unregistered(self.cls, holder))
         return public_id
@@ -87,7 +84,7 @@ def write_node(visit: Visit, terms: TermWriter, names: AttributeNames) -> dict[s
         return head | _module(site, list(pairs), metadata, names)
     try:
         json = frozen(metadata)
-    except DataError as error:
+    except errors.DataError as error:
         json = None
         site.problem("", f"metadata of {site.cls.__qualname__}: {error}", "flatten to JSON")
     return {**head, "metadata": json, "children": [[key, site.term(child, f"child {key!r}")] for key, child in pairs]}
@@ -225,7 +222,7 @@ class VariableEntry:
     """A Variable of a document that is read: its class, its schema, its metadata, and its value if it has no path."""
 
     cls: type[Any]
-    schema: Schema
+    schema: data.Schema
     metadata: FrozenDict
     value: Json
 
@@ -249,7 +246,7 @@ def check_variable(index: int, entry: Json, terms: TermReader) -> VariableEntry:
             raise malformed((*where, "metadata", name), "this has a field of its own.")
     try:
         metadata = frozen_dict({name: record[name] for name in _LABELS if name in record} | frozen(free))
-    except SynmodError as error:
+    except errors.SynmodError as error:
         raise load_fault((*where, "metadata"), str(error)) from error
     value = checked_value(schema, record["value"], (*where, "value")) if "value" in record else NO_VALUE
     return VariableEntry(cls, schema, metadata, value)
@@ -260,7 +257,7 @@ def _check_labels(record: dict[str, Json], where: Where, kind: str) -> None:
     if "name" in record:
         try:
             check_name(check(record["name"], (*where, "name"), str), kind)
-        except BadNameError as error:
+        except errors.BadNameError as error:
             raise load_fault((*where, "name"), str(error)) from error
     check(record.get("description", ""), (*where, "description"), str)
     check(record.get("trainable", True), (*where, "trainable"), bool)
@@ -355,7 +352,7 @@ def _check_node(index: int, entry: Json, terms: TermReader) -> NodeEntry:
         raise malformed(where, "the field 'type' is missing.")
     cls: type[Any] = terms.resolver.find_class(record["type"], (*where, "type"), lambda _: True, "a class")
     impl = own_impl(cls)
-    if impl is None or issubclass(cls, SharedModel):  # language models have a table of their own
+    if impl is None or issubclass(cls, lm.SharedModel):  # language models have a table of their own
         raise load_fault((*where, "type"), f"{cls.__qualname__} is not a class of modules or nodes.")
     node = NodeEntry(index, cls, impl, record)
     if impl.is_module:
@@ -486,8 +483,8 @@ def _checked_step(entry: Json, where: Where, terms: TermReader, held: set[int]) 
     step = check_record(entry, where, (head, "args", "kwargs", "gives"))
     here, what = (*where, head), step[head]
     if head == "op":
-        if check(what, here, str) not in OPERATIONS:
-            raise malformed(here, f"{shown(what)} is not an operator.{did_you_mean(what, OPERATIONS)}")
+        if check(what, here, str) not in data.OPERATIONS:
+            raise malformed(here, f"{shown(what)} is not an operator.{did_you_mean(what, data.OPERATIONS)}")
     elif check_index(what, len(terms.tables["node"]), here, "nodes") not in held:
         raise load_fault(here, f"node {what} is not an attribute of the program.")
     return step
@@ -529,7 +526,7 @@ def restored_flow(node: NodeEntry, module: Module, terms: TermReader) -> FlowGra
 def _declared(symbol: dict[str, Any], terms: TermReader) -> Declared:
     """Return what a symbol of a graph declares."""
     model: ModelEntry = terms.tables["data_model"][symbol["data_model"]]
-    schema = model.schema if model.cls is None else schema_of_class(model.cls)
+    schema = model.schema if model.cls is None else data.schema_of_class(model.cls)
     declared = Declared(schema, model.cls, symbol["name"], symbol["optional"])
     return keep_id(declared, model.public_id) if model.cls is None else declared
 
@@ -540,6 +537,6 @@ def with_schemas(config: Any) -> Any:
         return {key: with_schemas(part) for key, part in cast("dict[str, Any]", config).items()}
     if isinstance(config, list | tuple):
         return [with_schemas(part) for part in cast("list[Any]", config)]
-    if isinstance(config, SymbolicDataModel) or (isinstance(config, type) and issubclass(config, BaseModel)):
-        return thaw(schema_of(config))
+    if isinstance(config, data.SymbolicDataModel) or (isinstance(config, type) and issubclass(config, BaseModel)):
+        return data.thaw(data.schema_of(config))
     return cast("Any", config)

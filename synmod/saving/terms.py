@@ -19,13 +19,9 @@ from uuid import UUID
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from synmod.data import JsonDataModel, Schema, SymbolicDataModel, schema_from, symbol, typed_instance, wrap
-from synmod.errors import DataError, SchemaError, SynmodError
-from synmod.flow import SymbolRef
+from synmod import data, errors, flow, registry, tree
 from synmod.leaves import FrozenDict, FrozenList, Json, frozen, is_array, is_object
 from synmod.leaves.nests import is_namedtuple, is_registered_container, parts_of, put_together
-from synmod.registry import id_of
-from synmod.tree import Static, Variable, class_of, own_impl
 
 from .document import Problems, Where, check, check_index, check_pairs, check_record, load_fault, malformed, shown
 from .names import AttributeNames, ModelEntry, Resolver, checked_value, keep_id, read_data_model, user_code
@@ -89,10 +85,10 @@ class TermWriter:
             **dict.fromkeys(_OWN_TREES, self._tree),
             **dict.fromkeys(SCALARS, self._scalar),
             **dict.fromkeys((set, frozenset), self._set),
-            **dict.fromkeys((JsonDataModel, SymbolicDataModel), self._data),
+            **dict.fromkeys((data.JsonDataModel, data.SymbolicDataModel), self._data),
             dict: self._dict,
-            SymbolRef: lambda value, _: {"symbol": value.index},
-            Static: self._static,
+            flow.SymbolRef: lambda value, _: {"symbol": value.index},
+            tree.Static: self._static,
             types.FunctionType: self._named,
         }
 
@@ -107,7 +103,7 @@ class TermWriter:
 
     def _write(self, value: Any, steps: Steps) -> Any:
         """Return the term of a value, or _PURE."""
-        cls = class_of(value)
+        cls = tree.class_of(value)
         writer = self._writers.get(cls)
         if writer is None:
             writer = self._writers[cls] = self._writer_of(cls)
@@ -119,7 +115,7 @@ class TermWriter:
 
     def _writer_of(self, cls: type[Any]) -> Callable[[Any, Steps], Any]:
         """Return how instances of a class are written."""
-        if issubclass(cls, Variable) or own_impl(cls) is not None:
+        if issubclass(cls, tree.Variable) or tree.own_impl(cls) is not None:
             return lambda value, _: self.reference(value)
         if issubclass(cls, BaseModel) and hasattr(cls, "__synmod_json__"):
             return self._data
@@ -142,7 +138,7 @@ class TermWriter:
         """Return frozen JSON; a fault in it is a problem."""
         try:
             return frozen(value)
-        except DataError as error:
+        except errors.DataError as error:
             what, _, remedy = str(error).partition(" is not JSON: ")
             self._problem(steps, f"{what} is not JSON", remedy.rstrip(".") or "write another value")
             return None
@@ -166,7 +162,7 @@ class TermWriter:
 
     def _sequence(self, value: Any, steps: Steps) -> Any:
         """Write a list or tuple; a list of JSON is JSON."""
-        kind = class_of(value)
+        kind = tree.class_of(value)
         terms = self._terms(value, [*enumerate(value)], steps, may_be_json=kind is list)
         return terms if terms is _PURE else {kind.__name__: terms}
 
@@ -187,8 +183,8 @@ class TermWriter:
 
     def _tree(self, value: Any, steps: Steps) -> Term:
         """Write a container of another class: its children, then what else makes it up."""
-        cls = class_of(value)
-        public_id = _OWN_TREES.get(cls) or id_of(cls)
+        cls = tree.class_of(value)
+        public_id = _OWN_TREES.get(cls) or registry.id_of(cls)
         if public_id is None:
             return self._problem(steps, *unregistered(cls, "an object"))
         parts, rest = parts_of(value)
@@ -201,7 +197,7 @@ class TermWriter:
 
     def _set(self, value: Any, steps: Steps) -> Term:
         """Write a set of scalars, sorted, so that equal sets are equal files."""
-        kind = class_of(value).__name__
+        kind = tree.class_of(value).__name__
         if not all(type(part) in _PLAIN for part in value):
             return self._problem(steps, f"a {kind} that holds more than text and numbers", "write a list")
         if not all(_is_small(part) for part in value):
@@ -219,26 +215,26 @@ class TermWriter:
         """Write a data model, a symbol, or an instance."""
         try:
             index = self.data_model(value)
-            if isinstance(value, BaseModel | JsonDataModel):
+            if isinstance(value, BaseModel | data.JsonDataModel):
                 return {"data": {"data_model": index, "json": frozen(value)}}
-        except (SchemaError, DataError) as error:
+        except (errors.SchemaError, errors.DataError) as error:
             return self._problem(steps, str(error), "mend the data model, so that it can be declared and dumped")
         return {"data_model": index}
 
     def _named(self, value: Any, steps: Steps) -> Term:
         """Write a class or function as its id."""
-        is_class = issubclass(class_of(value), type)
+        is_class = issubclass(tree.class_of(value), type)
         if is_class and issubclass(value, BaseModel):
             return self._data(value, steps)
-        public_id = id_of(value)
+        public_id = registry.id_of(value)
         if public_id is None:
             return self._refused(value, steps)
         return {"class" if is_class else "function": public_id}
 
     def _member(self, value: enum.Enum, steps: Steps) -> Term:
         """Write a member of an enum."""
-        cls = class_of(value)
-        public_id = id_of(cls)
+        cls = tree.class_of(value)
+        public_id = registry.id_of(cls)
         if public_id is None:
             return self._problem(steps, *unregistered(cls, f"a member ({value.name})"))
         if value.name not in cls.__members__:
@@ -247,7 +243,7 @@ class TermWriter:
 
     def _scalar(self, value: Any, steps: Steps) -> Term:
         """Write a scalar beyond JSON as text."""
-        name, write, _ = SCALARS[class_of(value)]
+        name, write, _ = SCALARS[tree.class_of(value)]
         text = write(value)
         if text is None:
             what = f"{value!r:.100}, whose time zone has rules"
@@ -288,7 +284,7 @@ _CALLABLES: Final = {
 
 def what_and_remedy(value: Any) -> tuple[str, str]:
     """Return what an object is that no term can hold, and what to do."""
-    kind = class_of(value)
+    kind = tree.class_of(value)
     if kind in _CALLABLES:
         name = getattr(value, "__qualname__", "")
         return ("a lambda" if name.endswith("<lambda>") else f"{_CALLABLES[kind]} {name}".rstrip()), _TO_DEF
@@ -385,13 +381,13 @@ class TermReader:
         self.dry = True
         self.names = AttributeNames()
         self.resolver, self.tables, self._find = Resolver(custom_objects), tables, find
-        self._schemas: dict[tuple[str, bytes], Schema] = {}
+        self._schemas: dict[tuple[str, bytes], data.Schema] = {}
         self._symbols: Sized = ()
         self._readers: dict[str, Callable[[Json, Where], Any]] = {
             "json": lambda payload, _: payload,
             **{kind: functools.partial(self._reference, kind) for kind in ("node", "variable", "language_model")},
             "data_model": self._data_model,
-            "symbol": lambda payload, where: SymbolRef(check_index(payload, len(self._symbols), where, "symbols")),
+            "symbol": lambda payload, where: flow.SymbolRef(check_index(payload, len(self._symbols), where, "symbols")),
             "data": self._data,
             "function": self._function,
             "class": lambda payload, where: self.resolver.find_class(payload, where, lambda _: True, "a class"),
@@ -424,7 +420,7 @@ class TermReader:
         self._symbols = symbols
         return self._read(term, where)
 
-    def read_schema(self, schema: Json, where: Where, root: Any) -> Schema:
+    def read_schema(self, schema: Json, where: Where, root: Any) -> data.Schema:
         """Return a schema; equal ones are read once.
 
         Raises:
@@ -434,8 +430,8 @@ class TermReader:
         key = root, to_json(check(schema, where, dict))
         if key not in self._schemas:
             try:
-                self._schemas[key] = schema_from(schema, root=root)
-            except SynmodError as error:
+                self._schemas[key] = data.schema_from(schema, root=root)
+            except errors.SynmodError as error:
                 raise load_fault(where, str(error)) from error
         return self._schemas[key]
 
@@ -464,7 +460,7 @@ class TermReader:
 
     def _data_model(self, payload: Json, where: Where) -> Any:
         entry = self._entry(payload, where)
-        return None if self.dry else entry.cls or keep_id(symbol(entry.schema), entry.public_id)
+        return None if self.dry else entry.cls or keep_id(data.symbol(entry.schema), entry.public_id)
 
     def _data(self, payload: Json, where: Where) -> Any:
         record = check_record(payload, where, ("data_model", "json"))
@@ -473,10 +469,10 @@ class TermReader:
         if self.dry:
             return None
         if entry.cls is None:
-            return keep_id(wrap(value, entry.schema), entry.public_id)
+            return keep_id(data.wrap(value, entry.schema), entry.public_id)
         try:
-            return typed_instance(value, entry.cls)
-        except SynmodError as error:
+            return data.typed_instance(value, entry.cls)
+        except errors.SynmodError as error:
             raise load_fault(where, str(error)) from error
 
     # -- what code names

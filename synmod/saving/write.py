@@ -9,9 +9,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from synmod.leaves import Json, path_str, write_atomic
-from synmod.lm import SharedModel
-from synmod.tree import CODEC, NODE, GraphDef, RefMap, VariableDef, Visit, build_graph, iter_graph, kind_of, state, walk
+from synmod import leaves, lm, tree
 
 from .document import FileLimits, Problems, Where, shown, write_document
 from .names import AttributeNames, lm_faults, lm_record, named_schema
@@ -43,7 +41,9 @@ def dumps(program: Any, *, limits: FileLimits | None = None) -> str:
     Source: Keras' config round trip, Flax NNX's graph and state; differs: data and structure are kept apart by form.
     """
     is_nest = type(program) in (list, dict)
-    if kind_of(program) != NODE and not (is_nest and any(visit.kind == "node" for visit in walk(program))):
+    if tree.kind_of(program) != tree.NODE and not (
+        is_nest and any(visit.kind == "node" for visit in tree.walk(program))
+    ):
         problems = Problems()
         is_class = isinstance(program, type)
         name = f"the class {program.__name__}" if is_class else f"an object of type {type(program).__name__}"
@@ -81,7 +81,7 @@ def save(program: Any, path: str | os.PathLike[str], *, limits: FileLimits | Non
 
     Source: safetensors and SQLite (promises about files).
     """
-    return write_atomic(path, dumps(program, limits=limits))
+    return leaves.write_atomic(path, dumps(program, limits=limits))
 
 
 def save_variables(node: Any, path: str | os.PathLike[str], *filters: Any, limits: FileLimits | None = None) -> Path:
@@ -112,25 +112,25 @@ def save_variables(node: Any, path: str | os.PathLike[str], *filters: Any, limit
 
     Source: Keras `save_weights`.
     """
-    values = state(node, filters or ...).to_json()
-    models = [model for _, model in iter_graph(node, SharedModel)]
-    return write_atomic(path, write_document("variables", {"state": values}, limits, models))
+    values = tree.state(node, filters or ...).to_json()
+    models = [model for _, model in tree.iter_graph(node, lm.SharedModel)]
+    return leaves.write_atomic(path, write_document("variables", {"state": values}, limits, models))
 
 
-def _encode(graphdef: GraphDef[Any]) -> dict[str, Json]:
+def _encode(graphdef: tree.GraphDef[Any]) -> dict[str, leaves.Json]:
     """Return a graph definition as one object of three keys.
 
     Raises:
         GraphError: Something cannot be written; lists every offender.
     """
-    variables = [each for each in graphdef.definitions.values() if isinstance(each, VariableDef)]
+    variables = [each for each in graphdef.definitions.values() if isinstance(each, tree.VariableDef)]
     values = {each.index: (None, each.metadata) for each in variables}
-    written = _GraphWriter(build_graph(graphdef, values, dict(graphdef.kept)))
+    written = _GraphWriter(tree.build_graph(graphdef, values, dict(graphdef.kept)))
     written.problems.raise_if_any(as_graph=True)
     return written.graph
 
 
-CODEC["encode"] = _encode
+tree.CODEC["encode"] = _encode
 
 
 class _GraphWriter:
@@ -146,32 +146,32 @@ class _GraphWriter:
     def __init__(self, root: Any) -> None:
         self._terms = TermWriter(self._reference, self._data_model)
         self.problems = self._terms.problems
-        self.state: dict[str, Json] = {}
-        self.models: list[SharedModel] = []
-        self._seen = RefMap[int]()
+        self.state: dict[str, leaves.Json] = {}
+        self.models: list[lm.SharedModel] = []
+        self._seen = tree.RefMap[int]()
         self._known: dict[int, Term] = {}
-        self._nodes: list[Visit] = []
-        self._variables: list[Visit] = []
-        self._data_models: list[dict[str, Json]] = []
+        self._nodes: list[tree.Visit] = []
+        self._variables: list[tree.Visit] = []
+        self._data_models: list[dict[str, leaves.Json]] = []
         self._indices: dict[tuple[str | None, int], int] = {}
-        self._records: dict[str, dict[str, Json]] = {}
+        self._records: dict[str, dict[str, leaves.Json]] = {}
         self.graph = self._sections(root)
 
-    def _sections(self, root: Any) -> dict[str, Json]:
+    def _sections(self, root: Any) -> dict[str, leaves.Json]:
         """Return the sections, and fill the state."""
-        self._meet(walk(root, seen=self._seen))
+        self._meet(tree.walk(root, seen=self._seen))
         walked = len(self._variables)
         root_term = self._terms.term(root, Place(str, "the root"))
         names = AttributeNames()
         nodes = [write_node(visit, self._terms, names) for visit in self._nodes]  # grows: arguments bring further ones
-        circle = [path_str(self._nodes[index].path) for index in reversed(circle_of(nodes))]
+        circle = [leaves.path_str(self._nodes[index].path) for index in reversed(circle_of(nodes))]
         if circle:
             what = f"arguments that need one another in a circle: {' -> '.join(map(repr, circle))}"
             self.problems.note(circle[0], what, "override get_config")
         variables = [write_variable(visit, self._terms) for visit in self._variables]
         for number, visit in enumerate(self._variables):
             if number < walked:
-                self.state[path_str(visit.path)] = visit.value.value
+                self.state[leaves.path_str(visit.path)] = visit.value.value
             else:  # only an argument leads there
                 variables[number]["value"] = visit.value.value
         return {
@@ -193,17 +193,17 @@ class _GraphWriter:
                 return path
             case _:
                 return "/".join(map(str, where[:2]))
-        return Place(lambda: path_str(visit.path), what).text()
+        return Place(lambda: leaves.path_str(visit.path), what).text()
 
     # -- the tables, for the term writer
 
     def _reference(self, x: Any) -> Term:
         """Return the term of a node, Variable or language model; what only an argument reaches is walked now."""
         if id(x) not in self._known:
-            self._meet(walk(x, seen=self._seen))
+            self._meet(tree.walk(x, seen=self._seen))
         return dict(self._known[id(x)])
 
-    def _meet(self, visits: Iterator[Visit]) -> None:
+    def _meet(self, visits: Iterator[tree.Visit]) -> None:
         """Enter what a walk finds."""
         for visit in visits:
             if not visit.first:
@@ -211,13 +211,13 @@ class _GraphWriter:
             if visit.kind == "variable":
                 self._known[id(visit.value)] = {"variable": len(self._variables)}
                 self._variables.append(visit)
-            elif isinstance(visit.value, SharedModel):
+            elif isinstance(visit.value, lm.SharedModel):
                 self._known[id(visit.value)] = {"language_model": self._language_model(visit.value)}
             elif visit.kind == "node":
                 self._known[id(visit.value)] = {"node": len(self._nodes)}
                 self._nodes.append(visit)
 
-    def _language_model(self, model: SharedModel) -> str:
+    def _language_model(self, model: lm.SharedModel) -> str:
         """Enter a language model, and return its name; of two of one name the second takes `#2`."""
         numbered = (f"{model.name}#{number}" for number in count(2))
         name = next(name for name in chain([model.name], numbered) if name not in self._records)
@@ -238,7 +238,7 @@ class _GraphWriter:
         if key not in self._indices:
             self._indices[key] = len(self._data_models)
             title = schema.get("title")
-            entry: dict[str, Json] = {} if public_id is None else {"name": public_id}
+            entry: dict[str, leaves.Json] = {} if public_id is None else {"name": public_id}
             entry |= {"title": title} if isinstance(title, str) else {}
             self._data_models.append({**entry, "schema": schema})
         return self._indices[key]

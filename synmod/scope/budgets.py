@@ -1,7 +1,5 @@
 """Limits and sums of a block: `sm.deadline` and `sm.budget`, the checks where calls begin, and `sm.track_usage`."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time
@@ -10,8 +8,7 @@ from numbers import Real
 from types import TracebackType
 from typing import Final, Self
 
-from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded
-from synmod.leaves import Clock, checks_keywords, current_clock, deadline_scope, in_task
+from synmod import errors, leaves
 
 from .frame import Ambient, Block, CallFrame, Usage, UsageMeter, ambient, current_call, place_name
 
@@ -38,7 +35,7 @@ class Deadline:
         self.plain = plain
         self.waiting: str | None = None
         self.partial: object = None
-        self._clock: Clock = current_clock()
+        self._clock: leaves.Clock = leaves.current_clock()
         self._ends = self._clock.now() + seconds
         self.scope = None if plain or math.isinf(seconds) else LimitedWait(self)
 
@@ -51,10 +48,10 @@ class Deadline:
         """Whether it has come; a loop may wake its tasks one tick early."""
         return self.left() <= _TICK_S
 
-    def exceeded(self, where: str) -> DeadlineExceeded:
+    def exceeded(self, where: str) -> errors.DeadlineExceeded:
         """Return the error; `where` is the path that was waiting, or that was not begun any more."""
         place = f"{where!r}" if where else "code outside module calls"
-        error = DeadlineExceeded(
+        error = errors.DeadlineExceeded(
             f"the deadline of {self.seconds:g} s is over; waiting was: {place}. "
             "Allow more with sm.deadline(seconds), or do less inside."
         )
@@ -69,7 +66,7 @@ class LimitedWait:
 
     def __init__(self, limit: Deadline) -> None:
         self._limit = limit
-        self._scope = deadline_scope(limit.left())
+        self._scope = leaves.deadline_scope(limit.left())
 
     def __enter__(self) -> None:
         self._scope.__enter__()
@@ -105,15 +102,15 @@ class deadline(Block):  # noqa: N801  # read as a word: `with sm.deadline(2):`
     Source: trio.fail_after; differs: calls that other tasks begin after the time raise as well.
     """
 
-    @checks_keywords
+    @leaves.checks_keywords
     def __init__(self, seconds: float) -> None:
         if isinstance(seconds, bool) or not isinstance(seconds, Real) or not seconds >= 0:
-            raise ArgumentError(f"deadline got {seconds!r}: write the seconds as a number, zero or more.")
+            raise errors.ArgumentError(f"deadline got {seconds!r}: write the seconds as a number, zero or more.")
         super().__init__()
         self._seconds = float(seconds)
 
     def __enter__(self) -> None:
-        limit = Deadline(self._seconds, plain=not in_task())
+        limit = Deadline(self._seconds, plain=not leaves.in_task())
         self.enter(deadline=limit)
         if limit.scope is not None:
             limit.scope.__enter__()
@@ -139,7 +136,7 @@ def plain_limit(record: Ambient | None) -> LimitedWait | None:
         record: The open blocks, from `ambient()`.
     """
     limit: Deadline | None = None if record is None else record.deadline
-    if limit is None or not limit.plain or math.isinf(limit.seconds) or not in_task():
+    if limit is None or not limit.plain or math.isinf(limit.seconds) or not leaves.in_task():
         return None
     return LimitedWait(limit)
 
@@ -200,9 +197,9 @@ def is_of_block_around(error: BaseException) -> bool:
     record = ambient()
     if record is None:
         return False
-    if isinstance(error, BudgetExceeded):
+    if isinstance(error, errors.BudgetExceeded):
         return any(error.account is account for account in record.budgets)
-    return isinstance(error, DeadlineExceeded) and record.deadline is not None and record.deadline.is_over
+    return isinstance(error, errors.DeadlineExceeded) and record.deadline is not None and record.deadline.is_over
 
 
 # -- money, tokens and calls -------------------------------------------------------------------------------------------
@@ -218,10 +215,10 @@ class Spent:
     tokens: int = 0
     cost_usd: float = 0.0
 
-    def __add__(self, other: Spent) -> Spent:
+    def __add__(self, other: "Spent") -> "Spent":
         return Spent(self.calls + other.calls, self.tokens + other.tokens, self.cost_usd + other.cost_usd)
 
-    def __sub__(self, other: Spent) -> Spent:
+    def __sub__(self, other: "Spent") -> "Spent":
         return Spent(self.calls - other.calls, self.tokens - other.tokens, self.cost_usd - other.cost_usd)
 
 
@@ -321,13 +318,13 @@ class budget(Block):  # noqa: N801  # read as a word: `with sm.budget(calls=10) 
     Source: cloud quotas; differs: reserve and settle, so that nothing is overdrawn in flight.
     """
 
-    @checks_keywords
+    @leaves.checks_keywords
     def __init__(self, calls: int | None = None, tokens: int | None = None, cost_usd: float | None = None) -> None:
         super().__init__()
         given = {"calls": calls, "tokens": tokens, "cost_usd": cost_usd}
         self._limits = {name: _limit(name, value) for name, value in given.items() if value is not None}
         if not self._limits:
-            raise ArgumentError("budget() got no limit: give calls=, tokens= or cost_usd=.")
+            raise errors.ArgumentError("budget() got no limit: give calls=, tokens= or cost_usd=.")
 
     def __enter__(self) -> Account:
         account = Account(self._limits)
@@ -341,7 +338,7 @@ def _limit(name: str, value: object) -> float:
     if isinstance(value, int if whole else (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf:
         return value
     kind = "a whole number" if whole else "a number"
-    raise ArgumentError(f"budget got {name}={value!r}: write {kind}, zero or more.")
+    raise errors.ArgumentError(f"budget got {name}={value!r}: write {kind}, zero or more.")
 
 
 def reserve(calls: int = 1, tokens: int = 0, cost_usd: float = 0.0, *, where: str = "") -> Reservation:
@@ -370,7 +367,7 @@ def reserve(calls: int = 1, tokens: int = 0, cost_usd: float = 0.0, *, where: st
         for account in reversed(accounts):
             if refusal := account.refusal(wanted):
                 place = place_name(where) or "outside module calls"
-                error = BudgetExceeded(f"{place}: {refusal}. Raise it in sm.budget(...).")
+                error = errors.BudgetExceeded(f"{place}: {refusal}. Raise it in sm.budget(...).")
                 error.account = account
                 raise error
         for account in accounts:

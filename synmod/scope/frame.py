@@ -21,8 +21,7 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any, Final, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
-from synmod.data import RECORDERS
-from synmod.errors import CallError
+from synmod import data, errors
 from synmod.leaves import did_you_mean, new_run_id, with_label
 
 PHASES: Final = ("inference", "reward", "optimizer")
@@ -36,7 +35,9 @@ def check_phase(name: object) -> str:
     """
     if isinstance(name, str) and name in PHASES:
         return name
-    raise CallError(f"unknown phase {name!r}: write one of {', '.join(map(repr, PHASES))}.{did_you_mean(name, PHASES)}")
+    raise errors.CallError(
+        f"unknown phase {name!r}: write one of {', '.join(map(repr, PHASES))}.{did_you_mean(name, PHASES)}"
+    )
 
 
 class _Summed(Protocol):
@@ -725,4 +726,4 @@ def place_name(where: CallFrame | str | None = None) -> str:
     return "" if frame is None else with_label(frame.path, frame.name)
 
 
-RECORDERS["path"] = place_name  # errors of symbols and operators name the module that runs or is traced
+data.RECORDERS["path"] = place_name  # errors of symbols and operators name the module that runs or is traced

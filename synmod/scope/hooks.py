@@ -12,8 +12,7 @@ from time import perf_counter
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeAlias
 
-from synmod.errors import ArgumentError, ConfigError
-from synmod.leaves import did_you_mean, with_label
+from synmod import errors, leaves
 
 from .frame import Ambient, Block, CallFrame, Reward, Usage, ambient, current_call, join_distinct, phase_in
 
@@ -48,7 +47,7 @@ class Event:
     @property
     def place(self) -> str:
         """Path and label, for people: `routes/technical/0 (answer)`; of an entry call the label alone."""
-        return with_label(self.path, self.name)
+        return leaves.with_label(self.path, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +234,8 @@ class Hook:
         inherited = {name for base in cls.__mro__[1:] for name in vars(base)}
         for name in vars(cls):
             if name.startswith("on_") and name not in inherited:
-                raise ConfigError(
-                    f"class {cls.__name__}: hooks are never called by {name!r}.{did_you_mean(name, _METHODS)} "
+                raise errors.ConfigError(
+                    f"class {cls.__name__}: hooks are never called by {name!r}.{leaves.did_you_mean(name, _METHODS)} "
                     f"The methods of a hook are {', '.join(_METHODS)}."
                 )
         cls.overrides = frozenset(name for name in _METHODS if getattr(cls, name) is not getattr(Hook, name))
@@ -280,14 +279,14 @@ def check_hook(hook: object) -> Hook:
     """
     if not isinstance(hook, Hook):
         remedy = f"make an instance: {hook.__name__}()" if isinstance(hook, type) else "derive its class from sm.Hook"
-        raise ArgumentError(f"{hook!r} is not a hook: {remedy}.")
+        raise errors.ArgumentError(f"{hook!r} is not a hook: {remedy}.")
     for name in _METHODS:
         method: Any = getattr(hook, name)
         if getattr(method, "__func__", None) is vars(Hook)[name]:
             continue  # not overridden: each row of an evaluation adds a hook
         is_object = not inspect.ismethod(method)
         if inspect.iscoroutinefunction(method) or (is_object and inspect.iscoroutinefunction(type(method).__call__)):
-            raise ArgumentError(
+            raise errors.ArgumentError(
                 f"{type(hook).__name__}.{name} is async, but hooks are plain functions: write "
                 f"`def {name}(self, event)`. "
                 "To wait for something, put the record on a queue that a task of yours reads."
@@ -320,7 +319,7 @@ class hooks(Block):  # noqa: N801  # read as a word: `with sm.hooks(h):`
 
     def __init__(self, *hooks: Hook) -> None:
         if not hooks:
-            raise ArgumentError("hooks() got no hook: write `with sm.hooks(hook):`.")
+            raise errors.ArgumentError("hooks() got no hook: write `with sm.hooks(hook):`.")
         super().__init__()
         self._hooks = tuple(map(check_hook, hooks))
 

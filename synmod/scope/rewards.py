@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, Final
 
-from synmod.errors import ArgumentError, CallError
-from synmod.leaves import did_you_mean, thaw
+from synmod import errors, leaves
 
 from .frame import Block, CallFrame, GivenReward, Owner, Reward, ambient, current_call, phase
 
@@ -60,7 +59,7 @@ class Feedback:
         Raises:
             DataError: The target is not JSON.
         """
-        return thaw(self.record())
+        return leaves.thaw(self.record())
 
 
 class BoundReward:
@@ -90,12 +89,12 @@ class BoundReward:
         self._function = reward if callable(reward) and not is_reward else asked
         names = tuple(offered)
         if not callable(self._function):
-            raise ArgumentError(f"{what} is a {type(reward).__name__}; write a function of {', '.join(names)}.")
+            raise errors.ArgumentError(f"{what} is a {type(reward).__name__}; write a function of {', '.join(names)}.")
         wanted: Iterable[str] | None = getattr(reward, "asks_for", None)
         try:
             parameters = [*inspect.signature(asked).parameters.values()]
         except (TypeError, ValueError):
-            raise ArgumentError(
+            raise errors.ArgumentError(
                 f"{what}: parameters of {reward!r:.80} cannot be read: wrap it in a function."
             ) from None
         if wanted is not None:
@@ -111,9 +110,9 @@ class BoundReward:
                 parameter.VAR_KEYWORD,
             ):
                 words = [*names, *(alias for alias, name in _ALIASES.items() if name in names)]
-                raise ArgumentError(
+                raise errors.ArgumentError(
                     f"{what} asks for {parameter.name!r}; it may ask for {', '.join(words)}, by these names and in any "
-                    f"order.{did_you_mean(parameter.name, words)}"
+                    f"order.{leaves.did_you_mean(parameter.name, words)}"
                 )
         self.asks_for = frozenset(source for _, source, _ in self._parameters)
         self._range: tuple[float, float] = getattr(reward, "range", (-math.inf, math.inf))
@@ -132,7 +131,7 @@ class BoundReward:
             Exception: What it raised.
         """
         if self._needs_target and offered.get("target") is None:
-            raise CallError(f"{self._what} needs a target, and example {offered.get('example_id')!r} has none.")
+            raise errors.CallError(f"{self._what} needs a target, and example {offered.get('example_id')!r} has none.")
         with phase("reward"):
             result = self.call(**offered)
             if inspect.isawaitable(result):
@@ -163,14 +162,14 @@ class BoundReward:
         """Return a score as a float."""
         score, (low, high) = self._finite(value), self._range
         if not low <= score <= high:
-            raise CallError(f"{self._what} is {score!r}, outside its range from {low} to {high}.")
+            raise errors.CallError(f"{self._what} is {score!r}, outside its range from {low} to {high}.")
         return score
 
     def _finite(self, value: Any) -> float:
         """Return a number as a float."""
         number = _finite(value)
         if number is None:
-            raise CallError(
+            raise errors.CallError(
                 f"{self._what} is {value!r:.100}; it must be a finite number, a bool, or a Feedback of such."
             )
         return number
@@ -192,10 +191,10 @@ def add_reward(owner: Owner, value: object, name: str | None = None) -> None:
     """
     frame = current_call()
     if frame is None:
-        raise CallError(f"{owner.name}.add_reward: no call is running; give rewards inside `call`.")
+        raise errors.CallError(f"{owner.name}.add_reward: no call is running; give rewards inside `call`.")
     number = _finite(value)
     if number is None:
-        raise CallError(f"{frame.path or owner.name}: add_reward got {value!r}; a reward is a finite number.")
+        raise errors.CallError(f"{frame.path or owner.name}: add_reward got {value!r}; a reward is a finite number.")
     if frame.symbolic:
         return
     giver: CallFrame | None = _frame_of(owner, frame) or frame

@@ -4,8 +4,6 @@ Cost: some microseconds per call while a trace is open, nothing afterwards. The 
 the page of the view room, is drawn from that.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import threading
@@ -19,9 +17,7 @@ from numbers import Real
 from operator import itemgetter
 from typing import Any, Final, cast
 
-from synmod.data import SymbolicDataModel
-from synmod.errors import ArgumentError
-from synmod.leaves import html_frame, with_label
+from synmod import data, errors, leaves
 
 from .frame import FRAME, NO_USAGE, Block, Reward, Usage
 from .hooks import CallBegin, CallEnd, Hook, LMBegin, LMEnd
@@ -53,7 +49,7 @@ def plain(x: Any, depth: int = 0) -> Any:
 
 def _written(x: Any, depth: int) -> Any:
     """Return what is neither a number nor a text as JSON."""
-    if isinstance(x, SymbolicDataModel):
+    if isinstance(x, data.SymbolicDataModel):
         return x.get_schema()
     get_json = getattr(x, "get_json", None)
     if callable(get_json) and not isinstance(x, type):
@@ -157,7 +153,7 @@ class TraceNode:
     phase: str
     start: float
     run: Run
-    parent: TraceNode | None = None
+    parent: "TraceNode | None" = None
     inputs: tuple[Any, ...] | None = None
     kwargs: Mapping[str, Any] | None = None
     outputs: Any = None
@@ -165,7 +161,7 @@ class TraceNode:
     elapsed_s: float | None = None
     error: str | None = None
     rewards: tuple[Reward, ...] = ()
-    children: list[TraceNode] = field(default_factory=list)  # pyright: ignore[reportUnknownVariableType]  # hot: `list[...]()` is slow
+    children: "list[TraceNode]" = field(default_factory=list)  # pyright: ignore[reportUnknownVariableType]  # hot: `list[...]()` is slow
     lm_calls: list[LMCallNode] = field(default_factory=list)  # pyright: ignore[reportUnknownVariableType]  # likewise
 
     @property
@@ -174,7 +170,7 @@ class TraceNode:
         return sum((call.usage for call in [*self.lm_calls, *self.children]), NO_USAGE)
 
     def __repr__(self) -> str:
-        return f"<TraceNode {self.call_id} {with_label(self.path, self.name)!r}, {len(self.children)} children>"
+        return f"<TraceNode {self.call_id} {leaves.with_label(self.path, self.name)!r}, {len(self.children)} children>"
 
 
 # -- JSON and text -----------------------------------------------------------------------------------------------------
@@ -222,7 +218,7 @@ def _lines(call: dict[str, Any], lead: str = "", below: str = "") -> Iterator[st
         name = call["model"]
         tokens += ", cached" if call["cached"] else ""
     else:
-        name, count = with_label(call["path"], call["name"]), usage["calls"]
+        name, count = leaves.with_label(call["path"], call["name"]), usage["calls"]
         tokens = f"{count} model call{'s' * (count > 1)}, {tokens}" if count else ""
     error = " ".join((call["error"] or "").split())
     yield lead + "  ".join(filter(None, [name, _seconds(call["elapsed_s"]), tokens, error]))
@@ -277,9 +273,11 @@ class Tracer(Hook):
 
     def __init__(self, values: bool = True, sample: float = 1.0, max_calls: int = 100_000) -> None:
         if isinstance(sample, bool) or not isinstance(sample, Real) or not 0 <= float(sample) <= 1:
-            raise ArgumentError(f"trace got sample={sample!r}: write the share of entry calls to keep, from 0 to 1.")
+            raise errors.ArgumentError(
+                f"trace got sample={sample!r}: write the share of entry calls to keep, from 0 to 1."
+            )
         if not isinstance(max_calls, int) or isinstance(max_calls, bool) or max_calls < 1:  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-            raise ArgumentError(f"trace got max_calls={max_calls!r}: write a whole number above zero.")
+            raise errors.ArgumentError(f"trace got max_calls={max_calls!r}: write a whole number above zero.")
         self._values = values
         self._sample = float(sample)
         self._max_calls = max_calls
@@ -437,7 +435,7 @@ class Tracer(Hook):
 
     def _repr_html_(self) -> str:
         """Return the page in a frame, for notebooks."""
-        return html_frame(self.to_html())
+        return leaves.html_frame(self.to_html())
 
     def __str__(self) -> str:
         trace = self.to_json()

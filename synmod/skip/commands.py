@@ -8,12 +8,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar, cast
 
-from synmod.data import Schema, SymbolicDataModel, declare, includes, is_subschema, model_of, symbol, validate, wrap
-from synmod.errors import ArgumentError, ConfigError, SchemaError, SkipError, SymbolicValueError
-from synmod.flow import Step, leaves, step_of
-from synmod.leaves import FrozenDict, frozen, is_object
+from synmod import data, errors, flow, leaves, scope
 from synmod.module import DeclaredSkips, Module, declaration_of
-from synmod.scope import CallFrame, current_call
 
 from .lane import TAKEN, Key, Lane, Slot, carried_schema, lane_of, shown
 
@@ -24,7 +20,7 @@ _UNKNOWN: Final[Any] = object()
 ADJECTIVES: Final = {"stash": "stashable", "pop": "poppable", "peek": "peekable"}
 
 
-class _UntypedSkipError(SkipError, SymbolicValueError):
+class _UntypedSkipError(errors.SkipError, errors.SymbolicValueError):
     """The schema of a value in the lane is needed, and nobody has declared it."""
 
 
@@ -74,8 +70,8 @@ def skippable(
     may_be_absent = names["pop"] | names["peek"]
     if not names["optional"] <= may_be_absent:
         extra = ", ".join(map(repr, sorted(names["optional"] - may_be_absent)))
-        raise ConfigError(f"skippable: optional names {extra}, which is neither in pop nor in peek.")
-    schemas: dict[str, Schema] = {}
+        raise errors.ConfigError(f"skippable: optional names {extra}, which is neither in pop nor in peek.")
+    schemas: dict[str, data.Schema] = {}
     models: dict[str, Any] = {}
     for word, each in given.items():
         if isinstance(each, Mapping):
@@ -88,7 +84,7 @@ def skippable(
         target: Any = cls
         if not (isinstance(target, type) and issubclass(target, Module)):
             what = f"the class {target.__name__}" if isinstance(target, type) else repr(target)
-            raise ConfigError(f"skippable decorates a Module class; {what:.100} is not one.")
+            raise errors.ConfigError(f"skippable decorates a Module class; {what:.100} is not one.")
         declaration_of(target).declare_skips(skips)
         return cls
 
@@ -98,20 +94,20 @@ def skippable(
 def _names(word: str, given: Any) -> frozenset[str]:
     """Return the names of one argument."""
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ConfigError(f"skippable: {word}={given!r:.100}; write a list of names, {word}=[{given!r:.50}].")
+        raise errors.ConfigError(f"skippable: {word}={given!r:.100}; write a list of names, {word}=[{given!r:.50}].")
     names = list(cast("Iterable[Any]", given))
     for name in names:
         if not isinstance(name, str) or not name:
-            raise ConfigError(f"skippable: {word} holds {name!r:.100}; a name is a string that is not empty.")
+            raise errors.ConfigError(f"skippable: {word} holds {name!r:.100}; a name is a string that is not empty.")
     return frozenset(names)
 
 
-def _typed(word: str, name: str, declared: Any) -> tuple[Schema, Any]:
+def _typed(word: str, name: str, declared: Any) -> tuple[data.Schema, Any]:
     """Return the schema of a typed skip, and the class behind it."""
     try:
-        return declare(declared, root="any"), model_of(declared)
-    except (ArgumentError, SchemaError) as error:
-        raise ConfigError(f"skippable: {word}[{name!r}] is {declared!r:.100}: {error}") from None
+        return data.declare(declared, root="any"), data.model_of(declared)
+    except (errors.ArgumentError, errors.SchemaError) as error:
+        raise errors.ConfigError(f"skippable: {word}[{name!r}] is {declared!r:.100}: {error}") from None
 
 
 # -- the commands ------------------------------------------------------------------------------------------------------
@@ -224,11 +220,11 @@ def peek(name: str, default: Any = _REQUIRED) -> Any:
 
 def _running(word: str, name: str) -> tuple[Lane, DeclaredSkips]:
     """Return the lane of the running call, and what its module declares, for a command that it has declared."""
-    frame = current_call()
+    frame = scope.current_call()
     lane: Any = None if frame is None else frame.layer
     if lane is None or lane.skips is None:
         where = "no module call is running" if frame is None else f"the running call is {frame.path or frame.name!r}"
-        raise SkipError(
+        raise errors.SkipError(
             f"{word}({name!r}) outside a skippable call: {where}. Commands belong into `call` of a class decorated "
             f"with @skippable({word}=[{name!r}])."
         )
@@ -240,9 +236,11 @@ def _running(word: str, name: str) -> tuple[Lane, DeclaredSkips]:
     return lane, skips
 
 
-def _fault(lane: Lane, word: str, name: str, what: str, remedy: str) -> SkipError:
+def _fault(lane: Lane, word: str, name: str, what: str, remedy: str) -> errors.SkipError:
     """Return the error of a command, with the place of the call and its slot."""
-    return SkipError(f"{lane.label}: {word}({name!r}): {shown((lane.isolated.get(name), name))} {what}. {remedy}")
+    return errors.SkipError(
+        f"{lane.label}: {word}({name!r}): {shown((lane.isolated.get(name), name))} {what}. {remedy}"
+    )
 
 
 def _value_of(lane: Lane, skips: DeclaredSkips, word: str, name: str, slot: Slot | None, default: Any) -> Any:
@@ -255,7 +253,7 @@ def _value_of(lane: Lane, skips: DeclaredSkips, word: str, name: str, slot: Slot
     if value is _UNKNOWN:
         if schema is None:
             raise _untyped(lane, name, f"its producer {slot.producer!r} does not declare it")
-        return symbol(schema, skips.models.get(name))
+        return data.symbol(schema, skips.models.get(name))
     if schema is not None and value is not None:
         _hold_to_declared(value, schema, f"{lane.label}: {word}({name!r}), stashed by {slot.producer!r}")
     return _as_symbol(value, None, None) if lane.symbolic else value
@@ -269,20 +267,20 @@ def _untyped(lane: Lane, name: str, why: str) -> _UntypedSkipError:
     )
 
 
-def _as_symbol(value: Any, schema: Schema | None, model: Any) -> Any:
+def _as_symbol(value: Any, schema: data.Schema | None, model: Any) -> Any:
     """Return what stands for a value on symbols: a symbol of the declared schema, else of its own; JSON as it is."""
     if value is None:
         return None
     if schema is not None:
-        return symbol(schema, model)
+        return data.symbol(schema, model)
     known = carried_schema(value)
-    return value if known is None else symbol(known, model_of(value), getattr(value, "_label", None))
+    return value if known is None else data.symbol(known, data.model_of(value), getattr(value, "_label", None))
 
 
 # -- the schemas of typed skips ----------------------------------------------------------------------------------------
 
 
-def _admitted(value: Any, schema: Schema, model: Any, place: str) -> Any:
+def _admitted(value: Any, schema: data.Schema, model: Any, place: str) -> Any:
     """Return a value that satisfies the schema of a typed skip; plain JSON objects become data.
 
     Raises:
@@ -290,32 +288,32 @@ def _admitted(value: Any, schema: Schema, model: Any, place: str) -> Any:
         DataError: It is not JSON.
     """
     known = carried_schema(value)
-    if known is not None and is_subschema(known, schema):
+    if known is not None and data.is_subschema(known, schema):
         return value
-    if isinstance(value, SymbolicDataModel):
-        raise SchemaError(f"{place}: the skip is declared as {titled(schema)}, got {titled(value._schema)}.")
-    json: Any = frozen(value)
-    validate(schema, json, place)
-    return wrap(json, schema, model) if known is None and isinstance(json, FrozenDict) else value
+    if isinstance(value, data.SymbolicDataModel):
+        raise errors.SchemaError(f"{place}: the skip is declared as {titled(schema)}, got {titled(value._schema)}.")
+    json: Any = leaves.frozen(value)
+    data.validate(schema, json, place)
+    return data.wrap(json, schema, model) if known is None and isinstance(json, leaves.FrozenDict) else value
 
 
-def _hold_to_declared(value: Any, schema: Schema, place: str) -> None:
+def _hold_to_declared(value: Any, schema: data.Schema, place: str) -> None:
     """Check that a value has what its consumer declares; it may have more.
 
     Raises:
         SchemaError: It does not.
     """
     known = carried_schema(value)
-    if known is not None and includes(known, schema):
+    if known is not None and data.includes(known, schema):
         return
     lacking = [] if known is None else lacking_fields(known, schema)
     if lacking:
-        raise SchemaError(f"{place}: the field {', '.join(lacking)} is missing, which {titled(schema)} has.")
-    json = frozen(value)
+        raise errors.SchemaError(f"{place}: the field {', '.join(lacking)} is missing, which {titled(schema)} has.")
+    json = leaves.frozen(value)
     fields = schema.get("properties")
-    if fields and is_object(json):
-        json = frozen({key: part for key, part in json.items() if key in fields})
-    validate(schema, json, place)
+    if fields and leaves.is_object(json):
+        json = leaves.frozen({key: part for key, part in json.items() if key in fields})
+    data.validate(schema, json, place)
 
 
 def lacking_fields(schema: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
@@ -337,7 +335,9 @@ class Skippable:
 
     __slots__ = ()
 
-    async def run(self, module: Module, frame: CallFrame, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    async def run(
+        self, module: Module, frame: scope.CallFrame, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
         """Reserve what is to be popped, run `call`, and check that it did what its class declares.
 
         Raises:
@@ -362,13 +362,13 @@ class Skippable:
         word, left = _left_out(lane, skips)
         if left:
             done, value = ("stashed", ", ...") if word == "stash" else ("popped", "")
-            raise SkipError(
+            raise errors.SkipError(
                 f"{lane.label}: {', '.join(map(repr, left))} must be {done} but have not been, in this call. Each call "
                 f"must perform every declared command: `{word}({left[0]!r}{value})`."
             )
         return output
 
-    def assume(self, module: Module, frame: CallFrame) -> None:
+    def assume(self, module: Module, frame: scope.CallFrame) -> None:
         """Do to the lane what the class declares, for a call on symbols whose `call` was not followed to its end."""
         known: Any = frame.layer
         if known is not None and known.skips is not None and not _left_out(known, known.skips)[1]:
@@ -387,7 +387,7 @@ class Skippable:
 SKIPPABLE: Final = Skippable()
 
 
-def _begin(module: Module, frame: CallFrame) -> tuple[Lane, DeclaredSkips]:
+def _begin(module: Module, frame: scope.CallFrame) -> tuple[Lane, DeclaredSkips]:
     """Return the lane of a call that begins, and what its class declares."""
     lane = lane_of(frame)
     if lane.skips is not None:  # `call` is followed once more, on symbols
@@ -404,13 +404,13 @@ def _left_out(lane: Lane, skips: DeclaredSkips) -> tuple[str, list[str]]:
     return ("stash", left) if left else ("pop", [name for name in skips.required if ("pop", name) not in lane.done])
 
 
-def _never_stashed(lane: Lane, lacking: list[Key]) -> SkipError:
+def _never_stashed(lane: Lane, lacking: list[Key]) -> errors.SkipError:
     """Return the error of a consumer whose values are not there."""
     takers = [slot.taker.label for key in lacking if (slot := lane.find(key)) and slot.taker]
     why = "The module that stashes it must have returned before; verify_skippables(program) checks the wiring."
     if takers:
         why = f"It is reserved by {', '.join(takers)}, which pops it."
-    return SkipError(f"{lane.label}: {', '.join(map(shown, lacking))} has not been stashed. {why}")
+    return errors.SkipError(f"{lane.label}: {', '.join(map(shown, lacking))} has not been stashed. {why}")
 
 
 def _look_in_history(lane: Lane, skips: DeclaredSkips, lacking: list[Key], inputs: Any) -> None:
@@ -426,13 +426,13 @@ def _look_in_history(lane: Lane, skips: DeclaredSkips, lacking: list[Key], input
     popped = {key for each in lane.downwards() for key in each.popped}
     for key in [*lacking, *(key for key in absent if lane.find(key) is None and key not in popped)]:
         name = key[1]
-        value = _in_history(key, leaves(inputs), popped_too=name not in skips.optional)
+        value = _in_history(key, flow.leaves(inputs), popped_too=name not in skips.optional)
         if value is TAKEN:
             if name in skips.optional:
                 continue
             if name not in skips.schemas:
                 raise _untyped(lane, name, "it has not been stashed before")
-            value = symbol(skips.schemas[name], skips.models.get(name))
+            value = data.symbol(skips.schemas[name], skips.models.get(name))
         lane.held[key] = Slot(value, "a step before")
 
 
@@ -441,7 +441,7 @@ def _in_history(key: Key, inputs: Iterable[Any], *, popped_too: bool) -> Any:
 
     With `popped_too` one counts that a later step has popped: verification reports it when the program is made.
     """
-    pending: deque[Step] = deque(_steps_of(inputs))
+    pending: deque[flow.Step] = deque(_steps_of(inputs))
     seen: set[int] = set()
     while pending:
         step = pending.popleft()
@@ -455,7 +455,7 @@ def _in_history(key: Key, inputs: Iterable[Any], *, popped_too: bool) -> Any:
     return TAKEN
 
 
-def _steps_of(inputs: Iterable[Any]) -> list[Step]:
+def _steps_of(inputs: Iterable[Any]) -> list[flow.Step]:
     """Return the steps that made these symbols."""
-    steps = [step_of(each) for each in inputs if isinstance(each, SymbolicDataModel)]
+    steps = [flow.step_of(each) for each in inputs if isinstance(each, data.SymbolicDataModel)]
     return [step for step in steps if step is not None]

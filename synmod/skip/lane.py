@@ -5,8 +5,6 @@ caller, at the outermost level to the lane of the skip frame. When it fails, its
 everything that the calls below it committed. So whatever is tried again finds everything as it was.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Generator, Iterable, Iterator, KeysView, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -14,13 +12,8 @@ from contextvars import ContextVar
 from itertools import count
 from typing import Any, Final, Self, TypeVar, cast
 
-from synmod.data import DataModel, Described, JsonDataModel, schema_of
-from synmod.errors import ArgumentError, DataError, SchemaError, SkipError
+from synmod import data, errors, module, registry, scope, tree
 from synmod.leaves import Json, check_name, frozen, is_object, parse_path, path_str, thaw
-from synmod.module import ABOVE, DeclaredSkips
-from synmod.registry import register_own
-from synmod.scope import CallFrame, current_call, nearest_live, notify_skip_dropped, reset
-from synmod.tree import NodeImpl, register_impl
 
 # -- Namespaces: identities that keep pairs of one name apart ----------------------------------------------------------
 
@@ -30,7 +23,7 @@ Key = tuple["Namespace | None", str]
 """The key of a slot: a Namespace, None for the default one, and a name."""
 
 
-@register_own()
+@registry.register_own()
 class Namespace:
     """An identity under which modules stash and pop, so that pairs of one name do not meet.
 
@@ -80,8 +73,8 @@ def shown(key: Key) -> str:
     return repr(name) if namespace is None else f"{name!r} in {namespace!r}"
 
 
-register_impl(
-    NodeImpl(
+tree.register_impl(
+    tree.NodeImpl(
         Namespace,
         flatten=lambda namespace: ((), {"name": namespace.name}),
         create_empty=lambda metadata: Namespace(metadata["name"]),
@@ -120,12 +113,14 @@ class Lane:
 
     __slots__ = ("below", "done", "frame", "held", "in_hand", "isolated", "popped", "skips", "stashed", "symbolic")
 
-    def __init__(self, frame: CallFrame | None = None, below: Lane | None = None, *, symbolic: bool = False) -> None:
+    def __init__(
+        self, frame: scope.CallFrame | None = None, below: "Lane | None" = None, *, symbolic: bool = False
+    ) -> None:
         self.frame = frame
         self.below = below
         self.symbolic = symbolic
         """Whether it belongs to calls on symbols, which run to find out schemas."""
-        self.skips: DeclaredSkips | None = None
+        self.skips: module.DeclaredSkips | None = None
         """What the module of this call declares; None for one that only has such modules below it."""
         self.isolated: Mapping[str, Any] = {}
         self.stashed: dict[Key, Slot] = {}
@@ -147,7 +142,7 @@ class Lane:
         """The place, quoted for messages."""
         return repr(self.place)
 
-    def downwards(self) -> Iterator[Lane]:
+    def downwards(self) -> "Iterator[Lane]":
         """Yield this lane and those that it lies on."""
         lane: Lane | None = self
         while lane is not None:
@@ -220,7 +215,7 @@ class Lane:
                 known = below.find(key)
                 if known is None or known is self.popped.get(key) or slot.replaces or self.symbolic:
                     continue
-                raise SkipError(
+                raise errors.SkipError(
                     f"{self.label}: {shown(key)} has already been stashed by {known.producer!r}, which ran at the same "
                     "time. Put the two into different Namespaces: `module.isolate(Namespace())`."
                 )
@@ -250,7 +245,7 @@ class Lane:
             keys = sorted(bottom.stashed, key=lambda key: (key[1], order_of(key[0])))
             producers = tuple(bottom.stashed[key].producer for key in keys)
             bottom.stashed = {}
-            notify_skip_dropped(
+            scope.notify_skip_dropped(
                 self.frame, tuple(name for _, name in keys), tuple(namespace for namespace, _ in keys), producers
             )
 
@@ -263,7 +258,7 @@ class Block:
 
     def __init__(self, lane: Lane) -> None:
         self.lane = lane
-        self.at = current_call()
+        self.at = scope.current_call()
         """The call that opened it."""
         self.is_open = True
 
@@ -287,15 +282,15 @@ def _calls_on(lane: Lane, given: T) -> Generator[T]:
         yield given
     finally:
         block.is_open = False
-        reset(_BLOCK, token)
+        scope.reset(_BLOCK, token)
 
 
-def lane_of(frame: CallFrame) -> Lane:
+def lane_of(frame: scope.CallFrame) -> Lane:
     """Return the lane of a running call: it lies on that of its caller, or of the block that its caller has opened."""
     known: Any = frame.layer
     if known is None:
         with _LOCK:
-            above, block = nearest_live(frame.parent), open_block()
+            above, block = scope.nearest_live(frame.parent), open_block()
             if block is not None and block.lane.symbolic == frame.symbolic and (above is None or block.at is above):
                 below = block.lane
             else:
@@ -306,13 +301,13 @@ def lane_of(frame: CallFrame) -> Lane:
 
 def _attempt() -> AbstractContextManager[Lane]:
     """Return a block whose calls change the lane only if the attempt is kept."""
-    frame = current_call()
+    frame = scope.current_call()
     below = None if frame is None else lane_of(frame)
     lane = Lane(None, below, symbolic=below is not None and below.symbolic)
     return _calls_on(lane, lane)
 
 
-ABOVE["attempt"] = _attempt
+module.ABOVE["attempt"] = _attempt
 
 
 # -- the frame in hand: what is in the lane of one entry call, to look at, to write down and to go on with -------------
@@ -356,15 +351,17 @@ class SkipFrame:
             namespace, name = key
             text = path_str((name,) if namespace is None else (namespace.name or "", name))
             if text in written or (namespace is not None and namespace.name is None):
-                raise DataError(f"slot {shown(key)}: name each Namespace differently to write it: Namespace('one').")
+                raise errors.DataError(
+                    f"slot {shown(key)}: name each Namespace differently to write it: Namespace('one')."
+                )
             try:
                 written[text] = {"json": thaw(frozen(slot.value)), "schema": thaw(carried_schema(slot.value))}
-            except DataError as error:
-                raise DataError(f"slot {shown(key)} cannot be written: {error}") from None
+            except errors.DataError as error:
+                raise errors.DataError(f"slot {shown(key)} cannot be written: {error}") from None
         return written
 
     @classmethod
-    def from_json(cls, json: Mapping[str, Json], namespaces: Iterable[Namespace] = ()) -> SkipFrame:
+    def from_json(cls, json: Mapping[str, Json], namespaces: Iterable[Namespace] = ()) -> "SkipFrame":
         """Return the frame that `to_json` wrote.
 
         Args:
@@ -376,32 +373,32 @@ class SkipFrame:
                 does not have the one Namespace of a slot.
         """
         if not isinstance(json, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
-            raise DataError(f"SkipFrame.from_json takes the object that to_json returned, got {json!r:.100}.")
+            raise errors.DataError(f"SkipFrame.from_json takes the object that to_json returned, got {json!r:.100}.")
         frame, given = cls(), [*namespaces]
         for text, entry in json.items():
             steps = parse_path(text) if isinstance(text, str) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
             if not is_object(entry) or set(entry) != {"json", "schema"} or not 1 <= len(steps) <= 2:
-                raise DataError(
+                raise errors.DataError(
                     f"slot {text!r:.100}: wanted `name` or `namespace/name`, with an object of the keys 'json' and "
                     f"'schema', got {entry!r:.100}."
                 )
             *space, name = cast("tuple[str, ...]", steps)
             named = [each for each in given if [getattr(each, "name", None)] == space] if space else [None]
             if len(named) != 1:
-                raise DataError(
+                raise errors.DataError(
                     f"slot {text!r}: {len(named)} Namespaces named {space[0]!r} are given, wanted one. Write "
                     f"SkipFrame.from_json(json, namespaces=[...]) with the Namespaces of the program; got {given}."
                 )
             content, schema = entry["json"], entry["schema"]
             try:
-                value = frozen(content) if schema is None else JsonDataModel(content, schema=schema)
-            except (DataError, SchemaError) as error:
-                raise DataError(f"slot {text!r}: {error}") from None
+                value = frozen(content) if schema is None else data.JsonDataModel(content, schema=schema)
+            except (errors.DataError, errors.SchemaError) as error:
+                raise errors.DataError(f"slot {text!r}: {error}") from None
             frame.lane.stashed[named[0], name] = Slot(value, "a frame that was read")
         return frame
 
     def _seen(self) -> dict[Key, Slot]:
-        running = current_call()
+        running = scope.current_call()
         top: Any = None if running is None else running.layer
         if top is not None and any(lane is self.lane for lane in top.downwards()):
             return top.contents()
@@ -423,7 +420,7 @@ def current_skip_frame() -> SkipFrame | None:
 
     Source: torchgpipe's `current_skip_tracker`.
     """
-    frame = current_call()
+    frame = scope.current_call()
     if frame is None:
         return None
     *_, bottom = lane_of(frame).downwards()
@@ -453,11 +450,11 @@ def use_skip_frame(frame: SkipFrame) -> AbstractContextManager[SkipFrame]:
     Source: torchgpipe's `use_skip_tracker`; differs: a ContextVar, never a thread-local.
     """
     if not isinstance(frame, SkipFrame):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
-        raise ArgumentError(f"use_skip_frame takes a SkipFrame, got {frame!r:.100}.")
+        raise errors.ArgumentError(f"use_skip_frame takes a SkipFrame, got {frame!r:.100}.")
     frame.lane.in_hand = True
     return _calls_on(frame.lane, frame)
 
 
 def carried_schema(value: Any) -> Any:
     """Return the schema of a value in the lane; None for plain JSON."""
-    return schema_of(value) if isinstance(value, DataModel | Described) else None
+    return data.schema_of(value) if isinstance(value, data.DataModel | data.Described) else None

@@ -10,11 +10,8 @@ from graphlib import TopologicalSorter
 from itertools import product
 from typing import Any, Literal, NamedTuple, cast
 
-from synmod.data import Schema, includes, is_subschema
-from synmod.errors import ArgumentError, SkipProblem, SkipVerifyError
-from synmod.leaves import KeyPath, path_str
+from synmod import data, errors, leaves, tree
 from synmod.module import ABOVE, Child, DeclaredSkips, Execution, Module, execution_of, where
-from synmod.tree import Visit, paths_of, walk
 
 from .commands import ADJECTIVES, lacking_fields, titled
 from .lane import Key, Namespace, open_block, order_of
@@ -25,7 +22,7 @@ class Fork(NamedTuple):
 
     execution: Execution
     part: int
-    path: KeyPath
+    path: leaves.KeyPath
 
 
 class Site(NamedTuple):
@@ -68,10 +65,10 @@ class Wiring:
 
     def __init__(self, root: Module) -> None:
         if not isinstance(root, Module):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
-            raise ArgumentError(f"Only a module has skips; got {root!r:.100}.")
+            raise errors.ArgumentError(f"Only a module has skips; got {root!r:.100}.")
         self.routes: list[Route] = []
         self.edges: list[dict[int, list[int]]] = []
-        self._found: list[tuple[Site, SkipProblem]] = []
+        self._found: list[tuple[Site, errors.SkipProblem]] = []
         self._ranks: dict[int, list[int]] = {}
         self._sites = list(_sites(root))
         graphs = {id(fork.execution): fork.execution for site in self._sites for fork in site.way}.values()
@@ -125,7 +122,7 @@ class Wiring:
                     f"{path!r} pops {key[1]!r}, which {other!r} stashes, but {other!r} runs on what comes out of "
                     f"{path!r}: a cycle"
                 )
-                self._found.append((site, SkipProblem("cycle", path, *key, other, text)))
+                self._found.append((site, errors.SkipProblem("cycle", path, *key, other, text)))
         for key in pops:
             for peeker, popper in product(peeks.get(key, ()), pops[key]):
                 if peeker != popper:
@@ -141,7 +138,7 @@ class Wiring:
             for fork in site.way:
                 if fork.execution is graph:
                     for key in (key for word in words for key in site.keys(word)):
-                        ends.setdefault(key, {}).setdefault(fork.part, (site, path_str(fork.path)))
+                        ends.setdefault(key, {}).setdefault(fork.part, (site, leaves.path_str(fork.path)))
         return ends
 
     # -- rules --------------------------------------------------------------------------------------------------------
@@ -193,7 +190,7 @@ class Wiring:
             self._report(consumer, "schema", key, producer, text)
 
     def _report(self, site: Site, kind: str, key: Key, other: Site | None, text: str) -> None:
-        self._found.append((site, SkipProblem(kind, site.path, *key, other and other.path, text)))
+        self._found.append((site, errors.SkipProblem(kind, site.path, *key, other and other.path, text)))
 
 
 # -- where skips are declared ------------------------------------------------------------------------------------------
@@ -201,7 +198,7 @@ class Wiring:
 
 def _sites(root: Module) -> Iterator[Site]:
     """Yield the places below a program where skips are declared, once for each way to them, in order of definition."""
-    visits = [visit for visit in walk(root) if isinstance(visit.value, Module)]
+    visits = [visit for visit in tree.walk(root) if isinstance(visit.value, Module)]
     below: dict[int, dict[int, Child]] = {}
     above: dict[int, list[Module]] = {}
     for visit in visits:
@@ -217,7 +214,7 @@ def _sites(root: Module) -> Iterator[Site]:
             carrying.add(id(module))
             pending += above.get(id(module), ())
 
-    parts: list[tuple[Child | Execution | None, KeyPath, tuple[Fork, ...], frozenset[int]]]
+    parts: list[tuple[Child | Execution | None, leaves.KeyPath, tuple[Fork, ...], frozenset[int]]]
     parts = [(Child((), root), (), (), frozenset())]
     while parts:
         part, path, way, around = parts.pop()
@@ -227,7 +224,7 @@ def _sites(root: Module) -> Iterator[Site]:
                 continue
             skips = module._record.declaration.skips
             if skips is not None:
-                yield Site(path_str(path), module, skips, way)
+                yield Site(leaves.path_str(path), module, skips, way)
             around |= {id(module)}
             part = execution_of(module) or Execution("together", tuple(below.get(id(module), {}).values()))
         if part is not None:
@@ -236,7 +233,7 @@ def _sites(root: Module) -> Iterator[Site]:
                 parts.append((each, at, (*way, Fork(part, index, at)), around))
 
 
-def _parent(visit: Visit) -> tuple[Module | None, KeyPath]:
+def _parent(visit: tree.Visit) -> tuple[Module | None, leaves.KeyPath]:
     """Return the nearest module above a visit, and the steps down from it."""
     steps: list[Any] = [visit.step]
     above = visit.above
@@ -280,10 +277,10 @@ def _ranks(before: Sequence[set[int]]) -> list[int]:
 # -- schemas -----------------------------------------------------------------------------------------------------------
 
 
-def _misfit(stashed: Schema, wanted: Schema) -> str | None:
+def _misfit(stashed: data.Schema, wanted: data.Schema) -> str | None:
     """Return what a consumer asks for and a producer does not stash: fields, or the whole; None where all is there."""
     are_objects = all(schema.get("type") == "object" or "properties" in schema for schema in (stashed, wanted))
-    if is_subschema(stashed, wanted) or (are_objects and includes(stashed, wanted)):
+    if data.is_subschema(stashed, wanted) or (are_objects and data.includes(stashed, wanted)):
         return None
     there, asked = stashed.get("properties", {}), wanted.get("properties", {})
     lacking = lacking_fields(stashed, wanted)
@@ -332,7 +329,7 @@ def _verify_root(root: Module, is_whole: bool) -> None:
         names = {name for _, name in block.lane.contents()}
         problems = [p for p in problems if p.kind != "unpopped" and (p.kind != "unstashed" or p.name not in names)]
     if problems and not is_whole:
-        modules = (visit.value for visit in walk(root) if isinstance(visit.value, Module))
+        modules = (visit.value for visit in tree.walk(root) if isinstance(visit.value, Module))
         if not all(module._record.built for module in modules):
             problems = [problem for problem in problems if problem.kind not in ("unstashed", "unpopped")]
     _raise_if_any(root, problems)
@@ -343,10 +340,10 @@ def _steps_before(program: Module) -> Mapping[int, Sequence[int]]:
     return [*Wiring(program).edges, dict[int, list[int]]()][0]
 
 
-def _raise_if_any(module: Module, problems: Sequence[SkipProblem]) -> None:
+def _raise_if_any(module: Module, problems: Sequence[errors.SkipProblem]) -> None:
     if problems:
         lines = "".join(f"\n* {problem.message}" for problem in problems)
-        raise SkipVerifyError(
+        raise errors.SkipVerifyError(
             f"{where(module)}: one or more pairs of stash and pop do not match:\n{lines}\n\nAdd what is missing, or "
             "put pairs of one name into Namespaces: module.isolate(Namespace()).",
             list(problems),
@@ -432,7 +429,7 @@ def skip_layout(module: Module, partitions: Sequence[Sequence[Any]] | None = Non
     Source: torchgpipe's `inspect_skip_layout`; differs: paths, at any depth.
     """
     wiring = Wiring(module)
-    known = {path_str(visit.path) for visit in walk(module)} if partitions else set[str]()
+    known = {leaves.path_str(visit.path) for visit in tree.walk(module)} if partitions else set[str]()
     parts = [[path for child in children for path in _paths(module, child, known)] for children in partitions or ()]
     return SkipLayout(wiring.routes, parts)
 
@@ -440,10 +437,10 @@ def skip_layout(module: Module, partitions: Sequence[Sequence[Any]] | None = Non
 def _paths(root: Module, child: Any, known: Container[str]) -> list[str]:
     """Return the paths of a child of a partition, given as a module, a path (text or steps) or an index in a row."""
     if isinstance(child, str | int | tuple):
-        path = path_str(cast("KeyPath", child)) if isinstance(child, tuple) else str(child)
+        path = leaves.path_str(cast("leaves.KeyPath", child)) if isinstance(child, tuple) else str(child)
         found = [path] if path in known else []
     else:
-        found = [path_str(path) for path in paths_of(root, child)]
+        found = [leaves.path_str(path) for path in tree.paths_of(root, child)]
     if not found:
-        raise ArgumentError(f"skip_layout: {child!r:.100} of a partition is not part of the program.")
+        raise errors.ArgumentError(f"skip_layout: {child!r:.100} of a partition is not part of the program.")
     return found

@@ -9,17 +9,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from synmod.cache import key_of
-from synmod.data import dump_json, parse_json
-from synmod.errors import CassetteError, ConfigError
-from synmod.leaves import Json, did_you_mean, frozen
+from synmod import cache, data, errors, leaves, scope
 from synmod.lm import LanguageModel, LMReply, LMRequest, model_from, request_content
-from synmod.scope import Usage
 
 from .models import Standing
 
 _WAYS: Final = ("record", "error")
-_NO_USAGE: Final = asdict(Usage())
+_NO_USAGE: Final = asdict(scope.Usage())
 
 
 class RecordReplayLM(Standing):
@@ -68,17 +64,19 @@ class RecordReplayLM(Standing):
         **keywords: Any,
     ) -> None:
         if on_missing not in _WAYS:
-            hint = did_you_mean(on_missing, _WAYS)
-            raise ConfigError(f"RecordReplayLM: on_missing: got {on_missing!r:.100}, wanted 'record' or 'error'.{hint}")
+            hint = leaves.did_you_mean(on_missing, _WAYS)
+            raise errors.ConfigError(
+                f"RecordReplayLM: on_missing: got {on_missing!r:.100}, wanted 'record' or 'error'.{hint}"
+            )
         self._path = Path(path)
         self._records = lm is not None and on_missing == "record"
-        self._requests: dict[str, Json] = {}
+        self._requests: dict[str, leaves.Json] = {}
         self._replies: defaultdict[str, list[LMReply]] = defaultdict(list)
         self._taken: defaultdict[str, set[int]] = defaultdict(set)
         self._lock = threading.Lock()
         for request, _, reply in sorted(_records_in(self._path, mend=self._records), key=lambda record: record[1]):
-            self._requests.setdefault(key_of(request), request)
-            self._replies[key_of(request)].append(reply)
+            self._requests.setdefault(cache.key_of(request), request)
+            self._replies[cache.key_of(request)].append(reply)
         if lm is None:
             recorded = next((str(request["model"]) for request in self._requests.values()), "testing/cassette")
             lm = LanguageModel(keywords.get("model", recorded))
@@ -88,8 +86,8 @@ class RecordReplayLM(Standing):
         """Return the recorded reply; where there is none, record one."""
         content = {**request_content(request, self.adapter)}
         del content["adapter"]  # a cassette holds whichever way the model is reached
-        wanted = parse_json(self._without_secrets(content))
-        key = key_of(wanted)
+        wanted = data.parse_json(self._without_secrets(content))
+        key = cache.key_of(wanted)
         with self._lock:
             nth = next(number for number in count(1) if number not in self._taken[key])
             self._taken[key].add(nth)
@@ -111,44 +109,44 @@ class RecordReplayLM(Standing):
                 self._taken[key].discard(nth)
             raise
 
-    def _without_secrets(self, json: Json) -> str:
+    def _without_secrets(self, json: leaves.Json) -> str:
         """Return JSON as text in which no known secret stands."""
-        text = dump_json(json)
+        text = data.dump_json(json)
         for secret in sorted(self.known_secrets(), key=len, reverse=True):
-            text = text.replace(dump_json(secret)[1:-1], "***")
+            text = text.replace(data.dump_json(secret)[1:-1], "***")
         return text
 
-    def _missing(self, key: str, wanted: Json, nth: int) -> CassetteError:
+    def _missing(self, key: str, wanted: leaves.Json, nth: int) -> errors.CassetteError:
         """Return the error for a request whose reply is not in the cassette."""
         lines = _lines(wanted)
         if key in self._requests:
             found = f"it has {nth - 1} for this request, and this is number {nth}."
         elif self._requests:
-            words = set(dump_json(wanted).split())
-            near = min(self._requests.values(), key=lambda request: len(words ^ set(dump_json(request).split())))
+            words = set(data.dump_json(wanted).split())
+            near = min(self._requests.values(), key=lambda request: len(words ^ set(data.dump_json(request).split())))
             differing = difflib.unified_diff(_lines(near), lines, "recorded", "now", n=0, lineterm="")
             found = "\n".join(["it has none for this request. The nearest one that it has:", *differing])
         else:
             found = "it is empty, or missing."
         remedy = "RecordReplayLM(path, 'provider/name') with on_missing='record' calls the model and adds the reply"
-        return CassetteError(f"the cassette {str(self._path)!r} has no reply: {found}\n{remedy}.", sent=False)
+        return errors.CassetteError(f"the cassette {str(self._path)!r} has no reply: {found}\n{remedy}.", sent=False)
 
 
-def _lines(request: Json) -> list[str]:
+def _lines(request: leaves.Json) -> list[str]:
     """Return a request as lines to compare; the lines of its texts are lines of their own."""
-    return dump_json(request, indent=1).replace("\\n", "\n").splitlines()
+    return data.dump_json(request, indent=1).replace("\\n", "\n").splitlines()
 
 
-def _as_json(reply: LMReply) -> Json:
+def _as_json(reply: LMReply) -> leaves.Json:
     """Return what a provider answered, without what was left at its default."""
     usage = {name: value for name, value in asdict(reply.usage).items() if value != _NO_USAGE[name]}
-    calls = [frozen(call) for call in reply.tool_calls]
+    calls = [leaves.frozen(call) for call in reply.tool_calls]
     known = {"model": reply.model, "tool_calls": calls, "reasoning": reply.reasoning}
     kept = {name: value for name, value in {**known, "usage": usage}.items() if value}
     return {"text": reply.text, "finish_reason": reply.finish_reason, **kept}
 
 
-def _records_in(path: Path, *, mend: bool) -> list[tuple[Json, int, LMReply]]:
+def _records_in(path: Path, *, mend: bool) -> list[tuple[leaves.Json, int, LMReply]]:
     """Return (request, number among equal ones, reply) of each line of a cassette; no file is an empty one.
 
     Args:
@@ -165,14 +163,14 @@ def _records_in(path: Path, *, mend: bool) -> list[tuple[Json, int, LMReply]]:
     end = content.rfind(b"\n") + 1
     if mend and end < len(content):
         os.truncate(path, end)
-    records: list[tuple[Json, int, LMReply]] = []
+    records: list[tuple[leaves.Json, int, LMReply]] = []
     for number, line in enumerate(content[:end].splitlines(), 1):
         try:
-            record = parse_json(line)
+            record = data.parse_json(line)
             request, reply = record["request"], {**record["reply"]}
-            usage, calls = Usage(**reply.pop("usage", {})), tuple(reply.pop("tool_calls", ()))
+            usage, calls = scope.Usage(**reply.pop("usage", {})), tuple(reply.pop("tool_calls", ()))
             records.append((request, record["nth"], LMReply(**reply, usage=usage, tool_calls=calls)))
         except (ValueError, KeyError, TypeError) as error:
             wanted = '{"request": {...}, "nth": 1, "reply": {"text": ...}}'
-            raise CassetteError(f"{path}, line {number}: wanted {wanted} ({error}).") from None
+            raise errors.CassetteError(f"{path}, line {number}: wanted {wanted} ({error}).") from None
     return records

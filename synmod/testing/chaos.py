@@ -7,20 +7,16 @@ from dataclasses import replace
 from random import Random
 from typing import Any, Final, NamedTuple
 
-from synmod.cache import key_of
-from synmod.data import Schema, ToolCall, dump_json, is_valid
-from synmod.errors import ConfigError, ModelError, ModelTimeout, RateLimitError, UnavailableError
-from synmod.leaves import Json, aio, is_array, is_object, parse_json, rng
+from synmod import cache, data, errors, leaves, scope
 from synmod.lm import LanguageModel, LMReply, LMRequest, model_from, request_content
-from synmod.scope import current_call
 
 from .models import SchemaLM, Standing
 
-_FAILURES: Final[Mapping[str, Callable[[float | None], ModelError]]] = {
-    "rate_limited": lambda after: RateLimitError("ChaosLM: too many requests", status=429, retry_after_s=after),
-    "server_error": lambda _: UnavailableError("ChaosLM: the server is broken", status=503),
-    "timeout": lambda _: ModelTimeout("ChaosLM: no reply in time"),
-    "dropped": lambda _: UnavailableError("ChaosLM: the connection broke"),
+_FAILURES: Final[Mapping[str, Callable[[float | None], errors.ModelError]]] = {
+    "rate_limited": lambda after: errors.RateLimitError("ChaosLM: too many requests", status=429, retry_after_s=after),
+    "server_error": lambda _: errors.UnavailableError("ChaosLM: the server is broken", status=503),
+    "timeout": lambda _: errors.ModelTimeout("ChaosLM: no reply in time"),
+    "dropped": lambda _: errors.UnavailableError("ChaosLM: the connection broke"),
 }
 FAULTS: Final = (*_FAILURES, "fenced", "prose", "truncated", "wrong_schema", "adversarial")
 
@@ -101,9 +97,11 @@ class ChaosLM(Standing):
         shares = {name: shares_and_lm.pop(name) for name in FAULTS if name in shares_and_lm}
         for name, share in shares.items():
             if not isinstance(share, int | float) or not 0 <= share <= 1:
-                raise ConfigError(f"ChaosLM: {name}: got {share!r:.100}, wanted a probability from 0 to 1.")
+                raise errors.ConfigError(f"ChaosLM: {name}: got {share!r:.100}, wanted a probability from 0 to 1.")
         if sum(shares.values()) > 1:
-            raise ConfigError(f"ChaosLM: the shares add up to {sum(shares.values()):g}, wanted at most 1 in all.")
+            raise errors.ConfigError(
+                f"ChaosLM: the shares add up to {sum(shares.values()):g}, wanted at most 1 in all."
+            )
         super().__init__(self._answer, SchemaLM(seed) if lm is None else model_from(lm, "ChaosLM"), shares_and_lm)
         self._seed, self._shares, self._retry_after_s = seed, shares, retry_after_s
         self._latency_s = latency_s if isinstance(latency_s, tuple) else (latency_s, latency_s)
@@ -113,15 +111,15 @@ class ChaosLM(Standing):
 
     async def _answer(self, request: LMRequest) -> LMReply:
         """Answer one request, well or not."""
-        purpose = key_of(request_content(request, self.adapter))
+        purpose = cache.key_of(request_content(request, self.adapter))
         with self._lock:
             self._seen[purpose] += 1
-            random = rng(self._seed, self._seen[purpose], purpose)
+            random = leaves.rng(self._seed, self._seen[purpose], purpose)
         kind = self._drawn(random.random())
         least, most = self._latency_s
         if most:
-            await aio.sleep(least + random.random() * (most - least))
-        frame = current_call()
+            await leaves.aio.sleep(least + random.random() * (most - least))
+        frame = scope.current_call()
         fault = Fault(kind, "" if frame is None else frame.path, request)
         if kind in _FAILURES:
             self.faults.append(fault)
@@ -141,11 +139,11 @@ class ChaosLM(Standing):
         return ""
 
 
-def _spoilt(kind: str, reply: LMReply, schema: Schema | None, random: Random) -> LMReply:
+def _spoilt(kind: str, reply: LMReply, schema: data.Schema | None, random: Random) -> LMReply:
     """Return a reply with a fault in it; the same one where the fault does not apply."""
     text = reply.text
     if kind == "adversarial" and random.random() < 1 / len(_HOSTILE):
-        call = ToolCall(id="call_1", name="os_system", arguments={"command": random.choice(_HOSTILE)})
+        call = data.ToolCall(id="call_1", name="os_system", arguments={"command": random.choice(_HOSTILE)})
         return replace(reply, text="", message=None, tool_calls=(call,))
     if reply.tool_calls:
         return reply
@@ -158,33 +156,33 @@ def _spoilt(kind: str, reply: LMReply, schema: Schema | None, random: Random) ->
     elif kind == "prose":
         text = f"Sure, here is what you asked for:\n\n{text}\n\nIs there anything else that I can do for you?"
     else:
-        holder: list[Json] = [_read(text)]
-        (_poison if kind == "adversarial" else _forbid)(holder, lambda json: is_valid(schema, json), random)
-        text = dump_json(holder[0])
+        holder: list[leaves.Json] = [_read(text)]
+        (_poison if kind == "adversarial" else _forbid)(holder, lambda json: data.is_valid(schema, json), random)
+        text = data.dump_json(holder[0])
     return reply if text == reply.text else replace(reply, text=text, message=None)
 
 
-def _read(text: str) -> Json:
+def _read(text: str) -> leaves.Json:
     """Return the JSON of a reply, None where it is not JSON."""
     try:
-        return parse_json(text)
+        return leaves.parse_json(text)
     except ValueError:
         return None
 
 
-def _forbid(holder: list[Json], is_allowed: Callable[[Json], bool], random: Random) -> None:
+def _forbid(holder: list[leaves.Json], is_allowed: Callable[[leaves.Json], bool], random: Random) -> None:
     """Replace a value by one that is not allowed: without a field, with one of another type, or another value."""
-    json: Json = holder[0]
-    near: list[Json] = []
-    others: list[Json] = [{}, [], "wrong", -1, None]
-    if is_object(json):
+    json: leaves.Json = holder[0]
+    near: list[leaves.Json] = []
+    others: list[leaves.Json] = [{}, [], "wrong", -1, None]
+    if leaves.is_object(json):
         near = [{key: part for key, part in json.items() if key != name} for name in json]
         near += [{**json, name: [[part]]} for name, part in json.items()]
     wrong = [each for each in near if not is_allowed(each)] or [each for each in others if not is_allowed(each)]
     holder[0] = random.choice(wrong or [json])
 
 
-def _poison(holder: list[Json], is_allowed: Callable[[Json], bool], random: Random) -> None:
+def _poison(holder: list[leaves.Json], is_allowed: Callable[[leaves.Json], bool], random: Random) -> None:
     """Put a hostile text in place of each string in a value that may be any text."""
     pending: list[dict[Any, Any] | list[Any]] = [holder]
     while pending:
@@ -195,5 +193,5 @@ def _poison(holder: list[Json], is_allowed: Callable[[Json], bool], random: Rand
                 nest[key] = random.choice(_HOSTILE)
                 if not is_allowed(holder[0]):
                     nest[key] = part
-            elif is_object(part) or is_array(part):
+            elif leaves.is_object(part) or leaves.is_array(part):
                 pending.append(part)

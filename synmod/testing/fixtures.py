@@ -8,8 +8,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import pytest
 
-from synmod.lm import SharedModel
-from synmod.scope import current_call
+from synmod import lm, scope
 
 from .models import Double
 
@@ -26,13 +25,13 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Source: pytest-socket; differs: it names the module that wanted to call a model.
     """
-    slot: Any = vars(SharedModel)["adapter"]
+    slot: Any = vars(lm.SharedModel)["adapter"]
 
-    def allowed(model: SharedModel) -> Any:
+    def allowed(model: lm.SharedModel) -> Any:
         inside = isinstance(model, Double) or model.settings.provider == "embedded"
         return slot.__get__(model) if inside else _Refusing(model.model)
 
-    monkeypatch.setattr(SharedModel, "adapter", property(allowed, slot.__set__))
+    monkeypatch.setattr(lm.SharedModel, "adapter", property(allowed, slot.__set__))
 
 
 class _Refusing(NamedTuple):
@@ -44,7 +43,7 @@ class _Refusing(NamedTuple):
 
     def check(self, request: object) -> NoReturn:  # noqa: ARG002  # no request may leave
         """Raise before anything is done."""
-        frame = current_call()
+        frame = scope.current_call()
         place = "outside a module" if frame is None else f"in {frame.path or frame.name!r}"
         remedy = "Answer by a double: `with sm.use_language_models(ScriptedLM([...])):`, or record a cassette"
         raise AssertionError(f"no_network: {self.model} was called {place}. {remedy}.")

@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, Final
 
-from synmod.data import Schema, problems, target_of
+from synmod import data, lm
 from synmod.leaves import Json, frozen, is_object, rng
-from synmod.lm import within
 
 _TRIES: Final = 60
 _DEEPEST: Final = 6  # no optional parts from here on
@@ -33,7 +32,7 @@ _KINDS: Final = (
 )
 
 
-def instance_of(schema: Schema, seed: int, purpose: str) -> Json:
+def instance_of(schema: data.Schema, seed: int, purpose: str) -> Json:
     """Return a value that satisfies a schema.
 
     Args:
@@ -58,7 +57,7 @@ def instance_of(schema: Schema, seed: int, purpose: str) -> Json:
     for step in range(_TRIES):
         drawing = _Drawing(schema, rng(seed, step, purpose), likes=0.6 * max(0.0, 1.0 - step / 20))
         json = drawing.value(schema, 0)
-        found = problems(schema, frozen(json), limit=1)
+        found = data.problems(schema, frozen(json), limit=1)
         if not found:
             return json
         fault = f"{found[0].pointer or '(root)'}: wanted {found[0].wanted}, got {found[0].got}"
@@ -74,7 +73,7 @@ class _Drawing:
         likes: How likely optional parts are, from 0 to 1.
     """
 
-    def __init__(self, root: Schema, random: Random, likes: float) -> None:
+    def __init__(self, root: data.Schema, random: Random, likes: float) -> None:
         self.root = root
         self.random = random
         self.likes = likes
@@ -112,7 +111,7 @@ class _Drawing:
                 break
             inner = part.pop(word)
             if word == "$ref":
-                part = _joined(target_of(self.root, inner), part)
+                part = _joined(data.target_of(self.root, inner), part)
             elif word == "allOf":
                 for piece in inner:
                     part = _joined(part, piece)
@@ -124,7 +123,7 @@ class _Drawing:
     def _weight(self, part: Json) -> int:
         """Return how much an alternative asks for: null and constants least, what has parts of its own most."""
         while is_object(part) and "$ref" in part:
-            part = target_of(self.root, part["$ref"])
+            part = data.target_of(self.root, part["$ref"])
         if not is_object(part) or part.get("type") == "null" or "const" in part or "enum" in part:
             return 0
         if part.get("type") in ("object", "array") or "properties" in part:
@@ -217,7 +216,7 @@ def _number(part: Mapping[str, Json], random: Random, *, whole: bool) -> float:
     high = min(highs, default=math.inf)
     low = max(lows, default=0 if high >= 0 else high - _USUAL_SPAN)
     drawn = low + random.random() * (min(high - low, _USUAL_SPAN))
-    return within(drawn if whole else round(drawn * 4) / 4, {**part, "type": "integer" if whole else "number"})
+    return lm.within(drawn if whole else round(drawn * 4) / 4, {**part, "type": "integer" if whole else "number"})
 
 
 def _text(part: Mapping[str, Json], random: Random) -> str:

@@ -11,13 +11,9 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, Final, cast
 
-from synmod.data import ToolCall, dump_json
-from synmod.errors import ConfigError
+from synmod import data, errors, saving, scope, tree
 from synmod.leaves import aio, frozen_dict, frozen_list, is_array, path_str
 from synmod.lm import LanguageModel, LMChunk, LMReply, LMRequest, estimate_text, estimate_tokens
-from synmod.saving import dumps, loads
-from synmod.scope import Usage, current_call
-from synmod.tree import split
 
 from .instances import instance_of
 
@@ -130,11 +126,11 @@ def reply_of(item: Any, request: LMRequest) -> LMReply:
     if _is_stream(item):
         return _joined(item, request)
     given: list[Any] = item if is_array(item) else [item]
-    calls = tuple([call for call in given if isinstance(call, ToolCall)])
+    calls = tuple([call for call in given if isinstance(call, data.ToolCall)])
     if calls and len(calls) < len(given):
-        raise ConfigError(f"{item!r:.200} holds ToolCalls and other things; a reply is either.")
-    text = "" if calls else item if isinstance(item, str) else dump_json(item)
-    usage = Usage(
+        raise errors.ConfigError(f"{item!r:.200} holds ToolCalls and other things; a reply is either.")
+    text = "" if calls else item if isinstance(item, str) else data.dump_json(item)
+    usage = scope.Usage(
         prompt_tokens=estimate_tokens(request.messages),
         completion_tokens=estimate_text(len(text) + sum(len(call.function.arguments) for call in calls)),
         estimated=True,
@@ -209,7 +205,7 @@ class ScriptedLM(Double):
         for path, items in by_path.items():
             if hasattr(items, "keys") or isinstance(items, str | bytes) or not hasattr(items, "__iter__"):
                 where = f"replies[{path!r}]" if by_path is replies else "replies"
-                raise ConfigError(f"ScriptedLM: {where}: got {type(items).__name__}, wanted a list of replies.")
+                raise errors.ConfigError(f"ScriptedLM: {where}: got {type(items).__name__}, wanted a list of replies.")
         self._cycle = cycle
         self._lock = threading.Lock()
         self._replies = {"**" if by_path is not replies else path: list(items) for path, items in by_path.items()}
@@ -228,7 +224,7 @@ class ScriptedLM(Double):
 
     def _next(self, request: LMRequest) -> Any:
         """Return the next reply for the module that calls: by the path itself, else by the first glob that fits."""
-        frame = current_call()
+        frame = scope.current_call()
         places = ("",) if frame is None else (frame.path, frame.name) if not frame.path else (frame.path,)
         fitting = [glob for glob in self._replies if any(_fits(_steps(place), _steps(glob)) for place in places)]
         path = next((path for path in (*places, *fitting) if path in self._replies), None)
@@ -284,7 +280,7 @@ class SchemaLM(Double):
         super().__init__(self._instance, "schema", latency_s, lm)
         self._seed, self._tool_calls = seed, tool_calls
 
-    def _instance(self, request: LMRequest) -> str | list[ToolCall]:
+    def _instance(self, request: LMRequest) -> str | list[data.ToolCall]:
         """Return the answer to a request, a function of seed and request."""
         purpose = _digest(request)
         turn = sum("tool_calls" in each for each in request.messages)
@@ -292,17 +288,17 @@ class SchemaLM(Double):
             functions = [tool["function"] for tool in request.tools]
             drawn = [instance_of(each["parameters"], self._seed, f"{purpose} {each['name']}") for each in functions]
             named = zip(functions, drawn, strict=True)
-            return [ToolCall(f"call_{turn}_{at}", each["name"], json) for at, (each, json) in enumerate(named)]
+            return [data.ToolCall(f"call_{turn}_{at}", each["name"], json) for at, (each, json) in enumerate(named)]
         if request.schema is None:
             return f"An answer from SchemaLM ({purpose[:8]})."
-        return dump_json(instance_of(request.schema, self._seed, purpose))
+        return data.dump_json(instance_of(request.schema, self._seed, purpose))
 
 
 def _digest(request: LMRequest) -> str:
     """Return a text that differs for different requests."""
     tools = None if request.tools is None else frozen_list(request.tools)
     said = [frozen_list(request.messages), request.schema, tools, frozen_dict(dict(request.params)), request.sample]
-    return hashlib.sha256(dump_json(frozen_list(said)).encode()).hexdigest()
+    return hashlib.sha256(data.dump_json(frozen_list(said)).encode()).hexdigest()
 
 
 # -- saves -------------------------------------------------------------------------------------------------------------
@@ -329,12 +325,12 @@ def assert_saves(module: Any, **load: Any) -> Any:
 
     Source: Sonnet's catalogue laws.
     """
-    first = dumps(module)
-    again = loads(first, **load)
-    second = dumps(again)
+    first = saving.dumps(module)
+    again = saving.loads(first, **load)
+    second = saving.dumps(again)
     if first != second:
         raise AssertionError(_first_line_apart(first, second))
-    (graph, values), (graph_again, values_again) = split(module), split(again)
+    (graph, values), (graph_again, values_again) = tree.split(module), tree.split(again)
     if graph != graph_again and graph.to_json() != graph_again.to_json():  # a handle kept out of files is never equal
         apart = graph.diff(graph_again)
         where = path_str(apart[0]) if apart else ""

@@ -8,17 +8,10 @@ from itertools import product
 from math import exp
 from typing import Any, Final, Literal
 
-from synmod.blocks import Generator
-from synmod.data import DataModel, JsonDataModel, parse_json
-from synmod.leaves import path_str, rng
-from synmod.lm import LMRequest, current_sample
-from synmod.module import Module
+from synmod import blocks, data, leaves, lm, module, registry, scope, tree
 from synmod.program import Input, Sequential
-from synmod.registry import register_own
-from synmod.scope import Feedback
 from synmod.train import Example, ReflectionInputs
 from synmod.train.rewards import ExactMatch, Reward
-from synmod.tree import state as state_of
 
 from .models import FunctionLM
 
@@ -43,18 +36,18 @@ class Task:
         proposals: Further values of Variables, by path.
     """
 
-    program: Module
+    program: module.Module
     train: Sequence[Example]
     validation: Sequence[Example]
     test: Sequence[Example]
     reward: Any
     seed: int
     optimum: float
-    proposer: Module | None = None
+    proposer: module.Module | None = None
     proposals: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
 
 
-class Case(DataModel):
+class Case(data.DataModel):
     """A row: what it needs of each stage, what was missing so far, and what was read on the way."""
 
     row: str
@@ -74,11 +67,11 @@ class _Stage:
     def __init__(self, stage: int, seed: int) -> None:
         self._stage, self._seed = stage, seed
 
-    def __call__(self, request: LMRequest) -> Any:
+    def __call__(self, request: lm.LMRequest) -> Any:
         """Return the row with what is missing here."""
         text = "".join(str(message["content"]) for message in request.messages)
         rules = _rules_in(text.split("<instructions>")[1].split("</instructions>")[0])
-        case: Any = parse_json(text.rsplit("<inputs>", 1)[1].split("</inputs>")[0])
+        case: Any = data.parse_json(text.rsplit("<inputs>", 1)[1].split("</inputs>")[0])
         missing = next((rule for rule in case["needs"][self._stage] if rule not in rules), "")
         if not missing and len(rules) > _MOST_LINES and _share(self._seed, self._stage, case["row"]) < 0.5:
             missing = "fewer lines"
@@ -91,7 +84,7 @@ def _rules_in(instructions: str) -> list[str]:
     return [line.strip() for line in instructions.splitlines() if line.strip().startswith("rule ")]
 
 
-@register_own()
+@registry.register_own()
 class RuleReward(Reward):
     """1 for a row that misses nothing, else 0; names the first missing rule of each stage, by its path.
 
@@ -106,23 +99,23 @@ class RuleReward(Reward):
         super().__init__(**options)
         self.noise, self.seed = noise, seed
 
-    async def call(self, y_pred: Any) -> Feedback:  # pyright: ignore[reportIncompatibleMethodOverride]  (by name)
+    async def call(self, y_pred: Any) -> scope.Feedback:  # pyright: ignore[reportIncompatibleMethodOverride]  (by name)
         """Return score and parts."""
         missing = {str(stage): rule for stage, rule in enumerate(y_pred["missing"]) if rule}
         right = not missing
         if _share(self.seed, y_pred["read"], y_pred["row"]) < self.noise:
             right = not right
-        return Feedback(float(right), parts={stage: f"missing: {rule}" for stage, rule in missing.items()})
+        return scope.Feedback(float(right), parts={stage: f"missing: {rule}" for stage, rule in missing.items()})
 
 
-@register_own()
-class RuleProposer(Module):
+@registry.register_own()
+class RuleProposer(module.Module):
     """Adds up to two rules that the records name; garbles three in ten, and drops a line in one call of five."""
 
     async def call(self, inputs: ReflectionInputs) -> Any:
         """Return a reason and the value."""
         given: Any = inputs
-        draw = rng(current_sample(), 0, f"rules/{given['path']}")
+        draw = leaves.rng(lm.current_sample(), 0, f"rules/{given['path']}")
         lines = _rules_in(given["current"])
         named = [str(record["critique"]).partition("missing: ")[2] for record in given["records"] if record["critique"]]
         new = [rule for rule in dict.fromkeys(named) if rule.startswith("rule ") and rule not in lines][:2]
@@ -130,7 +123,7 @@ class RuleProposer(Module):
             lines.pop(int(draw.random() * len(lines)))
         lines += [f"{rule[:-1]}?" if draw.random() < 0.3 else rule for rule in new]
         answer = {"reason": "the records name them", "value": "\n".join(["Work by these rules.", *lines])}
-        return JsonDataModel(answer, schema=_ANSWER)
+        return data.JsonDataModel(answer, schema=_ANSWER)
 
 
 _ANSWER: Final = {
@@ -166,7 +159,9 @@ def RuleTask(stages: int = 2, rules: int = 4, rows: int = 40, noise: float = 0.0
         [
             Input(Case),
             *(
-                Generator(Case, instructions="Work by these rules.", language_model=FunctionLM(_Stage(stage, seed)))
+                blocks.Generator(
+                    Case, instructions="Work by these rules.", language_model=FunctionLM(_Stage(stage, seed))
+                )
                 for stage in range(stages)
             ),
         ],
@@ -174,7 +169,7 @@ def RuleTask(stages: int = 2, rules: int = 4, rows: int = 40, noise: float = 0.0
     )
     splits: list[list[Example]] = []
     for split in _SPLITS:
-        draw = rng(seed, 0, f"rows/{split}")
+        draw = leaves.rng(seed, 0, f"rows/{split}")
         found: list[Example] = []
         for number in range(rows):
             needs = [draw.sample(stage, int(draw.random() * 3)) for stage in names]
@@ -184,7 +179,7 @@ def RuleTask(stages: int = 2, rules: int = 4, rows: int = 40, noise: float = 0.0
     return Task(program, *splits, reward=RuleReward(noise, seed), seed=seed, optimum=1.0, proposer=RuleProposer())
 
 
-class Vote(DataModel):
+class Vote(data.DataModel):
     """A row: how good the choices must be for it, and the choices that were made on the way."""
 
     row: str
@@ -192,8 +187,8 @@ class Vote(DataModel):
     chosen: list[int]
 
 
-@register_own()
-class Chooser(Module):
+@registry.register_own()
+class Chooser(module.Module):
     """Adds the numbers of its choices to a row: the last words of its texts.
 
     Args:
@@ -219,7 +214,7 @@ def _qualities(
     dimensions: int, choices: int, interaction: float, seed: int
 ) -> Sequence[Mapping[tuple[int, ...], float]]:
     """Return what the choices of each module cost in quality, as logits: nothing for the best."""
-    draw = rng(seed, 0, "effects")
+    draw = leaves.rng(seed, 0, "effects")
     tables: list[dict[tuple[int, ...], float]] = []
     for size in [2] * (dimensions // 2) + [1] * (dimensions % 2):
         main = [[draw.gauss(0.0, 1.0) for _ in range(choices)] for _ in range(size)]
@@ -232,7 +227,7 @@ def _qualities(
     return tables
 
 
-@register_own()
+@registry.register_own()
 class ChoiceReward(Reward):
     """1 for a row whose difficulty the quality of the choices reaches, else 0.
 
@@ -298,7 +293,7 @@ def ChoiceTask(  # noqa: N802
     texts = [f"choice {number}" for number in range(1, choices)]
     splits: list[list[Example]] = []
     for split in _SPLITS:
-        draw = rng(seed, 0, f"rows/{split}")
+        draw = leaves.rng(seed, 0, f"rows/{split}")
         levels = [(number + draw.random()) / rows for number in range(rows)]
         splits.append(
             [
@@ -312,20 +307,20 @@ def ChoiceTask(  # noqa: N802
         reward=ChoiceReward(dimensions, choices, interaction, noise, seed),
         seed=seed,
         optimum=sum(row.inputs["difficulty"] <= _share_right(_TOP) for row in splits[-1]) / rows,
-        proposals={path_str(path): texts for path in state_of(program)},
+        proposals={leaves.path_str(path): texts for path in tree.state(program)},
     )
 
 
 # -- tickets -----------------------------------------------------------------------------------------------------------
 
 
-class Request(DataModel):
+class Request(data.DataModel):
     """What a customer wrote."""
 
     text: str
 
 
-class Desk(DataModel):
+class Desk(data.DataModel):
     """Who answers it."""
 
     desk: Literal["billing", "shipping", "technical"]
@@ -378,7 +373,7 @@ def tickets(seed: int = 0) -> Task:
 
     Source: the intent data sets on which few-shot prompts are compared.
     """
-    draw = rng(seed, 0, "tickets")
+    draw = leaves.rng(seed, 0, "tickets")
     texts: dict[str, str] = {}
     while len(texts) < 180:
         desk = list(_MATTERS)[len(texts) % 3]
@@ -392,5 +387,5 @@ def tickets(seed: int = 0) -> Task:
         Example(f"ticket-{number}", {"text": text}, {"desk": desk}) for number, (text, desk) in enumerate(texts.items())
     ]
     draw.shuffle(rows)
-    program = Sequential([Input(Request), Generator(Desk, language_model="embedded/nearest")], name="tickets")
+    program = Sequential([Input(Request), blocks.Generator(Desk, language_model="embedded/nearest")], name="tickets")
     return Task(program, rows[:60], rows[60:100], rows[100:], reward=ExactMatch(), seed=seed, optimum=1.0)

@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, asynccontextmanager, closing, con
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from importlib.metadata import version
 from pathlib import Path
 from types import CodeType, EllipsisType, FunctionType
 from typing import Any, Final, cast
@@ -506,6 +505,8 @@ class Run:
         """
         file = self.path / "run.json"
         if not file.exists():
+            from importlib.metadata import version  # brings email, zipfile and more
+
             created = datetime.fromtimestamp(wall_time(), UTC).isoformat(timespec="seconds")
             header = {"format": _FORMAT, "created": created, "synmod": version("synmod")}
             write_atomic(file, dump_json({**header, "identity": {**identity, "state": state}}, indent=2) + "\n")

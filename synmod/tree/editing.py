@@ -9,10 +9,8 @@ from inspect import getattr_static
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self, cast
 
-from synmod.data import trusted_schema
-from synmod.errors import ArgumentError, GraphError, Problem, SchemaError
+from synmod import data, errors, scope
 from synmod.leaves import DICTS, Json, KeyPath, did_you_mean, frozen, path_str
-from synmod.scope import Block, ambient
 
 from .filters import Decisions, FilterLike, to_filter
 from .graphdef import record
@@ -68,9 +66,9 @@ def update(node: Any, *states: StateLike, allow_extra: bool = False, metadata: b
             continue
         try:
             write = Write(live.objects[index], leaf.value, leaf.metadata if metadata else None)
-        except SchemaError as error:  # what the class made of the value
+        except errors.SchemaError as error:  # what the class made of the value
             where = path_str(path)
-            missed = error.errors or (Problem("", "a value that its class takes", str(error)),)
+            missed = error.errors or (errors.Problem("", "a value that its class takes", str(error)),)
             problems = tuple(each._replace(pointer=f"{where}#{each.pointer}") for each in missed)
             faults.append(Fault(len(faults), f"{where!r}: {error}", problems))
         else:
@@ -164,14 +162,14 @@ def set_attributes(node: Any, filter: FilterLike = ..., *, raise_if_not_found: b
     ]
     places += [f"the new value of {name!r}" for name, value in attrs.items() if _is_structure(value)]
     if places:
-        raise GraphError(
+        raise errors.GraphError(
             f"set_attributes: {', '.join(places)} holds a node or Variable: only plain attributes are set. Assign it "
             "where it stands."
         )
     missing = [name for name, visits in found.items() if not visits]
     if missing and raise_if_not_found:
         known = sorted({key for visit in nodes for key, _ in visit.children if isinstance(key, str)})
-        raise GraphError(
+        raise errors.GraphError(
             "set_attributes: could not find at least one instance with the attribute "
             f"{', '.join(map(repr, missing))} among {len(nodes)} matching nodes.{did_you_mean(missing[0], known)}"
         )
@@ -226,7 +224,7 @@ def pop(node: Any, filter: FilterLike) -> State:  # noqa: A002  (the word of the
     visits = [visit for visit in walk(node) if visit.kind == "variable" and wanted.takes(visit)]
     stuck = [repr(path_str(visit.path)) for visit in visits if not _can_go(visit)]
     if stuck:
-        raise GraphError(
+        raise errors.GraphError(
             f"pop: Cannot pop key {', '.join(stuck)}: nothing can be taken out of a list, tuple or another fixed "
             "container. Hold it in an attribute or a dict."
         )
@@ -294,7 +292,7 @@ def become(node: Any, metadata: Any, pairs: list[tuple[Any, Any]]) -> None:
         fresh: Any = impl.make(metadata)
         held: dict[str, Any] | None = getattr(node, "__dict__", None)
         if held is None:
-            raise GraphError(
+            raise errors.GraphError(
                 f"The metadata of a {class_of(node).__name__} changed, and it has no __dict__ to take it over in "
                 "place: merge into a new one."
             )
@@ -350,7 +348,7 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
 
     def __enter__(self) -> Self:
         if self._is_open:
-            raise GraphError("This overlay is entered already: make a using(...) for each block.")
+            raise errors.GraphError("This overlay is entered already: make a using(...) for each block.")
         table = path_table(self._node, sealed=True)
         self._variables = variables = dict(table.variables)
         values = {} if self._state is None else _values(self._node, table, self._state)
@@ -377,7 +375,7 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
 
     def _entered(self) -> Layer:
         if self._layer is None:
-            raise GraphError("This overlay was never entered: with sm.using(program, state) as overlay: ...")
+            raise errors.GraphError("This overlay was never entered: with sm.using(program, state) as overlay: ...")
         return self._layer
 
     def _snapshot(self, values: dict[int, Json]) -> State:
@@ -418,7 +416,7 @@ def _values(node: Any, table: PathTable, state: StateLike) -> dict[int, Json]:
 
 # -- what is sown -----------------------------------------------------------------------------------------------------
 
-_LISTS: Final = trusted_schema({"type": "array"})
+_LISTS: Final = data.trusted_schema({"type": "array"})
 
 
 class Sown(NamedTuple):
@@ -441,7 +439,7 @@ class Sown(NamedTuple):
     value: Json
 
 
-class capture(Block):  # noqa: N801  # read as a word: `with sm.capture(Intermediate) as cap:`
+class capture(scope.Block):  # noqa: N801  # read as a word: `with sm.capture(Intermediate) as cap:`
     """Collect what modules sow in a block, in this task and the tasks started inside.
 
     Args:
@@ -467,7 +465,7 @@ class capture(Block):  # noqa: N801  # read as a word: `with sm.capture(Intermed
     def __init__(self, *types: type[Variable]) -> None:
         for each in types:
             if not isinstance(each, type) or not issubclass(each, Variable):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise ArgumentError(f"capture takes Variable types, such as sm.Intermediate, not {each!r:.200}.")
+                raise errors.ArgumentError(f"capture takes Variable types, such as sm.Intermediate, not {each!r:.200}.")
         self._types = types or (Variable,)
         super().__init__()
         self._lock = threading.Lock()
@@ -509,7 +507,7 @@ class capture(Block):  # noqa: N801  # read as a word: `with sm.capture(Intermed
 
 def open_captures(kind: Any) -> list[capture]:
     """Return the open captures of the running code that take a type."""
-    around = ambient()
+    around = scope.ambient()
     opened = () if around is None else cast("tuple[capture, ...]", around.captures)
     return [each for each in opened if each.takes(kind)]
 

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any as Anything, TypeAlias
 
-from synmod.data import contains, declare
-from synmod.errors import ArgumentError, GraphError
+from synmod import data, errors
 from synmod.leaves import Json, KeyPath, escape_step, frozen, json_equal, parse_path, path_str
 
 from .variable import Variable, VariableState
@@ -154,12 +153,12 @@ class Schema(Filter):
     looks_at_path = False
 
     def __init__(self, model: Anything) -> None:
-        declared = declare(model, root="any")
+        declared = data.declare(model, root="any")
         self._content = (model if isinstance(model, type) else declared,)
 
     def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """Whether the schema contains the wanted one."""
-        return isinstance(value, Variable | VariableState) and contains(value.schema, self._content[0])
+        return isinstance(value, Variable | VariableState) and data.contains(value.schema, self._content[0])
 
 
 class PathContains(Filter):
@@ -332,8 +331,8 @@ def to_filter(x: FilterLike) -> Filter:
     )
 
 
-def _invalid(x: Anything, wanted: str) -> ArgumentError:
-    return ArgumentError(f"Invalid filter {x!r:.200}: {wanted}.")
+def _invalid(x: Anything, wanted: str) -> errors.ArgumentError:
+    return errors.ArgumentError(f"Invalid filter {x!r:.200}: {wanted}.")
 
 
 class Decisions:
@@ -349,7 +348,7 @@ class Decisions:
         self._wanted = wanted
         self._known: dict[int, bool] = {}
         if root is not None and wanted.looks_at_path:
-            with suppress(GraphError):  # the walk to come raises it where it stands
+            with suppress(errors.GraphError):  # the walk to come raises it where it stands
                 for visit in walk(root):
                     self.takes(visit)
 

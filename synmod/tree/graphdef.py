@@ -21,10 +21,8 @@ from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel
 
-from synmod.data import Described, Schema, SymbolicDataModel, schema_of
-from synmod.errors import DataError, GraphError, SynmodError
+from synmod import data, errors, registry
 from synmod.leaves import DICTS, LEAF, FrozenDict, FrozenList, Json, KeyPath, Pairs, frozen, kind_of, parts_of, path_str
-from synmod.registry import id_of
 
 from .variable import Immutable, Variable, class_of
 from .walk import NODE, SEQUENCE, STATIC, VARIABLE, Kinds, Reader, RefMap, Static, Visit, check_root, own_impl, walk
@@ -121,7 +119,7 @@ class VariableDef(NamedTuple):
 
     type: type[Variable]
     index: int  # pyright: ignore[reportIncompatibleMethodOverride]  (likewise)
-    schema: Schema
+    schema: data.Schema
     metadata: FrozenDict
 
 
@@ -186,7 +184,7 @@ class GraphDef(Immutable, Generic[M]):
             if isinstance(token, Static)
         ]
         if opaque:
-            raise GraphError("\n".join([*opaque, REMEDY]))
+            raise errors.GraphError("\n".join([*opaque, REMEDY]))
         return self.fingerprint_with(str)
 
     def fingerprint_with(self, describe: Callable[[Any], str]) -> str:
@@ -284,7 +282,7 @@ Token: TypeAlias = "str | int | Static[Any]"  # noqa: S105  (not a secret)
 
 def class_text(cls: type[Any]) -> str:
     """The name of a class: its public id, else module and qualified name."""
-    return id_of(cls) or f"{cls.__module__}:{cls.__qualname__}"
+    return registry.id_of(cls) or f"{cls.__module__}:{cls.__qualname__}"
 
 
 def static_text(value: Any) -> str | None:
@@ -304,15 +302,15 @@ def static_text(value: Any) -> str | None:
         return "static"
     if isinstance(value, type) and not issubclass(cast("type[Any]", value), BaseModel):
         return f"class {class_text(cast('type[Any]', value))}"
-    if isinstance(value, type | SymbolicDataModel):
+    if isinstance(value, type | data.SymbolicDataModel):
         try:
-            return f"data_model {canonical_json(schema_of(value))}"
-        except SynmodError:  # a model whose schema cannot be used is known by its name only
+            return f"data_model {canonical_json(data.schema_of(value))}"
+        except errors.SynmodError:  # a model whose schema cannot be used is known by its name only
             return f"class {class_text(cast('type[Any]', value))}"
-    if isinstance(value, Described | BaseModel):
+    if isinstance(value, data.Described | BaseModel):
         return _data_text(value, value)
     if isinstance(value, types.FunctionType):
-        public_id = id_of(value)
+        public_id = registry.id_of(value)
         return None if public_id is None else f"function {public_id}"
     if isinstance(value, enum.Enum):
         return f"enum {class_text(kind)} {value.name}"
@@ -327,8 +325,8 @@ def static_text(value: Any) -> str | None:
 def _data_text(model: Any, json: Json) -> str | None:
     """Encode a data model of this content; None where its schema cannot be used."""
     try:
-        return f"data {canonical_json(schema_of(model))} {canonical_json(frozen(json))}"
-    except SynmodError:
+        return f"data {canonical_json(data.schema_of(model))} {canonical_json(frozen(json))}"
+    except errors.SynmodError:
         return None
 
 
@@ -574,7 +572,7 @@ def _static(child: Any) -> StaticDef:
     if isinstance(child, BaseModel):
         try:
             return StaticDef(child, frozen(child))
-        except DataError:  # it cannot be encoded either, then
+        except errors.DataError:  # it cannot be encoded either, then
             return StaticDef(child)
     return StaticDef(child)
 

@@ -3,12 +3,10 @@
 from inspect import iscoroutine
 from typing import Any
 
-from synmod.data import Schema, declare, dump, is_valid, model_of
-from synmod.errors import ArgumentError, SchemaError
-from synmod.leaves import FrozenDict, Json, frozen, json_equal
+from synmod import data, errors, leaves
 
-_EMPTY: tuple[Json, ...] = (None, "", 0, False, frozen([]), frozen({}))
-_TYPES = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"), (FrozenDict, "object"))
+_EMPTY: tuple[leaves.Json, ...] = (None, "", 0, False, leaves.frozen([]), leaves.frozen({}))
+_TYPES = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"), (leaves.FrozenDict, "object"))
 
 
 class Constant:
@@ -29,10 +27,10 @@ class Constant:
 
     __slots__ = ("json",)
 
-    def __init__(self, json: Json) -> None:
-        self.json = frozen(json)
+    def __init__(self, json: leaves.Json) -> None:
+        self.json = leaves.frozen(json)
 
-    def __call__(self, schema: Json) -> Json:  # noqa: ARG002  (every initializer is given it)
+    def __call__(self, schema: leaves.Json) -> leaves.Json:  # noqa: ARG002  (every initializer is given it)
         """Return the value, whatever the schema."""
         return self.json
 
@@ -61,40 +59,40 @@ class Empty:
     def __init__(self, data_model: Any = None) -> None:
         self.data_model = data_model
 
-    def __call__(self, schema: Json) -> Json:
+    def __call__(self, schema: leaves.Json) -> leaves.Json:
         """Return the emptiest value of a schema.
 
         Raises:
             SchemaError: The schema accepts none of them.
         """
-        return empty_value(declare(schema, root="any"), self.data_model)
+        return empty_value(data.declare(schema, root="any"), self.data_model)
 
     def __repr__(self) -> str:
         return "Empty()" if self.data_model is None else f"Empty(data_model={self.data_model!r})"
 
 
-def empty_value(schema: Schema, data_model: Any = None) -> Json:
+def empty_value(schema: data.Schema, data_model: Any = None) -> leaves.Json:
     """The emptiest value of a schema, frozen, by way of the class where one is known.
 
     Raises:
         SchemaError: The defaults of the class do not make an instance, or the schema accepts no empty value.
     """
-    model = None if data_model is None else model_of(data_model)
+    model = None if data_model is None else data.model_of(data_model)
     if model is not None and not any(field.is_required() for field in model.model_fields.values()):
         try:
-            return frozen(dump(model()))
+            return leaves.frozen(data.dump(model()))
         except ValueError as error:
-            raise SchemaError(f"{model.__name__}: its defaults do not make an instance: {error}") from error
+            raise errors.SchemaError(f"{model.__name__}: its defaults do not make an instance: {error}") from error
     if "default" in schema:
         return schema["default"]
     for value in _EMPTY:
-        if is_valid(schema, value):
+        if data.is_valid(schema, value):
             return value
     name = schema.get("title", "the schema")
-    raise SchemaError(f"{name} accepts no empty value (null, '', 0, false, [] or {{}}): give a first value.")
+    raise errors.SchemaError(f"{name} accepts no empty value (null, '', 0, false, [] or {{}}): give a first value.")
 
 
-def schema_of_json(json: Json) -> Schema:
+def schema_of_json(json: leaves.Json) -> data.Schema:
     """The JSON type of a frozen value as its schema; `{}` for null.
 
     Example:
@@ -102,12 +100,12 @@ def schema_of_json(json: Json) -> Schema:
         {'type': 'string'}
     """
     if json is None:
-        return declare(True, root="any")
+        return data.declare(True, root="any")
     name = next((name for cls, name in _TYPES if isinstance(json, cls)), "array")
-    return declare({"type": name}, root="any")
+    return data.declare({"type": name}, root="any")
 
 
-def declared_schema(kind: str, data_model: Any, schema: Any, initializer: Any) -> Schema | None:
+def declared_schema(kind: str, data_model: Any, schema: Any, initializer: Any) -> data.Schema | None:
     """The declared schema of a Variable; None where nothing declares one.
 
     Raises:
@@ -116,14 +114,16 @@ def declared_schema(kind: str, data_model: Any, schema: Any, initializer: Any) -
     if data_model is None and isinstance(initializer, Empty):
         data_model = initializer.data_model
     if data_model is None:
-        return None if schema is None else declare(schema, root="any")
-    declared = declare(data_model, root="any")
-    if schema is not None and not json_equal(declare(schema, root="any"), declared):
-        raise ArgumentError(f"{kind}: `schema` and `data_model` differ: give one of them.")
+        return None if schema is None else data.declare(schema, root="any")
+    declared = data.declare(data_model, root="any")
+    if schema is not None and not leaves.json_equal(data.declare(schema, root="any"), declared):
+        raise errors.ArgumentError(f"{kind}: `schema` and `data_model` differ: give one of them.")
     return declared
 
 
-def first_value(kind: str, value: Json, initializer: Any, data_model: Any, declared: Schema | None) -> Json:
+def first_value(
+    kind: str, value: leaves.Json, initializer: Any, data_model: Any, declared: data.Schema | None
+) -> leaves.Json:
     """The first value of a Variable, frozen.
 
     Raises:
@@ -131,15 +131,15 @@ def first_value(kind: str, value: Json, initializer: Any, data_model: Any, decla
     """
     if value is not None:
         if initializer is not None:
-            raise ArgumentError(f"{kind}: `value` and `initializer` are both given: give one of them.")
-        return frozen(value)
+            raise errors.ArgumentError(f"{kind}: `value` and `initializer` are both given: give one of them.")
+        return leaves.frozen(value)
     if initializer is not None and not isinstance(initializer, Empty):
         made = initializer({} if declared is None else declared) if callable(initializer) else initializer
         if iscoroutine(made):
             made.close()
-            raise ArgumentError(f"{kind}: the initializer is async; a first value is made by a plain function.")
-        return frozen(made)
+            raise errors.ArgumentError(f"{kind}: the initializer is async; a first value is made by a plain function.")
+        return leaves.frozen(made)
     if initializer is None and not isinstance(data_model, type) and hasattr(data_model, "__synmod_json__"):
-        return frozen(data_model)
+        return leaves.frozen(data_model)
     model = data_model if initializer is None or initializer.data_model is None else initializer.data_model
     return None if declared is None else empty_value(declared, model)

@@ -1,14 +1,11 @@
 """Looking into a program: live views, iteration, sharing, paths, and the kept table. All are folds of the walk."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from typing import Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
-from synmod.errors import ArgumentError, NotBuiltError
-from synmod.leaves import KeyPath, escape_step, parse_path, path_str
+from synmod import errors, leaves
 
 from .filters import Decisions, Filter, FilterLike, Where, to_filter
 from .variable import Variable, class_of
@@ -40,9 +37,9 @@ def variables_of(
         if visit.first and visit.kind == "variable":
             found.append(visit)
         elif visit.impl is not None and visit.impl.unbuilt is not None and visit.impl.unbuilt(visit.value):
-            unbuilt.append(f"{path_str(visit.path)!r} ({type(visit.value).__name__})")
+            unbuilt.append(f"{leaves.path_str(visit.path)!r} ({type(visit.value).__name__})")
     if unbuilt:
-        raise NotBuiltError(
+        raise errors.NotBuiltError(
             f"Variables cannot be listed before the program is built; not built: {', '.join(unbuilt)}. "
             "Build it first: await sm.build(module, Schema)."
         )
@@ -73,7 +70,7 @@ def iter_graph(
     order: Order = "pre",
     repeats: bool = False,
     statics: bool = False,
-) -> Iterator[tuple[KeyPath, Any]]:
+) -> Iterator[tuple[leaves.KeyPath, Any]]:
     """Iterate over nodes, containers and Variables in definition order, each once.
 
     Args:
@@ -99,7 +96,7 @@ def iter_graph(
     """
     check_root(node)
     if order not in ("pre", "post"):
-        raise ArgumentError(f"order must be 'pre' or 'post', not {order!r}.")
+        raise errors.ArgumentError(f"order must be 'pre' or 'post', not {order!r}.")
     decisions = Decisions(to_filter(filter), node if order == "post" else None)
     visits = walk(node, order=order, statics=statics)
     return ((visit.path, visit.value) for visit in visits if (visit.first or repeats) and decisions.takes(visit))
@@ -144,7 +141,7 @@ def flattened(
 # -- sharing -----------------------------------------------------------------------------------------------------------
 
 
-def find_duplicates(node: Any) -> list[list[KeyPath]]:
+def find_duplicates(node: Any) -> list[list[leaves.KeyPath]]:
     """List what is shared.
 
     Args:
@@ -176,7 +173,7 @@ def find_duplicates(node: Any) -> list[list[KeyPath]]:
     ]
 
 
-def paths_of(node: Any, x: Any) -> list[KeyPath]:
+def paths_of(node: Any, x: Any) -> list[leaves.KeyPath]:
     """Find an object.
 
     Args:
@@ -209,9 +206,9 @@ class Record(Protocol):
     """The bookkeeping of a node whose structural edits are announced by `outdate`; for modules."""
 
     sealed: bool
-    paths: PathTable | None
+    paths: "PathTable | None"
     """As a root: the table of what is below it."""
-    listed_in: WeakValueDictionary[int, PathTable] | None
+    listed_in: "WeakValueDictionary[int, PathTable] | None"
     """The tables that list the node, by identity."""
 
 
@@ -231,14 +228,14 @@ class PathTable(dict[int, str]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.variables: dict[KeyPath, Variable] = {}
+        self.variables: dict[leaves.KeyPath, Variable] = {}
         self.texts: dict[str, Variable] = {}
         self.is_current = True
         self.is_sealed = True
         self._below: list[Any] = []
         self._ints: set[str] = set()  # the paths whose last step is an int, which their text does not show
 
-    def add(self, visits: Iterable[Visit], lead: str = "", steps: KeyPath = ()) -> list[Any]:
+    def add(self, visits: Iterable[Visit], lead: str = "", steps: leaves.KeyPath = ()) -> list[Any]:
         """List what a walk visits; what has a path already keeps it.
 
         Args:
@@ -275,7 +272,7 @@ class PathTable(dict[int, str]):
         return tuple(self._below)
 
     def _joined(self, lead: str, step: Any) -> str:
-        text = f"{lead}/{escape_step(step)}" if lead else escape_step(step)
+        text = f"{lead}/{leaves.escape_step(step)}" if lead else leaves.escape_step(step)
         if type(step) is int:
             self._ints.add(text)
         return text
@@ -297,12 +294,12 @@ class PathTable(dict[int, str]):
         record.listed_in[id(self)] = self
         return record
 
-    def steps_of(self, path: str) -> KeyPath:
+    def steps_of(self, path: str) -> leaves.KeyPath:
         """The steps of a path text; the table shows which of them are ints."""
         if not path:
             return ()
         leads = accumulate(path.split("/"), "{}/{}".format)
-        steps = zip(leads, parse_path(path), strict=True)
+        steps = zip(leads, leaves.parse_path(path), strict=True)
         return tuple(int(step) if lead in self._ints else step for lead, step in steps)
 
 

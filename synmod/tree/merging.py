@@ -3,8 +3,6 @@
 `update_context` is the one place that sets the ContextVar of open contexts.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, MutableMapping, Sequence
@@ -384,7 +382,7 @@ def _copied(taken: Recording[M], objects: dict[int, Any]) -> M:
 # -- methods on a private copy -----------------------------------------------------------------------------------------
 
 
-def call(parts: tuple[GraphDef[M], *tuple[StateLike, ...]]) -> PureCall[M]:
+def call(parts: tuple[GraphDef[M], *tuple[StateLike, ...]]) -> "PureCall[M]":
     """Call methods of a program that came apart: `out, (graphdef, state) = await sm.call((graphdef, state)).encode(x)`.
 
     Attributes and items walk down; a call runs the method on a private merge. A plain method returns its result at
@@ -431,12 +429,12 @@ class PureCall(Generic[M]):
         self.__states = states
         self.__steps = steps
 
-    def __getattr__(self, name: str) -> PureCall[M]:
+    def __getattr__(self, name: str) -> "PureCall[M]":
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
         return PureCall(self.__graphdef, self.__states, (*self.__steps, lambda x: getattr(x, name)))
 
-    def __getitem__(self, key: Any) -> PureCall[M]:
+    def __getitem__(self, key: Any) -> "PureCall[M]":
         return PureCall(self.__graphdef, self.__states, (*self.__steps, lambda x: x[key]))
 
     __iter__ = None  # without it Python would iterate by way of __getitem__
@@ -578,7 +576,7 @@ def _merged_into(
 
 # -- update contexts ---------------------------------------------------------------------------------------------------
 
-_INNERMOST: ContextVar[update_context | None] = ContextVar("synmod_update_context", default=None)
+_INNERMOST: "ContextVar[update_context | None]" = ContextVar("synmod_update_context", default=None)
 
 
 class update_context:  # noqa: N801  # read as a word: `with sm.update_context("editor") as ctx:`

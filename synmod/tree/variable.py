@@ -3,18 +3,15 @@
 Reads pass through the open layers (overlays, traces) of the running task: the one ContextVar of this room's values.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Container, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, ClassVar, Final, NoReturn, Self, TypeAlias, final
 
-from synmod.data import Schema, declare, trusted_schema, validate
+from synmod import data, registry
 from synmod.errors import ArgumentError, DataError, FieldError, SchemaError
 from synmod.leaves import FrozenDict, FrozenList, Json, check_name, did_you_mean, frozen, frozen_dict, json_equal
-from synmod.registry import admit
 from synmod.scope import notify_assign
 
 from .initializers import declared_schema, first_value, schema_of_json
@@ -212,7 +209,7 @@ class Variable:
         if declared is None:
             declared = schema_of_json(first)
         else:
-            validate(declared, first, where)
+            data.validate(declared, first, where)
         self._value = first
         self._schema = declared
         self._labels = labels
@@ -220,7 +217,7 @@ class Variable:
         self._lock = threading.RLock()
 
     @classmethod
-    def of_parts(cls, value: Json, schema: Schema, metadata: FrozenDict) -> Self:
+    def of_parts(cls, value: Json, schema: data.Schema, metadata: FrozenDict) -> Self:
         """Make one of parts that are known to fit, without running `__init__`. Hot: one for each leaf of a merge."""
         new: Self = object.__new__(cls)
         new._value = value
@@ -247,7 +244,7 @@ class Variable:
         self.assign(json)
 
     @property
-    def schema(self) -> Schema:
+    def schema(self) -> data.Schema:
         """The JSON Schema that every value satisfies."""
         return self._schema
 
@@ -378,7 +375,7 @@ class Variable:
         labels = checked_metadata({**self._labels, **metadata}) if metadata else self._labels
         return type(self).of_parts(new, self._schema, labels)
 
-    def to_state(self) -> VariableState:
+    def to_state(self) -> "VariableState":
         """Return a frozen snapshot; its `to_variable()` is the way back."""
         return snapshot(type(self), self.value, self._schema, self._labels)
 
@@ -400,10 +397,10 @@ class Variable:
             new = frozen(json)
         except DataError as error:
             raise DataError(f"{self._where()}: {error}") from None
-        validate(self._schema, new, self._where())
+        data.validate(self._schema, new, self._where())
         return new
 
-    def _chosen(self, old: Json, new: Json, schema: Schema) -> Json:
+    def _chosen(self, old: Json, new: Json, schema: data.Schema) -> Json:
         """Let a subclass change or refuse the value."""
         if type(self).on_assign is Variable.on_assign:
             return new
@@ -411,7 +408,7 @@ class Variable:
         if other is None:
             return new
         other = frozen(other)
-        validate(schema, other, self._where())
+        data.validate(schema, other, self._where())
         return other
 
     def _put(self, new: Json) -> bool:
@@ -445,7 +442,7 @@ class Variable:
         return f"{type(self).__name__}({self.value!r:.80}{label})"
 
 
-admit(Variable)
+registry.admit(Variable)
 
 
 class Write:
@@ -465,7 +462,7 @@ class Write:
     __slots__ = ("_is_due", "_metadata", "_new", "_old", "_schema", "_version", "variable")
 
     def __init__(
-        self, variable: Variable, value: Json, metadata: FrozenDict | None = None, schema: Schema | None = None
+        self, variable: Variable, value: Json, metadata: FrozenDict | None = None, schema: data.Schema | None = None
     ) -> None:
         self.variable = variable
         self._old = self._new = variable.value
@@ -535,7 +532,7 @@ class Intermediate(Variable):
 
 
 def _unpickled(cls: type[Variable], value: Json, schema: Json, metadata: FrozenDict) -> Variable:
-    return cls.of_parts(value, trusted_schema(schema), metadata)
+    return cls.of_parts(value, data.trusted_schema(schema), metadata)
 
 
 # -- the leaf of a State -----------------------------------------------------------------------------------------------
@@ -569,7 +566,7 @@ class VariableState(Immutable):
 
     type: VariableClass
     value: Json
-    schema: Schema
+    schema: data.Schema
     metadata: FrozenDict
 
     def __init__(
@@ -581,9 +578,9 @@ class VariableState(Immutable):
     ) -> None:
         if not isinstance(type, _CLASS) or not issubclass(type, Variable):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
             raise ArgumentError(f"The type of a VariableState is a Variable class, such as sm.Param, not {type!r}.")
-        declared = declare(schema, root="any")
+        declared = data.declare(schema, root="any")
         kept = frozen(value)
-        validate(declared, kept, type.__name__)
+        data.validate(declared, kept, type.__name__)
         labels = checked_metadata({"trainable": type.trainable_default, **(metadata or {})})
         self._put(type=type, value=kept, schema=declared, metadata=labels)
 
@@ -606,7 +603,7 @@ class VariableState(Immutable):
         """Make a new Variable of this."""
         return self.type.of_parts(self.value, self.schema, self.metadata)
 
-    def with_value(self, value: Json) -> VariableState:
+    def with_value(self, value: Json) -> "VariableState":
         """Return the same leaf with another value.
 
         Raises:
@@ -614,7 +611,7 @@ class VariableState(Immutable):
             SchemaError: It does not satisfy the schema.
         """
         kept = frozen(value)
-        validate(self.schema, kept, self.type.__name__)
+        data.validate(self.schema, kept, self.type.__name__)
         return snapshot(self.type, kept, self.schema, self.metadata)
 
     def __eq__(self, other: object) -> bool:
@@ -642,7 +639,7 @@ _set_slot = object.__setattr__
 _new_leaf: Any = object.__new__
 
 
-def snapshot(cls: VariableClass, value: Json, schema: Schema, metadata: FrozenDict) -> VariableState:
+def snapshot(cls: VariableClass, value: Json, schema: data.Schema, metadata: FrozenDict) -> VariableState:
     """Make a leaf of parts that are known to fit. Hot: one for each leaf of a split."""
     leaf = _new_leaf(VariableState)
     _set_slot(leaf, "type", cls)

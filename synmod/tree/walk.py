@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from dataclasses import dataclass, field, is_dataclass
 from typing import Any, Final, Generic, Literal, NoReturn, TypeAlias, TypeVar, cast, final
 
-from synmod import registry
-from synmod.errors import ArgumentError, DataError, GraphError
+from synmod import errors, registry
 from synmod.leaves import INT_END, FrozenDict, FrozenList, KeyPath, frozen, path_str, thaw
 from synmod.leaves.nests import DICTS, MAX_DEPTH, Pairs, is_namedtuple, is_registered_container, parts_of
 
@@ -96,7 +95,7 @@ _FIXED: Final[dict[type[Any], NodeImpl]] = {}  # classes written in C take no at
 
 def _refuse(*_: Any) -> NoReturn:
     """Raise for a change of a node without children that is held by reference, such as a language model."""
-    raise GraphError("This node has no children, and only a load makes one.")
+    raise errors.GraphError("This node has no children, and only a load makes one.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,7 +157,7 @@ class NodeImpl:
             return metadata
         try:
             return frozen(metadata)
-        except DataError:  # like every static that cannot be encoded, it is refused where it must be
+        except errors.DataError:  # like every static that cannot be encoded, it is refused where it must be
             return metadata
 
     def make(self, metadata: Any) -> Any:
@@ -225,9 +224,9 @@ def register_impl(impl: NodeImpl) -> None:
     """
     cls: type[Any] = impl.type
     if own_impl(cls) is not None or is_registered_container(cls):
-        raise GraphError(f"Node type {cls.__module__}.{cls.__qualname__} is already registered.")
+        raise errors.GraphError(f"Node type {cls.__module__}.{cls.__qualname__} is already registered.")
     if cls in KNOWN or cls is deque or issubclass(cls, Variable | set | frozenset):
-        raise GraphError(f"{cls.__qualname__} cannot be a node type: it is a container or a Variable already.")
+        raise errors.GraphError(f"{cls.__qualname__} cannot be a node type: it is a container or a Variable already.")
     try:
         type.__setattr__(cls, _RULES, impl)
     except TypeError:
@@ -274,7 +273,7 @@ def get_node_impl(x: object) -> NodeImpl:
     Source: Flax NNX `get_node_impl`.
     """
     if isinstance(x, Variable):
-        raise GraphError(f"A Variable is not a node: {x!r}. It is a leaf; look at what holds it.")
+        raise errors.GraphError(f"A Variable is not a node: {x!r}. It is a leaf; look at what holds it.")
     return impl_of(type(x))
 
 
@@ -286,7 +285,7 @@ def impl_of(cls: type[Any]) -> NodeImpl:
     """
     impl = own_impl(cls)
     if impl is None:
-        raise GraphError(
+        raise errors.GraphError(
             f"Unknown node type {cls.__module__}.{cls.__qualname__}: register it with register_graph_node_type, or "
             "keep the object out of the graph with static(x)."
         )
@@ -507,7 +506,7 @@ class Reader:
             return [*enumerate(value)], None
         if kind == SET:
             if holds_node(value, kinds=self.kinds):
-                raise GraphError(
+                raise errors.GraphError(
                     f"{where(visit.path)}: a {type(value).__name__} holds a node or Variable, and a set has no order "
                     "and no keys: use a list or a dict."
                 )
@@ -519,7 +518,7 @@ class Reader:
         """Whether all keys can be steps; raises where one that cannot leads to a node or Variable."""
         fault = _bad_key(pairs)
         if fault is not None and holds_node(holder, kinds=self.kinds):
-            raise GraphError(
+            raise errors.GraphError(
                 f"{where(visit.path)}: the key {fault}, and a node or Variable is below: keys on the way to one must "
                 "be str (not empty) or int, and differ as text."
             )
@@ -555,7 +554,7 @@ def check_root(root: object) -> None:
     """
     kind = kind_of(root)
     if kind == STATIC or (kind == SET and not holds_node(root)):
-        raise ArgumentError(
+        raise errors.ArgumentError(
             f"An object of type {type(root).__name__} cannot be the root of a graph: give a Module, a registered node, "
             "a Variable, or a list or dict of them."
         )
@@ -723,7 +722,7 @@ class _Walk:
         """Open a container; a static after all where it cannot be opened and need not be."""
         visit = Visit(above, step, value, "container", None, True, above is not None and above.masked)
         if id(value) in open_now:
-            raise GraphError(
+            raise errors.GraphError(
                 f"{where(visit.path)}: a {type(value).__name__} is inside itself: cycles may pass only through nodes."
             )
         opened = self.reader.open(value, kind, visit)
@@ -731,7 +730,7 @@ class _Walk:
             visit.kind = "static"
             return visit
         if depth == MAX_DEPTH:
-            raise GraphError(f"{where(visit.path)}: containers are nested more than {MAX_DEPTH} deep.")
+            raise errors.GraphError(f"{where(visit.path)}: containers are nested more than {MAX_DEPTH} deep.")
         visit.children, visit.aux = opened
         open_now.add(id(value))
         return visit

@@ -3,20 +3,15 @@
 One fold over the walk, read by summaries and pictures alike.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from synmod.data import schema_of
-from synmod.errors import SynmodError
+from synmod import data, errors, scope, tree
 from synmod.flow import MAPPING, FlowGraph, SymbolRef, kind_of, leaves, map_leaves
 from synmod.leaves import is_object, path_str
 from synmod.lm import SharedModel
 from synmod.module import Child, Execution, Module, declared_outputs, execution_of, input_spec_of
-from synmod.scope import TraceNode
-from synmod.tree import Visit, walk
 
 # -- schemas -----------------------------------------------------------------------------------------------------------
 
@@ -119,7 +114,7 @@ class Contract(NamedTuple):
         given = ", ".join(nest_text(nest) for _, nest in self.inputs) or "?"
         return f"{given} -> {'?' if self.outputs is None else nest_text(self.outputs)}"
 
-    def or_else(self, other: Contract | None) -> Contract:
+    def or_else(self, other: "Contract | None") -> "Contract":
         """Return this one, with what it lacks taken from another."""
         if other is None:
             return self
@@ -136,13 +131,15 @@ def _declared(module: Module) -> Contract:
     outputs: Any = None
     positional = module._record.declaration.call.positional
     models = [(parameter.name, parameter.model) for parameter in positional]
-    with suppress(AttributeError, SynmodError):  # a spec that is a property may read what `build` has yet to make
+    with suppress(
+        AttributeError, errors.SynmodError
+    ):  # a spec that is a property may read what `build` has yet to make
         spec = input_spec_of(module)
         if spec is not None:
             inputs = ((positional[0].name if positional else "inputs", _schemas(spec)),)
         elif all(model for _, model in models):
-            inputs = tuple((name, schema_of(model)) for name, model in models)
-    with suppress(AttributeError, SynmodError):
+            inputs = tuple((name, data.schema_of(model)) for name, model in models)
+    with suppress(AttributeError, errors.SynmodError):
         outputs = _schemas(declared_outputs(module).nest)
     return Contract(inputs, outputs)
 
@@ -178,13 +175,13 @@ class Member:
         contract: What the module takes and gives, as far as it is known; nothing for a further name.
     """
 
-    def __init__(self, visit: Visit, above: Member | None, stands_for: Member | None) -> None:
+    def __init__(self, visit: tree.Visit, above: "Member | None", stands_for: "Member | None") -> None:
         self.module: Module = visit.value
         self.above = above
         self.path = "" if above is None else "/".join(filter(None, (above.path, steps_to(visit))))
         self.level: int = 0 if above is None else above.level + 1
         self.stands_for = stands_for
-        self.variables: list[Visit] = []
+        self.variables: list[tree.Visit] = []
         self.models: list[SharedModel] = []
         self.built = stands_for is not None or self.module.built
         self.contract = Contract() if stands_for else _declared(self.module)
@@ -208,9 +205,9 @@ class Outline:
     def __init__(self, root: Module) -> None:
         self.members: list[Member] = []
         self.places: dict[int, Member] = {}
-        self.call: TraceNode | None = root._record.recorded
+        self.call: scope.TraceNode | None = root._record.recorded
         held: dict[int, list[tuple[Member, Any]]] = {}
-        for visit in walk(root):
+        for visit in tree.walk(root):
             holder: Any = None if visit.above is None else visit.above.parts[_HOLDER]
             if visit.kind == "variable":
                 if visit.first:
@@ -263,7 +260,7 @@ _HOLDER = "holder"
 """Under which each visit carries the member that holds what is below it."""
 
 
-def steps_to(visit: Visit) -> str:
+def steps_to(visit: tree.Visit) -> str:
     """Return the steps from the module above, through containers and other nodes."""
     steps: list[Any] = [visit.step]
     above = visit.above
@@ -273,7 +270,7 @@ def steps_to(visit: Visit) -> str:
     return path_str(reversed(steps))
 
 
-def calls_below(root: TraceNode | None) -> Iterator[TraceNode]:
+def calls_below(root: scope.TraceNode | None) -> Iterator[scope.TraceNode]:
     """Yield a call and those below it, each before those it made, by their start; without recursion."""
     waiting = [] if root is None else [root]
     while waiting:

@@ -3,24 +3,17 @@
 And pages that need no script and no other file: of a picture; of a trace, nested calls that open, each a bar in time.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from html import escape
 from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple, cast
 
-from synmod.data import JsonDataModel
-from synmod.errors import ArgumentError
+from synmod import data, errors, scope, skip, tree
 from synmod.flow import FlowGraph, SymbolRef, leaves, leaves_with_path
-from synmod.leaves import FrozenDict, FrozenList, Json, unused, write_atomic
+from synmod.leaves import FrozenDict, FrozenList, Json, escaped as html_text, unused, write_atomic
 from synmod.module import Execution, Module
-from synmod.scope import TraceNode
-from synmod.skip import skip_layout
-from synmod.tree import is_trainable, walk
 
 from .outline import Contract, Member, Outline, Part, calls_below, nest_text, row_of, steps_to, title_text
 from .summary import dollars_text, plural, printable, seconds_text, skip_name
@@ -55,11 +48,11 @@ class Node:
     kind: NodeKind
     label: str
     detail: str = ""
-    parent: Node | None = None
+    parent: "Node | None" = None
     facts: dict[str, Json] = field(default_factory=dict[str, Any])
-    members: list[Node] = field(default_factory=list["Node"])
+    members: "list[Node]" = field(default_factory=list["Node"])
 
-    def holds(self, other: Node) -> bool:
+    def holds(self, other: "Node") -> bool:
         """Whether another node stands in this one, or is it."""
         at: Node | None = other
         while at is not None and at is not self:
@@ -124,7 +117,7 @@ class Picture:
             "built": member.built,
             "schema": str(member.contract),
             "variables": [steps_to(visit) for visit in member.variables],
-            "trainable": [steps_to(visit) for visit in member.variables if is_trainable(visit)],
+            "trainable": [steps_to(visit) for visit in member.variables if tree.is_trainable(visit)],
             "language_models": member.model_names(),
         }
         above = None if member.above is None else self.boxes[member.above.path]
@@ -216,7 +209,7 @@ def _draw_skips(picture: Picture) -> None:
     members = picture.outline.members
     aliases = {member.path: member.stands_for.path for member in members if member.stands_for is not None}
     declares = any(member.module._record.declaration.skips for member in members)
-    for route in skip_layout(members[0].module).routes if declares else ():
+    for route in skip.skip_layout(members[0].module).routes if declares else ():
         source, target = (picture.boxes[aliases.get(path, path)] for path in (route.producer, route.consumer))
         picture.connect(source, target, "skip", skip_name(route.key))
 
@@ -231,7 +224,7 @@ def _draw_shared(picture: Picture) -> None:
         if member.stands_for is not None and member.above is not None and member.above.path not in picture.known:
             source, target = picture.boxes[member.stands_for.path], picture.boxes[member.above.path]
             is_apart = not (source.holds(target) or target.holds(source))
-            if is_apart and any(visit.kind == "variable" for visit in walk(member.module)):
+            if is_apart and any(visit.kind == "variable" for visit in tree.walk(member.module)):
                 picture.connect(source, target, "shared", source.label)
 
 
@@ -300,14 +293,14 @@ _MOST_PARTS: Final = 1000
 _SHORTEST_TEXT: Final = 2  # Python keeps one object for each shorter text, whoever made it
 
 
-def _draw_call(picture: Picture, call: TraceNode, module: Module) -> None:
+def _draw_call(picture: Picture, call: scope.TraceNode, module: Module) -> None:
     """Draw what flowed inside a recorded call: a value comes from who gave it last, a part from who gave it first.
 
     A module may hand on what it was given, and a field may go on in the values of others.
     """
     picture.known.add(call.path)
     holder = picture.boxes[call.path]
-    events: list[tuple[float, bool, list[JsonDataModel[Any]], Node]] = []
+    events: list[tuple[float, bool, list[data.JsonDataModel[Any]], Node]] = []
     """When a node gave values, or took them (True)."""
     for name, value in _arguments(module, call):
         events.append((call.start, False, [value], picture.port(holder, "input", name, value._schema)))
@@ -335,7 +328,7 @@ def _draw_call(picture: Picture, call: TraceNode, module: Module) -> None:
                     picture.connect(source, node, "data", title_text(value._schema))
 
 
-def _arguments(module: Module, call: TraceNode) -> Iterator[tuple[str, JsonDataModel[Any]]]:
+def _arguments(module: Module, call: scope.TraceNode) -> Iterator[tuple[str, data.JsonDataModel[Any]]]:
     """Yield the values that went into a call, with the names of their parameters."""
     signature = module._record.declaration.call
     parameters = [(signature.parameter(index), argument) for index, argument in enumerate(call.inputs or ())]
@@ -345,12 +338,12 @@ def _arguments(module: Module, call: TraceNode) -> Iterator[tuple[str, JsonDataM
             yield f"{name}_{index}" if index else name, value
 
 
-def _values(nest: Any) -> list[JsonDataModel[Any]]:
+def _values(nest: Any) -> list[data.JsonDataModel[Any]]:
     """Return the values of a nest."""
-    return [leaf for leaf in leaves(nest) if isinstance(leaf, JsonDataModel)]
+    return [leaf for leaf in leaves(nest) if isinstance(leaf, data.JsonDataModel)]
 
 
-def _parts(value: JsonDataModel[Any]) -> Iterator[Any]:
+def _parts(value: data.JsonDataModel[Any]) -> Iterator[Any]:
     """Yield the texts, lists and objects in a value that are objects of their own."""
     waiting: list[Any] = [value._json]
     for _ in range(_MOST_PARTS):
@@ -394,13 +387,15 @@ pre {{ margin: 0; padding: .5rem .7rem; background: var(--band); border-radius: 
 
 def escaped(text: str) -> str:
     """Return a text that stands in XML or HTML, without control characters but for line breaks."""
-    return escape("\n".join(map(printable, text.split("\n"))), quote=False).replace('"', "&quot;")
+    return html_text("\n".join(map(printable, text.split("\n"))))
 
 
 def written(what: str, text: str, path: Any) -> str:
     """Return a text, and write it where a path is given."""
     if path is not None and not isinstance(path, str | os.PathLike):
-        raise ArgumentError(f"{what}: path={path!r:.100} is not a path; write a file name, or None for the text alone.")
+        raise errors.ArgumentError(
+            f"{what}: path={path!r:.100} is not a path; write a file name, or None for the text alone."
+        )
     if path is not None:
         write_atomic(cast("str | os.PathLike[str]", path), text)
     return text

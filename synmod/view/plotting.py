@@ -3,16 +3,12 @@
 The SVG has boxes in layers along the flow of data, and holders around what they hold; it needs no outside program.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from math import ceil, sqrt
 from typing import Any, Final
 
-from synmod.data import dump_json
-from synmod.errors import ArgumentError
-from synmod.leaves import did_you_mean
+from synmod import data, errors, leaves
 from synmod.module import Module
 
 from .picture import Edge, Node, Picture, escaped, picture_page, written
@@ -49,7 +45,7 @@ _LOOKS: Final = {
 class _Box:
     """A rectangle: of a node, of the page, or (without a node) the place where a long line passes a row."""
 
-    def __init__(self, node: Node | None = None, above: _Box | None = None) -> None:
+    def __init__(self, node: Node | None = None, above: "_Box | None" = None) -> None:
         self.node = node
         self.above = above
         self.depth: int = 0 if above is None else above.depth + 1
@@ -401,7 +397,7 @@ FORMATS: Final[dict[str, Callable[[Module], str]]] = {
     "mermaid": lambda module: mermaid(Picture(module)),
     "svg": lambda module: svg(Picture(module)),
     "html": lambda module: picture_page(module.name, svg(Picture(module)), summary(module, None, None)),
-    "json": lambda module: dump_json(Picture(module).to_json(), indent=2) + "\n",
+    "json": lambda module: data.dump_json(Picture(module).to_json(), indent=2) + "\n",
 }
 """The formats of `plot` by name."""
 
@@ -409,6 +405,6 @@ FORMATS: Final[dict[str, Callable[[Module], str]]] = {
 def plot(module: Module, path: Any, format: Any) -> str:  # noqa: A002  # the word of the contract
     """Return the picture of a module, and write it where a path is given; see `Module.plot`."""
     if not isinstance(format, str) or format not in FORMATS:
-        near = did_you_mean(format, FORMATS) if isinstance(format, str) else ""
-        raise ArgumentError(f"plot: format={format!r:.100} is unknown; there are {', '.join(FORMATS)}.{near}")
+        near = leaves.did_you_mean(format, FORMATS) if isinstance(format, str) else ""
+        raise errors.ArgumentError(f"plot: format={format!r:.100} is unknown; there are {', '.join(FORMATS)}.{near}")
     return written("plot", FORMATS[format](module), path)

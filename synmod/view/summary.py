@@ -7,13 +7,8 @@ from operator import add
 from typing import Any, Final, NamedTuple, cast
 from unicodedata import combining, east_asian_width
 
-from synmod.data import dump_json
-from synmod.errors import ArgumentError
-from synmod.leaves import did_you_mean, path_str, with_label
-from synmod.lm import estimate_text
+from synmod import data, errors, leaves, lm, scope, tree
 from synmod.module import Module
-from synmod.scope import TraceNode, Usage
-from synmod.tree import Variable, VariableState, is_trainable
 
 from .outline import Member, Outline, calls_below, schema_text
 
@@ -112,7 +107,7 @@ class Figures(NamedTuple):
     size: int = 0
     characters: int = 0
     invocations: int = 0
-    usage: Usage = Usage()
+    usage: scope.Usage = scope.Usage()
     elapsed_s: float = 0.0
 
     @property
@@ -123,7 +118,7 @@ class Figures(NamedTuple):
     @property
     def tokens(self) -> str:
         """About how many tokens they are."""
-        return f"{estimate_text(self.characters):,}"
+        return f"{lm.estimate_text(self.characters):,}"
 
     @property
     def used(self) -> str:
@@ -184,13 +179,13 @@ def format_variables(variables: Any) -> str:
     rows: list[list[str]] = []
     total = _NOTHING
     for label, variable in _labelled(variables):
-        text = dump_json(variable.value)
+        text = data.dump_json(variable.value)
         figures = _held([(text, variable.trainable)])
         total = _sum((total, figures))
         rows.append(
             [
                 label,
-                (variable.type if isinstance(variable, VariableState) else type(variable)).__name__,
+                (variable.type if isinstance(variable, tree.VariableState) else type(variable)).__name__,
                 "yes" if variable.trainable else "no",
                 size_text(figures.size),
                 f"~{figures.tokens}",
@@ -201,22 +196,24 @@ def format_variables(variables: Any) -> str:
     return "\n".join([*table(_HEADINGS, rows, _RIGHT), total.total])
 
 
-def _labelled(variables: Any) -> list[tuple[str, Variable | VariableState]]:
+def _labelled(variables: Any) -> list[tuple[str, tree.Variable | tree.VariableState]]:
     """Return each Variable with its path, or its name where no path is given."""
     if isinstance(variables, Mapping):
         named = cast("Mapping[Any, Any]", variables)
-        pairs = [(path if isinstance(path, str) else path_str(path), variable) for path, variable in named.items()]
+        pairs = [
+            (path if isinstance(path, str) else leaves.path_str(path), variable) for path, variable in named.items()
+        ]
     elif isinstance(variables, Iterable) and not isinstance(variables, str):
         pairs = [("", variable) for variable in cast("Iterable[Any]", variables)]
     else:
-        raise ArgumentError(
+        raise errors.ArgumentError(
             f"format_variables takes Variables, got {variables!r:.100}: pass `module.variables` or "
             "`sm.variables(module)`."
         )
     for path, variable in pairs:
-        if not isinstance(variable, Variable | VariableState):
+        if not isinstance(variable, tree.Variable | tree.VariableState):
             at = f" at {path!r}" if path else ""
-            raise ArgumentError(f"format_variables takes Variables, got a {type(variable).__name__}{at}.")
+            raise errors.ArgumentError(f"format_variables takes Variables, got a {type(variable).__name__}{at}.")
     return [(path or getattr(variable, "name", None) or "-", variable) for path, variable in pairs]
 
 
@@ -249,7 +246,7 @@ class Row:
 
 def _row(member: Member) -> Row:
     """Return the line of a module at its own place."""
-    held = _held((dump_json(visit.value.value), is_trainable(visit)) for visit in member.variables)
+    held = _held((data.dump_json(visit.value.value), tree.is_trainable(visit)) for visit in member.variables)
     row = Row(member, held, dict.fromkeys(member.model_names()))
     module, skips = member.module, member.module._record.declaration.skips
     if skips is not None:
@@ -265,13 +262,13 @@ def skip_name(key: tuple[Any, str]) -> str:
     return name if namespace is None or namespace.name is None else f"{namespace.name}/{name}"
 
 
-def _add_calls(rows: Mapping[str, Row], root: TraceNode) -> None:
+def _add_calls(rows: Mapping[str, Row], root: scope.TraceNode) -> None:
     """Add what each call of a trace used to the row of its module; of one made inside a call, to that of the caller."""
     places: dict[int, Row] = {}
     for call in calls_below(root):
         known = rows.get(call.path)
         row = places[id(call)] = known or places[id(call.parent)]
-        usage = sum((lm_call.usage for lm_call in call.lm_calls), Usage())
+        usage = sum((lm_call.usage for lm_call in call.lm_calls), scope.Usage())
         mine = Figures(usage=usage) if known is None else Figures(0, 0, 0, 0, 1, usage, call.elapsed_s or 0.0)
         row.figures = _sum((row.figures, mine))
     for row in rows.values():
@@ -309,7 +306,7 @@ class Column:
 
 def _path(member: Member) -> str:
     """Return the path with the label that the module was given, its end where it is very long."""
-    path = with_label(member.path, member.module._record.label) if member.path else "(root)"
+    path = leaves.with_label(member.path, member.module._record.label) if member.path else "(root)"
     return path if len(path) <= _LONGEST_PATH else f"…{path[1 - _LONGEST_PATH :]}"
 
 
@@ -351,7 +348,7 @@ COLUMNS: Final[dict[str, Column]] = {
 def summary(module: Module, depth: Any, columns: Any) -> str:
     """Return a summary; see `Module.summary`."""
     if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or depth < 0):
-        raise ArgumentError(
+        raise errors.ArgumentError(
             f"summary: depth={depth!r:.100} is not a number of levels: write 0 for this module alone, 1 for its direct "
             "children too, None for all."
         )
@@ -394,7 +391,7 @@ def _totals(outline: Outline, figures: Figures) -> list[str]:
 def _columns(columns: Any) -> list[Column]:
     """Return the columns of these names."""
     if isinstance(columns, str) or not isinstance(columns, Iterable):
-        raise ArgumentError(
+        raise errors.ArgumentError(
             f"summary: columns={columns!r:.100} is not a list of names; write columns=[...] with some of "
             f"{', '.join(COLUMNS)}."
         )
@@ -402,6 +399,6 @@ def _columns(columns: Any) -> list[Column]:
     unknown = [name for name in names if not isinstance(name, str) or name not in COLUMNS]
     if unknown or not names:
         what = f"the column {unknown[0]!r:.100} is unknown" if unknown else "no column is named"
-        near = did_you_mean(unknown[0], COLUMNS) if unknown else ""
-        raise ArgumentError(f"summary: {what}; there are {', '.join(COLUMNS)}.{near}")
+        near = leaves.did_you_mean(unknown[0], COLUMNS) if unknown else ""
+        raise errors.ArgumentError(f"summary: {what}; there are {', '.join(COLUMNS)}.{near}")
     return [COLUMNS[name] for name in names]
