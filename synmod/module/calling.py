@@ -20,7 +20,7 @@ from synmod.tree import class_of, discarding_writes, keeping_writes, walk
 
 from . import contract
 from .contract import ANY_CLASS, check_inputs, check_output, convert_arguments, holds_symbol, is_not_taken, no_outputs
-from .declaring import UNDECLARED, own_inputs_of, passes_none, verify_first_call, verify_wiring
+from .declaring import own_inputs_of, passes_none, verify_first_call, verify_wiring
 from .record import ABSENT, Module, ModuleRecord, attributes_of, extend_paths, paths_below, where
 from .structure import Build, gave_way_to, is_building_tree, is_ready_here, seal, take_turn, wait_for
 
@@ -211,8 +211,6 @@ async def trace(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
         if _REMEDIES not in errors.notes_of(error):
             errors.add_note(error, _REMEDIES)
         raise
-    if outputs is None and call.outputs is UNDECLARED:
-        raise contract.none_returned(module)
     return contract.symbolic_outputs(module, outputs)
 
 

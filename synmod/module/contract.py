@@ -266,14 +266,6 @@ def no_call(module: Module) -> NoCallError:
     return NoCallError(f"class {type(module).__name__} defines no call: write `async def call(self, inputs): ...`.")
 
 
-def none_returned(module: Module) -> CallError:
-    """Return the error for a None that the annotation of `call` does not allow, or that nothing else can come of."""
-    return CallError(
-        f"{where(module)}: call returned None: is a `return` missing? Where None may come, write `-> None`, or "
-        "`| None` behind the return annotation."
-    )
-
-
 def check_signature(module: Module, call: CallSignature, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
     """Raise ArgumentError unless `call` takes these arguments."""
     if not kwargs and len(args) in call.counts:
@@ -521,7 +513,10 @@ def check_output(module: Module, output: Any) -> Any:
         call = module._record.declaration.call
         if call.outputs is UNDECLARED or call.may_return_none:
             return None
-        raise none_returned(module)
+        raise CallError(
+            f"{where(module)}: call returned None, which its annotation does not allow: is a `return` missing? Where "
+            "None may come, write `| None` behind the return annotation."
+        )
     declared = declared_outputs(module)
     if declared.nothing:
         if kind_of(output) == MAPPING and not any(isinstance(leaf, _OUTPUTS) for leaf in leaves(output)):

@@ -67,7 +67,7 @@ async def test_an_instance_and_a_value_declare_the_same_output(annotation, may_b
     if may_be_none:
         assert await either(Query(question="none")) is None
     else:
-        with pytest.raises(CallError, match="call returned None: is a `return` missing"):
+        with pytest.raises(CallError, match="call returned None, which its annotation does not allow"):
             await either(Query(question="none"))
 
 
