@@ -9,11 +9,22 @@ from typing import Any, ClassVar, Self, cast, overload
 
 from synmod import module as modules
 from synmod.blocks import Lambda
-from synmod.data import DataModel, SymbolicDataModel, contains
+from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, contains
 from synmod.errors import ArgumentError, BuildError, ConfigError, GraphError, SchemaError
 from synmod.flow import aligned
 from synmod.leaves import Suspended, check_name, drive
-from synmod.module import UNDECLARED, Build, Child, Data, Execution, Module, execution_of, own_inputs_of, passes_none
+from synmod.module import (
+    UNDECLARED,
+    Build,
+    Child,
+    Data,
+    Execution,
+    Module,
+    ModuleOf,
+    execution_of,
+    own_inputs_of,
+    passes_none,
+)
 from synmod.registry import register_own
 from synmod.scope import Hook, current_call
 
@@ -153,6 +164,10 @@ def _hold_to_annotation(fn: Callable[..., Any], label: str, outputs: Any) -> Non
 # -- Sequential: modules and functions in a row ------------------------------------------------------------------------
 
 Member = Module | Callable[..., Any] | SymbolicDataModel
+Typed = ModuleOf[JsonDataModel[M]]
+Row = Iterable[Member] | tuple[*tuple[Member, ...], Typed[M]] | Iterable[SymbolicDataModel | Typed[M]]
+"""Members in a row; where a tuple's last one, or the only kind in a list, gives data of a class, so does the row."""
+_NO_MEMBERS: Any = ()  # of any type, so that a type checker takes an empty row for one of Any
 
 
 @register_own()
@@ -162,7 +177,8 @@ class Sequential(Program[M]):
     Args:
         members: Modules, or plain callables, sync or async, that take and return data. An `sm.Input` (or a data-model
             class) may stand first: it is the contract, and the constructor builds at once. A mapping gives each a
-            name, which is then its step of paths; else the steps are `0`, `1` and so on.
+            name, which is then its step of paths; else the steps are `0`, `1` and so on. Type checkers know the output
+            of a tuple by its last member, of a list where it has one kind of member.
         name: Label.
         description: Label.
         trainable: Whether the members may be trained.
@@ -190,7 +206,7 @@ class Sequential(Program[M]):
 
     def __init__(
         self,
-        members: Iterable[Member] | Mapping[str, Member] = (),
+        members: "Row[M] | Mapping[str, Member]" = _NO_MEMBERS,
         name: str | None = None,
         *,
         description: str | None = None,
@@ -260,14 +276,11 @@ class Sequential(Program[M]):
             attributes["_names"] = steps[:-1]
         return attributes.pop(steps[-1])
 
-    async def call(self, *inputs: Any, **named: Any) -> Any:
+    async def call(self, *inputs: Any, **named: Any) -> JsonDataModel[M]:
         """Run the members; further arguments go to the first one. Empty, it returns its input."""
-        members = self.members
-        if not members:
-            return inputs[0] if len(inputs) == 1 else inputs or None
-        value = await members[0](*inputs, **named)
-        for member in members[1:]:
-            value = await member(value)
+        value: Any = inputs[0] if len(inputs) == 1 else inputs or None
+        for place, member in enumerate(self.members):
+            value = await (member(value) if place else member(*inputs, **named))
         return value
 
     async def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:

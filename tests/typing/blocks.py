@@ -79,6 +79,7 @@ def mistakes() -> None:
     """A misspelt keyword is a fault for the checker too."""
     Generator(Answer, temperture=1)  # pyright: ignore[reportCallIssue, reportArgumentType]  # the mistake under test
     Decision(["a"], labls=1)  # pyright: ignore[reportCallIssue]  # the mistake under test
+    Generator(Answer)("hello")  # pyright: ignore[reportCallIssue, reportArgumentType]  # the mistake under test
 
 
 def length(inputs: Any, outputs: Any) -> float:

@@ -2,8 +2,9 @@
 
 from typing import Any, assert_type
 
+from synmod.blocks import Generator, Retry
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel
-from synmod.program import Input, Program, compose
+from synmod.program import Input, Program, Sequential, compose
 
 
 class Query(DataModel):
@@ -50,3 +51,15 @@ async def composed(value: JsonDataModel[Query]) -> None:
 
     assert_type(await mine(value), JsonDataModel[Answer])
     assert_type(Input(Query, name="q"), SymbolicDataModel)
+
+
+async def in_a_row(value: JsonDataModel[Query], symbol: SymbolicDataModel) -> None:
+    """A row gives what its last member gives, where the checker sees which one that is."""
+    ask, write = Generator(Query), Generator(Answer)
+    assert_type(Sequential((Input(Query), ask, Retry(write, on=KeyError)), name="row"), Sequential[Answer])
+    assert_type(await Sequential([Input(Query), write])(value), JsonDataModel[Answer])
+    assert_type(await Sequential((ask, Sequential([write])))(value), JsonDataModel[Answer])
+    assert_type(await Sequential([ask, write])(value), JsonDataModel[Any])
+    assert_type(await Sequential({"ask": ask, "write": write})(value), JsonDataModel[Any])
+    assert_type(await Sequential([write])(symbol), SymbolicDataModel)
+    assert_type(Sequential(), Sequential[Any])
