@@ -367,7 +367,7 @@ class Progress(Protocol):
     """
 
     def begin(self, label: str, total: int | None) -> None:
-        """It starts; `total` is None where nobody knows."""
+        """It starts; `total` is None if it is unknown."""
 
     def advance(self, n: int, **numbers: float) -> None:
         """`n` more items are finished; `numbers`: `failed`, `in_flight`, and of an evaluation `score`, `cost_usd`."""

@@ -606,7 +606,7 @@ def load_variables(
 
     Raises:
         FileNotFoundError: There is no such file.
-        FormatError, LoadError: It is no such file.
+        FormatError, LoadError: It is not a file of values.
         StateError: Missing or unknown paths that are not allowed, all in one; nothing was changed.
         StateSchemaError: Values that miss the live schemas, all in one; nothing was changed.
 

@@ -98,7 +98,7 @@ def save_variables(node: Any, path: str | os.PathLike[str], *filters: Any, limit
 
     Raises:
         SaveError: It would be too large or would hold a key, or a file operation failed.
-        ArgumentError: `node` holds no graph, or something is no filter.
+        ArgumentError: `node` holds no graph, or something is not a filter.
 
     Example:
         >>> import synmod as sm, tempfile

@@ -119,7 +119,7 @@ def stash(name: str, value: Any, replace: bool = False) -> None:
     Args:
         name: A name that the class of the running module has declared by `@skippable(stash=...)`.
         value: A data model, JSON, or None, which is a value like any other. It is held by reference.
-        replace: Whether it may take the place of a value that nobody has popped (in loops).
+        replace: Whether it may take the place of a value that was not popped (in loops).
 
     Raises:
         SkipError: The name is not declared, the slot is occupied, or no skippable call is running.

@@ -430,7 +430,7 @@ def current_skip_frame() -> SkipFrame | None:
 def use_skip_frame(frame: SkipFrame) -> AbstractContextManager[SkipFrame]:
     """Run the calls of a block on a given skip frame: for tests, or to go on where another run has stopped.
 
-    Values that nobody pops stay in the frame.
+    Values that are not popped stay in the frame.
 
     Args:
         frame: The frame.

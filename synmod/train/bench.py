@@ -268,7 +268,7 @@ class Bench:
         """Return a State with the seed's values where it has none.
 
         Raises:
-            StateError: It has a path that is no target, or a value misses its schema.
+            StateError: It has a path that is not a target, or a value misses its schema.
         """
         if list(state) == list(self.seed):
             return state
@@ -405,7 +405,7 @@ class Bench:
         Raises:
             BudgetExceeded: They do not fit into the room; nothing was run.
             EvaluationError: Too much of what was run says nothing about the candidate: an outage, a broken reward.
-            StateError: A path of the State is no target, or one of the teacher's is not in the program.
+            StateError: A path of the State is not a target, or one of the teacher's is not in the program.
         """
         await aio.checkpoint()
         known, rows = self.candidate(state), self._examples[split]

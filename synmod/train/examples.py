@@ -30,7 +30,7 @@ class Example:
     Attributes:
         id: Names the row; None for the position, as text.
         inputs: What the program is called with: data models, or JSON of its Input.
-        target: What should come out; None where nobody knows.
+        target: The wanted output; None if there is none.
         extra: Further columns, which a reward may ask for.
         group: Rows of one group stay on one side of a split.
 
@@ -38,7 +38,7 @@ class Example:
         >>> Example("faq-1", {"question": "Who?"}, {"answer": "Nobody."}).id
         'faq-1'
 
-    Source: DSPy's `Example`; differs: inputs and target are told apart by place.
+    Source: DSPy's `Example`; differs: inputs and target are fields of their own.
     """
 
     id: str | None

@@ -511,7 +511,7 @@ class Used(_Average):
 
     Args:
         field: A field of `sm.Usage`, such as `"completion_tokens"` or `"cost_usd"`.
-        per: `"row"` for the mean, `"evaluation"` for the sum. A run whose cost nobody knows is left out.
+        per: `"row"` for the mean, `"evaluation"` for the sum. A run of unknown cost is left out.
         **options: Those of `Metric`; the default of `name` is the field.
 
     Raises:

@@ -70,7 +70,7 @@ def kind_of(schema: Any) -> TargetKind:
 
 @dataclass(frozen=True, slots=True)
 class FeedbackItem:
-    """What one call of a module got, gave, and was told.
+    """One call of a module: its inputs, its outputs, and the feedback on it.
 
     Attributes:
         row: Number of the row in its batch.

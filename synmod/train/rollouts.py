@@ -70,7 +70,7 @@ class Rollout(ExampleResult):
         >>> rollout.score, rollout.void
         (0.5, False)
 
-    Source: GEPA's trajectories; differs: calls carry ids and paths, an outage is no score.
+    Source: GEPA's trajectories; differs: calls carry ids and paths, an outage is not a score.
     """
 
     candidate: str = ""

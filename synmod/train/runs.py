@@ -428,7 +428,7 @@ _FORMAT: Final = "synmod-run/1"
 class Run:
     """A folder that keeps every rollout and proposal of a run as soon as it is done.
 
-    A path is accepted wherever a run is. `run.json` says what the run is of; `journal.db` holds the records, in the
+    A path is accepted wherever a run is. `run.json` records what the run is of; `journal.db` holds the records, in the
     form of `sm.Cache`: the sqlite3 tool and a text editor read them. Neither holds keys of providers.
 
     Args:

@@ -227,7 +227,7 @@ class Trainer:
         allow_extra: bool = False,
         force_init: bool = False,
     ) -> None:
-        """Give the Variables their first values: those that are given, else those that they have.
+        """Set the first values of the Variables: those that are passed, else those that they have.
 
         With `initializer` or `force_init` the values they have do not stand: then an `init` in a Variable's metadata
         wins, then `initializer`, then the value it was made with. Fixed Variables change by given values alone.
@@ -289,7 +289,7 @@ class Trainer:
         states: Sequence[State | Mapping[str, Any]] | Sequence[Sequence[State]] | None = None,
         value: Mapping[str, Any] | None = None,
     ) -> None:
-        """Give the state Variables of the next forward's rows their values; those that are not named begin anew.
+        """Set the state Variables of the next forward's rows; those that are not named begin anew.
 
         Args:
             states: One State per row, or a list of such per context, as `get_states` returns.
@@ -442,7 +442,7 @@ class Trainer:
 
     @needs_its_steps
     def load_optimizer_states(self, path: str | os.PathLike[str]) -> None:
-        """Let the optimizer know what a file says that `save_optimizer_states` or `save_checkpoint` wrote.
+        """Restore the optimizer from a file that `save_optimizer_states` or `save_checkpoint` wrote.
 
         Raises:
             FileNotFoundError: There is no such file.
@@ -581,7 +581,7 @@ class Trainer:
 
     @needs_its_steps
     async def backward(self, out_grads: Sequence[Feedback] | None = None) -> None:
-        """Ask the reward about every row of the last forward, and route what it says to the params.
+        """Score every row of the last forward, and route the feedback to the params.
 
         Args:
             out_grads: One Feedback per row, in place of the reward.
