@@ -8,11 +8,9 @@ Must never know: a Module (it gets path strings), the walk, the graph, what a pr
 
 from synmod.scope import Usage
 
-from .caching import request_content, request_key
-from .call import read_reply
+from .call import request_key
 from .chat_completions import http_error, is_strict, litellm_error
 from .embedding import EmbeddingModel, embedding_model_from
-from .limits import Limit
 from .litellm_adapter import Price, list_price
 from .model import (
     LanguageModel, NoConnection, SharedModel, shared_model, unbound_model, check_sample, current_language_model,
@@ -20,14 +18,14 @@ from .model import (
     set_default_language_model, use_language_models,
 )
 from .nearest import embedded_adapter, within
+from .options import ENVIRONMENT, SAMPLING, Limit, Sampling, check_structured, environment_secrets, sampling_params
 from .prompt import REPAIR_OPENING, Layout, Slots, default_instructions, in_order, input_fields, jinja_prompt, resolved
 from .records import (
-    ATTRIBUTES, ENVIRONMENT, SAMPLING, Adapter, Attempt, EmbeddingReply, EmbeddingRequest, LMChunk, LMReply, LMRequest,
-    Message, Sampling, check_structured, environment_secrets, estimate_text, estimate_tokens, message, sampling_params,
-    turns,
+    ATTRIBUTES, Adapter, Attempt, EmbeddingReply, EmbeddingRequest, LMChunk, LMReply, LMRequest, Message, estimate_text,
+    estimate_tokens, message, request_content, turns,
 )
+from .replies import function_schema, offered, read_reply
 from .streaming import LMStream, ServerSentEvents, stream
-from .tools import function_schema, offered
 
 __all__ = [
     "ATTRIBUTES", "ENVIRONMENT", "REPAIR_OPENING", "SAMPLING", "Adapter", "Attempt", "EmbeddingModel", "EmbeddingReply",

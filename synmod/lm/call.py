@@ -1,34 +1,30 @@
 """One call of a model, from a checked request to its reply; each function does one thing around the next one.
 
-`answer` tries a model and its fallbacks, `reported` reports the call of one, `remembered` (in `caching.py`) asks the
-cache and joins equal calls, `_valid` reads and repairs the reply, `answered` is the one retry loop, `_limited` waits
-for room under the limit, `_sent` keeps the budgets, `_exchanged` is one request to the adapter. Below stands how a
-reply is read.
+`answer` tries a model and its fallbacks, `reported` reports the call of one, `_remembered` asks the cache, `once` joins
+equal calls, `_valid` reads and repairs the reply, `answered` is the one retry loop, `_limited` waits for room under the
+limit, `_sent` keeps the budgets, `_exchanged` is one request to the adapter.
 """
 
 from __future__ import annotations
 
-import json as text_json
 import random
-import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from synmod import errors, scope
-from synmod.data import Schema, parse_frozen, problems, trusted_schema
-from synmod.leaves import Json, aio, current_clock, frozen_dict, is_object
+from synmod.cache import Cache, key_of
+from synmod.data import trusted_schema
+from synmod.leaves import aio, current_clock, dump_json
 from synmod.scope import CallFrame, Usage, check_deadline, current_call, notify, place_of
 
-from . import records
-from .caching import remembered
+from . import records, replies
+from .options import Limit, shortened
 from .prompt import REPAIR_OPENING, fields_of, value_text
-from .records import Adapter, Attempt, LMReply, LMRequest, Message, message, most_tokens, shortened
+from .records import Adapter, Attempt, LMReply, LMRequest, Message, message, most_tokens
 from .streaming import STREAMS, Relay
-from .tools import calling_turn, faults_of_calls, quoted_calls, with_calls
 
 if TYPE_CHECKING:
-    from .limits import Limit
     from .model import LanguageModel, SharedModel
 
 T = TypeVar("T")
@@ -220,8 +216,89 @@ async def _remembered(call: ModelCall, request: LMRequest) -> LMReply:
         await call.prepare(request)
         reply = await _valid(call, request)
     else:
-        reply = await remembered(call, request, _valid)
+        reply = await _found_or_asked(call, request, call.model.cache)
     return reply if call.relay is None else await call.relay.finish(reply, call.started)
+
+
+async def _found_or_asked(call: ModelCall, request: LMRequest, cache: Cache) -> LMReply:
+    """Return the reply that the cache holds, or that an equal call under way gets; else ask for one.
+
+    A reply is kept before it is returned, unless it was cut off or quotes a secret.
+    """
+    key = request_key(call.model, request)
+    if (entry := await cache.find(key)) is not None:
+        return records.reply_of_entry(entry, call.elapsed_s)
+    await call.prepare(request)
+
+    async def ask() -> LMReply:
+        if (entry := await cache.find(key)) is not None:  # an equal call may just have ended
+            return records.reply_of_entry(entry, call.elapsed_s)
+        reply = await _valid(call, request)
+        entry = records.entry_of(reply)
+        text = dump_json(entry)
+        if reply.finish_reason != "length" and call.model.secrets.scrubbed(text) == text:
+            await cache.keep(key, entry)
+        return reply
+
+    return await once(call, key, ask)
+
+
+def request_key(model: SharedModel, request: LMRequest) -> str:
+    """Return the key of a request in the cache of a model: its content, the endpoint and what `extra_body` adds.
+
+    Args:
+        model: The model that answers.
+        request: The request.
+
+    Returns:
+        A SHA-256 in hex. It changes with whatever could change the reply.
+
+    Example:
+        >>> lm = sm.LanguageModel("embedded/nearest")
+        >>> request_key(lm, LMRequest(lm.model, ())) == request_key(lm, LMRequest(lm.model, (), sample=1))
+        False
+
+    Source: content addressing.
+    """
+    settings = model.settings
+    return key_of([records.request_content(request, model.adapter), settings.api_base, settings.extra_body])
+
+
+async def once(call: ModelCall, key: Hashable, ask: Callable[[], Awaitable[R]]) -> R:
+    """Return what `ask` returns: asked here, or by an equal call under way through the same cache, which pays for it.
+
+    Who asks hands over to a call that waits if its time or budget is over, or a stream of it broke off; any other
+    failure reaches each of them.
+
+    Args:
+        call: The call.
+        key: What makes calls equal.
+        ask: Gets the reply, and keeps it.
+
+    Raises:
+        ModelError: What asking raised, here or in the equal call.
+    """
+    is_own = False
+
+    async def lead() -> R:
+        nonlocal is_own
+        is_own = True
+        try:
+            return await ask()
+        except errors.ModelError as error:
+            call.complete(error)  # before others get it: this call knows the secrets
+            raise
+
+    def hands_over(error: Exception) -> bool:
+        return call.over or call.has_begun or isinstance(error, errors.ConfigError) or scope.is_of_block_around(error)
+
+    reply: R = await call.bounded(cast("Cache", call.model.cache).flights.run(key, lead, hands_over))
+    if is_own:
+        return reply
+    unpaid: dict[str, Any] = {"cached": True, "usage": Usage(), "elapsed_s": call.elapsed_s}
+    if isinstance(reply, LMReply):
+        unpaid |= {"attempts": (), "first_chunk_s": None}
+    return replace(reply, **unpaid)
 
 
 async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
@@ -235,41 +312,19 @@ async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
     while True:
         reply: LMReply = await answered(call, asked)
         if reply.tool_calls:
-            reply = with_calls(reply, request)
-        json, reason, found = _read(reply, request, sent)
+            reply = replies.with_calls(reply, request)
+        json, reason, found = replies.read(reply, request, sent)
         if not reason:
-            turn = calling_turn(reply) if reply.tool_calls else reply.message or message("assistant", reply.text)
             by = reply.model or request.model
             total = {"usage": call.usage(), "attempts": tuple(call.attempts), "elapsed_s": call.elapsed_s}
-            return replace(reply, json=json, message=turn, model=by, **total)
+            return replace(reply, json=json, message=replies.turn_of(reply), model=by, **total)
         faults = [f"- {pointer or '(root)'}: {problem}" for pointer, problem in found]
-        quoted = quoted_calls(reply) if reply.tool_calls else reply.text
+        quoted = replies.quoted_calls(reply) if reply.tool_calls else reply.text
         if reason in ("length", "refused") or not repairs or call.requests >= call.model.attempts:
             text = "\n  ".join([_FAULTS[reason], *faults])
             raise errors.BadReplyError(text, text=quoted, errors=found, reason=reason, request_id=reply.request_id)
         repairs -= 1
         asked = replace(asked, messages=(*asked.messages, *_repair_turns(quoted, faults, request)))
-
-
-def _read(reply: LMReply, request: LMRequest, sent: LMRequest) -> Read:
-    """Read what the request asked for: calls of its tools, a value of its schema, or text."""
-    if reply.finish_reason in ("content_filter", "refusal", "refused"):
-        return Read(None, "refused")
-    if reply.tool_calls:
-        faults = faults_of_calls(reply, request, _MOST_ERRORS)
-        reason = "length" if reply.finish_reason == "length" else "tool"
-        return Read(None, reason if faults else "", faults)
-    if request.tool_choice == "required" or is_object(request.tool_choice):
-        return Read(None, "tool", (("", "no tool is called, and one must be"),))
-    if request.schema is None:
-        return Read(None)
-    reasoning = None
-    if (field := request.reasoning_field) is not None and (reply.reasoning or sent.schema is not request.schema):
-        reasoning = {field: reply.reasoning or ""}  # "" where it was left out, so that an output never lacks it
-    read = read_reply(reply.text, request.schema, reasoning)
-    if reply.finish_reason == "length" and (read.reason or not isinstance(read.json, dict | list)):
-        return Read(None, "length")
-    return read
 
 
 def _repair_turns(text: str, faults: list[str], request: LMRequest) -> list[Message]:
@@ -407,85 +462,6 @@ async def _exchanged(call: ModelCall, request: LMRequest | records.EmbeddingRequ
         )
     call.attempts.append(Attempt(200, None, call.clock.now() - began, waited))
     return reply
-
-
-# -- reading replies -------------------------------------------------------------------------------------------------
-
-_MOST_ERRORS: Final = 5
-_MOST_PLACES: Final = 100
-_BLOCK: Final = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
-_OPENING: Final = re.compile(r"<(?:think|thinking|reasoning)>")
-_CLOSING: Final = re.compile(r"</(?:think|thinking|reasoning)>")
-_FENCE: Final = re.compile(r"```[ \t]*+[\w+-]*+[ \t]*+\r?\n(.*)```", re.DOTALL)
-_CONTAINER: Final = re.compile(r"[\[{]")
-_DECODER: Final = text_json.JSONDecoder()
-
-
-class Read(NamedTuple):
-    """The result of reading a reply: a valid value; else a reason of `BadReplyError` and (pointer, text) pairs."""
-
-    json: Json
-    reason: str = ""
-    errors: tuple[tuple[str, str], ...] = ()
-
-
-def read_reply(text: str, schema: Schema, reasoning: Mapping[str, str] | None = None) -> Read:
-    """Read the value of `schema` out of `text`; `reasoning` is put in front of an object that lacks its field."""
-    bare = error = ""
-    for bare in dict.fromkeys((text, _bare(text))):
-        try:
-            return _judged(parse_frozen(bare), schema, reasoning)
-        except errors.DataError as fault:
-            error = str(fault)
-    if not bare:
-        return Read(None, "empty", (("", "the reply is empty"),))
-    first: Read | None = None
-    for json in _containers_in(bare):
-        read = _judged(json, schema, reasoning)
-        if not read.reason:
-            return read
-        first = first or read
-    return first or Read(None, "not_json", (("", error),))
-
-
-def _judged(json: Json, schema: Schema, reasoning: Mapping[str, str] | None) -> Read:
-    """Validate a value."""
-    if reasoning and is_object(json):
-        json = frozen_dict({**reasoning, **json})  # a field of its own wins
-    try:
-        found = problems(schema, json, limit=_MOST_ERRORS)
-    except errors.SchemaTooComplex as error:  # the reply, not the schema, is what costs too much
-        return Read(None, "schema", (("", str(error)),))
-    faults = tuple((p.pointer, f"wanted {p.wanted}, got {p.got}") for p in found)
-    return Read(None, "schema", faults) if faults else Read(json)
-
-
-def _bare(text: str) -> str:
-    """Return the text without white space, byte order mark, a reasoning block in front, and a code fence around it."""
-    text = text.strip().removeprefix("\ufeff").strip()
-    reasoning = _BLOCK.match(text)
-    if reasoning is None and (closing := _CLOSING.search(text)) and not _OPENING.search(text, 0, closing.start()):
-        reasoning = closing  # some chat templates open the block in the prompt, so that the reply only closes it
-    text = text if reasoning is None else text[reasoning.end() :].strip()
-    fence = _FENCE.fullmatch(text) if text.endswith("```") else None
-    return text if fence is None else fence[1].strip()
-
-
-def _containers_in(text: str) -> Iterator[Json]:
-    """Yield the JSON objects and arrays in prose, in order, none from inside another; at most 100 places are tried."""
-    at = 0
-    for _ in range(_MOST_PLACES):
-        start = _CONTAINER.search(text, at)
-        if start is None:
-            return
-        at = start.end()
-        try:
-            _, end = _DECODER.raw_decode(text, start.start())
-            json = parse_frozen(text[start.start() : end])  # strict: no NaN, no key twice
-        except (ValueError, RecursionError):
-            continue
-        yield json
-        at = end
 
 
 def without_asking(request: LMRequest, adapter: Adapter) -> LMRequest:

@@ -11,11 +11,11 @@ import asyncio
 import atexit
 import os
 import re
+import ssl
 import warnings
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
 from contextlib import aclosing
 from functools import cache
-from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakSet
@@ -25,15 +25,13 @@ from synmod.data import parse_json
 from synmod.leaves import Json, aio, is_array, is_object, wall_time
 from synmod.scope import Usage
 
-from . import records
+from . import options, records
 from .prompt import json_text, schema_text
-from .records import LMChunk, LMReply, LMRequest, Message, Secrets, Settings, message
+from .records import LMChunk, LMReply, LMRequest, Message, message
+from .replies import schema_name, sent_back, tool_fields
 from .streaming import MOST_BODY, Assembly, text_of
-from .tools import schema_name, sent_back, tool_fields
 
 if TYPE_CHECKING:
-    import ssl
-
     from aiohttp import ClientSession
 
 T = TypeVar("T")
@@ -54,7 +52,7 @@ _NOT_STREAMS: Final = ("application/json", "text/html")  # some servers call a s
 STREAMING: Final[Mapping[str, Any]] = {"stream": True, "stream_options": {"include_usage": True}}
 
 
-def serves(settings: Settings) -> bool:
+def serves(settings: options.Settings) -> bool:
     """Whether the direct adapter serves a model by default: OpenAI's, a local server's, any with an `api_base`."""
     return settings.api_base is not None or settings.provider == "openai" or settings.provider in LOCAL
 
@@ -90,7 +88,7 @@ class DirectAdapter:
     name = "direct"
     version = 1
 
-    def __init__(self, settings: Settings, secrets: Secrets, endpoint: Endpoint) -> None:
+    def __init__(self, settings: options.Settings, secrets: options.Secrets, endpoint: Endpoint) -> None:
         base = settings.api_base or LOCAL.get(settings.provider)
         if base is None and settings.provider != "openai":
             raise errors.ConfigError(f"{settings.model}: adapter='direct' needs api_base=..., the server's address.")
@@ -208,7 +206,7 @@ class DirectAdapter:
         return with_hints(error, self._base, asked_for_schema="response_format" in body)
 
 
-def _broken(error: Exception, secrets: Secrets) -> errors.ModelError:
+def _broken(error: Exception, secrets: options.Secrets) -> errors.ModelError:
     """Return the error for an exception of aiohttp."""
     import aiohttp
 
@@ -231,8 +229,6 @@ def _proxy(url: str) -> str | None:
 @cache
 def _roots() -> ssl.SSLContext:
     """Read the trusted roots: certifi's, or those of SSL_CERT_FILE."""
-    import ssl
-
     import certifi
 
     return ssl.create_default_context(cafile=os.environ.get("SSL_CERT_FILE") or certifi.where())
@@ -457,7 +453,7 @@ def streamed_reply(
     assembly: Assembly,
     request: LMRequest,
     headers: Mapping[str, str],
-    secrets: Secrets,
+    secrets: options.Secrets,
     failure: errors.ModelError | None = None,
 ) -> LMReply | errors.ModelError:
     """Return the reply that was streamed; the error where the stream held one, or ended too soon by some failure."""
@@ -588,12 +584,12 @@ def with_hints(error: errors.ModelError, base: str | None, *, asked_for_schema: 
 
 def _made(kind: Kind, status: int | None, headers: Mapping[str, str], quoted: str) -> errors.ModelError:
     """Make the error of a kind."""
-    text = records.shortened(quoted, _MOST_QUOTED)
+    text = options.shortened(quoted, _MOST_QUOTED)
     message = text if status is None else f"the provider answered {status}: {text}"
     details: dict[str, Any] = {
         "status": status,
         "request_id": headers.get("x-request-id") or headers.get("request-id"),
-        "provider_message": records.shortened(quoted),
+        "provider_message": options.shortened(quoted),
     }
     if isinstance(kind, str):
         what = "the provider refused to answer" if kind == _REFUSED else "the reply cannot be read"
@@ -634,4 +630,4 @@ def _retry_after(value: str) -> float | None:
         seconds = float(value) if date is None else mktime_tz(date) - wall_time()
     except (ValueError, OverflowError):
         return None
-    return max(0.0, seconds) if isfinite(seconds) else None
+    return max(0.0, seconds) if seconds < float("inf") else None

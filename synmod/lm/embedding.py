@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import math
-import os
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final, cast
 
-from synmod.cache import Cache, key_of
+from synmod.cache import key_of
 from synmod.errors import BadReplyError, ConfigError, DataError, ModelError
 from synmod.leaves import Json, aio, did_you_mean, frozen_dict, is_array, is_object
 from synmod.scope import Usage
 
-from . import records
-from .caching import once
-from .call import ModelCall, answered, reported
+from . import options, records
+from .call import ModelCall, answered, once, reported
 from .chat_completions import Endpoint, message_in
-from .limits import Limit
 from .model import SharedModel, refuse_on_symbols, shared_model
-from .records import Adapter, EmbeddingReply, EmbeddingRequest, Secret, estimate_text
 
 
 class EmbeddingModel(SharedModel):
@@ -66,20 +61,20 @@ class EmbeddingModel(SharedModel):
         self,
         model: str,
         *,
-        api_key: records.ApiKey | None = None,
+        api_key: options.ApiKey | None = None,
         api_base: str | None = None,
         attempts: int = 3,
         timeout_s: float | None = 120,
         batch_size: int = 64,
         dimensions: int | None = None,
         name: str | None = None,
-        headers: Mapping[str, str | Secret] | None = None,
+        headers: Mapping[str, str | options.Secret] | None = None,
         price: tuple[float, float] | None = None,
-        adapter: Adapter | str | None = None,
-        limit: Limit | int | None = None,
-        cache: Cache | str | os.PathLike[str] | bool | None = None,
+        adapter: records.Adapter | str | None = None,
+        limit: options.Limit | int | None = None,
+        cache: options.CacheGiven | None = None,
     ) -> None:
-        super().__init__(records.settings_for(model, locals()), EMBEDDINGS, _embedded_adapter)
+        super().__init__(options.settings_for(model, locals()), EMBEDDINGS, _embedded_adapter)
 
     def get_config(self) -> dict[str, Json]:
         """Return what a saved file holds: no key and no endpoint."""
@@ -88,7 +83,7 @@ class EmbeddingModel(SharedModel):
         named = {} if settings.name == settings.model else {"name": settings.name}
         return {name: getattr(settings, name) for name in names} | named
 
-    async def __call__(self, texts: Iterable[str], *, timeout_s: float | None = None) -> EmbeddingReply:
+    async def __call__(self, texts: Iterable[str], *, timeout_s: float | None = None) -> records.EmbeddingReply:
         """Embed texts.
 
         Args:
@@ -118,14 +113,14 @@ class EmbeddingModel(SharedModel):
         """
         refuse_on_symbols(self.model)
         settings, listed = self.settings, _checked(texts)
-        seconds = settings.timeout_s if timeout_s is None else records.check_seconds(self.model, "timeout_s", timeout_s)
+        seconds = settings.timeout_s if timeout_s is None else options.check_seconds(self.model, "timeout_s", timeout_s)
         params = frozen_dict({} if settings.dimensions is None else {"dimensions": settings.dimensions})
         unique, size = list(dict.fromkeys(listed)), settings.batch_size
         batches = [tuple(unique[at : at + size]) for at in range(0, len(unique), size)]
-        replies: dict[int, EmbeddingReply] = {}
+        replies: dict[int, records.EmbeddingReply] = {}
 
         async def embed(number: int) -> None:
-            request = EmbeddingRequest(self.model, batches[number], params)
+            request = records.EmbeddingRequest(self.model, batches[number], params)
             replies[number] = await reported(self, request, seconds, _remembered)
 
         async with aio.task_group() as group:
@@ -136,7 +131,7 @@ class EmbeddingModel(SharedModel):
         if len({*map(len, vectors)}) > 1:
             raise BadReplyError(f"{self.model}: the vectors of several batches differ in length", reason="schema")
         of_text = dict(zip(unique, vectors, strict=True))
-        return EmbeddingReply(
+        return records.EmbeddingReply(
             tuple([of_text[text] for text in listed]),
             sum((reply.usage for reply in in_order), Usage()),
             bool(in_order) and all(reply.cached for reply in in_order),
@@ -183,7 +178,7 @@ def _checked(texts: Any) -> list[str]:
     return listed
 
 
-async def _remembered(call: ModelCall, request: EmbeddingRequest) -> EmbeddingReply:
+async def _remembered(call: ModelCall, request: records.EmbeddingRequest) -> records.EmbeddingReply:
     """Return a vector for each text of a batch: what the cache of the model holds, else what the provider answers."""
     if (cache := call.model.cache) is None:
         return await _embedded(call, request)
@@ -194,13 +189,13 @@ async def _remembered(call: ModelCall, request: EmbeddingRequest) -> EmbeddingRe
     vectors = {text: tuple(entry["vector"]) for text, entry in found.items()}
     missing = tuple([text for text in request.texts if text not in vectors])
 
-    async def ask() -> EmbeddingReply:
+    async def ask() -> records.EmbeddingReply:
         reply = await _embedded(call, replace(request, texts=missing))
         for text, vector in zip(missing, reply.vectors, strict=True):
             await cache.keep(keys[text], {"vector": list(vector)})
         return reply
 
-    reply = EmbeddingReply((), cached=True, model=request.model)
+    reply = records.EmbeddingReply((), cached=True, model=request.model)
     if missing:
         await call.prepare(request)
         reply = await once(call, tuple([keys[text] for text in missing]), ask)
@@ -208,7 +203,7 @@ async def _remembered(call: ModelCall, request: EmbeddingRequest) -> EmbeddingRe
     return replace(reply, vectors=tuple([vectors[text] for text in request.texts]), elapsed_s=call.elapsed_s)
 
 
-async def _embedded(call: ModelCall, request: EmbeddingRequest) -> EmbeddingReply:
+async def _embedded(call: ModelCall, request: records.EmbeddingRequest) -> records.EmbeddingReply:
     """Return a vector for each text of a batch, as the provider answers.
 
     Raises:
@@ -216,24 +211,28 @@ async def _embedded(call: ModelCall, request: EmbeddingRequest) -> EmbeddingRepl
             given.
     """
     await call.prepare(request)
-    reply: EmbeddingReply = await answered(call, request)
+    reply: records.EmbeddingReply = await answered(call, request)
     lengths, asked = {len(vector) for vector in reply.vectors}, request.params.get("dimensions")
     if len(reply.vectors) != len(request.texts) or lengths != {asked or max(lengths, default=0)} or 0 in lengths:
         got = f"got {len(reply.vectors)} vectors of length {', '.join(map(str, sorted(lengths))) or 'none'}"
         wanted = f"one for each of {len(request.texts)} texts, of {f'length {asked}' if asked else 'one length'}"
         raise BadReplyError(f"{got}, wanted {wanted}", reason="schema")
-    return EmbeddingReply(reply.vectors, call.usage(), False, request.model, call.elapsed_s)
+    return records.EmbeddingReply(reply.vectors, call.usage(), False, request.model, call.elapsed_s)
 
 
 # -- what providers are sent, and what they answer -------------------------------------------------------------------
 
+_LARGEST: Final = 1e300  # numbers in JSON have no end, those of a vector do
 
-def _body(request: EmbeddingRequest, level: str) -> dict[str, Any]:  # noqa: ARG001  # of completions
+
+def _body(request: records.EmbeddingRequest, level: str) -> dict[str, Any]:  # noqa: ARG001  # of completions
     """Return a request as `/embeddings` takes it."""
     return {"input": list(request.texts), "encoding_format": "float", **request.params}
 
 
-def _reply_of(response: Json, request: EmbeddingRequest, headers: Mapping[str, str]) -> EmbeddingReply | ModelError:
+def _reply_of(
+    response: Json, request: records.EmbeddingRequest, headers: Mapping[str, str]
+) -> records.EmbeddingReply | ModelError:
     """Return the vectors of an answer, in the order of the texts; the error where they cannot be read."""
     data = response.get("data") if is_object(response) else None
     items: list[Any] = list(data) if is_array(data) else []
@@ -247,14 +246,14 @@ def _reply_of(response: Json, request: EmbeddingRequest, headers: Mapping[str, s
     usage: Json = response.get("usage") if is_object(response) else None
     tokens: Any = usage.get("prompt_tokens") if is_object(usage) else None
     known = type(tokens) is int and tokens > 0
-    counted = tokens if known else estimate_text(sum(map(len, request.texts)))
-    return EmbeddingReply(tuple(vectors), Usage(prompt_tokens=counted, estimated=not known))
+    counted = tokens if known else records.estimate_text(sum(map(len, request.texts)))
+    return records.EmbeddingReply(tuple(vectors), Usage(prompt_tokens=counted, estimated=not known))
 
 
 def _vector(json: Any) -> tuple[float, ...]:
     """Return a vector; an empty one where it is not a list of finite numbers."""
     numbers = list(json) if is_array(json) else []
-    fit = all(isinstance(number, (int, float)) and abs(number) <= sys.float_info.max for number in numbers)
+    fit = all(isinstance(number, (int, float)) and abs(number) < _LARGEST for number in numbers)
     return tuple(map(float, numbers)) if fit else ()
 
 
@@ -297,7 +296,7 @@ class HashAdapter:
     name = "embedded"
     version = 1
 
-    async def send(self, request: EmbeddingRequest) -> EmbeddingReply:
+    async def send(self, request: records.EmbeddingRequest) -> records.EmbeddingReply:
         """Embed the texts of a request, with a turn for other tasks after each.
 
         Raises:
@@ -312,7 +311,7 @@ class HashAdapter:
             vectors.append(_hashed(found))
             words += len(found)
             await aio.checkpoint()
-        return EmbeddingReply(tuple(vectors), Usage(prompt_tokens=words, cost_usd=0.0))
+        return records.EmbeddingReply(tuple(vectors), Usage(prompt_tokens=words, cost_usd=0.0))
 
 
 def _hashed(words: Iterable[str]) -> tuple[float, ...]:

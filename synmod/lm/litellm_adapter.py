@@ -23,8 +23,8 @@ from typing import Any, Final, NamedTuple, cast
 from synmod.errors import AuthError, ModelError, RequestError, UnavailableError
 from synmod.leaves import aio, did_you_mean, is_array, thaw
 
-from . import chat_completions as chat
-from .records import LMChunk, LMReply, LMRequest, Message, Secrets, Settings
+from . import chat_completions as chat, options
+from .records import LMChunk, LMReply, LMRequest, Message
 from .streaming import Assembly
 
 _CONNECT_S: Final = 10.0
@@ -59,7 +59,7 @@ class LiteLLMAdapter:
     name = "litellm"
     version = 2
 
-    def __init__(self, settings: Settings, secrets: Secrets, endpoint: chat.Endpoint) -> None:
+    def __init__(self, settings: options.Settings, secrets: options.Secrets, endpoint: chat.Endpoint) -> None:
         self._settings = settings
         self._endpoint = endpoint
         self._secrets = secrets

@@ -6,7 +6,6 @@ that stands in for others.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,15 +18,13 @@ from synmod.errors import BuildError, ConfigError, UnboundModelError
 from synmod.leaves import FrozenDict, Json, aio, did_you_mean, frozen_dict
 from synmod.scope import current_call, reset
 
-from . import records
+from . import options, records
 from .call import answer
 from .chat_completions import CHAT, LOCAL, DirectAdapter, Endpoint, serves
-from .limits import Limit
 from .litellm_adapter import LiteLLMAdapter, LiteLLMPrice, Price, counted_tokens, list_price
 from .nearest import embedded_adapter
-from .records import Adapter, LMReply, LMRequest, Secret, Settings, estimate_tokens, turns
+from .replies import chosen, offered
 from .streaming import LMStream
-from .tools import chosen, offered
 
 M = TypeVar("M", bound="SharedModel")
 V = TypeVar("V")
@@ -51,9 +48,9 @@ class SharedModel:
 
     __slots__ = ("__weakref__", "_price", "adapter", "backoff", "counters", "secrets", "settings")
 
-    def __init__(self, settings: Settings, endpoint: Endpoint, embedded: Callable[[str], Any]) -> None:
-        self.settings: Settings = settings
-        self.secrets = records.Secrets(settings)
+    def __init__(self, settings: options.Settings, endpoint: Endpoint, embedded: Callable[[str], Any]) -> None:
+        self.settings: options.Settings = settings
+        self.secrets = options.Secrets(settings)
         self.adapter = self._adapter(settings.adapter, endpoint, embedded)
         self.counters = records.ModelCounters()
         self.backoff = True  # whether waits between attempts are waited; a double need not
@@ -90,7 +87,7 @@ class SharedModel:
         return self.settings.attempts
 
     @property
-    def limit(self) -> Limit | None:
+    def limit(self) -> options.Limit | None:
         """What bounds its requests."""
         return self.settings.limit
 
@@ -314,31 +311,31 @@ class LanguageModel(SharedModel):
         self,
         model: str,
         *,
-        api_key: records.ApiKey | None = None,
+        api_key: options.ApiKey | None = None,
         api_base: str | None = None,
         attempts: int = 3,
         timeout_s: float | None = 120,
         name: str | None = None,
-        headers: Mapping[str, str | Secret] | None = None,
+        headers: Mapping[str, str | options.Secret] | None = None,
         extra_body: Mapping[str, Json] | None = None,
         structured: str | None = None,
         repairs: int = 1,
         allow_remote_media: bool = False,
         attempt_timeout_s: float | None = None,
         price: tuple[float, float] | None = None,
-        adapter: Adapter | str | None = None,
-        limit: Limit | int | None = None,
-        cache: Cache | str | os.PathLike[str] | bool | None = None,
+        adapter: records.Adapter | str | None = None,
+        limit: options.Limit | int | None = None,
+        cache: options.CacheGiven | None = None,
         fallback: LanguageModel | str | Sequence[LanguageModel | str] | None = None,
         **defaults: Json,
     ) -> None:
-        super().__init__(records.settings_for(model, locals()), CHAT, embedded_adapter)
+        super().__init__(options.settings_for(model, locals()), CHAT, embedded_adapter)
         self.fallback = fallback
 
     @overload
     async def __call__(
         self, messages: Any, schema: Any = None, tools: Any = None, stream: Literal[False] = False, **params: Any
-    ) -> LMReply: ...
+    ) -> records.LMReply: ...
     @overload
     async def __call__(
         self, messages: Any, schema: Any = None, tools: Any = None, *, stream: Literal[True], **params: Any
@@ -355,7 +352,7 @@ class LanguageModel(SharedModel):
         structured: str | None = None,
         reasoning_field: str | None = None,
         **params: Json,
-    ) -> LMReply | LMStream:
+    ) -> records.LMReply | LMStream:
         """Call the model.
 
         Args:
@@ -406,20 +403,20 @@ class LanguageModel(SharedModel):
         if reasoning_field is not None and (not isinstance(reasoning_field, str) or wanted is None):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             got = f"got {reasoning_field!r:.100}, wanted the name of a field of the schema"
             raise ConfigError(f"{name}: reasoning_field: {got}.")
-        own = params and records.sampling_params(params, f"await LanguageModel({name!r})(...)", _CALL_KEYWORDS)
+        own = params and options.sampling_params(params, f"await LanguageModel({name!r})(...)", _CALL_KEYWORDS)
         draw = current_sample() if sample is None else check_sample(sample)
-        level = records.check_structured(structured, name)
-        limit = None if timeout_s is None else records.check_seconds(name, "timeout_s", timeout_s)
-        checked, functions = turns(messages), offered(tools, name)
+        level = options.check_structured(structured, name)
+        limit = None if timeout_s is None else options.check_seconds(name, "timeout_s", timeout_s)
+        checked, functions = records.turns(messages), offered(tools, name)
 
-        def request_to(model: LanguageModel) -> LMRequest:
+        def request_to(model: LanguageModel) -> records.LMRequest:
             """Return the request as this model gets it."""
             merged, choice = frozen_dict({**model.defaults, **own}) if own else model.defaults, None
             if functions is not None and "tool_choice" in merged:
                 choice = chosen(merged["tool_choice"], functions, name)
                 merged = frozen_dict({key: value for key, value in merged.items() if key != "tool_choice"})
             by = level or model.settings.structured
-            return LMRequest(model.model, checked, wanted, functions, choice, merged, draw, by, reasoning_field)
+            return records.LMRequest(model.model, checked, wanted, functions, choice, merged, draw, by, reasoning_field)
 
         models = (stand_in or self).tried()
         if stand_in is None and len(models) > 1:
@@ -466,7 +463,7 @@ class LanguageModel(SharedModel):
             >>> LanguageModel("embedded/nearest").estimate_tokens("Hello you")
             3
         """
-        return estimate_tokens(turns(messages))
+        return records.estimate_tokens(records.turns(messages))
 
     async def count_tokens(self, messages: Any) -> int:
         """Count the tokens of messages with the tokenizer of the model, where one is known; else estimate.
@@ -485,11 +482,11 @@ class LanguageModel(SharedModel):
             >>> sm.run(LanguageModel("openai/x", api_base="http://localhost:8000/v1").count_tokens("Hello you"))
             3
         """
-        checked = turns(messages)
+        checked = records.turns(messages)
         known = self.settings.provider in ("azure", "openai") and self.settings.api_base is None
         if known and isinstance(self.adapter, DirectAdapter | LiteLLMAdapter):
             return await counted_tokens(self.model, checked)
-        return estimate_tokens(checked)
+        return records.estimate_tokens(checked)
 
 
 # -- which model answers ---------------------------------------------------------------------------------------------

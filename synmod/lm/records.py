@@ -1,402 +1,17 @@
-"""The records of language models: sampling parameters, settings, keys; turns, request, reply; counters.
-
-A key is read for each request, from the argument or from the usual environment variable; `Secrets` takes it out of
-every error.
-"""
+"""The records of language models: turns, request, reply; both as JSON, for a cache; counters."""
 
 from __future__ import annotations
 
-import inspect
-import os
-import re
 import typing
-from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import add
-from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, Protocol, TypeAlias, TypedDict
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-
-from synmod.cache import Cache
 from synmod.data import Schema, ToolCall, content_part, dump_json
-from synmod.errors import AuthError, ConfigError, DataError, FieldError
+from synmod.errors import DataError, FieldError
 from synmod.leaves import FrozenDict, Json, did_you_mean, fill, frozen, frozen_dict, frozen_list, is_array, is_object
 from synmod.scope import PHASES, PerPhase, Usage
-
-from .limits import Limit, limit_from
-
-
-class Sampling(TypedDict, total=False):
-    """The sampling parameters that a model or a call may set; no other name is accepted."""
-
-    temperature: float | None
-    top_p: float | None
-    top_k: int | None
-    max_tokens: int | None
-    stop: str | Sequence[str] | None
-    seed: int | None
-    presence_penalty: float | None
-    frequency_penalty: float | None
-    logit_bias: Mapping[str, float] | None
-    logprobs: bool | None
-    top_logprobs: int | None
-    reasoning_effort: str | None
-    verbosity: str | None
-    parallel_tool_calls: bool | None
-    tool_choice: Json
-    modalities: Sequence[str] | None
-    service_tier: str | None
-
-
-SAMPLING: Final = tuple(Sampling.__annotations__)
-"""Every sampling parameter, in the order in which a saved file writes them."""
-
-# What people write who come from other libraries, and what it is called here.
-_ELSEWHERE: Final = {
-    "retries": "attempts", "max_retries": "attempts", "num_retries": "attempts", "timeout": "timeout_s",
-    "request_timeout": "timeout_s", "base_url": "api_base", "key": "api_key", "max_completion_tokens": "max_tokens",
-    "max_output_tokens": "max_tokens", "stop_sequences": "stop", "response_format": "structured",
-}  # fmt: skip
-
-
-def sampling_params(given: Mapping[str, Any], where: str, others: Collection[str] = ()) -> FrozenDict:
-    """Check sampling parameters and freeze them.
-
-    Args:
-        given: Name to value; a value of None counts as not given.
-        where: What receives them, for the message.
-        others: Further keywords that `where` accepts, so that a suggestion may name them.
-
-    Returns:
-        The parameters that were given.
-
-    Raises:
-        ConfigError: A name is not a sampling parameter ('Did you mean').
-        DataError: A value is not JSON; names the parameter.
-
-    Example:
-        >>> sampling_params({"temperature": 0, "seed": None}, "Generator")
-        {'temperature': 0}
-
-    Source: DSPy's `LM(**kwargs)`; differs: nothing unknown is passed on.
-    """
-    for name in given:
-        if name not in SAMPLING:
-            raise _unknown_keyword(name, where, others)
-    try:
-        return frozen_dict({name: frozen(value) for name, value in given.items() if value is not None})
-    except DataError as error:
-        raise DataError(f"{where}: a sampling parameter must be JSON: {error}") from None
-
-
-def _unknown_keyword(name: str, where: str, others: Collection[str]) -> ConfigError:
-    """Return the error for an unknown keyword, with the word that was probably meant."""
-    known = (*others, *SAMPLING)
-    meant = name if name in _KEYWORDS else _ELSEWHERE.get(name)
-    hint = did_you_mean(name, known)
-    if meant is not None:
-        hint = f" Did you mean {meant!r}{'' if meant in known else ' of the LanguageModel'}?"
-    takes = f" It takes {', '.join(others)}, and sampling parameters." if others else ""
-    return ConfigError(
-        f"{where}: unknown keyword {name!r}.{hint}{takes} Sampling parameters are {', '.join(SAMPLING)};"
-        f" a parameter that only one provider knows goes into extra_body={{{name!r}: ...}} of the LanguageModel."
-    )
-
-
-class Secret(Protocol):
-    """A text that does not show itself, such as pydantic's SecretStr."""
-
-    def get_secret_value(self) -> str: ...
-
-
-ApiKey: TypeAlias = str | Secret | Callable[[], str | Secret | Awaitable[str | Secret]]
-Structured: TypeAlias = Literal["schema", "json", "tool", "prompt"]
-
-STRUCTURED: Final[tuple[str, ...]] = typing.get_args(Structured)
-"""How a schema may be asked for: native schema, JSON mode, one forced tool, text only."""
-
-_MODEL: Final = re.compile(r"[^\s/]+(/[^\s/]+)+")
-_ADDRESS: Final = re.compile(
-    r"https?://(\[[0-9a-z:.%]+\]|[^\s/?#@:\[\]\x00-\x20\x7f]+)(:0*[1-9]\d{0,4})?(/[^\s?#\x00-\x20\x7f]*)?",
-    re.IGNORECASE,
-)
-_HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token of RFC 9110
-_HIDDEN: Final = frozenset({"api_key", "api_base", "headers"})  # never shown, also not in an error
-
-
-def plain(text: Any) -> str:
-    """Return a text, also one that hides itself; anything else as text."""
-    reveal = getattr(text, "get_secret_value", None)
-    return str(text if reveal is None else reveal())
-
-
-def _is_text(value: object) -> bool:
-    """Whether a value is a text, or one that hides itself."""
-    return isinstance(value, str) or hasattr(value, "get_secret_value")
-
-
-def _key(key: Any) -> Any:
-    """Check a key: a text, something that holds one, or something that returns one."""
-    if key == "":  # what os.environ.get(name, "") returns where there is none
-        return None
-    if _is_text(key) or callable(key):
-        return key
-    raise ValueError(f"got {type(key).__name__}, wanted a str, a SecretStr, or a callable")
-
-
-def _base(base: str) -> str:
-    """Check an endpoint: http or https, without user, query or fragment."""
-    if _ADDRESS.fullmatch(base):
-        return base
-    raise ValueError("must be an http(s) address without user, query or fragment, such as 'http://localhost:8000/v1'")
-
-
-def _headers(headers: Mapping[Any, Any]) -> Mapping[str, str | Secret]:
-    """Check headers: names and texts on one line in ASCII; a value may hide itself."""
-    for name, value in headers.items():
-        named = isinstance(name, str) and _HEADER.fullmatch(name)
-        text = plain(value) if _is_text(value) else "\n"
-        if not named or not text.isascii() or any(sign in text for sign in "\r\n\0"):
-            raise ValueError(f"{name!r:.100} must be a name of letters, digits and hyphens, with a line of ASCII text")
-    return headers
-
-
-def cache_from(given: Any) -> Cache | None:
-    """Return the cache of a model: True is `.synmod/cache.db` of the working folder, a path a file, False none.
-
-    Raises:
-        ConfigError: It is none of these.
-    """
-    if given is None or given is False or isinstance(given, Cache):
-        return given or None
-    if given is True:
-        return Cache(os.path.join(".synmod", "cache.db"))
-    if isinstance(given, str) or hasattr(given, "__fspath__"):
-        return Cache(given)
-    raise ConfigError(f"cache is {given!r:.100}; write True, the path of a file, or a Cache, sm.Cache(...).")
-
-
-Seconds: TypeAlias = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
-Rate: TypeAlias = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
-
-
-class Settings(BaseModel):
-    """The checked arguments of a model."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, defer_build=True)
-
-    model: str
-    name: Annotated[str, Field(strict=True, min_length=1)]
-    api_key: Annotated[Any, BeforeValidator(_key)] = None
-    api_base: Annotated[str, AfterValidator(_base)] | None = None
-    headers: Annotated[Mapping[Any, Any], AfterValidator(_headers)] = {}
-    extra_body: Annotated[Mapping[Any, Any], AfterValidator(lambda body: frozen(dict(body)))] = {}
-    attempts: Annotated[int, Field(strict=True, ge=1, le=100)] = 3
-    timeout_s: Seconds | None = 120
-    attempt_timeout_s: Seconds | None = None
-    repairs: Annotated[int, Field(strict=True, ge=0)] = 1
-    allow_remote_media: Annotated[bool, Field(strict=True)] = False
-    structured: Structured | None = None
-    price: tuple[Rate, Rate] | None = None
-    adapter: Any = None
-    limit: Annotated[Limit | None, BeforeValidator(limit_from)] = None
-    cache: Annotated[Cache | None, BeforeValidator(cache_from)] = None
-    defaults: Annotated[Any, Field(default=frozen_dict({}))]
-    batch_size: Annotated[int, Field(strict=True, ge=1)] = 64
-    dimensions: Annotated[int, Field(strict=True, ge=1)] | None = None
-
-    @property
-    def supply(self) -> tuple[str, ...]:
-        """The arguments that no file holds and that a load must supply."""
-        return tuple(
-            name for name in ("api_base", "headers", "extra_body", "adapter") if getattr(self, name) not in (None, {})
-        )
-
-    @property
-    def provider(self) -> str:
-        """The part of the model string before the first slash."""
-        return self.model.partition("/")[0]
-
-    def __repr__(self) -> str:
-        """Nothing of the connection, which may be secret."""
-        return f"Settings(model={self.model!r}, attempts={self.attempts})"
-
-    __str__ = __repr__
-
-
-_NO_SETTINGS: Final = ("__class__", "fallback", "model", "self")  # among the locals of a constructor
-_KEYWORDS: Final = (
-    *(name for name in Settings.model_fields if name not in ("model", "defaults", "batch_size", "dimensions")),
-    "fallback",
-)
-
-
-def settings_for(model: object, given: Mapping[str, Any]) -> Settings:
-    """Return the settings of a model.
-
-    Args:
-        model: The model string, `provider/name`.
-        given: The locals of the constructor: the other fields of `Settings`, None for those that were not given.
-            `defaults` are not yet checked.
-
-    Raises:
-        ConfigError: An argument is wrong; names it and what was wanted.
-    """
-    if not isinstance(model, str) or not _MODEL.fullmatch(model):
-        raise ConfigError(f"model: got {model!r:.200}, wanted 'provider/name', such as 'openai/gpt-4o-mini'.")
-    named = {name: value for name, value in given.items() if name not in _NO_SETTINGS}
-    known = {name: value for name, value in named.items() if value is not None or name.endswith("timeout_s")}
-    known["defaults"] = sampling_params(given.get("defaults", {}), f"LanguageModel({model!r})", _KEYWORDS)
-    try:
-        return Settings.model_validate({"model": model, "name": model, **known})
-    except ValidationError as error:
-        fault = error.errors(include_url=False, include_context=False)[0]
-        what = str(fault["loc"][0])
-        wanted = fault["msg"].removeprefix("Value error, ")
-        got = "" if what in _HIDDEN else f" Got {given.get(what)!r:.100}.{did_you_mean(given.get(what), STRUCTURED)}"
-        raise ConfigError(f"{model}: {what}: {wanted}.{got}") from None
-
-
-def check_structured(level: str | None, where: str) -> str | None:
-    """Return how to ask for a schema.
-
-    Raises:
-        ConfigError: There is no such way ('Did you mean').
-    """
-    if level is None or level in STRUCTURED:
-        return level
-    raise ConfigError(
-        f"{where}: structured: got {level!r:.100}, wanted one of {', '.join(map(repr, STRUCTURED))}, or None for what"
-        f" the provider does best.{did_you_mean(level, STRUCTURED)}"
-    )
-
-
-def check_seconds(where: str, what: str, seconds: float) -> float:
-    """Return a time limit.
-
-    Raises:
-        ConfigError: It is not a positive, finite number.
-    """
-    if isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and 0 < seconds < float("inf"):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-        return seconds
-    raise ConfigError(f"{where}: {what}: got {seconds!r:.100}, wanted a positive number of seconds.")
-
-
-_LISTED: Final = (
-    "ai21", "anthropic", "cerebras", "cohere", "dashscope", "deepinfra", "deepseek", "fireworks_ai", "gemini", "groq",
-    "huggingface", "mistral", "moonshot", "nvidia_nim", "openai", "openrouter", "replicate", "sambanova", "voyage",
-    "xai",
-)  # fmt: skip
-_FURTHER_NAMES: Final = {
-    "cohere": "CO_API_KEY", "fireworks_ai": "FIREWORKS_API_KEY", "gemini": "GOOGLE_API_KEY",
-    "huggingface": "HF_TOKEN", "replicate": "REPLICATE_API_TOKEN",
-}  # fmt: skip
-ENVIRONMENT: Final[Mapping[str, tuple[str, ...]]] = {
-    **{name: (f"{name.upper()}_API_KEY", *filter(None, [_FURTHER_NAMES.get(name)])) for name in _LISTED},
-    "cohere_chat": ("COHERE_API_KEY", "CO_API_KEY"),
-    "perplexity": ("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
-    "together_ai": ("TOGETHERAI_API_KEY", "TOGETHER_API_KEY"),
-}
-"""Provider -> the environment variables that may hold its key, the usual one first. No file can add to it."""
-
-# Credentials that litellm finds by itself: never read, only kept out of texts.
-_OTHERS: Final = (
-    "AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_AD_TOKEN",
-    "AZURE_AI_API_KEY", "AZURE_API_KEY", "AZURE_CLIENT_SECRET", "DATABRICKS_API_KEY", "VERTEXAI_CREDENTIALS",
-    "WATSONX_APIKEY", "WATSONX_API_KEY", "WATSONX_TOKEN",
-)  # fmt: skip
-
-_SHORTEST: Final = 8
-_MOST_KEYS: Final = 256  # a rotating key may be another for each request in flight
-
-
-class Secrets:
-    """The key and the secret headers of one model: found for a request, and taken out of every error.
-
-    Example:
-        >>> from synmod.lm import LanguageModel
-        >>> LanguageModel("openai/x", api_key="sk-12345678").secrets.scrubbed("wrong key sk-12345678")
-        'wrong key ***'
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._given: deque[str] = deque(maxlen=_MOST_KEYS)  # keys of the last requests
-
-    def missing(self) -> AuthError | None:
-        """Return the error for a missing key, if that is known at once; litellm looks after unlisted providers."""
-        settings, names = self._settings, ENVIRONMENT.get(self._settings.provider)
-        if names is None or settings.api_key is not None or settings.api_base is not None or _first_of(names):
-            return None
-        return AuthError(f"no API key. Set {' or '.join(names)}, or pass api_key=... to the model.")
-
-    async def key(self) -> str | AuthError | None:
-        """Return the key for one request: that of the argument, else the usual one of the environment, else None.
-
-        With an `api_base` the environment is not read: its keys belong to the provider's own endpoint. Where
-        `api_key` returned nothing though a key is needed, or a text that cannot stand in a header, the error is
-        returned, not raised, so that no frame of its traceback holds the key.
-        """
-        settings = self._settings
-        names = ENVIRONMENT.get(settings.provider, ()) if settings.api_base is None else ()
-        key: Any = _first_of(names) if settings.api_key is None else settings.api_key
-        if not _is_text(key):
-            key = key()
-            if inspect.isawaitable(key):
-                key = await key
-            if key is not None and not _is_text(key):
-                what = f"returned {type(key).__name__}, wanted a str or SecretStr"
-                return AuthError(f"what was passed as api_key=... {what}.", sent=False)
-        found = plain(key or "").strip()  # a key that is read from a file ends its line
-        if not found:
-            missing = AuthError("no API key: what was passed as api_key=... returned none.", sent=False)
-            return missing if names else None
-        if not (found.isascii() and found.isprintable()):
-            return AuthError("the API key cannot be sent: it must be ASCII text on one line.", sent=False)
-        if found not in self._given:
-            self._given.append(found)
-        return found
-
-    def headers(self) -> dict[str, str]:
-        """Return the headers of the caller, as they are sent."""
-        return {name: plain(value) for name, value in self._settings.headers.items()}
-
-    def known(self) -> frozenset[str]:
-        """Return every text of eight characters and more that no error may show."""
-        return self.own() | environment_secrets()
-
-    def own(self) -> frozenset[str]:
-        """Return those that belong to this model, and not to the environment."""
-        key, headers = self._settings.api_key, self._settings.headers.values()
-        hidden = [plain(value) for value in headers if not isinstance(value, str)]
-        words = [word for text in hidden for word in text.split()]  # of `Bearer <token>` the token alone may come back
-        found = {*self._given, *([plain(key)] if _is_text(key) else ()), *hidden, *words}
-        return frozenset(secret for secret in found if len(secret) >= _SHORTEST)
-
-    def scrubbed(self, text: str) -> str:
-        """Return a text with `***` for every secret; the longest first, since one may hold another."""
-        for secret in sorted(self.known(), key=len, reverse=True):
-            text = text.replace(secret, "***")
-        return text
-
-
-def _first_of(names: Iterable[str]) -> str:
-    """Return the first value that these environment variables hold, else ""."""
-    return next((text for name in names if (text := os.environ.get(name, "").strip())), "")
-
-
-def environment_secrets() -> frozenset[str]:
-    """Return the credentials that the environment holds, of every provider in the table."""
-    names = (*_OTHERS, *(name for names in ENVIRONMENT.values() for name in names))
-    return frozenset(value for name in names if len(value := os.environ.get(name, "")) >= _SHORTEST)
-
-
-def shortened(text: str, most: int = 2_000) -> str:
-    """Return the beginning of a text, as many bytes as an error may hold; scrub it first, or half a secret may stay."""
-    raw = text.encode(errors="replace")
-    return text if len(raw) <= most else raw[:most].decode(errors="ignore")
-
 
 _ROLES: Final = ("assistant", "developer", "system", "tool", "user")
 _MEDIA: Final = ("image_url", "input_audio", "file")
@@ -774,6 +389,73 @@ class Adapter(Protocol):
         Write it as `async def`. A plain function may return the reply itself where nothing waits.
         """
         ...
+
+
+# -- as JSON -----------------------------------------------------------------------------------------------------------
+
+
+def request_content(request: LMRequest, adapter: Adapter) -> Json:
+    """Return as JSON what the reply to a request depends on, wherever it is sent.
+
+    No key, header, address, timeout or limit is part of it. `key_of(request_content(...))` is the key of a cassette;
+    `request_key` adds the endpoint.
+
+    Args:
+        request: The request.
+        adapter: What sends it: name and version count.
+
+    Returns:
+        A JSON object of what is not None.
+
+    Example:
+        >>> from synmod.lm import embedded_adapter, turns
+        >>> request_content(LMRequest("embedded/nearest", turns("Hi"), sample=2), embedded_adapter("nearest"))["sample"]
+        2
+
+    Source: DSPy's cache key; differs: the schema, the sample and the adapter's version count.
+    """
+    content = {
+        "adapter": frozen_list([adapter.name, adapter.version]),
+        "model": request.model,
+        "messages": frozen_list(request.messages),
+        "schema": request.schema,
+        "structured": request.structured,
+        "reasoning_field": request.reasoning_field,
+        "tools": None if request.tools is None else frozen_list(request.tools),
+        "tool_choice": request.tool_choice,
+        "params": request.params or None,
+        "sample": request.sample,
+    }
+    return frozen_dict({name: value for name, value in content.items() if value is not None})
+
+
+_KEPT: Final = ("text", "json", "message", "tool_calls", "reasoning", "finish_reason", "model", "request_id")
+_PLAIN: Final = LMReply()
+
+
+def entry_of(reply: LMReply) -> Json:
+    """Return what a cache keeps of a reply: what is not as usual."""
+    entry = {name: value for name in _KEPT if (value := getattr(reply, name)) != getattr(_PLAIN, name)}
+    if reply.message == message("assistant", reply.text):
+        del entry["message"]
+    if reply.tool_calls:
+        entry["tool_calls"] = list(reply.tool_calls)
+    return entry
+
+
+def reply_of_entry(entry: FrozenDict, elapsed_s: float) -> LMReply:
+    """Return the reply of an entry, as one that nobody paid for."""
+    kept: dict[str, Any] = {name: value for name, value in entry.items() if name in _KEPT}
+    turn = message("assistant", entry.get("text", ""))
+    if "message" in entry:
+        turn = Message.__new__(Message)
+        fill(turn, entry["message"])
+    kept["message"] = turn
+    kept["tool_calls"] = tuple([ToolCall.model_validate(each) for each in entry.get("tool_calls", ())])
+    return LMReply(**kept, cached=True, elapsed_s=elapsed_s)
+
+
+# -- counters ----------------------------------------------------------------------------------------------------------
 
 
 class ModelCounts(NamedTuple):

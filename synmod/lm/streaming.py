@@ -13,7 +13,6 @@ from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from io import StringIO
-from types import TracebackType
 from typing import Any, Final, Generic, ParamSpec, Self, TypeVar, cast
 
 from pydantic_core import from_json
@@ -89,14 +88,12 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
         self._group.start_soon(self._run)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         group, self._is_open, self._failure = self._group, False, None
         assert group is not None
         self._room.wake_all()
         group.cancel()
-        await group.__aexit__(kind, error, trace)
+        await group.__aexit__(*cast("Any", raised))
 
     async def _run(self) -> None:
         """Run what is streamed; its failure is the reader's."""

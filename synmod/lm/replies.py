@@ -1,12 +1,13 @@
-"""Tools on offer, checked; and the calls that a reply makes of them, with arguments that satisfy their schemas.
+"""What a reply holds: calls of the tools on offer, whose arguments satisfy their schemas, or a value of the schema.
 
 What a model writes is never more than a key into the tools of its own request: a name that is not there is a fault.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from json import JSONDecoder
+from typing import Any, Final, NamedTuple
 
 from synmod.data import Schema, ToolCall, declare, parse_frozen, problems
 from synmod.errors import ConfigError, DataError, SchemaTooComplex
@@ -157,7 +158,7 @@ def _call_of(item: Any) -> ToolCall:
     )
 
 
-def faults_of_calls(reply: LMReply, request: LMRequest, limit: int) -> tuple[tuple[str, str], ...]:
+def _faults_of_calls(reply: LMReply, request: LMRequest) -> tuple[tuple[str, str], ...]:
     """Return what is wrong with the tool calls of a reply, as (pointer, text); nothing where each can be run."""
     functions = [tool["function"] for tool in request.tools or ()]
     known: dict[str, Schema] = {function["name"]: function["parameters"] for function in functions}
@@ -170,7 +171,7 @@ def faults_of_calls(reply: LMReply, request: LMRequest, limit: int) -> tuple[tup
         else:
             hint = did_you_mean(call.name, known)
             faults.append((f"/tool_calls/{index}/name", f"no tool is called {call.name!r:.100}.{hint}"))
-    return tuple(faults[:limit])
+    return tuple(faults[:_MOST_ERRORS])
 
 
 def _faults_of_arguments(text: str, schema: Schema, where: str) -> list[tuple[str, str]]:
@@ -191,12 +192,13 @@ def sent_back(answer: Mapping[str, Json], text: str) -> Message | None:
     return turn if kept else None
 
 
-def calling_turn(reply: LMReply) -> Message:
-    """Return the assistant turn of a reply that calls tools, with the opaque reasoning that must go back with it."""
-    turn = Message.__new__(Message)
-    calls = frozen_list(map(frozen, reply.tool_calls))
+def turn_of(reply: LMReply) -> Message:
+    """Return the assistant turn of a reply; of one that calls tools with the opaque reasoning that must go back."""
     before = reply.message or message("assistant", reply.text)
-    fill(turn, {**before, "content": reply.text or None, "tool_calls": calls})
+    if not reply.tool_calls:
+        return before
+    turn = Message.__new__(Message)
+    fill(turn, {**before, "content": reply.text or None, "tool_calls": frozen_list(map(frozen, reply.tool_calls))})
     return turn
 
 
@@ -204,3 +206,110 @@ def quoted_calls(reply: LMReply) -> str:
     """Return a reply that calls tools as text, for a repair turn and an error."""
     calls = [json_text({"name": call.name, "arguments": call.function.arguments}) for call in reply.tool_calls]
     return "\n".join([*filter(None, [reply.text]), *calls])
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+_MOST_ERRORS: Final = 5
+_MOST_PLACES: Final = 100
+_BLOCK: Final = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
+_OPENING: Final = re.compile(r"<(?:think|thinking|reasoning)>")
+_CLOSING: Final = re.compile(r"</(?:think|thinking|reasoning)>")
+_FENCE: Final = re.compile(r"```[ \t]*+[\w+-]*+[ \t]*+\r?\n(.*)```", re.DOTALL)
+_CONTAINER: Final = re.compile(r"[\[{]")
+_DECODER: Final = JSONDecoder()
+
+
+class Read(NamedTuple):
+    """The result of reading a reply: a valid value; else a reason of `BadReplyError` and (pointer, text) pairs."""
+
+    json: Json
+    reason: str = ""
+    errors: tuple[tuple[str, str], ...] = ()
+
+
+def read(reply: LMReply, request: LMRequest, sent: LMRequest) -> Read:
+    """Read what a request asked for: calls of its tools, a value of its schema, or text.
+
+    Args:
+        reply: The reply.
+        request: What was asked.
+        sent: The request as it was sent, perhaps without its reasoning field.
+    """
+    if reply.finish_reason in ("content_filter", "refusal", "refused"):
+        return Read(None, "refused")
+    if reply.tool_calls:
+        faults = _faults_of_calls(reply, request)
+        reason = "length" if reply.finish_reason == "length" else "tool"
+        return Read(None, reason if faults else "", faults)
+    if request.tool_choice == "required" or is_object(request.tool_choice):
+        return Read(None, "tool", (("", "no tool is called, and one must be"),))
+    if request.schema is None:
+        return Read(None)
+    reasoning = None
+    if (field := request.reasoning_field) is not None and (reply.reasoning or sent.schema is not request.schema):
+        reasoning = {field: reply.reasoning or ""}  # "" where it was left out, so that an output never lacks it
+    read = read_reply(reply.text, request.schema, reasoning)
+    if reply.finish_reason == "length" and (read.reason or not isinstance(read.json, dict | list)):
+        return Read(None, "length")
+    return read
+
+
+def read_reply(text: str, schema: Schema, reasoning: Mapping[str, str] | None = None) -> Read:
+    """Read the value of `schema` out of `text`; `reasoning` is put in front of an object that lacks its field."""
+    bare = error = ""
+    for bare in dict.fromkeys((text, _bare(text))):
+        try:
+            return _judged(parse_frozen(bare), schema, reasoning)
+        except DataError as fault:
+            error = str(fault)
+    if not bare:
+        return Read(None, "empty", (("", "the reply is empty"),))
+    first: Read | None = None
+    for json in _containers_in(bare):
+        read = _judged(json, schema, reasoning)
+        if not read.reason:
+            return read
+        first = first or read
+    return first or Read(None, "not_json", (("", error),))
+
+
+def _judged(json: Json, schema: Schema, reasoning: Mapping[str, str] | None) -> Read:
+    """Validate a value."""
+    if reasoning and is_object(json):
+        json = frozen_dict({**reasoning, **json})  # a field of its own wins
+    try:
+        found = problems(schema, json, limit=_MOST_ERRORS)
+    except SchemaTooComplex as error:  # the reply, not the schema, is what costs too much
+        return Read(None, "schema", (("", str(error)),))
+    faults = tuple((p.pointer, f"wanted {p.wanted}, got {p.got}") for p in found)
+    return Read(None, "schema", faults) if faults else Read(json)
+
+
+def _bare(text: str) -> str:
+    """Return the text without white space, byte order mark, a reasoning block in front, and a code fence around it."""
+    text = text.strip().removeprefix("\ufeff").strip()
+    reasoning = _BLOCK.match(text)
+    if reasoning is None and (closing := _CLOSING.search(text)) and not _OPENING.search(text, 0, closing.start()):
+        reasoning = closing  # some chat templates open the block in the prompt, so that the reply only closes it
+    text = text if reasoning is None else text[reasoning.end() :].strip()
+    fence = _FENCE.fullmatch(text) if text.endswith("```") else None
+    return text if fence is None else fence[1].strip()
+
+
+def _containers_in(text: str) -> Iterator[Json]:
+    """Yield the JSON objects and arrays in prose, in order, none from inside another; at most 100 places are tried."""
+    at = 0
+    for _ in range(_MOST_PLACES):
+        start = _CONTAINER.search(text, at)
+        if start is None:
+            return
+        at = start.end()
+        try:
+            _, end = _DECODER.raw_decode(text, start.start())
+            json = parse_frozen(text[start.start() : end])  # strict: no NaN, no key twice
+        except (ValueError, RecursionError):
+            continue
+        yield json
+        at = end

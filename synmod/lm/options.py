@@ -1,0 +1,585 @@
+"""The options of a model, checked: sampling parameters, limits, settings; and the key, kept out of every error.
+
+A key is read for each request, from the argument or from the usual environment variable. A `Limit` is how many requests
+may run at once, and how many requests and tokens may leave in any minute.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+import re
+import threading
+import typing
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, TypedDict
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from synmod.cache import Cache
+from synmod.errors import AuthError, ConfigError, DataError, RequestError
+from synmod.leaves import FrozenDict, Json, aio, current_clock, did_you_mean, frozen, frozen_dict
+
+
+class Sampling(TypedDict, total=False):
+    """The sampling parameters that a model or a call may set; no other name is accepted."""
+
+    temperature: float | None
+    top_p: float | None
+    top_k: int | None
+    max_tokens: int | None
+    stop: str | Sequence[str] | None
+    seed: int | None
+    presence_penalty: float | None
+    frequency_penalty: float | None
+    logit_bias: Mapping[str, float] | None
+    logprobs: bool | None
+    top_logprobs: int | None
+    reasoning_effort: str | None
+    verbosity: str | None
+    parallel_tool_calls: bool | None
+    tool_choice: Json
+    modalities: Sequence[str] | None
+    service_tier: str | None
+
+
+SAMPLING: Final = tuple(Sampling.__annotations__)
+"""Every sampling parameter, in the order in which a saved file writes them."""
+
+# What people write who come from other libraries, and what it is called here.
+_ELSEWHERE: Final = {
+    "retries": "attempts", "max_retries": "attempts", "num_retries": "attempts", "timeout": "timeout_s",
+    "request_timeout": "timeout_s", "base_url": "api_base", "key": "api_key", "max_completion_tokens": "max_tokens",
+    "max_output_tokens": "max_tokens", "stop_sequences": "stop", "response_format": "structured",
+}  # fmt: skip
+
+
+def sampling_params(given: Mapping[str, Any], where: str, others: Collection[str] = ()) -> FrozenDict:
+    """Check sampling parameters and freeze them.
+
+    Args:
+        given: Name to value; a value of None counts as not given.
+        where: What receives them, for the message.
+        others: Further keywords that `where` accepts, so that a suggestion may name them.
+
+    Returns:
+        The parameters that were given.
+
+    Raises:
+        ConfigError: A name is not a sampling parameter ('Did you mean').
+        DataError: A value is not JSON; names the parameter.
+
+    Example:
+        >>> sampling_params({"temperature": 0, "seed": None}, "Generator")
+        {'temperature': 0}
+
+    Source: DSPy's `LM(**kwargs)`; differs: nothing unknown is passed on.
+    """
+    for name in given:
+        if name not in SAMPLING:
+            raise _unknown_keyword(name, where, others)
+    try:
+        return frozen_dict({name: frozen(value) for name, value in given.items() if value is not None})
+    except DataError as error:
+        raise DataError(f"{where}: a sampling parameter must be JSON: {error}") from None
+
+
+def _unknown_keyword(name: str, where: str, others: Collection[str]) -> ConfigError:
+    """Return the error for an unknown keyword, with the word that was probably meant."""
+    known = (*others, *SAMPLING)
+    meant = name if name in _KEYWORDS else _ELSEWHERE.get(name)
+    hint = did_you_mean(name, known)
+    if meant is not None:
+        hint = f" Did you mean {meant!r}{'' if meant in known else ' of the LanguageModel'}?"
+    takes = f" It takes {', '.join(others)}, and sampling parameters." if others else ""
+    return ConfigError(
+        f"{where}: unknown keyword {name!r}.{hint}{takes} Sampling parameters are {', '.join(SAMPLING)};"
+        f" a parameter that only one provider knows goes into extra_body={{{name!r}: ...}} of the LanguageModel."
+    )
+
+
+# -- limits ------------------------------------------------------------------------------------------------------------
+
+
+_WINDOW_S: Final = 60.0
+_SHORTEST_WAIT_S: Final = 0.001  # a rounding error must not make a wait that ends where it began
+
+
+class Limit:
+    """Limits the requests of one or several models: at once, and in every window of 60 seconds.
+
+    First come, first served; a call that is cancelled, or whose time is over, while it waits leaves nothing taken.
+    Tokens count by an estimate when a request leaves (characters / 3 plus `max_tokens`), by the reply from then on.
+    One Limit serves all tasks, threads and event loops of the process; other processes do not know of it.
+
+    Args:
+        concurrency: Requests under way at once.
+        rpm: Requests per minute.
+        tpm: Tokens per minute, of prompts and completions.
+
+    Raises:
+        ConfigError: None of them is given, or one is not a whole number above 0.
+
+    Example:
+        >>> shared = Limit(concurrency=8, rpm=500, tpm=200_000)
+        >>> fast = sm.LanguageModel("openai/gpt-4o-mini", limit=shared)
+        >>> good = sm.LanguageModel("openai/gpt-4o", limit=shared)
+
+    Source: sliding-window logs of API gateways; differs: tokens are reserved before and corrected after.
+    """
+
+    __slots__ = ("_lock", "_log", "_queue", "_running", "_tokens", "concurrency", "rpm", "tpm")
+
+    def __init__(self, concurrency: int | None = None, rpm: int | None = None, tpm: int | None = None) -> None:
+        for name, number in {"concurrency": concurrency, "rpm": rpm, "tpm": tpm}.items():
+            if number is not None and (type(number) is not int or number < 1):
+                raise ConfigError(f"Limit: {name} is {number!r:.100}; write a whole number above 0, or None.")
+        self.concurrency, self.rpm, self.tpm = concurrency, rpm, tpm
+        if not self.numbers():
+            raise ConfigError("Limit got no limit: write concurrency=, rpm= or tpm=.")
+        self._lock = threading.RLock()  # re-entrant: the collector may close a coroutine, whose turn ends, in here
+        self._queue: deque[Turn] = deque()
+        self._running = 0
+        self._log: deque[Turn] = deque()
+        self._tokens = 0  # of the log
+
+    def turn(self, tokens: int) -> Turn:
+        """Return the turn of a request that may use so many tokens: begin it before the request, end it after."""
+        return Turn(self, tokens)
+
+    def numbers(self) -> dict[str, int]:
+        """Return the limits that were given, by name."""
+        given = {"concurrency": self.concurrency, "rpm": self.rpm, "tpm": self.tpm}
+        return {name: number for name, number in given.items() if number is not None}
+
+    def __repr__(self) -> str:
+        return f"Limit({', '.join(f'{name}={number}' for name, number in self.numbers().items())})"
+
+    def __copy__(self, memo: object = None) -> Limit:
+        """A limit is held by reference: copies share it."""
+        return self
+
+    __deepcopy__ = __copy__
+
+    def _seconds_to(self, turn: Turn) -> float:
+        """Return how long a turn must wait at least: 0 if it is its turn, infinity where another's end wakes it."""
+        if self._queue[0] is not turn or (self.concurrency is not None and self._running >= self.concurrency):
+            return math.inf
+        if self.rpm is None and self.tpm is None:
+            return 0.0
+        now = aio.steady_time()
+        while self._log and now - self._log[0].began >= _WINDOW_S:
+            self._forget(self._log[0])
+        requests = 0 if self.rpm is None else len(self._log) + 1 - self.rpm  # that many are too many
+        tokens = 0 if self.tpm is None else self._tokens + turn.tokens - self.tpm
+        ready = now
+        for sent in self._log:
+            if requests <= 0 and tokens <= 0:
+                break
+            requests, tokens, ready = requests - 1, tokens - sent.tokens, sent.began + _WINDOW_S
+        return max(ready - now, _SHORTEST_WAIT_S) if ready > now else 0.0
+
+    def _begin(self, turn: Turn) -> None:
+        """Log a request that may leave now."""
+        self._running += 1
+        if self.rpm is not None or self.tpm is not None:
+            turn.began, turn.is_logged = aio.steady_time(), True
+            self._log.append(turn)
+            self._tokens += turn.tokens
+
+    def _forget(self, turn: Turn) -> None:
+        """Take a request out of the log."""
+        if turn.is_logged:
+            turn.is_logged = False
+            self._log.remove(turn)
+            self._tokens -= turn.tokens
+
+    def _wake(self) -> None:
+        """Let the first in the queue look again."""
+        if self._queue:
+            self._queue[0].signal.set()
+
+
+class Turn:
+    """The turn of one request under a limit."""
+
+    __slots__ = ("_limit", "began", "is_logged", "signal", "tokens")
+
+    def __init__(self, limit: Limit, tokens: int) -> None:
+        self._limit = limit
+        self.tokens = tokens
+        self.began = 0.0
+        self.is_logged = False
+        self.signal = aio.Signal()
+
+    async def begin(self) -> None:
+        """Wait until the request may leave.
+
+        Raises:
+            RequestError: It may use more tokens than a minute ever has room for.
+        """
+        limit, most = self._limit, self._limit.tpm
+        if most is not None and self.tokens > most:
+            got, remedy = f"it may use {self.tokens} tokens", "raise tpm, lower max_tokens, or send less"
+            raise RequestError(f"the request never fits into the limit of tpm={most}: {got}; {remedy}", sent=False)
+        with limit._lock:
+            limit._queue.append(self)
+        try:
+            while True:
+                with limit._lock:
+                    seconds = limit._seconds_to(self)
+                    if not seconds:
+                        limit._begin(self)
+                        return
+                    self.signal = aio.Signal()
+                await _set_or_over(self.signal, seconds)
+        finally:
+            with limit._lock:
+                limit._queue.remove(self)
+                limit._wake()
+
+    def settle(self, tokens: int) -> None:
+        """Count the tokens that the request used instead of the estimate."""
+        with self._limit._lock:
+            self._limit._tokens += (tokens - self.tokens) * self.is_logged
+            self.tokens = tokens
+
+    def end(self, *, sent: bool) -> None:
+        """Make room for the next request; one that was not sent leaves the log of the last minute."""
+        with self._limit._lock:
+            self._limit._running -= 1
+            if not sent:
+                self._limit._forget(self)
+            self._limit._wake()
+
+
+async def _set_or_over(signal: aio.Signal, seconds: float) -> None:
+    """Wait for a signal, at most some seconds."""
+    if math.isinf(seconds):
+        await signal.wait()
+        return
+
+    async def ring() -> None:
+        await current_clock().sleep(seconds)
+        signal.set()
+
+    async with aio.task_group() as group:
+        group.start_soon(ring)
+        await signal.wait()
+        group.cancel()
+
+
+def limit_from(given: Any) -> Limit | None:
+    """Return a limit; an int is a number of requests at once.
+
+    Raises:
+        ConfigError: It is neither a Limit nor a whole number above 0.
+    """
+    if given is None or isinstance(given, Limit):
+        return given
+    if type(given) is not int:
+        raise ConfigError(f"limit is {given!r:.100}; write sm.Limit(rpm=...), or a number of requests at once.")
+    return Limit(concurrency=given)
+
+
+# -- settings ----------------------------------------------------------------------------------------------------------
+
+
+class Secret(Protocol):
+    """A text that does not show itself, such as pydantic's SecretStr."""
+
+    def get_secret_value(self) -> str: ...
+
+
+CacheGiven: TypeAlias = Cache | str | os.PathLike[str] | bool
+ApiKey: TypeAlias = str | Secret | Callable[[], str | Secret | Awaitable[str | Secret]]
+Structured: TypeAlias = Literal["schema", "json", "tool", "prompt"]
+
+STRUCTURED: Final[tuple[str, ...]] = typing.get_args(Structured)
+"""How a schema may be asked for: native schema, JSON mode, one forced tool, text only."""
+
+_MODEL: Final = re.compile(r"[^\s/]+(/[^\s/]+)+")
+_ADDRESS: Final = re.compile(
+    r"https?://(\[[0-9a-z:.%]+\]|[^\s/?#@:\[\]\x00-\x20\x7f]+)(:0*[1-9]\d{0,4})?(/[^\s?#\x00-\x20\x7f]*)?",
+    re.IGNORECASE,
+)
+_HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token of RFC 9110
+_HIDDEN: Final = frozenset({"api_key", "api_base", "headers"})  # never shown, also not in an error
+
+
+def plain(text: Any) -> str:
+    """Return a text, also one that hides itself; anything else as text."""
+    reveal = getattr(text, "get_secret_value", None)
+    return str(text if reveal is None else reveal())
+
+
+def _is_text(value: object) -> bool:
+    """Whether a value is a text, or one that hides itself."""
+    return isinstance(value, str) or hasattr(value, "get_secret_value")
+
+
+def _key(key: Any) -> Any:
+    """Check a key: a text, something that holds one, or something that returns one."""
+    if key == "":  # what os.environ.get(name, "") returns where there is none
+        return None
+    if _is_text(key) or callable(key):
+        return key
+    raise ValueError(f"got {type(key).__name__}, wanted a str, a SecretStr, or a callable")
+
+
+def _base(base: str) -> str:
+    """Check an endpoint: http or https, without user, query or fragment."""
+    if _ADDRESS.fullmatch(base):
+        return base
+    raise ValueError("must be an http(s) address without user, query or fragment, such as 'http://localhost:8000/v1'")
+
+
+def _headers(headers: Mapping[Any, Any]) -> Mapping[str, str | Secret]:
+    """Check headers: names and texts on one line in ASCII; a value may hide itself."""
+    for name, value in headers.items():
+        named = isinstance(name, str) and _HEADER.fullmatch(name)
+        text = plain(value) if _is_text(value) else "\n"
+        if not named or not text.isascii() or any(sign in text for sign in "\r\n\0"):
+            raise ValueError(f"{name!r:.100} must be a name of letters, digits and hyphens, with a line of ASCII text")
+    return headers
+
+
+def cache_from(given: Any) -> Cache | None:
+    """Return the cache of a model: True is `.synmod/cache.db` of the working folder, a path a file, False none.
+
+    Raises:
+        ConfigError: It is none of these.
+    """
+    if given is None or given is False or isinstance(given, Cache):
+        return given or None
+    if given is True:
+        return Cache(os.path.join(".synmod", "cache.db"))
+    if isinstance(given, str) or hasattr(given, "__fspath__"):
+        return Cache(given)
+    raise ConfigError(f"cache is {given!r:.100}; write True, the path of a file, or a Cache, sm.Cache(...).")
+
+
+Seconds: TypeAlias = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+Rate: TypeAlias = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+
+
+class Settings(BaseModel):
+    """The checked arguments of a model."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, defer_build=True)
+
+    model: str
+    name: Annotated[str, Field(strict=True, min_length=1)]
+    api_key: Annotated[Any, BeforeValidator(_key)] = None
+    api_base: Annotated[str, AfterValidator(_base)] | None = None
+    headers: Annotated[Mapping[Any, Any], AfterValidator(_headers)] = {}
+    extra_body: Annotated[Mapping[Any, Any], AfterValidator(lambda body: frozen(dict(body)))] = {}
+    attempts: Annotated[int, Field(strict=True, ge=1, le=100)] = 3
+    timeout_s: Seconds | None = 120
+    attempt_timeout_s: Seconds | None = None
+    repairs: Annotated[int, Field(strict=True, ge=0)] = 1
+    allow_remote_media: Annotated[bool, Field(strict=True)] = False
+    structured: Structured | None = None
+    price: tuple[Rate, Rate] | None = None
+    adapter: Any = None
+    limit: Annotated[Limit | None, BeforeValidator(limit_from)] = None
+    cache: Annotated[Cache | None, BeforeValidator(cache_from)] = None
+    defaults: Annotated[Any, Field(default=frozen_dict({}))]
+    batch_size: Annotated[int, Field(strict=True, ge=1)] = 64
+    dimensions: Annotated[int, Field(strict=True, ge=1)] | None = None
+
+    @property
+    def supply(self) -> tuple[str, ...]:
+        """The arguments that no file holds and that a load must supply."""
+        return tuple(
+            name for name in ("api_base", "headers", "extra_body", "adapter") if getattr(self, name) not in (None, {})
+        )
+
+    @property
+    def provider(self) -> str:
+        """The part of the model string before the first slash."""
+        return self.model.partition("/")[0]
+
+    def __repr__(self) -> str:
+        """Nothing of the connection, which may be secret."""
+        return f"Settings(model={self.model!r}, attempts={self.attempts})"
+
+    __str__ = __repr__
+
+
+_NO_SETTINGS: Final = ("__class__", "fallback", "model", "self")  # among the locals of a constructor
+_KEYWORDS: Final = (
+    *(name for name in Settings.model_fields if name not in ("model", "defaults", "batch_size", "dimensions")),
+    "fallback",
+)
+
+
+def settings_for(model: object, given: Mapping[str, Any]) -> Settings:
+    """Return the settings of a model.
+
+    Args:
+        model: The model string, `provider/name`.
+        given: The locals of the constructor: the other fields of `Settings`, None for those that were not given.
+            `defaults` are not yet checked.
+
+    Raises:
+        ConfigError: An argument is wrong; names it and what was wanted.
+    """
+    if not isinstance(model, str) or not _MODEL.fullmatch(model):
+        raise ConfigError(f"model: got {model!r:.200}, wanted 'provider/name', such as 'openai/gpt-4o-mini'.")
+    named = {name: value for name, value in given.items() if name not in _NO_SETTINGS}
+    known = {name: value for name, value in named.items() if value is not None or name.endswith("timeout_s")}
+    known["defaults"] = sampling_params(given.get("defaults", {}), f"LanguageModel({model!r})", _KEYWORDS)
+    try:
+        return Settings.model_validate({"model": model, "name": model, **known})
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_context=False)[0]
+        what = str(fault["loc"][0])
+        wanted = fault["msg"].removeprefix("Value error, ")
+        got = "" if what in _HIDDEN else f" Got {given.get(what)!r:.100}.{did_you_mean(given.get(what), STRUCTURED)}"
+        raise ConfigError(f"{model}: {what}: {wanted}.{got}") from None
+
+
+def check_structured(level: str | None, where: str) -> str | None:
+    """Return how to ask for a schema.
+
+    Raises:
+        ConfigError: There is no such way ('Did you mean').
+    """
+    if level is None or level in STRUCTURED:
+        return level
+    raise ConfigError(
+        f"{where}: structured: got {level!r:.100}, wanted one of {', '.join(map(repr, STRUCTURED))}, or None for what"
+        f" the provider does best.{did_you_mean(level, STRUCTURED)}"
+    )
+
+
+def check_seconds(where: str, what: str, seconds: float) -> float:
+    """Return a time limit.
+
+    Raises:
+        ConfigError: It is not a positive, finite number.
+    """
+    if isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and 0 < seconds < float("inf"):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+        return seconds
+    raise ConfigError(f"{where}: {what}: got {seconds!r:.100}, wanted a positive number of seconds.")
+
+
+# -- keys --------------------------------------------------------------------------------------------------------------
+
+
+_LISTED: Final = (
+    "ai21", "anthropic", "cerebras", "cohere", "dashscope", "deepinfra", "deepseek", "fireworks_ai", "gemini", "groq",
+    "huggingface", "mistral", "moonshot", "nvidia_nim", "openai", "openrouter", "replicate", "sambanova", "voyage",
+    "xai",
+)  # fmt: skip
+_FURTHER_NAMES: Final = {
+    "cohere": "CO_API_KEY", "fireworks_ai": "FIREWORKS_API_KEY", "gemini": "GOOGLE_API_KEY",
+    "huggingface": "HF_TOKEN", "replicate": "REPLICATE_API_TOKEN",
+}  # fmt: skip
+ENVIRONMENT: Final[Mapping[str, tuple[str, ...]]] = {
+    **{name: (f"{name.upper()}_API_KEY", *filter(None, [_FURTHER_NAMES.get(name)])) for name in _LISTED},
+    "cohere_chat": ("COHERE_API_KEY", "CO_API_KEY"),
+    "perplexity": ("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
+    "together_ai": ("TOGETHERAI_API_KEY", "TOGETHER_API_KEY"),
+}
+"""Provider -> the environment variables that may hold its key, the usual one first. No file can add to it."""
+
+# Credentials that litellm finds by itself: never read, only kept out of texts.
+_OTHERS: Final = (
+    "AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_AD_TOKEN",
+    "AZURE_AI_API_KEY", "AZURE_API_KEY", "AZURE_CLIENT_SECRET", "DATABRICKS_API_KEY", "VERTEXAI_CREDENTIALS",
+    "WATSONX_APIKEY", "WATSONX_API_KEY", "WATSONX_TOKEN",
+)  # fmt: skip
+
+_SHORTEST: Final = 8
+_MOST_KEYS: Final = 256  # a rotating key may be another for each request in flight
+
+
+class Secrets:
+    """The key and the secret headers of one model: found for a request, and taken out of every error.
+
+    Example:
+        >>> from synmod.lm import LanguageModel
+        >>> LanguageModel("openai/x", api_key="sk-12345678").secrets.scrubbed("wrong key sk-12345678")
+        'wrong key ***'
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._given: deque[str] = deque(maxlen=_MOST_KEYS)  # keys of the last requests
+
+    def missing(self) -> AuthError | None:
+        """Return the error for a missing key, if that is known at once; litellm looks after unlisted providers."""
+        settings, names = self._settings, ENVIRONMENT.get(self._settings.provider)
+        if names is None or settings.api_key is not None or settings.api_base is not None or _first_of(names):
+            return None
+        return AuthError(f"no API key. Set {' or '.join(names)}, or pass api_key=... to the model.")
+
+    async def key(self) -> str | AuthError | None:
+        """Return the key for one request: that of the argument, else the usual one of the environment, else None.
+
+        With an `api_base` the environment is not read: its keys belong to the provider's own endpoint. Where
+        `api_key` returned nothing though a key is needed, or a text that cannot stand in a header, the error is
+        returned, not raised, so that no frame of its traceback holds the key.
+        """
+        settings = self._settings
+        names = ENVIRONMENT.get(settings.provider, ()) if settings.api_base is None else ()
+        key: Any = _first_of(names) if settings.api_key is None else settings.api_key
+        if not _is_text(key):
+            key = key()
+            if inspect.isawaitable(key):
+                key = await key
+            if key is not None and not _is_text(key):
+                what = f"returned {type(key).__name__}, wanted a str or SecretStr"
+                return AuthError(f"what was passed as api_key=... {what}.", sent=False)
+        found = plain(key or "").strip()  # a key that is read from a file ends its line
+        if not found:
+            missing = AuthError("no API key: what was passed as api_key=... returned none.", sent=False)
+            return missing if names else None
+        if not (found.isascii() and found.isprintable()):
+            return AuthError("the API key cannot be sent: it must be ASCII text on one line.", sent=False)
+        if found not in self._given:
+            self._given.append(found)
+        return found
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers of the caller, as they are sent."""
+        return {name: plain(value) for name, value in self._settings.headers.items()}
+
+    def known(self) -> frozenset[str]:
+        """Return every text of eight characters and more that no error may show."""
+        return self.own() | environment_secrets()
+
+    def own(self) -> frozenset[str]:
+        """Return those that belong to this model, and not to the environment."""
+        key, headers = self._settings.api_key, self._settings.headers.values()
+        hidden = [plain(value) for value in headers if not isinstance(value, str)]
+        words = [word for text in hidden for word in text.split()]  # of `Bearer <token>` the token alone may come back
+        found = {*self._given, *([plain(key)] if _is_text(key) else ()), *hidden, *words}
+        return frozenset(secret for secret in found if len(secret) >= _SHORTEST)
+
+    def scrubbed(self, text: str) -> str:
+        """Return a text with `***` for every secret; the longest first, since one may hold another."""
+        for secret in sorted(self.known(), key=len, reverse=True):
+            text = text.replace(secret, "***")
+        return text
+
+
+def _first_of(names: Iterable[str]) -> str:
+    """Return the first value that these environment variables hold, else ""."""
+    return next((text for name in names if (text := os.environ.get(name, "").strip())), "")
+
+
+def environment_secrets() -> frozenset[str]:
+    """Return the credentials that the environment holds, of every provider in the table."""
+    names = (*_OTHERS, *(name for names in ENVIRONMENT.values() for name in names))
+    return frozenset(value for name in names if len(value := os.environ.get(name, "")) >= _SHORTEST)
+
+
+def shortened(text: str, most: int = 2_000) -> str:
+    """Return the beginning of a text, as many bytes as an error may hold; scrub it first, or half a secret may stay."""
+    raw = text.encode(errors="replace")
+    return text if len(raw) <= most else raw[:most].decode(errors="ignore")
