@@ -430,6 +430,13 @@ class CassetteError(ModelError, LookupError):
     """A cassette has no reply for a request, or is not one."""
 
 
+def whole(what: str, value: Any, least: int = 1, *, error: type[SynmodError] = ArgumentError) -> int:
+    """Return a whole number of at least `least`; raise `error` for anything else."""
+    if type(value) is not int or value < least:
+        raise error(f"{what} is {value!r:.100}; give a whole number of at least {least}.")
+    return value
+
+
 def add_note(error: BaseException, note: str) -> None:
     """Add a note to an exception, also to one whose class forbids setting attributes (a frozen dataclass)."""
     error.__dict__.setdefault("__notes__", []).append(note)

@@ -144,11 +144,10 @@ class Batches:
         shuffle: bool = False,
         seed: int = 0,
     ) -> None:
-        if type(batch_size) is not int or batch_size < 1:
-            raise errors.TrainerError(f"batch_size is {batch_size!r}; give a whole number of at least 1.")
         self._columns, self._label = _columns(data), label
         self._is_dict = isinstance(data, Mapping)
-        self._size, self._rows = batch_size, Batch(data, label).size
+        self._size = errors.whole("batch_size", batch_size, error=errors.TrainerError)
+        self._rows = Batch(data, label).size
         self.shuffle, self.seed, self._epoch = shuffle, seed, 0
 
     def __len__(self) -> int:
@@ -191,8 +190,8 @@ class Context:
     limit: int | None = None
 
     def __post_init__(self) -> None:
-        if self.limit is not None and (type(self.limit) is not int or self.limit < 1):
-            raise errors.ArgumentError(f"Context {self.name!r}: limit is {self.limit!r}; give a number of at least 1.")
+        if self.limit is not None:
+            errors.whole(f"Context {self.name!r}: limit", self.limit)
         if self.language_model is not None:
             object.__setattr__(self, "language_model", lm.model_from(self.language_model, f"Context {self.name!r}"))
 
@@ -212,14 +211,13 @@ class Places:
     def __init__(
         self, contexts: Sequence[Context], concurrency: int = 64, loads: Sequence[float] | None = None
     ) -> None:
-        if type(concurrency) is not int or concurrency < 1:
-            raise errors.TrainerError(f"Trainer: concurrency is {concurrency!r}; give a whole number of at least 1.")
         if loads is not None and len(loads) != len(contexts):
             raise errors.TrainerError(f"work_load_list has {len(loads)} entries for {len(contexts)} contexts.")
         if loads is not None and min(loads) <= 0:
             raise errors.TrainerError(f"work_load_list is {list(loads)}; give positive numbers.")
         self.contexts, self.loads = tuple(contexts), loads
-        self._free = [context.limit or concurrency for context in contexts]
+        most = errors.whole("concurrency", concurrency, error=errors.TrainerError)
+        self._free = [context.limit or most for context in contexts]
         self.size = sum(self._free)
         """How many rows run at once in all contexts."""
         self._gates = {index: leaves.Gate() for index in (None, *range(len(contexts)))}
@@ -291,11 +289,6 @@ class Row:
     ran: Ran
     context: int
     after: tree.State
-
-    @property
-    def shown(self) -> Any:
-        """The outputs, or a `Failed` in their place."""
-        return self.ran.outputs if self.ran.failure is None else flow.Failed(self.number, self.ran.failure)
 
     def rollout(self, target: Any = None, feedback: Feedback | None = None) -> Rollout:
         """Return the row as a rollout; its outputs are what the program returned, data models included."""

@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
-import csv
-import inspect
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from synmod.data import dump_json
-from synmod.errors import ArgumentError, TrainerError
-from synmod.flow import Progress, shown
-from synmod.leaves import Json, did_you_mean, path_str, thaw
-from synmod.lm import estimate_text
-from synmod.module import Module
-from synmod.scope import CallBegin, CallEnd, Hook
-from synmod.tree import state
+from synmod import errors, flow, leaves, lm, module, scope, tree
 
-from .batches import current_row
-from .checkpoints import write_checkpoint
+from . import batches, checkpoints, history, optimizer, runs
 from .examples import as_json
-from .optimizer import Candidate
 
 if TYPE_CHECKING:
-    from .runs import Budget
     from .trainer import Trainer
 
 _LOG: Final = logging.getLogger("synmod.train")
-_METHODS: Final = (
-    "on_train_begin", "on_train_end", "on_epoch_begin", "on_epoch_end", "on_step_end", "on_candidate",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +41,9 @@ class Moment:
     epoch: int
     step: int
     logs: Mapping[str, Any]
-    spent: Budget
+    spent: runs.Budget
     replayed: bool = False
-    candidate: Candidate | None = None
+    candidate: optimizer.Candidate | None = None
     budget: int | None = None
 
 
@@ -99,16 +84,7 @@ class Callback:
         """The program holds another candidate."""
 
 
-async def tell(callbacks: Sequence[Callback], method: str, moment: Moment) -> None:
-    """Call a method of each callback, in order."""
-    for callback in callbacks:
-        await awaited(getattr(callback, method)(moment))
-
-
-async def awaited(result: Any) -> None:
-    """Wait for what a callback returned, if it is async."""
-    if inspect.isawaitable(result):
-        await result
+_METHODS: Final = [name for name in vars(Callback) if name.startswith("on_")]
 
 
 class LambdaCallback(Callback):
@@ -130,7 +106,8 @@ class LambdaCallback(Callback):
     def __init__(self, **functions: Callable[[Moment], Any]) -> None:
         for name, function in functions.items():
             if name not in _METHODS:
-                raise ArgumentError(f"LambdaCallback: there is no {name!r}.{did_you_mean(name, _METHODS)}")
+                near = leaves.did_you_mean(name, _METHODS)
+                raise errors.ArgumentError(f"LambdaCallback: there is no {name!r}.{near}")
             setattr(self, name, function)
 
 
@@ -161,7 +138,7 @@ class EarlyStopping(Callback):
         min_delta: float = 0.0,
     ) -> None:
         if mode not in ("max", "min"):
-            raise ArgumentError(f"EarlyStopping: mode is {mode!r}; write 'max' or 'min'.")
+            raise errors.ArgumentError(f"EarlyStopping: mode is {mode!r}; write 'max' or 'min'.")
         self.monitor, self.mode, self.patience, self.min_delta = monitor, mode, patience, min_delta
         self._best: float | None = None
         self._waited = 0
@@ -174,8 +151,8 @@ class EarlyStopping(Callback):
         """Look at the number, and count."""
         if self.monitor not in moment.logs:
             names = [name for name, value in moment.logs.items() if isinstance(value, int | float)]
-            raise TrainerError(
-                f"EarlyStopping: there is no number {self.monitor!r}.{did_you_mean(self.monitor, names)} "
+            raise errors.TrainerError(
+                f"EarlyStopping: there is no number {self.monitor!r}.{leaves.did_you_mean(self.monitor, names)} "
                 f"There are: {', '.join(names)}."
             )
         value = moment.logs[self.monitor]
@@ -184,10 +161,10 @@ class EarlyStopping(Callback):
         signed = value if self.mode == "max" else -value
         if self._best is None or signed > self._best + self.min_delta:
             self._best, self._waited = signed, 0
-            return
-        self._waited += 1
-        if self._waited >= self.patience:
-            self.stop(f"{self.monitor} has not improved for {self.patience} epochs")
+        else:
+            self._waited += 1
+            if self._waited >= self.patience:
+                self.stop(f"{self.monitor} has not improved for {self.patience} epochs")
 
 
 class CSVLogger(Callback):
@@ -205,21 +182,17 @@ class CSVLogger(Callback):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._names: list[str] = []
+        self._rows: list[Mapping[str, Any]] = []
 
     def on_train_begin(self, moment: Moment) -> None:  # noqa: ARG002
         """Begin the file."""
-        self._names = []
-        self.path.write_text("", encoding="utf-8")
+        self._rows.clear()
+        history.write_csv(self.path, self._rows)
 
     def on_epoch_end(self, moment: Moment) -> None:
-        """Write a line; the first one names the columns."""
-        with self.path.open("a", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            if not self._names:
-                self._names = list(moment.logs)
-                writer.writerow(self._names)
-            writer.writerow([moment.logs.get(name) for name in self._names])
+        """Write the rows so far; the first line names the columns."""
+        self._rows.append(moment.logs)
+        history.write_csv(self.path, self._rows)
 
 
 class ProgressBar(Callback):
@@ -235,8 +208,8 @@ class ProgressBar(Callback):
     Source: Keras' progress bar.
     """
 
-    def __init__(self, progress: Progress | None = None) -> None:
-        self._shown = shown(progress)
+    def __init__(self, progress: flow.Progress | None = None) -> None:
+        self._shown = flow.shown(progress)
         self._seen = 0
 
     def on_train_begin(self, moment: Moment) -> None:
@@ -276,7 +249,7 @@ def do_checkpoint(prefix: str | os.PathLike[str], period: int = 1) -> Callable[.
 
     Source: MXNet's `callback.do_checkpoint`.
     """
-    return _every("do_checkpoint", period, partial(write_checkpoint, prefix))
+    return _every(period, partial(checkpoints.write_checkpoint, prefix))
 
 
 def module_checkpoint(
@@ -305,17 +278,16 @@ def module_checkpoint(
     def save(epoch: int, *_: object) -> None:
         trainer.save_checkpoint(prefix, epoch, save_optimizer_states)
 
-    return _every("module_checkpoint", period, save)
+    return _every(period, save)
 
 
-def _every(what: str, period: int, save: Callable[..., None]) -> Callable[..., None]:
+def _every(period: int, save: Callable[..., None]) -> Callable[..., None]:
     """Return an epoch-end callback that saves under every n-th number.
 
     Raises:
         ArgumentError: A period below 1.
     """
-    if type(period) is not int or period < 1:
-        raise ArgumentError(f"{what}: period is {period!r:.100}; give a whole number of at least 1.")
+    errors.whole("period", period)
 
     def at_epoch_end(epoch: int, *values: Any) -> None:
         if (epoch + 1) % period == 0:
@@ -346,11 +318,11 @@ class MonitorRecord:
 
     step: int
     name: str
-    stat: Json
+    stat: leaves.Json
     row: int | None
 
 
-class Monitor(Hook):
+class Monitor(scope.Hook):
     """Notes what goes in and out of modules, and what Variables hold, at every n-th step.
 
     Args:
@@ -371,21 +343,24 @@ class Monitor(Hook):
     """
 
     def __init__(
-        self, interval: int, stat_func: Callable[[Any], Json] | None = None, pattern: str = ".*", sort: bool = False
+        self,
+        interval: int,
+        stat_func: Callable[[Any], leaves.Json] | None = None,
+        pattern: str = ".*",
+        sort: bool = False,
     ) -> None:
-        if type(interval) is not int or interval < 1:
-            raise ArgumentError(f"Monitor: interval is {interval!r:.100}; give a whole number of at least 1.")
         try:
             self._pattern = re.compile(pattern)
         except re.error as error:
-            raise ArgumentError(f"Monitor: pattern {pattern!r:.100} is not a regular expression: {error}.") from None
-        self.interval, self.stat_func, self.sort = interval, stat_func or _lengths, sort
+            raise errors.ArgumentError(f"Monitor: {pattern!r:.100} is not a regular expression: {error}.") from None
+        self.interval = errors.whole("Monitor: interval", interval)
+        self.stat_func, self.sort = stat_func or _lengths, sort
         self.activated = False
         self._tics = 0
-        self._seen: list[tuple[int | None, str, Json]] = []
-        self._program: Module | None = None
+        self._seen: list[tuple[int | None, str, leaves.Json]] = []
+        self._program: module.Module | None = None
 
-    def install(self, program: Module) -> None:
+    def install(self, program: module.Module) -> None:
         """Watch the Variables of a program, too."""
         self._program = program
 
@@ -406,10 +381,11 @@ class Monitor(Hook):
         self.activated = False
         found = sorted(self._seen, key=lambda seen: (seen[0] is None, seen[0] or 0))  # rows may run at once
         if self._program is not None:
-            values = state(self._program).items()
-            found += [(None, name, leaf.value) for path, leaf in values if self._pattern.match(name := path_str(path))]
+            values = tree.variables(self._program).items()
+            found += [(None, name, each.value) for name, each in values if self._pattern.match(name)]
         self._seen.clear()
-        records = [MonitorRecord(self._tics - 1, name, self.stat_func(thaw(value)), row) for row, name, value in found]
+        stats = ((row, name, self.stat_func(leaves.thaw(value))) for row, name, value in found)
+        records = [MonitorRecord(self._tics - 1, name, stat, row) for row, name, stat in stats]
         return sorted(records, key=lambda record: record.name) if self.sort else records
 
     def toc_print(self) -> None:
@@ -418,11 +394,11 @@ class Monitor(Hook):
             row = "" if record.row is None else f" row {record.row}"
             _LOG.info("Batch %d%s: %s %s", record.step, row, record.name, record.stat)
 
-    def on_call_begin(self, event: CallBegin) -> None:
+    def on_call_begin(self, event: scope.CallBegin) -> None:
         """Note the inputs of a call."""
         self._note(f"{event.path}:input", event.inputs[0] if len(event.inputs) == 1 else event.inputs)
 
-    def on_call_end(self, event: CallEnd) -> None:
+    def on_call_end(self, event: scope.CallEnd) -> None:
         """Note the outputs of a call that did not fail."""
         if event.exception is None:
             self._note(f"{event.path}:output", event.outputs)
@@ -430,10 +406,10 @@ class Monitor(Hook):
     def _note(self, name: str, value: Any) -> None:
         """Note a value whose name is wanted."""
         if self.activated and self._pattern.match(name):
-            self._seen.append((current_row(), name, as_json(value)))
+            self._seen.append((batches.current_row(), name, as_json(value)))
 
 
-def _lengths(json: Json) -> Json:
+def _lengths(json: leaves.Json) -> leaves.Json:
     """Return how long a value is: its text, or the text of its JSON."""
-    characters = len(json if isinstance(json, str) else dump_json(json))
-    return {"characters": characters, "tokens": estimate_text(characters)}
+    characters = len(json if isinstance(json, str) else leaves.dump_json(json))
+    return {"characters": characters, "tokens": lm.estimate_text(characters)}

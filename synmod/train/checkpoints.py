@@ -7,44 +7,22 @@ whole, and the values last, so a failure at any moment leaves the checkpoint bef
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias
 
-from synmod.errors import LoadError, StateError, TrainerError
+from synmod import errors, saving, tree
 from synmod.leaves import Json, path_str
 from synmod.lm import SharedModel
 from synmod.module import Module
-from synmod.saving import in_file, load, read_document, save, write_atomic, write_document
-from synmod.tree import State, class_text, graphdef, iter_graph, state, update
 
 from .optimizer import Optimizer
 
-Values = Mapping[str, Json]
+Values: TypeAlias = Mapping[str, Json]
 """Values by path text."""
+Stored: TypeAlias = tuple[str, Values]
+"""The class of an optimizer, and its values."""
 
 _EPOCH: Final = "%04d"
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """What the files of one epoch hold.
-
-    Attributes:
-        epoch: Its number.
-        program: The file of the program.
-        params: Values of params and fixed Variables, by path text.
-        aux: Values of the rest.
-        states: Values of state Variables; empty where they were not saved.
-        optimizer: What `read_optimizer` returned; None where it was not asked for.
-    """
-
-    epoch: int
-    program: Path
-    params: Values
-    aux: Values
-    states: Values
-    optimizer: tuple[str, Values] | None = None
 
 
 def _file(prefix: str | os.PathLike[str], ending: str) -> Path:
@@ -95,10 +73,10 @@ def write_checkpoint(
     prefix: str | os.PathLike[str],
     epoch: int,
     program: Module,
-    params: State,
-    aux: State,
+    params: tree.State,
+    aux: tree.State,
     *,
-    states: State | None = None,
+    states: tree.State | None = None,
     optimizer: Optimizer | None = None,
     keep: int | None = None,
 ) -> None:
@@ -118,11 +96,10 @@ def write_checkpoint(
         TrainerError: A number that is none.
         SaveError: Something cannot be saved, or a file cannot be written. The checkpoints before it are whole.
     """
-    if type(epoch) is not int or epoch < 0:
-        raise TrainerError(f"save_checkpoint: epoch is {epoch!r:.100}; give a whole number of at least 0.")
-    if keep is not None and (type(keep) is not int or keep < 1):
-        raise TrainerError(f"save_checkpoint: keep is {keep!r:.100}; give a whole number of at least 1, or None.")
-    save(program, _file(prefix, "program"))
+    errors.whole("save_checkpoint: epoch", epoch, 0, error=errors.TrainerError)
+    if keep is not None:
+        errors.whole("save_checkpoint: keep", keep, error=errors.TrainerError)
+    saving.save(program, _file(prefix, "program"))
     of_optimizer = _file(prefix, f"{_EPOCH % epoch}.states")
     if optimizer is not None:
         write_optimizer(of_optimizer, optimizer)
@@ -137,59 +114,79 @@ def write_checkpoint(
 
 
 def write_params(
-    path: str | os.PathLike[str], program: Module, params: State, aux: State, states: State | None = None
+    path: str | os.PathLike[str], program: Module, params: tree.State, aux: tree.State, states: tree.State | None = None
 ) -> None:
     """Write the file of an epoch's values.
 
     Raises:
         SaveError: It holds a key, is too large, or cannot be written; the file before it is whole.
     """
-    sections: dict[str, Json] = {"params": params.to_json(), "aux": aux.to_json()}
-    if states is not None:
-        sections["states"] = states.to_json()
-    write_atomic(path, write_document("checkpoint", sections, None, _models_of(program)))
+    parts = {"params": params, "aux": aux, "states": states}
+    sections = {name: part.to_json() for name, part in parts.items() if part is not None}
+    _write(path, "checkpoint", sections, program)
 
 
 def write_optimizer(path: str | os.PathLike[str], optimizer: Optimizer) -> None:
     """Write the file of an optimizer's states; errors of `write_params`."""
-    sections = {"class": class_text(type(optimizer)), "state": state(optimizer).to_json()}
-    write_atomic(path, write_document("optimizer", sections, None, _models_of(optimizer)))
+    sections = {"class": tree.class_text(type(optimizer)), "state": tree.state(optimizer).to_json()}
+    _write(path, "optimizer", sections, optimizer)
 
 
-def _models_of(module: Module) -> list[SharedModel]:
-    """Return the language models whose keys must not stand in a file."""
-    return [model for _, model in iter_graph(module, SharedModel)]
+def _write(path: str | os.PathLike[str], kind: str, sections: Mapping[str, Any], module: Module) -> None:
+    """Write a document, in which no key of the language models of a module may stand."""
+    models = [model for _, model in tree.iter_graph(module, SharedModel)]
+    saving.write_atomic(path, saving.write_document(kind, sections, None, models))
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def read_checkpoint(prefix: str | os.PathLike[str], epoch: int | None = None, *, optimizer: bool = False) -> Checkpoint:
-    """Read the values of an epoch.
+def load_checkpoint(
+    prefix: str | os.PathLike[str], epoch: int | None, optimizer: bool, program: Module | None, strict: bool,
+    **options: Any,
+) -> tuple[Module, tuple[str, ...], Stored | None]:  # fmt: skip
+    """Return a program with the values of an epoch, the paths that do not fit, and what `read_optimizer` returns.
 
     Args:
         prefix: As in `write_checkpoint`.
         epoch: None for the last one.
         optimizer: Whether the states of the optimizer are read, too.
+        program: Takes the values, in place of that of the file; it is built as that one was.
+        strict: Whether `program` must have the same structure, and take all values.
+        **options: Those of `sm.load`.
 
     Raises:
         LoadError: Files are missing, all of them named, with the epochs that there are; or one cannot be read.
+        StateError: The structure differs, or a path or value does not fit, and it is `strict`; lists the paths.
     """
     known = list_checkpoints(prefix)
     wanted = (known[-1] if known else 0) if epoch is None else epoch
-    program, values = _file(prefix, "program"), _file(prefix, _EPOCH % wanted)
-    of_optimizer = _file(prefix, f"{_EPOCH % wanted}.states")
-    missing = [each for each in (program, values, *([of_optimizer] if optimizer else [])) if not each.is_file()]
+    endings = "program", _EPOCH % wanted, *([f"{_EPOCH % wanted}.states"] if optimizer else ())
+    files = [_file(prefix, ending) for ending in endings]
+    missing = [str(file) for file in files if not file.is_file()]
     if missing:
-        raise LoadError(
-            f"There is no {', no '.join(map(str, missing))}. Epochs saved under {os.fspath(prefix)!r}: "
+        raise errors.LoadError(
+            f"There is no {', no '.join(missing)}. Epochs saved under {os.fspath(prefix)!r}: "
             f"{', '.join(map(str, known)) or 'none'}."
         )
-    params, aux, states = read_params(values)
-    return Checkpoint(wanted, program, params, aux, states, read_optimizer(of_optimizer) if optimizer else None)
+    values, stored = read_params(files[1]), read_optimizer(files[2]) if optimizer else None
+    loaded = _program_of(files[0], program, strict, **options)
+    if strict:
+        tree.update(loaded, values)
+        return loaded, (), stored
+    return loaded, tuple(path for path, value in values.items() if not _takes(loaded, path, value)), stored
 
 
-def read_params(path: str | os.PathLike[str]) -> tuple[Values, Values, Values]:
+def _takes(program: Module, path: str, value: Json) -> bool:
+    """Write a value into a program, and return whether it fits."""
+    try:
+        tree.update(program, {path: value})
+    except errors.StateError:
+        return False
+    return True
+
+
+def read_params(path: str | os.PathLike[str]) -> Values:
     """Return the values of params, of the rest, and of states, by path text.
 
     Raises:
@@ -197,63 +194,46 @@ def read_params(path: str | os.PathLike[str]) -> tuple[Values, Values, Values]:
         LoadError: It is not the file of an epoch (contains 'Invalid param file').
     """
     try:
-        with in_file(os.fspath(path)):
-            found = read_document(path, None, "checkpoint")
-            params, aux, states = (_values(found, section) for section in ("params", "aux", "states"))
-    except LoadError as error:
+        found = _read(path, "checkpoint", "params", "aux", "states")
+    except errors.LoadError as error:
         error.args = (f"Invalid param file {error}",)
         raise
-    return params, aux, states
+    return {**found["params"], **found["aux"], **found.get("states", {})}
 
 
-def read_optimizer(path: str | os.PathLike[str]) -> tuple[str, Values]:
+def read_optimizer(path: str | os.PathLike[str]) -> Stored:
     """Return the class of an optimizer, and its values by path text.
 
     Raises:
         FileNotFoundError: There is no such file.
         LoadError: It is not the file of an optimizer's states.
     """
-    with in_file(os.fspath(path)):
-        found = read_document(path, None, "optimizer")
-        return str(found["class"]), _values(found, "state")
+    found = _read(path, "optimizer", "state")
+    return str(found["class"]), found["state"]
 
 
-def _values(document: Mapping[str, Json], section: str) -> Values:
-    """Return the values of a section, none where the file does not have it.
-
-    Raises:
-        LoadError: They are not an object.
-    """
-    found = document.get(section, {})
-    if not isinstance(found, dict):
-        raise LoadError(f"{section!r} is not an object of values by path.")
-    return cast("dict[str, Any]", found)
+def _read(path: str | os.PathLike[str], kind: str, *of_values: str) -> dict[str, Any]:
+    """Return the sections of a file, those of values by path being objects (LoadError)."""
+    with saving.in_file(os.fspath(path)):
+        found = saving.read_document(path, None, kind)
+        for section in of_values:
+            if not isinstance(found.get(section, {}), dict):
+                raise errors.LoadError(f"{section!r} is not an object of values by path.")
+    return found
 
 
-def program_of(found: Checkpoint, program: Module | None, strict: bool, **options: Any) -> Module:
-    """Return the program of a checkpoint: that of the file, or the one that is given, built as it was.
-
-    Args:
-        found: What `read_checkpoint` returned.
-        program: Stands in for that of the file.
-        strict: Whether it must have the same structure.
-        **options: Those of `sm.load`.
-
-    Raises:
-        LoadError: The file of the program cannot be read.
-        StateError: The structure differs; lists the paths.
-    """
+def _program_of(file: Path, program: Module | None, strict: bool, **options: Any) -> Module:
+    """Return the program of a file, or the one that is given, built as that one was; errors of `load_checkpoint`."""
     if program is not None and program.built and not strict:
         return program
-    saved: Module = load(found.program, **options)
+    saved: Module = saving.load(file, **options)
     if program is None:
         return saved
     _build_as(program, saved)
-    before, here = graphdef(saved), graphdef(program)
-    differences = [path_str(path) or "the program itself" for path in before.diff(here)]
+    differences = [path_str(path) or "the program itself" for path in tree.graphdef(saved).diff(tree.graphdef(program))]
     if differences and strict:
-        raise StateError(
-            f"The program is not the one that {found.program} holds; it differs at: {', '.join(differences)}. "
+        raise errors.StateError(
+            f"The program is not the one that {file} holds; it differs at: {', '.join(differences)}. "
             "strict=False takes the values that fit."
         )
     return program
@@ -261,44 +241,23 @@ def program_of(found: Checkpoint, program: Module | None, strict: bool, **option
 
 def _build_as(program: Module, saved: Module) -> None:
     """Build modules on what those at the same paths of a saved program were built on."""
-    configs = {path: module.get_build_config() for path, module in iter_graph(saved, Module)}
+    configs = {path: module.get_build_config() for path, module in tree.iter_graph(saved, Module)}
     while True:
-        waiting = [(path, each) for path, each in iter_graph(program, Module) if configs.get(path) and not each.built]
+        found = tree.iter_graph(program, Module)
+        waiting = [(path, each) for path, each in found if configs.get(path) and not each.built]
         if not waiting:
             return
         path, module = waiting[-1]
         module.build_from_config(configs.pop(path))
 
 
-def apply_values(program: Module, found: Checkpoint, strict: bool) -> tuple[str, ...]:
-    """Write the values of a checkpoint into a program.
-
-    Returns:
-        The paths that do not fit; none if `strict`.
-
-    Raises:
-        StateError: A path or value does not fit, and it is `strict`.
-    """
-    values = {**found.params, **found.aux, **found.states}
-    if strict:
-        update(program, values)
-        return ()
-    unmatched: list[str] = []
-    for path, value in values.items():
-        try:
-            update(program, {path: value})
-        except StateError:
-            unmatched.append(path)
-    return tuple(unmatched)
-
-
-def put_states(optimizer: Optimizer, stored: tuple[str, Values]) -> None:
+def put_states(optimizer: Optimizer, stored: Stored) -> None:
     """Put what `read_optimizer` returned into an optimizer.
 
     Raises:
         StateError: It is of another class, or has other Variables; nothing changed.
     """
-    saved, present = stored[0], class_text(type(optimizer))
+    saved, present = stored[0], tree.class_text(type(optimizer))
     if saved != present:
-        raise StateError(f"These are states of {saved}, and the optimizer is a {present}.")
-    update(optimizer, stored[1])
+        raise errors.StateError(f"These are states of {saved}, and the optimizer is a {present}.")
+    tree.update(optimizer, stored[1])

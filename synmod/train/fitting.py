@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import warnings
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
+from synmod import data, errors, flow, leaves, module, scope, tree
 from synmod.cache import key_of
-from synmod.data import DataModel, JsonDataModel, model_of, schema_of
-from synmod.errors import BudgetExceeded, SynmodWarning, TrainerError
-from synmod.flow import leaves
-from synmod.leaves import Json, aio, current_clock, rng
-from synmod.module import build, declared_inputs, own_inputs_of
-from synmod.scope import budget as limit_spending
-from synmod.tree import OptState, State, state as state_of, update as write
 
-from . import batches
-from .batches import Batches
+from . import batches, evaluation, runs
 from .bench import Split
-from .callbacks import Callback, Moment, awaited, tell
-from .evaluation import Metrics
+from .callbacks import Callback, Moment
 from .examples import Example
 from .history import History
 from .optimizer import Optimizer, mean, take_step, values_at
 from .proposer import ReflectionInputs
 from .rollouts import Executor, Rollout
-from .runs import Budget, Journal, Run, budget_from, described, identity_of_run, run_from
 
 if TYPE_CHECKING:
     from .trainer import Trainer
@@ -38,6 +30,9 @@ _LOG: Final = logging.getLogger("synmod.train")
 Stopped = Literal["done", "epochs", "budget", "callback"]
 _MOST_IDLE: Final = 100
 """How many steps in a row may need nothing and change nothing, where no number of epochs ends the run."""
+_SPENT: Final = ("rollouts", "lm_calls", "tokens", "cost_usd")
+_COUNTS: Final = {"epoch", "step", "best_val_reward", "candidates", "accepted", *_SPENT}
+"""What a row of the History has beside rewards and metrics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,28 +54,8 @@ class BatchEndParam:
     trainer: Trainer
 
 
-@dataclass(slots=True)
-class Rows:
-    """The rows of a run.
-
-    Attributes:
-        batches: Ids of train rows.
-        train: All of them, by id.
-        validation: Those on which candidates are compared, likewise.
-        seed: What the order of each epoch is drawn from; None for the same order in all.
-    """
-
-    batches: list[list[str]]
-    train: dict[str, Example]
-    validation: dict[str, Example]
-    seed: int | None = None
-
-    def of_epoch(self, epoch: int) -> list[list[str]]:
-        """Return the batches of one epoch."""
-        if self.seed is None:
-            return self.batches
-        order = iter(rng(self.seed, epoch, "batches").sample(sorted(self.train), len(self.train)))
-        return [list(islice(order, len(batch))) for batch in self.batches]
+Rows: TypeAlias = tuple[list[list[str]], dict[str, Example], dict[str, Example], int | None]
+"""Batches as ids of train rows, all of these by id, those on which candidates are compared, and the seed of orders."""
 
 
 def read_rows(train: Any, eval_data: Any) -> Rows:
@@ -91,21 +66,21 @@ def read_rows(train: Any, eval_data: Any) -> Rows:
         eval_data: Batches or rows for validation; None for the train rows, with a warning.
 
     Raises:
-        TrainerError: No batch, an id that is there twice.
+        TrainerError: No batch, an id that names two rows.
     """
     known: dict[str, Example] = {}
     given = [_read(batch, known) for batch in batches.batches_of(train)]
     if not given:
-        raise TrainerError("fit: the train data have no batch.")
+        raise errors.TrainerError("fit: the train data have no batch.")
     validation: dict[str, Example] = {}
     if eval_data is None:
-        warnings.warn("There are no validation rows: the train rows serve.", SynmodWarning, stacklevel=4)
+        warnings.warn("There are no validation rows: the train rows serve.", errors.SynmodWarning, stacklevel=4)
     for batch in () if eval_data is None else batches.batches_of(eval_data):
         _read(batch, validation)
-    seed = None
-    if isinstance(train, Batches) and train.shuffle:  # which have an order of their own each time they are read
-        seed, known = train.seed, dict(sorted(known.items()))
-    return Rows(given, known, validation or known, seed)
+    if isinstance(train, batches.Batches) and train.shuffle:  # which have an order of their own each time they are read
+        known = dict(sorted(known.items()))
+        return given, known, validation or known, train.seed
+    return given, known, validation or known, None
 
 
 def _read(batch: Any, known: dict[str, Example]) -> list[str]:
@@ -114,7 +89,7 @@ def _read(batch: Any, known: dict[str, Example]) -> list[str]:
     for row in map(batches.identified, batches.rows_of(batch)):
         name = cast("str", row.id)
         if batches.content_of(known.setdefault(name, row)) != batches.content_of(row):
-            raise TrainerError(f"fit: the id {name!r} is there twice; ids name one row each.")
+            raise errors.TrainerError(f"fit: the id {name!r} is there twice; ids name one row each.")
         named.append(name)
     return named
 
@@ -188,8 +163,10 @@ async def fit(
     Source: MXNet's `BaseModule.fit`; differs: budgets, runs that resume, a certified end.
     """
     rows = read_rows(train, eval_data)
+    first = next(iter(rows[1].values()))
     if not trainer.bound or force_rebind:
-        await trainer.bind(_schemas_of(trainer, rows), _label_schema(rows), force_rebind=force_rebind)
+        schemas = _schemas_of(trainer, first.inputs)
+        await trainer.bind(schemas, _declaration_of(first.target), force_rebind=force_rebind)
     if monitor is not None:
         trainer.install_monitor(monitor)
     if not trainer.params_initialized or force_init:
@@ -197,9 +174,9 @@ async def fit(
     if not trainer.optimizer_initialized or force_init:
         trainer.init_optimizer(optimizer, optimizer_params, force_init=force_init)
     assert trainer.optimizer is not None
-    limits = budget_from(budget)
-    if num_epoch is None and not trainer.optimizer.ends and limits == Budget():
-        raise TrainerError(
+    limits = runs.budget_from(budget)
+    if num_epoch is None and not trainer.optimizer.ends and limits == runs.Budget():
+        raise errors.TrainerError(
             "fit: please specify number of epochs: fit(num_epoch=...), or budget=...; "
             f"{type(trainer.optimizer).__name__} does not end by itself."
         )
@@ -209,7 +186,7 @@ async def fit(
         callbacks, listed(batch_end_callback), listed(epoch_end_callback), listed(eval_end_callback), begin_epoch,
         executor,
     )  # fmt: skip
-    return await fitting.run(run_from(run))
+    return await fitting.run(runs.run_from(run))
 
 
 @dataclass
@@ -219,7 +196,7 @@ class _Fitting:
     trainer: Trainer
     optimizer: Optimizer
     rows: Rows
-    limits: Budget
+    limits: runs.Budget
     epochs: range | None
     metrics: Sequence[Any]
     validation_metrics: Sequence[Any]
@@ -232,75 +209,75 @@ class _Fitting:
     executor: Executor | None
 
     def __post_init__(self) -> None:
-        self.history, self.journal, self.account = History(), Journal(), None
-        splits: dict[Split, dict[str, Example]] = {"train": self.rows.train, "validation": self.rows.validation}
+        self.batches, train, validation, self.order = self.rows
+        splits: dict[Split, dict[str, Example]] = {"train": train, "validation": validation}
         self.examples: dict[Split, dict[str, Example]] = {
             split: dict(zip(of, self.trainer.wrapped(of.values()), strict=True)) for split, of in splits.items()
         }
         self.targets = self.trainer.targets_of(self.optimizer)
         self.seed = values_at(self.trainer.program, self.targets)
-        self.clock, self.idle = current_clock(), 0
+        self.history: list[dict[str, Any]] = []
+        self.clock, self.step, self.idle = leaves.current_clock(), 0, 0
 
-    def identity(self) -> dict[str, Json]:
-        """Return what a run is of, by name."""
-        trainer = self.trainer
-        rows = {split: list(of.values()) for split, of in self.examples.items()}
-        of = identity_of_run(trainer.program, rows, trainer.reward, self.metrics, trainer.places, self.seed)
-        return {**of, "optimizer": described(self.optimizer), "seed": trainer.seed}
-
-    async def run(self, folder: Run | None) -> History:
-        """Train, in a folder where one is given; what is finished there is returned as it is."""
-        proposer = self.optimizer.proposer
-        if proposer is not None and not proposer.built:
-            await build(proposer, ReflectionInputs)  # what it is made of counts, built or not
-        if folder is None:
-            return await self._run()
-        nodes = self.trainer.program, self.trainer.reward, self.optimizer
-        async with folder.opened(self.identity(), self.seed.fingerprint, *nodes) as self.journal:
-            finished = await self._finished()
-            return await self._run() if finished is None else finished
+    async def run(self, folder: runs.Run | None) -> History:
+        """Train, in a folder where one is given; what is finished there, with these limits, is returned as it is."""
+        trainer, optimizer = self.trainer, self.optimizer
+        if optimizer.proposer is not None and not optimizer.proposer.built:
+            await module.build(optimizer.proposer, ReflectionInputs)  # what it is made of counts, built or not
+        opened: Any = nullcontext(runs.Journal())
+        if folder is not None:
+            rows = {split: list(of.values()) for split, of in self.examples.items()}
+            of = runs.identity_of_run(trainer.program, rows, trainer.reward, self.metrics, trainer.places, self.seed)
+            identity = {**of, "optimizer": runs.described(optimizer), "seed": trainer.seed}
+            opened = folder.opened(identity, self.seed.fingerprint, trainer.program, trainer.reward, optimizer)
+        result = f"history/{key_of([asdict(self.limits), repr(self.epochs)])}"
+        async with opened as journal:
+            self.journal: runs.Journal = journal
+            finished = await journal.read(result)
+            if finished is not None:
+                self._write(finished)
+                return History.of_record(finished["history"], self.seed)
+            history = await self._run()
+            if history.stopped != "callback":  # what a callback has ended is decided anew
+                await journal.write(result, {**self._values(), "history": history.record()})
+            return history
 
     async def _run(self) -> History:
-        """Take the steps, then finish."""
+        """Take the steps, then finish; a resumed run starts with the values that it began with."""
         for callback in self.callbacks:
             callback.stopped = None
-        await self._begin_from_seed()
-        self.bench = self.trainer.bench(
-            self.optimizer, self.examples, journal=self.journal, room=self.limits.rollouts, seconds=self.limits.seconds
-        )
-        self._check_budget()
-        await self._tell("on_train_begin")
-        with self._limited():
-            async with self.bench.on(self.executor):
-                self.history.stopped = await self._steps()
-                await self._finish()
-        self._conclude()
-        await self._tell("on_train_end")
-        await self._keep_finished()
-        return self.history
-
-    # -- what stands in the journal beside rollouts and proposals ------------------------------------------------------
-
-    async def _begin_from_seed(self) -> None:
-        """Let a resumed run start where it began: with the values that program and optimizer had then."""
-        entry = await self.journal.read("seed")
-        if entry is None:
+        begun = await self.journal.read("seed")
+        if begun is None:
             await self.journal.write("seed", self._values())
         else:
-            self._write(entry)
+            self._write(begun)
             self.seed = values_at(self.trainer.program, self.targets)
+        self.bench = self.trainer.bench(self.optimizer, self.examples, self.limits, self.journal)
+        self._check_budget()
+        await self._tell("on_train_begin")
+        with self._limited() as self.account:
+            async with self.bench.on(self.executor):
+                stopped = await self._steps()
+                await self._finish()
+        bench, candidates = self.bench, self.bench.candidates()
+        best = next((each for each in candidates if each.state == bench.present()), None)
+        history = History(
+            self.history, candidates=candidates, best=best, lines=bench.lines, spent=bench.spent(), stopped=stopped
+        )
+        await self._tell("on_train_end")
+        return history
 
     def _values(self) -> dict[str, Any]:
         """Return what program and optimizer hold."""
         present = values_at(self.trainer.program, self.targets)
-        return {"program": present.to_json(), "optimizer": state_of(self.optimizer, OptState).to_json()}
+        return {"program": present.to_json(), "optimizer": tree.state(self.optimizer, tree.OptState).to_json()}
 
     def _write(self, values: Mapping[str, Any]) -> None:
         """Let program and optimizer hold what they held."""
-        write(self.trainer.program, values["program"])
-        write(self.optimizer, values["optimizer"])
+        tree.update(self.trainer.program, values["program"])
+        tree.update(self.optimizer, values["optimizer"])
 
-    async def _hold(self, before: State) -> bool:
+    async def _hold(self, before: tree.State) -> bool:
         """Note what the program holds after a step; return whether it changed."""
         present = self.bench.present()
         self.bench.hold(present)
@@ -309,50 +286,25 @@ class _Fitting:
         try:
             await self.journal.write(f"state/{present.fingerprint}", {"step": self.bench.step})
         except OSError:
-            write(self.trainer.program, before)  # only what the run has noted lets it go on
+            tree.update(self.trainer.program, before)  # only what the run has noted lets it go on
             raise
         return True
 
-    def _key_of_finished(self) -> str:
-        """Return where the result stands: with other limits the same run goes on."""
-        epochs = None if self.epochs is None else [self.epochs.start, self.epochs.stop]
-        return f"history/{key_of([asdict(self.limits), epochs])}"
+    # -- limits --------------------------------------------------------------------------------------------------------
 
-    async def _finished(self) -> History | None:
-        """Return the History of a run that has ended, and let the program hold what it held then."""
-        entry = await self.journal.read(self._key_of_finished())
-        if entry is None:
-            return None
-        self._write(entry)
-        return History.of_record(entry["history"], self.seed)
+    def _limited(self) -> AbstractContextManager[scope.Account | None]:
+        """Return a block that holds model calls, tokens and dollars to what earlier processes left of them.
 
-    async def _keep_finished(self) -> None:
-        """Record the result; what a callback has ended is decided anew."""
-        if self.journal.is_kept and self.history.stopped != "callback":
-            entry = {**self._values(), "history": self.history.record()}
-            await self.journal.write(self._key_of_finished(), entry)
-
-    # -- steps ---------------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _limited(self) -> Generator[None]:
-        """Hold model calls, tokens and dollars to what earlier processes left of them; `Runner` holds the time."""
+        `Runner` holds the time.
+        """
         paid = self.journal.usage
-        tokens = paid.prompt_tokens + paid.completion_tokens
-        taken = {"calls": paid.calls, "tokens": tokens, "cost_usd": paid.cost_usd or 0.0}
-        limits = {"calls": self.limits.lm_calls, "tokens": self.limits.tokens, "cost_usd": self.limits.cost_usd}
-        left: dict[str, Any] = {
-            name: max(0, limit - taken[name]) for name, limit in limits.items() if limit is not None
+        limits = {
+            "calls": (self.limits.lm_calls, paid.calls),
+            "tokens": (self.limits.tokens, paid.prompt_tokens + paid.completion_tokens),
+            "cost_usd": (self.limits.cost_usd, paid.cost_usd or 0.0),
         }
-        if not left:
-            yield
-            return
-        with limit_spending(**left) as self.account:
-            yield
-
-    def _is_own(self, error: BudgetExceeded) -> bool:
-        """Whether a limit of this run was hit, rather than one around it."""
-        return error.account is None or error.account is self.account
+        left: dict[str, Any] = {name: max(0, most - used) for name, (most, used) in limits.items() if most is not None}
+        return scope.budget(**left) if left else nullcontext()
 
     def _check_budget(self) -> None:
         """Raise for a budget that cannot pay one step and the end, and log the plan.
@@ -361,36 +313,52 @@ class _Fitting:
             TrainerError: Names both numbers.
         """
         bench = self.bench
-        bench.begin(0, self.rows.of_epoch(self.epoch)[0])
+        bench.begin(0, self._batches_of_epoch()[0])
         need, end = self.optimizer.step_cost(bench), bench.finish_cost()
         epochs = "until it is done" if self.epochs is None else f"{len(self.epochs)} epochs"
         _LOG.info(
             "fit: %s, %s of %d batches, a step takes at most %d rollouts, the end %d; budget: %s",
-            type(self.optimizer).__name__, epochs, len(self.rows.batches), need, end, self.limits,
+            type(self.optimizer).__name__, epochs, len(self.batches), need, end, self.limits,
         )  # fmt: skip
         if self.limits.rollouts is not None and need + end > self.limits.rollouts:
-            raise TrainerError(
+            raise errors.TrainerError(
                 f"fit: the budget of {self.limits.rollouts} rollouts is too small: a step takes up to {need} and the "
                 f"end {end}, {need + end} together."
             )
 
+    def _can_pay(self) -> bool:
+        """Whether the budget pays another step and the end: rollouts exactly, the rest by what one took on average."""
+        bench, limits, spent = self.bench, asdict(self.limits), asdict(self.bench.spent())
+        need = self.optimizer.step_cost(bench) + bench.finish_cost()
+        share = need / spent["rollouts"] if spent["rollouts"] else 0.0
+        others = ("lm_calls", "tokens", "cost_usd", "seconds")
+        return need <= bench.room and all(
+            limits[name] is None or spent[name] * (1 + share) <= limits[name] for name in others
+        )
+
+    # -- steps ---------------------------------------------------------------------------------------------------------
+
+    def _batches_of_epoch(self) -> list[list[str]]:
+        """Return the batches of the present epoch."""
+        if self.order is None:
+            return self.batches
+        rows = self.examples["train"]
+        drawn = iter(leaves.rng(self.order, self.epoch, "batches").sample(sorted(rows), len(rows)))
+        return [list(islice(drawn, len(batch))) for batch in self.batches]
+
     async def _steps(self) -> Stopped:
         """Take steps until there is a reason to stop; return it."""
-        step = 0
         while self.epochs is None or self.epoch < self.epochs.stop:
             await self._tell("on_epoch_begin")
-            began, first = self.clock.now(), step
+            began, first = self.clock.now(), self.step
             self.bench.begin_epoch()
             stopped: Stopped | None = None
-            for number, batch in enumerate(self.rows.of_epoch(self.epoch)):
-                self.bench.begin(step, batch)
+            for number, batch in enumerate(self._batches_of_epoch()):
+                self.bench.begin(self.step, batch)
                 stopped = self._reason_to_stop() or await self._step(number, batch)
-                if stopped in ("done", "budget"):
-                    break
-                step += 1
                 if stopped:
                     break
-            if step > first:
+            if self.step > first:
                 await self._end_epoch(began)
                 self.epoch += 1
                 stopped = stopped or self._told_to_stop()
@@ -402,65 +370,67 @@ class _Fitting:
         """Return why the next step is not taken; None if it is."""
         if self.optimizer.done or (self.epochs is None and self.idle >= _MOST_IDLE):
             return "done"
-        if self.optimizer.step_cost(self.bench) + self.bench.finish_cost() > self.bench.room:
-            return "budget"
-        return None
-
-    async def _step(self, number: int, batch: Sequence[str]) -> Stopped | None:
-        """Take one step, and tell of it; return why it is the last one, if it is."""
-        trainer, bench, feedback = self.trainer, self.bench, {}
-        before, pieces = bench.present(), bench.pieces
-        await aio.checkpoint()
-        if self.monitor is not None:
-            self.monitor.tic()
-        try:
-            with trainer.watching():
-                if self.optimizer.learns_from_batches:
-                    rollouts = await bench.evaluate(before, batch, split="train", calls=True)
-                    feedback = trainer.feedback = await bench.feedback(rollouts)
-                await take_step(trainer.program, self.optimizer, bench, feedback)
-        except BudgetExceeded as error:
-            if not self._is_own(error):
-                raise
-            return "budget"
-        finally:
-            bench.end()
-        if self.monitor is not None:
-            self.monitor.toc_print()
-        changed = await self._hold(before)
-        self.idle = 0 if changed or bench.pieces > pieces else self.idle + 1
-        for callback in self.batch_end:
-            await awaited(callback(BatchEndParam(self.epoch, number, self.metrics, trainer)))
-        if changed:
-            await self._tell("on_candidate")
-        await self._tell("on_step_end")
-        return self._told_to_stop()
+        return None if self._can_pay() else "budget"
 
     def _told_to_stop(self) -> Stopped | None:
         """Return whether a callback ends the run."""
         return "callback" if any(callback.stopped for callback in self.callbacks) else None
 
+    async def _step(self, number: int, batch: Sequence[str]) -> Stopped | None:
+        """Take one step, and tell of it; return why it is the last one, if it is."""
+        bench = self.bench
+        before, pieces = bench.present(), bench.pieces
+        await leaves.aio.checkpoint()
+        if self.monitor is not None:
+            self.monitor.tic()
+        if not await self._turn(batch):
+            return "budget"
+        if self.monitor is not None:
+            self.monitor.toc_print()
+        changed = await self._hold(before)
+        self.idle = 0 if changed or bench.pieces > pieces else self.idle + 1
+        self.step += 1
+        await _call(self.batch_end, BatchEndParam(self.epoch, number, self.metrics, self.trainer))
+        if changed:
+            await self._tell("on_candidate")
+        await self._tell("on_step_end")
+        return self._told_to_stop()
+
     async def _finish(self) -> None:
         """Leave the program with what the optimizer says at the end, or with the best that is known at a limit."""
-        bench, before = self.bench, self.bench.present()
-        bench.begin(bench.step + 1)
+        before = self.bench.present()
+        self.bench.begin(self.bench.step + 1)
+        if not await self._turn(None):
+            tree.update(self.trainer.program, await self.bench.certified(before))
+        await self._hold(before)
+
+    async def _turn(self, batch: Sequence[str] | None) -> bool:
+        """Let the optimizer take a step on a batch, or finish where there is none; return whether the budget sufficed.
+
+        Raises:
+            BudgetExceeded: A limit around this run was hit, rather than one of its own.
+        """
+        trainer, bench, feedback = self.trainer, self.bench, {}
         try:
-            await take_step(self.trainer.program, self.optimizer, bench, {}, finish=True)
-        except BudgetExceeded as error:
-            if not self._is_own(error):
+            with trainer.watching():
+                if batch is not None and self.optimizer.learns_from_batches:
+                    rollouts = await bench.evaluate(bench.present(), batch, split="train", calls=True)
+                    feedback = trainer.feedback = await bench.feedback(rollouts)
+                await take_step(trainer.program, self.optimizer, bench, feedback, finish=batch is None)
+        except errors.BudgetExceeded as error:
+            if error.account not in (None, self.account):
                 raise
-            write(self.trainer.program, await bench.certified(before))
+            return False
         finally:
             bench.end()
-        await self._hold(before)
+        return True
 
     # -- what is told -------------------------------------------------------------------------------------------------
 
     async def _logs(self) -> dict[str, Any]:
         """Return the numbers of the present moment."""
-        bench = self.bench
-        present = self.bench.present()
-        best, trained, spent = bench.ranking()[:1], bench.trained(), bench.spent()
+        bench, present = self.bench, self.bench.present()
+        best, trained, spent = bench.ranking()[:1], bench.trained(), asdict(bench.spent())
         return {
             "epoch": self.epoch,
             "step": bench.step,
@@ -469,10 +439,7 @@ class _Fitting:
             "best_val_reward": mean(list(best[0].compared.values())) if best else None,
             "candidates": bench.tried,
             "accepted": sum(line["word"] == "accepted" for line in bench.lines),
-            "rollouts": spent.rollouts,
-            "lm_calls": spent.lm_calls,
-            "tokens": spent.tokens,
-            "cost_usd": spent.cost_usd,
+            **{name: spent[name] for name in _SPENT},
             **await self._measured("", trained, self.metrics),
             **await self._measured("val_", bench.rollouts_of(present), self.validation_metrics),
         }
@@ -481,7 +448,7 @@ class _Fitting:
         """Return the metrics over rows that the present State has been run on."""
         if not wanted or not rollouts:
             return {}
-        metrics = Metrics(wanted)
+        metrics = evaluation.Metrics(wanted)
         for rollout in rollouts:
             offered = {"inputs": rollout.inputs, "outputs": rollout.outputs, "target": rollout.target,
                        "example_id": rollout.id, "extra": dict[str, Any](), "calls": ()}  # fmt: skip
@@ -491,20 +458,17 @@ class _Fitting:
     async def _end_epoch(self, began: float) -> None:
         """Write a row of the History, log it, and tell the callbacks."""
         seconds = self.clock.now() - began
-        row = {**await self._logs(), "seconds": seconds, "replayed": self.bench.is_replaying}
-        self.history.append(row)
-        for name, value in row.items():
-            if value is not None and name == "reward":
-                _LOG.info("Epoch[%d] Train-reward=%f", self.epoch, value)
-            elif value is not None and name.startswith("val_"):
+        numbers = await self._logs()
+        self.history.append({**numbers, "seconds": seconds, "replayed": self.bench.is_replaying})
+        for name, value in numbers.items():
+            if value is not None and name.startswith("val_"):
                 _LOG.info("Epoch[%d] Validation-%s=%s", self.epoch, name.removeprefix("val_"), value)
+            elif value is not None and name not in _COUNTS:
+                _LOG.info("Epoch[%d] Train-%s=%s", self.epoch, name, value)
         _LOG.info("Epoch[%d] Time cost=%.3f", self.epoch, seconds)
         await self._tell("on_epoch_end")
-        params, aux = self.trainer.get_params()
-        for callback in self.epoch_end:
-            await awaited(callback(self.epoch, self.trainer.program, params, aux))
-        for callback in self.eval_end:
-            await awaited(callback(BatchEndParam(self.epoch, 0, self.metrics, self.trainer)))
+        await _call(self.epoch_end, self.epoch, self.trainer.program, *self.trainer.get_params())
+        await _call(self.eval_end, BatchEndParam(self.epoch, 0, self.metrics, self.trainer))
 
     async def _tell(self, method: str) -> None:
         """Call the callbacks."""
@@ -518,15 +482,15 @@ class _Fitting:
             self.trainer, self.epoch, bench.step, await self._logs(), bench.spent(), bench.is_replaying, candidate,
             self.limits.rollouts,
         )  # fmt: skip
-        await tell(self.callbacks, method, moment)
+        await _call([getattr(callback, method) for callback in self.callbacks], moment)
 
-    def _conclude(self) -> None:
-        """Complete the History."""
-        history, present = self.history, self.bench.present()
-        history.candidates = self.bench.candidates()
-        history.best = next((each for each in history.candidates if each.state == present), history.candidates[0])
-        history.lines = tuple(self.bench.lines)
-        history.spent = self.bench.spent()
+
+async def _call(functions: Iterable[Any], *args: Any) -> None:
+    """Call plain or async functions, in order."""
+    for function in functions:
+        result = function(*args)
+        if inspect.isawaitable(result):
+            await result
 
 
 def listed(given: Any) -> list[Any]:
@@ -534,34 +498,25 @@ def listed(given: Any) -> list[Any]:
     return [] if given is None else list(cast("Iterable[Any]", given)) if isinstance(given, list | tuple) else [given]
 
 
-def _schemas_of(trainer: Trainer, rows: Rows) -> Any:
-    """Return the schemas of the inputs: what the program declares, else those of the first row."""
-    program, names = trainer.program, trainer.data_names
-    declared, first = declared_inputs(program), next(iter(rows.train.values())).inputs
-    if own_inputs_of(program):
-        return list(zip(names, leaves(declared), strict=True))
-    if len(names) == 1:
-        return [(names[0], _declared(first, declared, trainer))]
-    return [(name, _declared(first[name], None, trainer)) for name in names]
-
-
-def _declared(value: Any, declared: Any, trainer: Trainer) -> Any:
-    """Return the declaration of one input.
+def _schemas_of(trainer: Trainer, first: Any) -> Any:
+    """Return the schemas of the inputs: what the program declares, else those of the first row's inputs.
 
     Raises:
-        TrainerError: It is plain JSON, and the program declares nothing.
+        TrainerError: Inputs are plain JSON, and the program declares nothing.
     """
-    if isinstance(value, DataModel | JsonDataModel):
-        return model_of(value) or schema_of(value)
-    if declared is None:
-        raise TrainerError(
+    names, declared = trainer.data_names, flow.leaves(module.declared_inputs(trainer.program))
+    if len(declared) == len(names):
+        return list(zip(names, declared, strict=True))
+    found = [(name, _declaration_of(first if len(names) == 1 else first[name])) for name in names]
+    if None in [schema for _, schema in found]:
+        raise errors.TrainerError(
             f"fit: {trainer.program.name!r} declares no schema for plain JSON: give data models, or bind it first: "
             "await trainer.bind(Query)."
         )
-    return declared
+    return found
 
 
-def _label_schema(rows: Rows) -> Any:
-    """Return the declaration of the targets, where they are data models."""
-    target = next(iter(rows.train.values())).target
-    return model_of(target) or schema_of(target) if isinstance(target, DataModel | JsonDataModel) else None
+def _declaration_of(value: Any) -> Any:
+    """Return the class or schema of a data model; None of plain JSON."""
+    is_model = isinstance(value, data.DataModel | data.JsonDataModel)
+    return data.model_of(value) or data.schema_of(value) if is_model else None

@@ -1,19 +1,14 @@
 """History: what a run did, epoch by epoch, and what it found."""
 
-from __future__ import annotations
-
 import csv
 import io
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
-from synmod.data import dump_json, thaw
-from synmod.errors import ArgumentError
-from synmod.leaves import Json, is_array, write_atomic
-from synmod.tree import State
+from synmod import errors, leaves, tree
 
 from .optimizer import Candidate
 from .runs import Budget
@@ -29,15 +24,15 @@ class History(list[dict[str, Any]]):
         rows: The dicts; the other arguments are the attributes of the same names.
 
     Attributes:
-        best: The candidate that the program was left with.
-        seed: The candidate that it began with.
-        candidates: Those that were run, in the order in which they were made.
+        candidates: Those that were run, in the order in which they were made; the first one is the seed.
+        best: The candidate that the program was left with; by default the seed.
         lines: What was tried, one dict each.
         spent: What the run took, what was paid for before a restart included.
         stopped: `done`, `epochs`, `budget` or `callback`.
 
     Example:
-        >>> history = History([{"epoch": 0, "val_reward": 0.5}, {"epoch": 1, "val_reward": 0.75}])
+        >>> rows = [{"epoch": 0, "val_reward": 0.5}, {"epoch": 1, "val_reward": 0.75}]
+        >>> history = History(rows, candidates=[Candidate("c0", tree.State())])
         >>> history.history["val_reward"]
         [0.5, 0.75]
 
@@ -48,15 +43,15 @@ class History(list[dict[str, Any]]):
         self,
         rows: Iterable[dict[str, Any]] = (),
         *,
-        candidates: Sequence[Candidate] = (),
+        candidates: Sequence[Candidate],
         best: Candidate | None = None,
-        lines: Sequence[Mapping[str, Json]] = (),
+        lines: Sequence[Mapping[str, leaves.Json]] = (),
         spent: Budget | None = None,
         stopped: Literal["done", "epochs", "budget", "callback"] = "done",
     ) -> None:
         super().__init__(rows)
         self.candidates = tuple(candidates)
-        self.best = best
+        self.best = best or self.candidates[0]
         self.lines = tuple(lines)
         self.spent = spent or Budget()
         self.stopped = stopped
@@ -68,13 +63,12 @@ class History(list[dict[str, Any]]):
         return {name: [row.get(name) for row in self] for name in names}
 
     @property
-    def seed(self) -> Candidate | None:
+    def seed(self) -> Candidate:
         """The candidate that the program began with."""
-        return self.candidates[0] if self.candidates else None
+        return self.candidates[0]
 
     def __repr__(self) -> str:
-        score = None if self.best is None else self.best.score
-        shown = "no score" if score is None else f"best {score:.4g}"
+        shown = "no score" if self.best.score is None else f"best {self.best.score:.4g}"
         return f"History({len(self)} epochs, {shown}, {self.spent.rollouts} rollouts, stopped: {self.stopped})"
 
     def to_json(self) -> dict[str, Any]:
@@ -87,11 +81,11 @@ class History(list[dict[str, Any]]):
 
     def record(self) -> dict[str, Any]:
         """Return everything as plain JSON."""
-        return thaw(
+        return leaves.thaw(
             {
                 "epochs": [dict(row) for row in self],
                 "candidates": [candidate.to_json() for candidate in self.candidates],
-                "best": None if self.best is None else self.best.id,
+                "best": self.best.id,
                 "lines": [dict(line) for line in self.lines],
                 "spent": asdict(self.spent),
                 "stopped": self.stopped,
@@ -99,22 +93,26 @@ class History(list[dict[str, Any]]):
         )
 
     @classmethod
-    def of_record(cls, record: Mapping[str, Any], like: State) -> History:
+    def of_record(cls, record: Mapping[str, Any], like: tree.State) -> Self:
         """Return the History of a record.
 
         Args:
             record: As `record` returned it.
             like: A State of the same program.
         """
-        plain: Any = thaw(record)
-        candidates: list[Candidate] = []
-        for each in plain["candidates"]:
-            each |= {"state": like.replace(each["state"]), "parents": tuple(each["parents"])}
-            candidates.append(Candidate(**each))
-        best = next((each for each in candidates if each.id == plain["best"]), None)
-        spent = Budget(**plain["spent"])
-        return cls(plain["epochs"], candidates=candidates, best=best, lines=plain["lines"], spent=spent,
-                   stopped=plain["stopped"])  # fmt: skip
+        plain: Any = leaves.thaw(record)
+        candidates = [
+            Candidate(
+                each["id"], like.replace(each["state"]), tuple(each["parents"]), each["operator"], each["step"],
+                each["scores"],
+            )
+            for each in plain["candidates"]
+        ]  # fmt: skip
+        best = next(each for each in candidates if each.id == plain["best"])
+        return cls(
+            plain["epochs"], candidates=candidates, best=best, lines=plain["lines"], spent=Budget(**plain["spent"]),
+            stopped=plain["stopped"],
+        )  # fmt: skip
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
         """Write one line per epoch.
@@ -122,19 +120,12 @@ class History(list[dict[str, Any]]):
         Raises:
             OSError: The file cannot be written.
         """
-        columns = self.history
-        text = io.StringIO()
-        writer = csv.writer(text)
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
-        return write_atomic(path, text.getvalue())
+        return write_csv(path, self)
 
     def diff(self) -> str:
         """Return what the best candidate changed of the seed, per path, as text."""
         from difflib import unified_diff
 
-        if self.best is None or self.seed is None:
-            return ""
         parts: list[str] = []
         for path, (old, new) in self.seed.state.diff(self.best.state).items():
             before, after = (_text(None if leaf is None else leaf.value) for leaf in (old, new))
@@ -163,65 +154,58 @@ class History(list[dict[str, Any]]):
         """
         suffix = Path(path).suffix
         if suffix not in (".svg", ".html"):
-            raise ArgumentError(f"History.plot writes .svg or .html, not {suffix or os.fspath(path)!r}.")
-        first, last = (
-            [(at, each.score)] if each is not None and each.score is not None else []
-            for at, each in ((0, self.seed), (self.spent.rollouts or 0, self.best))
-        )
-        names = {"best_val_reward": "best so far", "val_reward": "this State"}
+            raise errors.ArgumentError(f"History.plot writes .svg or .html, not {suffix or os.fspath(path)!r}.")
+        ends = ((0, self.seed.score), (self.spent.rollouts or 0, self.best.score))
+        first, last = ([] if score is None else [(at, score)] for at, score in ends)
         series = {
             label: [*first, *((row["rollouts"], row[name]) for row in self if row.get(name) is not None), *last]
-            for name, label in names.items()
+            for name, label in (("best_val_reward", "best so far"), ("val_reward", "this State"))
         }
-        return write_atomic(path, chart(series, "rollouts", "validation reward", as_page=suffix == ".html"))
+        svg = _chart(series)
+        page = f"<!doctype html><meta charset=utf-8><title>Validation reward</title>{svg}"
+        return leaves.write_atomic(path, page if suffix == ".html" else svg)
 
 
-def _text(value: Json) -> list[str]:
-    """Return a value as lines; a list has one per item."""
-    if is_array(value):
-        return [dump_json(item) for item in value]
-    return value.splitlines() if isinstance(value, str) else dump_json(value, indent=2).splitlines()
+def write_csv(path: str | os.PathLike[str], rows: Sequence[Mapping[str, Any]]) -> Path:
+    """Write a line per row, in place of what is there; the first line names the columns.
 
-
-_WIDTH, _HEIGHT, _MARGIN = 640, 320, 48
-_LINES: Final = (("#1f6feb", 4), ("#6e7781", 1.5))  # colour and width, the wide one below
-
-
-def chart(series: Mapping[str, Sequence[tuple[float, float]]], x: str, y: str, *, as_page: bool) -> str:
-    """Return lines over two axes as SVG, or as a page that holds it.
-
-    Args:
-        series: Points by the label of their line.
-        x: What the horizontal axis shows.
-        y: What the vertical one shows.
-        as_page: Whether to return HTML.
+    Raises:
+        OSError: The file cannot be written.
     """
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)))
+    writer.writeheader()
+    writer.writerows(rows)
+    return leaves.write_atomic(path, text.getvalue())
+
+
+def _text(value: leaves.Json) -> list[str]:
+    """Return a value as lines; a list has one per item."""
+    if leaves.is_array(value):
+        return [leaves.dump_json(item) for item in value]
+    return value.splitlines() if isinstance(value, str) else leaves.dump_json(value, indent=2).splitlines()
+
+
+_LINES: Final = (("#1f6feb", 4), ("#6e7781", 1.5))  # colour and width, the wide one below
+_FRAME: Final = """<svg xmlns="http://www.w3.org/2000/svg" font-family="sans-serif"
+viewBox="0 0 640 320" font-size="12">
+<rect width="100%" height="100%" fill="#ffffff"/><path d="M48,48 V272 H592" fill="none" stroke="#24292f"/>
+<text x="48" y="36">validation reward</text><text x="592" y="292" text-anchor="end">{right:g} rollouts</text>
+<text x="42" y="52" text-anchor="end">{high:.3g}</text><text x="42" y="276" text-anchor="end">{low:.3g}</text>
+{lines}</svg>
+"""
+
+
+def _chart(series: Mapping[str, Sequence[tuple[float, float]]]) -> str:
+    """Return rewards over rollouts as SVG: a line each of two series of points, by their labels."""
     points = [point for each in series.values() for point in each] or [(0.0, 0.0)]
     right = max(at for at, _ in points) or 1.0
     low, high = min(value for _, value in points), max(value for _, value in points)
     high = high if high > low else low + 1.0
-
-    def place(at: float, value: float) -> str:
-        across = _MARGIN + (_WIDTH - 2 * _MARGIN) * at / right
-        down = _HEIGHT - _MARGIN - (_HEIGHT - 2 * _MARGIN) * (value - low) / (high - low)
-        return f"{across:.1f},{down:.1f}"
-
-    frame = f"M{_MARGIN},{_MARGIN} V{_HEIGHT - _MARGIN} H{_WIDTH - _MARGIN}"
-    parts = [f'<rect width="100%" height="100%" fill="#ffffff"/><path d="{frame}" fill="none" stroke="#24292f"/>']
-    ticks = ((_MARGIN, f"{high:.3g}"), (_HEIGHT - _MARGIN, f"{low:.3g}"))
-    parts += [f'<text x="{_MARGIN - 6}" y="{down + 4}" text-anchor="end">{text}</text>' for down, text in ticks]
-    parts.append(f'<text x="{_WIDTH - _MARGIN}" y="{_HEIGHT - 28}" text-anchor="end">{right:g} {x}</text>')
-    parts.append(f'<text x="{_MARGIN}" y="{_MARGIN - 12}">{y}</text>')
-    for number, (label, line) in enumerate(series.items()):
-        colour, width = _LINES[number % len(_LINES)]
-        drawn = " ".join(place(at, value) for at, value in line)
-        parts.append(f'<polyline points="{drawn}" fill="none" stroke="{colour}" stroke-width="{width}"/>')
-        parts += [
-            f'<circle cx="{p.split(",")[0]}" cy="{p.split(",")[1]}" r="2.5" fill="{colour}"/>' for p in drawn.split()
-        ]
-        parts.append(f'<text x="{_MARGIN + 100 * number}" y="{_HEIGHT - 14}" fill="{colour}">{label}</text>')
-    svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" '
-        f'font-size="12">{"".join(parts)}</svg>\n'
-    )
-    return f"<!doctype html><meta charset=utf-8><title>{y}</title>{svg}" if as_page else svg
+    lines: list[str] = []
+    for number, ((label, line), (colour, width)) in enumerate(zip(series.items(), _LINES, strict=True)):
+        places = ((48 + 544 * at / right, 272 - 224 * (value - low) / (high - low)) for at, value in line)
+        drawn = " ".join(f"{across:.1f},{down:.1f}" for across, down in places)
+        lines.append(f'<polyline points="{drawn}" fill="none" stroke="{colour}" stroke-width="{width}"/>')
+        lines.append(f'<text x="{48 + 100 * number}" y="306" fill="{colour}">{label}</text>')
+    return _FRAME.format(right=right, high=high, low=low, lines="\n".join(lines))

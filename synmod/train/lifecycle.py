@@ -14,6 +14,7 @@ PARAMETERS: Final = ("bind", "init_params")
 _METHODS: Final[tuple[tuple[tuple[str, ...], str], ...]] = (
     (("bind",), "reshape data_schemas label_schemas output_schemas install_monitor get_states set_states set_params"),
     (("bind",), "load_params init_params shared_module"),
+    ((), "bind"),
     (("init_params",), "get_params save_params save_checkpoint"),
     (PARAMETERS, "init_optimizer borrow_optimizer forward score predict iter_predict"),
     ((*PARAMETERS, "bind for training"), "forward_backward"),
@@ -38,32 +39,26 @@ _HOW: Final = {
 
 
 _MODES: Final = ("bind for training", "inputs_need_grad")
-"""What is true of a bind, and no step of its own."""
+"""What is true of a bind, rather than a step of its own."""
 
 
-class Lifecycle:
+class Lifecycle(dict[str, None]):
     """The steps that a Trainer has done, in order."""
-
-    def __init__(self) -> None:
-        self._done: dict[str, None] = {}
 
     @property
     def steps(self) -> tuple[str, ...]:
         """The steps done."""
-        return tuple(step for step in self._done if step not in _MODES)
-
-    def __contains__(self, step: object) -> bool:
-        return step in self._done
+        return tuple(step for step in self if step not in _MODES)
 
     def add(self, *steps: str) -> None:
         """Note that steps have wholly succeeded."""
         self.drop(*steps)
-        self._done |= dict.fromkeys(steps)
+        self.update(dict.fromkeys(steps))
 
     def drop(self, *steps: str) -> None:
         """Forget steps that no longer hold."""
         for step in steps:
-            self._done.pop(step, None)
+            self.pop(step, None)
 
     def check(self, call: str) -> None:
         """Raise where a method is called before what it needs.
@@ -71,7 +66,7 @@ class Lifecycle:
         Raises:
             LifecycleError: Names the call, the next missing step, and the steps done so far.
         """
-        missing = next((step for step in NEEDS[call] if step not in self._done), None)
+        missing = next((step for step in NEEDS[call] if step not in self), None)
         if missing is not None:
             raise LifecycleError(
                 f"{call} needs {missing!r} first: {_HOW[missing]}. Done so far: {', '.join(self.steps) or 'nothing'}."

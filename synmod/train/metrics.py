@@ -3,17 +3,13 @@
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from itertools import accumulate
-from operator import mul
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Unpack, cast
 
-from synmod.errors import ArgumentError, CallError, ConfigError
-from synmod.leaves import Json, dump_json, is_array, snake_case
+from synmod import errors, leaves, scope, tree
+from synmod.leaves import Json
 from synmod.module import Module, ModuleOptions
 from synmod.registry import register_own
-from synmod.scope import BoundReward, Usage
-from synmod.tree import Stat, Variable
 
 from .rewards import compared_fields, equal, named, normal, one_of
 
@@ -69,11 +65,15 @@ class Metric(Module):
     update_state: Callable[..., None]
     """Counts one row; of a wide type, so that a method of any signature may stand here."""
 
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> tree.Variable: ...
+
     def __init__(self, *, skip_failed: bool = False, **options: Unpack[ModuleOptions]) -> None:
         super().__init__(**options)
         self.skip_failed = skip_failed
         for name, value in self.initial.items():
-            self.add_variable(value, schema={"type": _TYPES[type(value)]}, name=name, type=Stat)
+            self.add_variable(value, schema={"type": _TYPES[type(value)]}, name=name, type=tree.Stat)
 
     def result(self) -> Any:
         """Return the number so far, or several by name."""
@@ -89,8 +89,6 @@ class _Average(Metric):
     """The mean of one number per row."""
 
     initial = MappingProxyType({"total": 0.0, "rows": 0})
-    total: Variable
-    rows: Variable
 
     def add(self, value: float) -> None:
         """Count one row."""
@@ -105,7 +103,9 @@ class _Average(Metric):
 def _row(metric: Metric, rollout: Any) -> Any:
     """Return the result of a row (CallError without one)."""
     if rollout is None:
-        raise CallError(f"{metric.name}: it counts runs; call update_state with rollout=, the result of the row.")
+        raise errors.CallError(
+            f"{metric.name}: it counts runs; call update_state with rollout=, the result of the row."
+        )
     return rollout
 
 
@@ -141,7 +141,7 @@ class Mean(_Average):
         if name.isidentifier():
             options.setdefault("name", name)
         super().__init__(**options)
-        BoundReward(fn, self._ASKED, what=f"metric {self.name!r}")  # what it asks for is wrong now, not at a row
+        scope.BoundReward(fn, self._ASKED, what=f"metric {self.name!r}")  # what it asks for is wrong now, not at a row
         self.fn = fn
 
     def update_state(self, y_true: Any, y_pred: Any, rollout: Any = None) -> None:
@@ -152,7 +152,7 @@ class Mean(_Average):
             "inputs": getattr(rollout, "inputs", None), "outputs": y_pred, "target": y_true,
             "example_id": getattr(rollout, "id", None), "rollout": rollout,
         }  # fmt: skip
-        bound = BoundReward(self.fn, self._ASKED, what=f"metric {self.name!r}")
+        bound = scope.BoundReward(self.fn, self._ASKED, what=f"metric {self.name!r}")
         score = bound.feedback(bound.call(**asked)).score
         return None if score is None else self.add(score)
 
@@ -181,9 +181,6 @@ class MeanReward(Metric):
     """
 
     initial = MappingProxyType({"rows": 0, "mean": 0.0, "squares": 0.0})
-    rows: Variable
-    mean: Variable
-    squares: Variable
 
     def update_state(self, y_true: Any = None, y_pred: Any = None, rollout: Any = None) -> None:  # noqa: ARG002  # by name
         """Count the score of one row; one without is left out."""
@@ -212,9 +209,11 @@ class MeanReward(Metric):
 
         rows = self.rows.value
         if not 0 < level < 1:
-            raise ArgumentError(f"{self.name}: level is {level!r:.100}; write a number between 0 and 1, such as 0.95.")
+            raise errors.ArgumentError(
+                f"{self.name}: level is {level!r:.100}; write a number between 0 and 1, such as 0.95."
+            )
         if rows < 2:
-            raise CallError(f"{self.name}: {rows} rows have a score; an interval needs two at least.")
+            raise errors.CallError(f"{self.name}: {rows} rows have a score; an interval needs two at least.")
         half = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(self.squares.value / (rows - 1) / rows)
         return self.mean.value - half, self.mean.value + half
 
@@ -258,9 +257,6 @@ class _ByLabel(Metric):
     """Hits, extra and missed ones of each label: a score is hits / (hits + a * extra + b * missed)."""
 
     initial = MappingProxyType({"hits": {}, "extra": {}, "missed": {}})
-    hits: Variable
-    extra: Variable
-    missed: Variable
     weights: ClassVar[tuple[float, float]]
     """What an extra and a missed label weigh beside a hit: a and b."""
 
@@ -279,7 +275,7 @@ class _ByLabel(Metric):
         """Count the labels of one row."""
         target, outputs = compared_fields(self.name, y_true, y_pred, self.in_mask)
         if len(target) != 1:
-            raise CallError(
+            raise errors.CallError(
                 f"{self.name}: the target has the fields {', '.join(target)}; write in_mask=[...] with one."
             )
         expected, actual = (_labels(found.get(name)) for found in (target, outputs) for name in target)
@@ -298,13 +294,14 @@ class _ByLabel(Metric):
             counts = [(sum(hits.values()), sum(extra.values()), sum(missed.values()))]
         shares = [hit + miss if self.average == "weighted" else 1 for hit, _, miss in counts]
         scores = [hit and hit / (hit + self.weights[0] * more + self.weights[1] * miss) for hit, more, miss in counts]
-        return math.fsum(map(mul, shares, scores)) / sum(shares) if any(shares) else 0.0
+        parts = (share * score for share, score in zip(shares, scores, strict=True))
+        return math.fsum(parts) / sum(shares) if any(shares) else 0.0
 
 
 def _labels(json: Any) -> frozenset[str]:
     """Return the labels that a field holds, as texts: those of a list, or its one value; none for null."""
-    labels = json if is_array(json) else [] if json is None else [json]
-    return frozenset(dump_json(normal(label)) for label in labels)
+    labels = json if leaves.is_array(json) else [] if json is None else [json]
+    return frozenset(leaves.dump_json(normal(label)) for label in labels)
 
 
 @register_own(public=False)
@@ -419,17 +416,10 @@ class PassAtK(Metric):
     """
 
     initial = MappingProxyType({"total": 0.0, "examples": 0, "last": "", "samples": 0, "passed": 0})
-    total: Variable
-    examples: Variable
-    last: Variable
-    samples: Variable
-    passed: Variable
 
     def __init__(self, k: int, threshold: float = 1.0, **options: Unpack[MetricOptions]) -> None:
         super().__init__(**options)
-        if type(k) is not int or k < 1:
-            raise ConfigError(f"PassAtK: k is {k!r:.100}; write a whole number of at least 1.")
-        self.k, self.threshold = k, threshold
+        self.k, self.threshold = errors.whole("PassAtK: k", k, error=errors.ConfigError), threshold
 
     def update_state(self, y_true: Any = None, y_pred: Any = None, rollout: Any = None) -> None:  # noqa: ARG002  # by name
         """Count one sample."""
@@ -451,7 +441,7 @@ class PassAtK(Metric):
         """Return the mean over the examples with at least `k` samples (CallError if there is none)."""
         total, examples = self._with_last()
         if not examples:
-            raise CallError(f"{self.name}: no example has {self.k} samples; write samples={self.k} in evaluate.")
+            raise errors.CallError(f"{self.name}: no example has {self.k} samples; write samples={self.k} in evaluate.")
         return total / examples
 
 
@@ -481,12 +471,11 @@ class Latency(Metric):
     """
 
     initial = MappingProxyType({"buckets": {}})
-    buckets: Variable
 
     def __init__(self, quantile: float = 0.5, **options: Unpack[MetricOptions]) -> None:
         super().__init__(**options)
         if not isinstance(quantile, (int, float)) or not 0 <= quantile <= 1:  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-            raise ConfigError(f"Latency: quantile is {quantile!r:.100}; write a number from 0 to 1.")
+            raise errors.ConfigError(f"Latency: quantile is {quantile!r:.100}; write a number from 0 to 1.")
         self.quantile = quantile
 
     def update_state(self, y_true: Any = None, y_pred: Any = None, rollout: Any = None) -> None:  # noqa: ARG002  # by name
@@ -498,9 +487,10 @@ class Latency(Metric):
     def result(self) -> float:
         """Return the quantile so far, 0.0 of nothing."""
         counts = sorted((int(bucket), count) for bucket, count in self.buckets.value.items())
-        ranks = list(accumulate(count for _, count in counts))
-        for (bucket, _), rank in zip(counts, ranks, strict=True):
-            if rank >= self.quantile * ranks[-1]:
+        wanted, rank = self.quantile * sum(count for _, count in counts), 0
+        for bucket, count in counts:
+            rank += count
+            if rank >= wanted:
                 return 2 * _GROWTH**bucket / (_GROWTH + 1)
         return 0.0
 
@@ -530,7 +520,7 @@ class Used(_Average):
     """
 
     def __init__(self, field: str, per: Literal["row", "evaluation"] = "row", **options: Unpack[MetricOptions]) -> None:
-        known = [each.name for each in fields(Usage) if each.name != "estimated"]
+        known = [each.name for each in fields(scope.Usage) if each.name != "estimated"]
         options.setdefault("name", one_of("Used", "field", field, known))
         super().__init__(**options)
         self.field, self.per = field, one_of("Used", "per", per, ("row", "evaluation"))
@@ -547,35 +537,24 @@ class Used(_Average):
 
 
 _NAMED: Final[dict[str, type[Metric]]] = {
-    snake_case(each.__name__): each for each in (MeanReward, Accuracy, Precision, Recall, F1Score, Latency)
+    leaves.snake_case(each.__name__): each for each in (MeanReward, Accuracy, Precision, Recall, F1Score, Latency)
 }
 
 
-def metric_from(x: Any) -> Any:
-    """Return a metric: that of a name, or what was given.
-
-    Args:
-        x: A name such as `"accuracy"`, or a registered id; a `Metric` or a function, as it is.
+def metrics_from(given: Any) -> list[Any]:
+    """Return metrics: those of names such as `"accuracy"` or registered ids, and what else was given.
 
     Raises:
-        TrainerError: There is no metric of that name ('Did you mean').
+        TrainerError: There is no metric of a name ('Did you mean').
+        ArgumentError: It is not a list.
 
     Example:
-        >>> metric_from("f1_score")
-        F1Score()
+        >>> metrics_from(["f1_score"])
+        [F1Score()]
 
     Source: Keras `metrics.get`.
     """
-    return named(x, _NAMED, "metric") if isinstance(x, str) else x
-
-
-def metrics_from(given: Any) -> list[Any]:
-    """Return metrics: those of names, and what else was given.
-
-    Raises:
-        TrainerError: There is no metric of a name.
-        ArgumentError: It is not a list.
-    """
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ArgumentError(f"metrics is a {type(given).__name__}; give a list of them: metrics=[...].")
-    return [metric_from(each) for each in cast("Iterable[Any]", given)]
+        raise errors.ArgumentError(f"metrics is a {type(given).__name__}; give a list of them: metrics=[...].")
+    metrics = cast("Iterable[Any]", given)
+    return [named(each, _NAMED, "metric") if isinstance(each, str) else each for each in metrics]

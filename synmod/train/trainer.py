@@ -11,6 +11,7 @@ from typing import Any, Literal, Self, cast
 
 from synmod import data, scope, tree
 from synmod.errors import SynmodWarning, TrainerError
+from synmod.flow import Failed
 from synmod.module import Module, build
 from synmod.scope import Feedback
 from synmod.tree import State
@@ -99,7 +100,7 @@ class Trainer:
         self._hand: Bench | None = None
         self._input_feedback: list[Feedback] = []
         self._monitors: list[Monitor] = []
-        self._optimizer_states: tuple[str, Mapping[str, Any]] | None = None
+        self._optimizer_states: checkpoints.Stored | None = None
 
     def __repr__(self) -> str:
         return f"Trainer({self.program.name!r}, lifecycle={self.lifecycle})"
@@ -142,6 +143,7 @@ class Trainer:
 
     # -- bind ---------------------------------------------------------------------------------------------------------
 
+    @needs_its_steps
     async def bind(
         self,
         data_schemas: Any,
@@ -380,6 +382,7 @@ class Trainer:
         program: Module | None = None,
         strict: bool = True,
         language_models: Any = None,
+        indexes: Any = None,
         custom_objects: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> Self:
@@ -392,6 +395,7 @@ class Trainer:
             program: Takes the values, in place of the program of the file.
             strict: Whether `program` must be what was saved; False takes what fits, and `unmatched` lists the rest.
             language_models: As in `sm.load`.
+            indexes: As in `sm.load`.
             custom_objects: As in `sm.load`.
             **options: Those of the constructor.
 
@@ -399,15 +403,13 @@ class Trainer:
             LoadError: Files are missing: names them, and the epochs that there are; or one cannot be read.
             StateError: `program` is another one; shows where it differs.
         """
-        found = checkpoints.read_checkpoint(prefix, epoch, optimizer=load_optimizer_states)
-        named = {"language_models": language_models, "custom_objects": custom_objects}
-        program = checkpoints.program_of(found, program, strict, **named)
-        trainer = cls(program, **options)
-        roles = binding.roles_of(program, trainer._fixed, trainer._state_names)
-        trainer._binding = Binding(program, roles=roles)
-        trainer.unmatched = checkpoints.apply_values(program, found, strict)
-        trainer._optimizer_states = found.optimizer
-        trainer._write({})
+        named = {"language_models": language_models, "indexes": indexes, "custom_objects": custom_objects}
+        found = checkpoints.load_checkpoint(prefix, epoch, load_optimizer_states, program, strict, **named)
+        trainer = cls(found[0], **options)
+        roles = binding.roles_of(trainer.program, trainer._fixed, trainer._state_names)
+        trainer._binding = Binding(trainer.program, roles=roles)
+        _, trainer.unmatched, trainer._optimizer_states = found
+        trainer._write()
         return trainer
 
     @needs_its_steps
@@ -428,8 +430,9 @@ class Trainer:
             LoadError: It is another file (contains 'Invalid param file').
             StateError: Its paths or values do not fit; nothing changed.
         """
-        params, aux, states = checkpoints.read_params(path)
-        self.set_params(params, {**aux, **states})
+        values = checkpoints.read_params(path)
+        binding.check_presented(self._binding.roles, values, values, allow_missing=False)
+        self._write(values)
 
     @needs_its_steps
     def save_optimizer_states(self, path: str | os.PathLike[str]) -> None:
@@ -564,7 +567,9 @@ class Trainer:
         Args:
             merge_multi_context: False for a list of them per context.
         """
-        return self._merged([row.shown for row in self._rows], merge_multi_context)
+        rans = [(row.number, row.ran) for row in self._rows]
+        outputs = [ran.outputs if ran.failure is None else Failed(number, ran.failure) for number, ran in rans]
+        return self._merged(outputs, merge_multi_context)
 
     @needs_its_steps
     async def update_metric(self, metric: Any, labels: Sequence[Any]) -> None:
@@ -651,26 +656,25 @@ class Trainer:
         return changed
 
     def bench(
-        self, optimizer: Optimizer, examples: Mapping[Split, Mapping[str, Example]], *, room: int | None = None,
-        seconds: float | None = None, journal: runs.Journal | None = None,
+        self, optimizer: Optimizer, examples: Mapping[Split, Mapping[str, Example]],
+        limits: runs.Budget | None = None, journal: runs.Journal | None = None,
     ) -> Bench:  # fmt: skip
         """Return the bench of a run on this program as it is.
 
         Args:
             optimizer: Whose targets it offers.
             examples: Rows of each split by id, their inputs as data models.
-            room: How many rollouts the run may take; None for any number.
-            seconds: How long it may take; None for any time.
+            limits: How many rollouts the run may take, and how long; None for no limit.
             journal: Keeps what was paid for.
         """
-        targets = self.targets_of(optimizer)
+        targets, limits = self.targets_of(optimizer), limits or runs.Budget()
         routing = Routing(self.program, targets.values())
         runner = runs.Runner(
             self.program, self.reward, places=self.places, journal=journal, paths=routing.paths, first=self._first,
-            seed=values_at(self.program, targets), seconds=seconds,
+            seed=values_at(self.program, targets), seconds=limits.seconds,
         )  # fmt: skip
         run_seed = self.seed if optimizer.seed is None else optimizer.seed
-        return Bench(runner, routing, targets=targets, examples=examples, room=room, run_seed=run_seed)
+        return Bench(runner, routing, targets=targets, examples=examples, room=limits.rollouts, run_seed=run_seed)
 
     # -- whole runs ---------------------------------------------------------------------------------------------------
 

@@ -188,6 +188,19 @@ async def test_programs_that_are_built_at_bind(tmp_path):
             assert parts(loaded) == parts(trainer)
 
 
+async def test_a_checkpoint_with_an_index_takes_the_live_one(tmp_path):
+    """The file has the name of the index alone, as that of `sm.save`."""
+    index = sm.KeywordIndex()
+    await index.add([{"id": "sea", "text": "The sea is deep."}])
+    trainer = await made(sm.Sequential([sm.Input(Query), sm.Retrieve(index, name="docs")]))
+    trainer.save_checkpoint(tmp_path / "a", 1)
+    name = index.name
+    loaded = sm.Trainer.load(tmp_path / "a", indexes={name: index})
+    await loaded.bind(Query)
+    await loaded.forward(asking("How deep is it?"))
+    assert loaded.get_outputs()[0]["passages"][0]["id"] == "sea"
+
+
 async def test_save_and_load_params(tmp_path):
     """The params file alone; anything else is an invalid one, and changes nothing."""
     trainer = await made(style="kept")

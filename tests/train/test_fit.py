@@ -245,6 +245,28 @@ def test_calls_and_tokens_are_hard_limits(limit, tmp_path):
         assert more.spent.lm_calls <= 40
 
 
+@pytest.mark.parametrize("limit", [{"lm_calls": 40}, {"tokens": 4000}])
+def test_calls_and_tokens_are_kept_for_the_end(limit):
+    """A step is not taken where the proof of the best and of the seed could not be paid after it."""
+    made = program()
+
+    class Half(Try):
+        async def update(self, state, feedback, bench):
+            new = state.replace({"0/instructions": self.values[self.taken.value]})
+            self.taken.assign(self.taken.value + 1)
+            await bench.gather(*(bench.evaluate(each, bench.validation[:6]) for each in (new, state)))
+            return new
+
+        def step_cost(self, bench):
+            return 12
+
+    values = ["x" * 50, *("y" * number for number in range(40))]
+    history, _ = asyncio.run(fit(Half(*values), made=made, budget=Budget(**limit)))
+    assert history.stopped == "budget"
+    assert instructions(made) == "x" * 50
+    assert len(history.best.scores["validation"]) == len(history.seed.scores["validation"]) == 12
+
+
 def test_a_budget_of_seconds_ends_the_run(tmp_path):
     """Rows under way are stopped; the time before a restart counts, and what is recorded is found without time."""
 
@@ -553,6 +575,8 @@ def test_epochs_and_batches():
     assert seen == last[6:]
     with pytest.raises(sm.TrainerError, match="no batch"):
         asyncio.run(main([], num_epoch=1))
+    with pytest.raises(sm.TrainerError, match="the id '3' is there twice"):
+        asyncio.run(main([Batch(ROWS), Batch([sm.Example("3", {"text": "another"})])], num_epoch=1))
     with pytest.raises(sm.TrainerError, match="please specify number of epochs"):
         asyncio.run(main(Batches(ROWS)))
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import synmod as sm
-from synmod.train.metrics import metric_from
+from synmod.train.metrics import metrics_from
 
 M = sm.metrics
 
@@ -322,7 +322,7 @@ async def test_mean_says_what_it_may_ask_for():
 async def test_names_lead_to_metrics():
     """In snake case; a misspelt one is guessed, before anything runs."""
     for name in ("accuracy", "precision", "recall", "f1_score", "mean_reward", "latency"):
-        assert metric_from(name).name == name
+        assert metrics_from([name])[0].name == name
     with pytest.raises(sm.TrainerError, match=r"no metric 'acuracy'; .*Did you mean 'accuracy'"):
         await measured("acuracy", data=DATA)
     with pytest.raises(sm.ArgumentError, match="two metrics are called 'latency'"):

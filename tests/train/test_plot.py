@@ -31,6 +31,6 @@ def test_the_lines_go_from_the_seed_to_the_end(tmp_path):
 
 def test_a_run_without_rows_is_drawn(tmp_path):
     """There is a frame where there is nothing to draw, as a page, too."""
-    page = History().plot(tmp_path / "run.html").read_text("utf-8")
+    page = History(candidates=[Candidate("c0", sm.State())]).plot(tmp_path / "run.html").read_text("utf-8")
     assert page.startswith("<!doctype html>")
     assert "<svg" in page
