@@ -209,14 +209,6 @@ class SymbolicDataModel(Described[Any]):
             "class with `call`, which declares its output (`-> Answer`, `output_spec` or `compute_output_spec`)."
         )
 
-    def __eq__(self, other: object) -> bool:
-        """Whether it is the same symbol; raise where a value was to be compared."""
-        if isinstance(other, BaseModel | JsonDataModel | str):
-            self._refuse_value(None)
-        return self is other
-
-    __hash__ = object.__hash__
-
     def __copy__(self, memo: object = None) -> SymbolicDataModel:
         return symbol(self._schema, self._model, self._label)
 
