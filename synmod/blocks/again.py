@@ -1,24 +1,16 @@
 """A module called again: Repeat, Retry, Cached; several tries, the best of which counts: BestOf, Majority, Refine."""
 
 import inspect
-import math
 import os
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
-from types import BuiltinFunctionType, FunctionType
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeGuard, Unpack, cast
 
-from synmod import data
+from synmod import data, flow, lm, registry, scope, tree
 from synmod.cache import Cache, checked_ttl, key_of
-from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, model_of, ops, schema_of, wrap
 from synmod.errors import CallError, ConfigError, SchemaError, add_note
-from synmod.flow import aligned, copied, leaves, map_concurrently
-from synmod.leaves import Json, aio, frozen, new_run_id
-from synmod.lm import current_sample, drawing, models_in_force
+from synmod.leaves import Json, aio, aligned, copied, frozen, leaves, new_run_id
 from synmod.module import Attempt, Module, ModuleOf, ModuleOptions, attempt, has_open_skips
-from synmod.registry import lookup, register_own
-from synmod.scope import current_call, is_of_block_around
-from synmod.tree import class_text, graphdef, state, static_text
 
 from . import checks
 from .checks import R, Returning
@@ -26,7 +18,7 @@ from .checks import R, Returning
 # -- Repeat and Retry --------------------------------------------------------------------------------------------------
 
 
-@register_own()
+@registry.register_own()
 class Repeat(Returning[R]):
     """Calls a module on its own output, a number of times or until a condition holds.
 
@@ -114,11 +106,12 @@ def _fits(again: Any, outputs: Any) -> bool:
     """Whether symbols, or nests of them, have the schemas of others."""
     pairs = aligned(outputs, again)
     return pairs is not None and all(
-        new is None or (old is not None and data.is_subschema(schema_of(new), schema_of(old))) for _, old, new in pairs
+        new is None or (old is not None and data.is_subschema(data.schema_of(new), data.schema_of(old)))
+        for _, old, new in pairs
     )
 
 
-@register_own()
+@registry.register_own()
 class Retry(Returning[R]):
     """Calls a module again where it failed, each time as another sample of its model calls.
 
@@ -165,10 +158,10 @@ class Retry(Returning[R]):
 
     async def call(self, inputs: Any) -> Any:
         """Call the module until it does not fail."""
-        first, failures = current_sample() * self.attempts, list[str]()
+        first, failures = lm.current_sample() * self.attempts, list[str]()
         while True:
             try:
-                with drawing(first + len(failures)):
+                with lm.drawing(first + len(failures)):
                     return await self.module(inputs)
             except self.on as error:
                 if len(failures) == self.attempts - 1:
@@ -188,7 +181,7 @@ _NAMES: Final[dict[tuple[int, int], tuple[str, Any]]] = {}
 """The names of objects without one of their own, by process and id."""
 
 
-@register_own()
+@registry.register_own()
 class Cached(Returning[R]):
     """Remembers what a module returned, by the JSON of its inputs and the fingerprint of its structure and state.
 
@@ -276,7 +269,7 @@ class Cached(Returning[R]):
             if entry is not None:
                 return self._read(entry)
             output: Any = await self.module(*inputs)
-            if (output is None or isinstance(cast("object", output), JsonDataModel)) and not has_open_skips(
+            if (output is None or isinstance(cast("object", output), data.JsonDataModel)) and not has_open_skips(
                 self.module
             ):
                 await self.cache.keep(key, _entry(output))
@@ -285,7 +278,7 @@ class Cached(Returning[R]):
                     await self.cache.keep(self._key(counted, built), _entry(output))
             return output
 
-        return copied(await self.cache.flights.run(key, work, is_of_block_around))
+        return copied(await self.cache.flights.run(key, work, scope.is_of_block_around))
 
     async def compute_output_spec(self, *inputs: Any) -> Any:
         """Return what the module returns."""
@@ -293,19 +286,23 @@ class Cached(Returning[R]):
 
     def _structure(self) -> Json:
         """Return what of the module counts beside its state; a declared output counts, annotations are in no graph."""
-        declared = [None if leaf is None else schema_of(leaf) for leaf in leaves(self.module.output_spec)]
-        return [graphdef(self.module).fingerprint_with(_name), declared, None if self.key is None else _name(self.key)]
+        declared = [None if leaf is None else data.schema_of(leaf) for leaf in leaves(self.module.output_spec)]
+        return [
+            tree.graphdef(self.module).fingerprint_with(_name),
+            declared,
+            None if self.key is None else _name(self.key),
+        ]
 
     def _key(self, inputs: Json, structure: Json) -> str:
         """Return what makes two calls equal."""
-        frame = current_call()
+        frame = scope.current_call()
         return key_of(
             {
                 "inputs": inputs,
                 "structure": structure,
-                "state": state(self.module).fingerprint,
-                "models": models_in_force(),
-                "sample": current_sample(),
+                "state": tree.state(self.module).fingerprint,
+                "models": lm.models_in_force(),
+                "sample": lm.current_sample(),
                 "training": frame is not None and frame.training,
             }
         )
@@ -315,22 +312,22 @@ class Cached(Returning[R]):
         if entry["output"] is None:
             return None
         schema = data.trusted_schema(entry["schema"])
-        declared = [model_of(leaf) for leaf in leaves(self.module.output_spec) if leaf is not None]
-        for model in (*declared, lookup(entry["class"] or "")):
-            if isinstance(model, type) and class_text(model) == entry["class"] and schema_of(model) == schema:
-                return wrap(entry["output"], schema, model, entry["label"])
-        return wrap(entry["output"], schema, None, entry["label"])
+        declared = [data.model_of(leaf) for leaf in leaves(self.module.output_spec) if leaf is not None]
+        for model in (*declared, registry.lookup(entry["class"] or "")):
+            if isinstance(model, type) and tree.class_text(model) == entry["class"] and data.schema_of(model) == schema:
+                return data.wrap(entry["output"], schema, model, entry["label"])
+        return data.wrap(entry["output"], schema, None, entry["label"])
 
 
 def _entry(output: Any) -> Json:
     """Return an output as an entry of a cache."""
     if output is None:
         return {"output": None}
-    model = model_of(output)
+    model = data.model_of(output)
     return {
         "output": frozen(output),
-        "schema": schema_of(output),
-        "class": None if model is None else class_text(model),
+        "schema": data.schema_of(output),
+        "class": None if model is None else tree.class_text(model),
         "label": output.name,
     }
 
@@ -341,14 +338,14 @@ def _content(x: Any) -> Json:
         return {"mapping": [[repr(key), _content(value)] for key, value in cast("Mapping[Any, Any]", x).items()]}
     if isinstance(x, (list, tuple)):
         return [_content(each) for each in cast("list[Any]", x)]
-    return None if x is None else {"json": frozen(x), "schema": schema_of(x)}
+    return None if x is None else {"json": frozen(x), "schema": data.schema_of(x)}
 
 
 def _name(x: Any) -> str:
     """Return the name of an object without an id: a function's module and name, or a number for this process."""
-    if text := static_text(x):
+    if text := tree.static_text(x):
         return text
-    if isinstance(x, FunctionType | BuiltinFunctionType) and "<" not in x.__qualname__:
+    if (inspect.isfunction(x) or inspect.isbuiltin(x)) and "<" not in x.__qualname__:
         return f"{x.__module__}:{x.__qualname__}"
     key = os.getpid(), id(x)
     if key not in _NAMES:
@@ -375,23 +372,23 @@ class _Sample(NamedTuple):
 
 def _samples(
     module: Module, inputs: Any, n: int, value_of: Callable[[Any], Awaitable[Any]], concurrency: int | None = None
-) -> map_concurrently[_Sample | None]:
+) -> flow.map_concurrently[_Sample | None]:
     """Return the outputs of samples 0 to n - 1, drawn at once, in the order of the samples; None for a None.
 
     Inside a block that draws itself the samples go on counting, so that no two draws are the same. Used with
     `async with`, which cancels what is left.
     """
-    first = current_sample() * n
+    first = lm.current_sample() * n
 
     async def draw(number: int) -> _Sample | None:
-        with drawing(first + number), attempt() as one:
+        with lm.drawing(first + number), attempt() as one:
             output = await module(inputs)
             return None if output is None else _Sample(output, await value_of(output), one)
 
-    return map_concurrently(draw, range(n), concurrency=concurrency or n, progress=False)
+    return flow.map_concurrently(draw, range(n), concurrency=concurrency or n, progress=False)
 
 
-@register_own()
+@registry.register_own()
 class BestOf(Returning[R]):
     """Draws `n` independent samples of a module at once, and returns the one with the highest reward.
 
@@ -456,7 +453,7 @@ class BestOf(Returning[R]):
 
         async def score(output: Any) -> float:
             score = (await judge(inputs=inputs, outputs=output)).score
-            return -math.inf if score is None else score
+            return float("-inf") if score is None else score
 
         best: _Sample | None = None
         async with _samples(self.module, inputs, self.n, score, self.concurrency) as samples:
@@ -475,7 +472,7 @@ class BestOf(Returning[R]):
         return await self.module(inputs)
 
 
-@register_own()
+@registry.register_own()
 class Majority(Returning[R]):
     """Draws `n` independent samples of a module at once, and returns the answer that came most often.
 
@@ -522,13 +519,13 @@ class Majority(Returning[R]):
     async def call(self, inputs: Any) -> Any:
         """Return the most frequent output."""
 
-        async def answer(output: Any) -> JsonDataModel[Any]:
+        async def answer(output: Any) -> data.JsonDataModel[Any]:
             """Return what is counted, as a value: those are equal where their JSON is."""
             self._check_field(output)
             counted = leaves(output) if self.field is None else output.get(self.field)
-            return JsonDataModel({"answer": counted}, schema=_ANY)
+            return data.JsonDataModel({"answer": counted}, schema=_ANY)
 
-        agreeing: dict[JsonDataModel[Any], list[_Sample]] = {}
+        agreeing: dict[data.JsonDataModel[Any], list[_Sample]] = {}
         async with _samples(self.module, inputs, self.n, answer) as samples:
             async for sample in samples:
                 if sample is not None:
@@ -555,12 +552,12 @@ class Majority(Returning[R]):
 
 
 class _Remark(
-    DataModel, title="", defer_build=True
+    data.DataModel, title="", defer_build=True
 ):  # neither title nor description: the inputs keep theirs when it joins them
     critique: str
 
 
-@register_own()
+@registry.register_own()
 class Refine(Returning[R]):
     """Runs a module, has its output criticised, and runs it again with the critique among its inputs.
 
@@ -644,12 +641,12 @@ class Refine(Returning[R]):
         if self.rounds == 1:
             return outputs
         if _is_critic(self.critic):
-            verdict = await self.critic(ops.concat(inputs, outputs))
+            verdict = await self.critic(data.ops.concat(inputs, outputs))
             for name in ("critique", "score"):
                 checks.must_return("Refine", "critic", verdict, name)
         again = await self.module(_with_critique(inputs, _Remark.to_symbolic_data_model()))
-        if isinstance(outputs, SymbolicDataModel) and schema_of(again) != schema_of(outputs):
-            return ops.logical_xor(outputs, again)
+        if isinstance(outputs, data.SymbolicDataModel) and data.schema_of(again) != data.schema_of(outputs):
+            return data.ops.logical_xor(outputs, again)
         return outputs
 
     async def _judged(self, inputs: Any, output: Any) -> tuple[str, float]:
@@ -662,7 +659,7 @@ class Refine(Returning[R]):
             feedback = await checks.bound_reward("Refine", "critic", self.critic)(inputs=inputs, outputs=output)
             critique, score = feedback.critique or "", feedback.score
         else:
-            verdict = await self.critic(ops.concat(inputs, output))
+            verdict = await self.critic(data.ops.concat(inputs, output))
             if verdict is None:
                 raise CallError("Refine: the critic returned None; it must return a critique and a score.")
             critique, score = checks.returned(verdict, "critique"), checks.returned(verdict, "score")
@@ -680,5 +677,5 @@ def _is_critic(critic: object) -> TypeGuard[Module]:
 
 def _with_critique(inputs: Any, critique: Any) -> Any:
     """Return the inputs with a critique in place of the one before; alike on values and symbols."""
-    bare = ops.out_mask(inputs, "critique") if "critique" in inputs else inputs
-    return ops.concat(bare, critique)
+    bare = data.ops.out_mask(inputs, "critique") if "critique" in inputs else inputs
+    return data.ops.concat(bare, critique)

@@ -4,11 +4,10 @@ import re
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from synmod.data import parts_of, schema_of
+from synmod import data, scope
 from synmod.errors import ArgumentError, CallError, ConfigError, SchemaError
 from synmod.leaves import did_you_mean
 from synmod.module import Module
-from synmod.scope import BoundReward
 
 C = TypeVar("C")
 R = TypeVar("R")
@@ -121,14 +120,14 @@ def exceptions(kind: str, on: Any) -> tuple[type[Exception], ...]:
     return classes
 
 
-def bound_reward(kind: str, name: str, reward: Any) -> BoundReward:
+def bound_reward(kind: str, name: str, reward: Any) -> scope.BoundReward:
     """Return a reward for outputs without a target.
 
     Raises:
         ConfigError: It cannot be called, or asks for something else.
     """
     try:
-        return BoundReward(reward, ("inputs", "outputs"), what=f"{kind}: {name}")
+        return scope.BoundReward(reward, ("inputs", "outputs"), what=f"{kind}: {name}")
     except ArgumentError as error:
         raise ConfigError(str(error)) from None
 
@@ -144,7 +143,7 @@ def must_have(kind: str, whose: str, x: Any, name: str) -> None:
     Raises:
         SchemaError: It never has ('Did you mean').
     """
-    parts = parts_of(schema_of(x))
+    parts = data.parts_of(data.schema_of(x))
     if name not in parts.fields and parts.extra is False:
         raise SchemaError(
             f"{kind}: {whose} has no field {name!r}; there are {', '.join(parts.fields)}."
@@ -182,4 +181,6 @@ def one_value(value: Any, name: str) -> Any:
 def _own_field(x: Any, name: str) -> str | None:
     """Return the last declared field of that name, or of that name with the number that merging gave it."""
     ours = re.compile(rf"{re.escape(name)}(_\d+)?")
-    return next((field for field in reversed([*parts_of(schema_of(x)).fields]) if ours.fullmatch(field)), None)
+    return next(
+        (field for field in reversed([*data.parts_of(data.schema_of(x)).fields]) if ours.fullmatch(field)), None
+    )

@@ -5,17 +5,16 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Unpack
 
-from synmod.data import DataModel, JsonDataModel, ops, to_value
+from synmod import data, registry
 from synmod.errors import ConfigError
 from synmod.module import UNDECLARED, Module, ModuleOptions, read_outputs, resolved_annotations
-from synmod.registry import register_own
 
 from . import checks
 
 # -- functions of one's own --------------------------------------------------------------------------------------------
 
 
-@register_own()
+@registry.register_own()
 class Identity(Module):
     """Returns its inputs as they are.
 
@@ -45,7 +44,7 @@ class Identity(Module):
         return inputs
 
 
-@register_own()
+@registry.register_own()
 class Constant(Module):
     """Returns one value, whatever its inputs are.
 
@@ -72,13 +71,13 @@ class Constant(Module):
     Source: Keras' `Constant` initializer, as a step.
     """
 
-    def __init__(self, value: DataModel | JsonDataModel[Any], **options: Unpack[ModuleOptions]) -> None:
+    def __init__(self, value: data.DataModel | data.JsonDataModel[Any], **options: Unpack[ModuleOptions]) -> None:
         super().__init__(**options)
-        if not isinstance(value, (DataModel, JsonDataModel)):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+        if not isinstance(value, (data.DataModel, data.JsonDataModel)):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             raise ConfigError(f"Constant: {value!r:.200} is not a data model; write Constant(Style(style='brief')).")
-        self.value: JsonDataModel[Any] = value if isinstance(value, JsonDataModel) else to_value(value)
+        self.value: data.JsonDataModel[Any] = value if isinstance(value, data.JsonDataModel) else data.to_value(value)
 
-    async def call(self, *inputs: Any) -> JsonDataModel[Any]:  # noqa: ARG002  # any inputs
+    async def call(self, *inputs: Any) -> data.JsonDataModel[Any]:  # noqa: ARG002  # any inputs
         """Return the value."""
         return self.value
 
@@ -87,7 +86,7 @@ class Constant(Module):
         return self.value.to_symbolic_data_model()
 
 
-@register_own()
+@registry.register_own()
 class Lambda(Module):
     """Calls a function on data.
 
@@ -183,7 +182,7 @@ def _operands(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     return inputs
 
 
-@register_own()
+@registry.register_own()
 class Concat(_Merge):
     """All fields of all inputs in one output: `sm.ops.concat` as a module.
 
@@ -204,10 +203,10 @@ class Concat(_Merge):
     Source: Keras' `Concatenate`, Synalinks' `Concat`.
     """
 
-    operation = staticmethod(ops.concat)
+    operation = staticmethod(data.ops.concat)
 
 
-@register_own()
+@registry.register_own()
 class And(_Merge):
     """All inputs in one output, None if one of them is None: `sm.ops.logical_and` as a module.
 
@@ -228,10 +227,10 @@ class And(_Merge):
     Source: Synalinks' `And`.
     """
 
-    operation = staticmethod(ops.logical_and)
+    operation = staticmethod(data.ops.logical_and)
 
 
-@register_own()
+@registry.register_own()
 class Or(_Merge):
     """Those inputs that are there in one output: `sm.ops.logical_or` as a module.
 
@@ -252,10 +251,10 @@ class Or(_Merge):
     Source: Synalinks' `Or`.
     """
 
-    operation = staticmethod(ops.logical_or)
+    operation = staticmethod(data.ops.logical_or)
 
 
-@register_own()
+@registry.register_own()
 class Xor(_Merge):
     """The one input that is there: `sm.ops.logical_xor` as a module.
 
@@ -276,10 +275,10 @@ class Xor(_Merge):
     Source: Synalinks' `Xor`.
     """
 
-    operation = staticmethod(ops.logical_xor)
+    operation = staticmethod(data.ops.logical_xor)
 
 
-@register_own()
+@registry.register_own()
 class Not(_Merge):
     """None for what is there: `sm.ops.logical_not` as a module.
 
@@ -300,10 +299,10 @@ class Not(_Merge):
     Source: Synalinks' `Not`.
     """
 
-    operation = staticmethod(ops.logical_not)
+    operation = staticmethod(data.ops.logical_not)
 
 
-@register_own()
+@registry.register_own()
 class InMask(_Operation):
     """Keeps only the fields named: `sm.ops.in_mask` as a module.
 
@@ -336,10 +335,10 @@ class InMask(_Operation):
         self.mask, self.recursive = mask, recursive
 
     def _apply(self, inputs: Any) -> Any:
-        return ops.in_mask(inputs, self.mask, recursive=self.recursive)
+        return data.ops.in_mask(inputs, self.mask, recursive=self.recursive)
 
 
-@register_own()
+@registry.register_own()
 class OutMask(InMask):
     """Removes the fields named: `sm.ops.out_mask` as a module.
 
@@ -368,10 +367,10 @@ class OutMask(InMask):
     """
 
     def _apply(self, inputs: Any) -> Any:
-        return ops.out_mask(inputs, self.mask, recursive=self.recursive)
+        return data.ops.out_mask(inputs, self.mask, recursive=self.recursive)
 
 
-@register_own()
+@registry.register_own()
 class Prefix(_Operation):
     """Renames every top-level field `k` to `prefix_k`: `sm.ops.prefix` as a module.
 
@@ -401,10 +400,10 @@ class Prefix(_Operation):
         self.prefix = prefix
 
     def _apply(self, inputs: Any) -> Any:
-        return ops.prefix(inputs, self.prefix)
+        return data.ops.prefix(inputs, self.prefix)
 
 
-@register_own()
+@registry.register_own()
 class Suffix(_Operation):
     """Renames every top-level field `k` to `k_suffix`: `sm.ops.suffix` as a module.
 
@@ -434,10 +433,10 @@ class Suffix(_Operation):
         self.suffix = suffix
 
     def _apply(self, inputs: Any) -> Any:
-        return ops.suffix(inputs, self.suffix)
+        return data.ops.suffix(inputs, self.suffix)
 
 
-@register_own()
+@registry.register_own()
 class Factorize(_Operation):
     """Gathers numbered repeats `k, k_1 .. k_n` into one array: `sm.ops.factorize` as a module.
 
@@ -469,4 +468,4 @@ class Factorize(_Operation):
         self.names = names
 
     def _apply(self, inputs: Any) -> Any:
-        return ops.factorize(inputs, self.names)
+        return data.ops.factorize(inputs, self.names)

@@ -1,7 +1,5 @@
 """Generator, one typed model call; ChainOfThought, which reasons before it answers; SelfCritique, which judges."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NamedTuple, Unpack, cast, get_origin, overload
@@ -9,14 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NamedT
 from pydantic import BaseModel, Field, PydanticUserError, create_model
 from typing_extensions import TypeVar
 
-from synmod import data, lm
-from synmod.data import ChatMessage, DataModel, JsonDataModel, Schema, SymbolicDataModel, Wrapped, ops, schema_of
+from synmod import data, lm, registry, scope
 from synmod.errors import ArgumentError, CallError, ConfigError, SchemaError
 from synmod.leaves import Json, frozen
-from synmod.lm import LanguageModel, LMReply, Message, Sampling
 from synmod.module import Module, ModuleOptions
-from synmod.registry import register_own
-from synmod.scope import Hook
 
 M = TypeVar("M", bound=BaseModel, default=Any)
 
@@ -30,10 +24,10 @@ _JSON: Final = (str, int, float, list, dict, type(None))
 """What the values of a JSON schema are, and types of fields are not."""
 
 
-class GeneratorOptions(ModuleOptions, Sampling, total=False):
+class GeneratorOptions(ModuleOptions, lm.Sampling, total=False):
     """Keywords of a block with a model call, beside those of every module and the sampling parameters."""
 
-    language_model: LanguageModel | str | None
+    language_model: lm.LanguageModel | str | None
     instructions: str | None
     examples: Sequence[Mapping[str, Any]] | None
     return_inputs: bool
@@ -73,13 +67,13 @@ class Form(NamedTuple):
         reasoning: A field that the provider's own reasoning may fill.
     """
 
-    asked: SymbolicDataModel | None
-    output: SymbolicDataModel
+    asked: data.SymbolicDataModel | None
+    output: data.SymbolicDataModel
     hidden: str | None = None
     reasoning: str | None = None
 
 
-@register_own()
+@registry.register_own()
 class Generator(Module, Generic[M]):
     """One typed model call: inputs are rendered into a prompt, the reply is a value of the output model.
 
@@ -140,7 +134,7 @@ class Generator(Module, Generic[M]):
     _opening: ClassVar[str] = ""
     """How instructions begin that are written from the output model."""
 
-    language_model: LanguageModel | None = None
+    language_model: lm.LanguageModel | None = None
     """The model that is called; None for the default of the calling context."""
 
     # Sampling parameters: what was given, or set later, is sent; None is not.
@@ -166,7 +160,7 @@ class Generator(Module, Generic[M]):
 
         @overload
         def __init__(
-            self: Generator[ChatMessage],
+            self: "Generator[data.ChatMessage]",
             data_model: None = None,
             *,
             schema: None = None,
@@ -175,22 +169,22 @@ class Generator(Module, Generic[M]):
         @overload
         def __init__(
             self,
-            data_model: type[M] | SymbolicDataModel | JsonDataModel[Any] | Mapping[str, Any] | None = None,
+            data_model: type[M] | data.SymbolicDataModel | data.JsonDataModel[Any] | Mapping[str, Any] | None = None,
             *,
             schema: Json = None,
             **options: Unpack[GeneratorOptions],
         ) -> None: ...
         @overload  # a type such as `list[Answer]`
-        def __init__(self: Generator[Any], data_model: object, **options: Unpack[GeneratorOptions]) -> None: ...
+        def __init__(self: "Generator[Any]", data_model: object, **options: Unpack[GeneratorOptions]) -> None: ...
 
         @overload
         def __call__(
-            self, inputs: SymbolicDataModel, /, *, training: bool | None = None
-        ) -> Coroutine[Any, Any, SymbolicDataModel]: ...
+            self, inputs: data.SymbolicDataModel, /, *, training: bool | None = None
+        ) -> Coroutine[Any, Any, data.SymbolicDataModel]: ...
         @overload
         def __call__(
-            self, inputs: DataModel | JsonDataModel[Any], /, *, training: bool | None = None
-        ) -> Coroutine[Any, Any, JsonDataModel[M]]: ...
+            self, inputs: data.DataModel | data.JsonDataModel[Any], /, *, training: bool | None = None
+        ) -> Coroutine[Any, Any, data.JsonDataModel[M]]: ...
         @overload
         def __call__(self, inputs: None, /, *, training: bool | None = None) -> Coroutine[Any, Any, None]: ...
         def __call__(  # pyright: ignore[reportIncompatibleMethodOverride]  # narrower than what `call` shows
@@ -202,7 +196,7 @@ class Generator(Module, Generic[M]):
         data_model: Any = None,
         *,
         schema: Json = None,
-        language_model: LanguageModel | str | None = None,
+        language_model: lm.LanguageModel | str | None = None,
         instructions: str | None = None,
         examples: Sequence[Mapping[str, Any]] | None = None,
         return_inputs: bool = False,
@@ -214,7 +208,7 @@ class Generator(Module, Generic[M]):
         name: str | None = None,
         description: str | None = None,
         trainable: bool = True,
-        hooks: Sequence[Hook] | None = None,
+        hooks: Sequence[scope.Hook] | None = None,
         **params: Json,
     ) -> None:
         super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
@@ -224,7 +218,7 @@ class Generator(Module, Generic[M]):
         if (declared := given.get("data_model")) is not None:  # types are not saved, the model that they make is
             self._record.arguments = {**given, "data_model": _made_model(declared)}
         form = data_model if isinstance(data_model, Form) else _form(data_model, schema, kind)
-        asked = None if form.asked is None else schema_of(form.asked)
+        asked = None if form.asked is None else data.schema_of(form.asked)
         self._form, self._return_inputs = form, return_inputs
         self._layout = lm.Layout(asked, template, prompt, system_from_inputs=system_from_inputs)
         self._settings: dict[str, Any] = {
@@ -243,7 +237,7 @@ class Generator(Module, Generic[M]):
         )
         self.examples = self.add_variable(
             _checked_examples(kind, examples),
-            schema=_examples_schema(schema_of(form.output)),
+            schema=_examples_schema(data.schema_of(form.output)),
             name="examples",
             description="Inputs, each with the outputs that it should have.",
         )
@@ -270,12 +264,12 @@ class Generator(Module, Generic[M]):
         """
         return self._result(inputs, await self._reply(self._prompt(inputs)))
 
-    async def compute_output_spec(self, inputs: Any) -> SymbolicDataModel:
+    async def compute_output_spec(self, inputs: Any) -> data.SymbolicDataModel:
         """Return the output as a symbol: declared, and with `return_inputs` after the fields of the inputs."""
         self._refuse_nest(inputs)
-        return ops.concat(inputs, self._form.output) if self._return_inputs else self._form.output
+        return data.ops.concat(inputs, self._form.output) if self._return_inputs else self._form.output
 
-    def render(self, inputs: DataModel | JsonDataModel[Any]) -> list[ChatMessage]:
+    def render(self, inputs: data.DataModel | data.JsonDataModel[Any]) -> list[data.ChatMessage]:
         """Return the exact messages that a call with these inputs sends.
 
         Args:
@@ -298,30 +292,32 @@ class Generator(Module, Generic[M]):
             '<inputs>{"question":"Who?"}</inputs>'
         """
         self._refuse_nest(inputs)
-        if not isinstance(inputs, (DataModel, JsonDataModel)):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+        if not isinstance(inputs, (data.DataModel, data.JsonDataModel)):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             raise ArgumentError(f"{self._where}: render takes a data model with its values, got {inputs!r:.100}.")
-        return [ChatMessage(**turn) for turn in self._prompt(inputs)]
+        return [data.ChatMessage(**turn) for turn in self._prompt(inputs)]
 
-    async def _reply(self, messages: Sequence[Message], tools: Sequence[Json] | None = None, **params: Json) -> LMReply:
+    async def _reply(
+        self, messages: Sequence[lm.Message], tools: Sequence[Json] | None = None, **params: Json
+    ) -> lm.LMReply:
         """Call the model with the schema of the reply; `params` win over the sampling parameters of this module."""
         model = self.language_model
-        if not isinstance(model, LanguageModel):
+        if not isinstance(model, lm.LanguageModel):
             model = lm.resolve_model(model, self._where)
         asked, own = self._form.asked, {name: value for name, value in vars(self).items() if name in _SAMPLING}
-        schema = None if asked is None else schema_of(asked)
+        schema = None if asked is None else data.schema_of(asked)
         return await model(messages, schema, tools, stream=False, **self._settings, **{**own, **params})
 
-    def _result(self, inputs: Any, reply: LMReply) -> Any:
+    def _result(self, inputs: Any, reply: lm.LMReply) -> Any:
         """Return what a call returns for a reply."""
         outputs = self._outputs(reply)
-        return ops.concat(inputs, outputs) if self._return_inputs else outputs
+        return data.ops.concat(inputs, outputs) if self._return_inputs else outputs
 
-    def _prompt(self, inputs: Any) -> list[Message]:
+    def _prompt(self, inputs: Any) -> list[lm.Message]:
         """Return the prompt with the Params as they are now."""
         self._refuse_nest(inputs)
-        return self._layout.render(self.instructions.value, self.examples.value, frozen(inputs), schema_of(inputs))
+        return self._layout.render(self.instructions.value, self.examples.value, frozen(inputs), data.schema_of(inputs))
 
-    def _outputs(self, reply: LMReply) -> JsonDataModel[Any]:
+    def _outputs(self, reply: lm.LMReply) -> data.JsonDataModel[Any]:
         """Return the output of a reply that is valid for the schema.
 
         Raises:
@@ -329,14 +325,14 @@ class Generator(Module, Generic[M]):
         """
         form, json = self._form, reply.json
         if form.asked is None:
-            message = ChatMessage(role="assistant", content=reply.text, reasoning_content=reply.reasoning)
+            message = data.ChatMessage(role="assistant", content=reply.text, reasoning_content=reply.reasoning)
             return message.to_json_data_model()
         if form.hidden is not None:
             json = frozen({name: value for name, value in json.items() if name != form.hidden})
         model = data.model_of(form.output)
         if model is not None:
             data.validator_faults(model, json, "the reply")
-        return data.wrap(json, schema_of(form.output), model)
+        return data.wrap(json, data.schema_of(form.output), model)
 
     def _refuse_nest(self, inputs: Any) -> None:
         """Raise a CallError for a list, tuple or dict of data models: a prompt is rendered for one."""
@@ -356,12 +352,12 @@ class Generator(Module, Generic[M]):
 def _form(data_model: Any, schema: Json, kind: str) -> Form:
     """Return the form of a declared output model; of none, that of a reply in plain text."""
     if data_model is None and schema is None:
-        return Form(None, data.symbol(schema_of(ChatMessage), ChatMessage))
+        return Form(None, data.symbol(data.schema_of(data.ChatMessage), data.ChatMessage))
     output = declared_symbol(data_model, schema, kind)
     return Form(output, output)
 
 
-def declared_symbol(data_model: Any, schema: Json, kind: str) -> SymbolicDataModel:
+def declared_symbol(data_model: Any, schema: Json, kind: str) -> data.SymbolicDataModel:
     """Return a symbol of an output model: of a class, symbol, value, schema, or a mapping from field to type.
 
     Raises:
@@ -379,7 +375,7 @@ def _made_model(data_model: Any) -> Any:
         ArgumentError: A field is not a name without a leading underscore, or a type is not one.
     """
     if get_origin(data_model) is not None or (isinstance(data_model, type) and not issubclass(data_model, BaseModel)):
-        return _model_of_types("Value", Wrapped, {"value": data_model})
+        return _model_of_types("Value", data.Wrapped, {"value": data_model})
     if not isinstance(data_model, Mapping):
         return data_model
     types = cast("Mapping[str, Any]", data_model)
@@ -388,10 +384,10 @@ def _made_model(data_model: Any) -> Any:
     for name in types:
         if not isinstance(name, str) or not name or name.startswith("_"):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(f"The field {name!r:.100} is not a name: write a str that does not begin with '_'.")
-    return _model_of_types("Outputs", DataModel, types)
+    return _model_of_types("Outputs", data.DataModel, types)
 
 
-def _model_of_types(name: str, base: type[DataModel], types: Mapping[str, Any]) -> type[DataModel]:
+def _model_of_types(name: str, base: type[data.DataModel], types: Mapping[str, Any]) -> type[data.DataModel]:
     """Return a data model with these fields, all of them required."""
     fields: dict[str, Any] = {name: (each, ...) for name, each in types.items()}
     try:
@@ -407,7 +403,7 @@ def object_schema(**fields: Any) -> dict[str, Any]:
     return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
 
 
-def apart(schema: Schema) -> tuple[dict[str, Any], dict[str, Any]]:
+def apart(schema: data.Schema) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a schema as a part of another one, and the `$defs` that this other one must have for it."""
     part = dict(data.portable(schema))
     return part, {"$defs": part.pop("$defs")} if "$defs" in part else {}
@@ -429,7 +425,7 @@ def _checked_examples(kind: str, examples: Any) -> Any:
     return [] if examples is None else examples
 
 
-def _examples_schema(output: Schema) -> Schema:
+def _examples_schema(output: data.Schema) -> data.Schema:
     """Return the schema of `[{"inputs": object, "outputs": ...}, ...]` for an output schema."""
     outputs, definitions = apart(output)
     return data.trusted_schema(
@@ -440,8 +436,8 @@ def _examples_schema(output: Schema) -> Schema:
 # -- generators that reason and judge ----------------------------------------------------------------------------------
 
 
-@register_own()
-class Thinking(DataModel):
+@registry.register_own()
+class Thinking(data.DataModel):
     """Think step by step, then answer.
 
     Example:
@@ -456,8 +452,8 @@ class Thinking(DataModel):
     thinking: str = Field(description="the reasoning, step by step")
 
 
-@register_own()
-class Critique(DataModel):
+@registry.register_own()
+class Critique(data.DataModel):
     """Say what is wrong with the inputs and what would make them better, then score them.
 
     Example:
@@ -473,7 +469,7 @@ class Critique(DataModel):
     score: data.Score = Field(description="how good it is, from 0.0 to 1.0")
 
 
-@register_own()
+@registry.register_own()
 class ChainOfThought(Generator[M]):
     """A `Generator` whose model writes `thinking` before the fields of the output model.
 
@@ -510,7 +506,7 @@ class ChainOfThought(Generator[M]):
 
     def __init__(
         self,
-        data_model: type[M] | SymbolicDataModel | JsonDataModel[Any] | Mapping[str, Any] | None = None,
+        data_model: type[M] | data.SymbolicDataModel | data.JsonDataModel[Any] | Mapping[str, Any] | None = None,
         *,
         schema: Json = None,
         return_thinking: bool = True,
@@ -518,16 +514,16 @@ class ChainOfThought(Generator[M]):
     ) -> None:
         check_params(type(self), options)  # before the output model is missed: a misspelt keyword is why it is missing
         answer = declared_symbol(data_model, schema, type(self).__name__)
-        thought = ops.concat(Thinking.to_symbolic_data_model(), answer)
+        thought = data.ops.concat(Thinking.to_symbolic_data_model(), answer)
         form: Any = Form(thought, thought, reasoning="thinking")
         if not return_thinking:
             # An answer with a field `thinking` of its own has it renamed by the merge, and keeps that name.
-            output = ops.out_mask(thought, "thinking") if "thinking" in answer else answer
+            output = data.ops.out_mask(thought, "thinking") if "thinking" in answer else answer
             form = Form(thought, output, hidden="thinking", reasoning="thinking")
         super().__init__(form, **options)
 
 
-@register_own()
+@registry.register_own()
 class SelfCritique(Generator[Any]):
     """A `Generator` that criticises its inputs and scores them.
 
@@ -560,13 +556,17 @@ class SelfCritique(Generator[Any]):
 
     def __init__(
         self,
-        data_model: type[DataModel] | SymbolicDataModel | JsonDataModel[Any] | Mapping[str, Any] | None = None,
+        data_model: type[data.DataModel]
+        | data.SymbolicDataModel
+        | data.JsonDataModel[Any]
+        | Mapping[str, Any]
+        | None = None,
         *,
         schema: Json = None,
         **options: Unpack[GeneratorOptions],
     ) -> None:
         judged = Critique.to_symbolic_data_model()
         if data_model is not None or schema is not None:
-            judged = ops.concat(declared_symbol(data_model, schema, type(self).__name__), judged)
+            judged = data.ops.concat(declared_symbol(data_model, schema, type(self).__name__), judged)
         options.setdefault("return_inputs", True)
         super().__init__(judged, **options)

@@ -5,15 +5,12 @@ Decision, Branch, Route, Guard, Fallback; Parallel, and Map for the items of a l
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, Unpack, cast, overload
+from typing import Any, Final, Literal, TypeAlias, TypeVar, Unpack, cast, overload
 
-from synmod import data
-from synmod.data import JsonDataModel, Schema, ops
+from synmod import data, flow, registry
 from synmod.errors import ArgumentError, CallError, ConfigError, GuardError, ModelError, SchemaError, add_note
-from synmod.flow import Failed, map_concurrently, together
 from synmod.leaves import Json, frozen
 from synmod.module import Attempt, Child, Execution, Module, ModuleOf, ModuleOptions, attempt, execution_of
-from synmod.registry import register_own
 
 from . import checks
 from .checks import R, Returning
@@ -27,7 +24,7 @@ B = TypeVar("B")
 _THINKING: Final = {"type": "string", "title": "Thinking", "description": "the reasoning, step by step"}
 
 
-@register_own()
+@registry.register_own()
 class Decision(Generator[Any]):
     """A `Generator` that chooses among labels.
 
@@ -122,7 +119,7 @@ def _schema(meanings: Mapping[str, str], question: str | None, multiple: bool, w
 # -- Branch, Route, Guard and Fallback ---------------------------------------------------------------------------------
 
 
-@register_own()
+@registry.register_own()
 class Branch(Returning[R]):
     """A model decides which of several modules gets the inputs.
 
@@ -161,34 +158,32 @@ class Branch(Returning[R]):
     Source: Synalinks' `Branch`; differs: several branches may be taken, and the outputs merged.
     """
 
-    if TYPE_CHECKING:
-
-        @overload
-        def __init__(
-            self,
-            branches: Mapping[str, ModuleOf[R] | tuple[str, ModuleOf[R]]],
-            *,
-            question: str | None = None,
-            inject: bool = False,
-            return_decision: Literal[False] = False,
-            multiple: Literal[False] = False,
-            merge: Literal[True] = True,
-            with_thinking: bool = False,
-            **options: Unpack[GeneratorOptions],
-        ) -> None: ...
-        @overload
-        def __init__(
-            self: "Branch[Any]",
-            branches: Mapping[str, ModuleOf[Any] | tuple[str, ModuleOf[Any]]],
-            *,
-            question: str | None = None,
-            inject: bool = False,
-            return_decision: bool = False,
-            multiple: bool = False,
-            merge: bool = True,
-            with_thinking: bool = False,
-            **options: Unpack[GeneratorOptions],
-        ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        branches: Mapping[str, ModuleOf[R] | tuple[str, ModuleOf[R]]],
+        *,
+        question: str | None = None,
+        inject: bool = False,
+        return_decision: Literal[False] = False,
+        multiple: Literal[False] = False,
+        merge: Literal[True] = True,
+        with_thinking: bool = False,
+        **options: Unpack[GeneratorOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Branch[Any]",
+        branches: Mapping[str, ModuleOf[Any] | tuple[str, ModuleOf[Any]]],
+        *,
+        question: str | None = None,
+        inject: bool = False,
+        return_decision: bool = False,
+        multiple: bool = False,
+        merge: bool = True,
+        with_thinking: bool = False,
+        **options: Unpack[GeneratorOptions],
+    ) -> None: ...
 
     def __init__(
         self,
@@ -218,13 +213,13 @@ class Branch(Returning[R]):
         taken: Any = ()
         if decision is not None:
             taken = checks.returned(decision, "choices") if self.multiple else (checks.returned(decision, "choice"),)
-        given = ops.concat(inputs, decision) if self.inject and taken else inputs
+        given = data.ops.concat(inputs, decision) if self.inject and taken else inputs
         return self._result(decision, await _take(self.branches, taken, given))
 
     async def compute_output_spec(self, inputs: Any) -> Any:
         """Return what stands for the output of any branch, or one symbol per branch."""
         decision: Any = await self.decision(inputs)
-        given = ops.concat(inputs, decision) if self.inject else inputs
+        given = data.ops.concat(inputs, decision) if self.inject else inputs
         return self._result(decision, await side_by_side(self.branches.values(), given))
 
     def _result(self, decision: Any, outputs: Sequence[Any]) -> Any:
@@ -242,7 +237,7 @@ def execution_of_branch(branch: Branch[Any]) -> Execution:
     return Execution("in order", (first, _alternatives("branches", branch.branches)))
 
 
-@register_own()
+@registry.register_own()
 class Route(Returning[R]):
     """A module returns a value, one field of which selects the module that gets the inputs.
 
@@ -279,32 +274,30 @@ class Route(Returning[R]):
     Source: semantic routers; LangGraph's conditional edges.
     """
 
-    if TYPE_CHECKING:
-
-        @overload
-        def __init__(
-            self,
-            module: ModuleOf[Any],
-            routes: Mapping[str, ModuleOf[R]],
-            *,
-            key: str = "choice",
-            default: str | None = None,
-            inject: bool = False,
-            merge: Literal[True] = True,
-            **options: Unpack[ModuleOptions],
-        ) -> None: ...
-        @overload
-        def __init__(
-            self: "Route[tuple[Any, ...]]",
-            module: ModuleOf[Any],
-            routes: Mapping[str, ModuleOf[Any]],
-            *,
-            key: str = "choice",
-            default: str | None = None,
-            inject: bool = False,
-            merge: bool,
-            **options: Unpack[ModuleOptions],
-        ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        module: ModuleOf[Any],
+        routes: Mapping[str, ModuleOf[R]],
+        *,
+        key: str = "choice",
+        default: str | None = None,
+        inject: bool = False,
+        merge: Literal[True] = True,
+        **options: Unpack[ModuleOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Route[tuple[Any, ...]]",
+        module: ModuleOf[Any],
+        routes: Mapping[str, ModuleOf[Any]],
+        *,
+        key: str = "choice",
+        default: str | None = None,
+        inject: bool = False,
+        merge: bool,
+        **options: Unpack[ModuleOptions],
+    ) -> None: ...
 
     def __init__(
         self,
@@ -327,7 +320,7 @@ class Route(Returning[R]):
     async def call(self, inputs: Any) -> Any:
         """Get the value, then run the route that it selects."""
         value = await self.module(inputs)
-        given = inputs if value is None or not self.inject else ops.concat(inputs, value)
+        given = inputs if value is None or not self.inject else data.ops.concat(inputs, value)
         outputs = await _take(self.routes, () if value is None else (self._selected(value),), given)
         return _merged(outputs) if self.merge else tuple(outputs)
 
@@ -335,7 +328,7 @@ class Route(Returning[R]):
         """Return what stands for the output of any route, or one symbol per route."""
         value = await self.module(inputs)
         checks.must_have("Route", "the value of its module", value, self.key)
-        outputs = await side_by_side(self.routes.values(), ops.concat(inputs, value) if self.inject else inputs)
+        outputs = await side_by_side(self.routes.values(), data.ops.concat(inputs, value) if self.inject else inputs)
         return _merged(outputs) if self.merge else tuple(outputs)
 
     def _selected(self, value: Any) -> str:
@@ -360,7 +353,7 @@ def execution_of_route(route: Route[Any]) -> Execution:
     return Execution("in order", (Child(("module",), route.module), _alternatives("routes", route.routes)))
 
 
-@register_own()
+@registry.register_own()
 class Guard(Module):
     """Returns its inputs where a check allows them; None, or an error, where it does not.
 
@@ -418,7 +411,7 @@ class Guard(Module):
         return inputs
 
 
-@register_own()
+@registry.register_own()
 class Fallback(Returning[R]):
     """Calls its members in turn until one does not fail.
 
@@ -528,7 +521,7 @@ def _alternatives(attribute: str, routes: Mapping[str, Module]) -> Execution:
 
 async def _take(routes: Mapping[str, Module], taken: Collection[str], inputs: Any) -> list[Any]:
     """Return the outputs of the routes that are taken, called at once; None for the others."""
-    outputs = await together(*(partial(module, inputs) for label, module in routes.items() if label in taken))
+    outputs = await flow.together(*(partial(module, inputs) for label, module in routes.items() if label in taken))
     given = iter(outputs)
     return [next(given) if label in taken else None for label in routes]
 
@@ -550,21 +543,21 @@ def _merged(outputs: Sequence[Any], *, several: bool = False) -> Any:
     """Return the one output that is there; where there may be several, the merge of those."""
     if len(outputs) == 1:
         return outputs[0]
-    return ops.logical_or(*outputs) if several else ops.logical_xor(*outputs)
+    return data.ops.logical_or(*outputs) if several else data.ops.logical_xor(*outputs)
 
 
 # -- Parallel and Map --------------------------------------------------------------------------------------------------
 
 Merge: TypeAlias = Literal["concat", "and", "or"]
 
-_MERGES: Final = {"concat": ops.concat, "and": ops.logical_and, "or": ops.logical_or}
+_MERGES: Final = {"concat": data.ops.concat, "and": data.ops.logical_and, "or": data.ops.logical_or}
 
 _NULL: Final = {"type": "null"}
 _TEXT: Final = {"type": "string"}
 _ERROR: Final = {"anyOf": [object_schema(type=_TEXT, message=_TEXT), _NULL]}
 
 
-@register_own()
+@registry.register_own()
 class Parallel(Returning[R]):
     """Calls all its members on the same inputs at once.
 
@@ -596,26 +589,24 @@ class Parallel(Returning[R]):
     merge: Merge | None = None
     """How the outputs are merged; None for a tuple."""
 
-    if TYPE_CHECKING:
-
-        @overload
-        def __init__(
-            self: "Parallel[tuple[A, B]]",
-            first: ModuleOf[A],
-            second: ModuleOf[B],
-            /,
-            *,
-            merge: None = None,
-            **options: Unpack[ModuleOptions],
-        ) -> None: ...
-        @overload
-        def __init__(
-            self: "Parallel[tuple[A, ...]]", *modules: ModuleOf[A], merge: None = None, **options: Unpack[ModuleOptions]
-        ) -> None: ...
-        @overload
-        def __init__(
-            self: "Parallel[Any]", *modules: ModuleOf[Any], merge: Merge | None, **options: Unpack[ModuleOptions]
-        ) -> None: ...
+    @overload
+    def __init__(
+        self: "Parallel[tuple[A, B]]",
+        first: ModuleOf[A],
+        second: ModuleOf[B],
+        /,
+        *,
+        merge: None = None,
+        **options: Unpack[ModuleOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Parallel[tuple[A, ...]]", *modules: ModuleOf[A], merge: None = None, **options: Unpack[ModuleOptions]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Parallel[Any]", *modules: ModuleOf[Any], merge: Merge | None, **options: Unpack[ModuleOptions]
+    ) -> None: ...
 
     def __init__(self, *modules: ModuleOf[Any], merge: Merge | None = None, **options: Unpack[ModuleOptions]) -> None:
         super().__init__(**options)
@@ -633,7 +624,7 @@ class Parallel(Returning[R]):
         """
         if data.is_symbolic(inputs):
             return await self.compute_output_spec(inputs)
-        return self._merged(await together(*(partial(module, inputs) for module in self.modules)))
+        return self._merged(await flow.together(*(partial(module, inputs) for module in self.modules)))
 
     async def compute_output_spec(self, inputs: Any) -> Any:
         """Return what the members return, merged."""
@@ -646,7 +637,7 @@ class Parallel(Returning[R]):
         return outputs[0] if len(outputs) == 1 else _MERGES[self.merge](*outputs)
 
 
-@register_own()
+@registry.register_own()
 class Map(Returning[R]):
     """Calls a module on every item of a list, a bounded number at once; results in the order of the items.
 
@@ -682,38 +673,36 @@ class Map(Returning[R]):
     Source: Dask bags, LangChain's `RunnableEach`; differs: bounded, and a failure may be data.
     """
 
-    if TYPE_CHECKING:
-
-        @overload
-        def __init__(
-            self: "Map[list[A]]",
-            module: ModuleOf[A],
-            field: None = None,
-            *,
-            concurrency: int = 64,
-            on_error: Literal["raise"] = "raise",
-            **options: Unpack[ModuleOptions],
-        ) -> None: ...
-        @overload
-        def __init__(
-            self: "Map[list[JsonDataModel[Any]]]",
-            module: ModuleOf[Any],
-            field: None = None,
-            *,
-            concurrency: int = 64,
-            on_error: Literal["collect"],
-            **options: Unpack[ModuleOptions],
-        ) -> None: ...
-        @overload
-        def __init__(
-            self: "Map[JsonDataModel[Any]]",
-            module: ModuleOf[Any],
-            field: str,
-            *,
-            concurrency: int = 64,
-            on_error: Literal["raise", "collect"] = "raise",
-            **options: Unpack[ModuleOptions],
-        ) -> None: ...
+    @overload
+    def __init__(
+        self: "Map[list[A]]",
+        module: ModuleOf[A],
+        field: None = None,
+        *,
+        concurrency: int = 64,
+        on_error: Literal["raise"] = "raise",
+        **options: Unpack[ModuleOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Map[list[data.JsonDataModel[Any]]]",
+        module: ModuleOf[Any],
+        field: None = None,
+        *,
+        concurrency: int = 64,
+        on_error: Literal["collect"],
+        **options: Unpack[ModuleOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Map[data.JsonDataModel[Any]]",
+        module: ModuleOf[Any],
+        field: str,
+        *,
+        concurrency: int = 64,
+        on_error: Literal["raise", "collect"] = "raise",
+        **options: Unpack[ModuleOptions],
+    ) -> None: ...
 
     def __init__(
         self,
@@ -757,7 +746,7 @@ class Map(Returning[R]):
 
     async def _mapped(self, items: list[Any]) -> list[Any]:
         """Return the result for each item."""
-        pool = map_concurrently(
+        pool = flow.map_concurrently(
             self.module, items, concurrency=self.concurrency, on_error=self.on_error, progress=False
         )
         async with pool as results:
@@ -778,15 +767,15 @@ class Map(Returning[R]):
         return data.symbol(_collecting_schema(data.schema_of(output))) if self.on_error == "collect" else output
 
 
-def common_schema(values: Iterable[Any]) -> Schema | None:
+def common_schema(values: Iterable[Any]) -> data.Schema | None:
     """Return the one schema of several values: theirs if they agree, else `U` of them; None without any."""
     schemas = list({id(schema): schema for schema in map(data.schema_of, values)}.values())
     if len(schemas) > 1:
-        return data.schema_of(ops.logical_xor(*map(data.symbol, schemas)))
+        return data.schema_of(data.ops.logical_xor(*map(data.symbol, schemas)))
     return schemas[0] if schemas else None
 
 
-def _collecting_schema(item: Schema | None) -> Schema:
+def _collecting_schema(item: data.Schema | None) -> data.Schema:
     """Return the schema of `{"value": item or null, "error": null or {"type", "message"}}`; None for no item at all."""
     value, definitions = apart(item) if item is not None else (_NULL, {})
     return data.trusted_schema({**object_schema(value={"anyOf": [value, _NULL]}, error=_ERROR), **definitions})
@@ -794,12 +783,12 @@ def _collecting_schema(item: Schema | None) -> Schema:
 
 def _collected(results: list[Any]) -> list[Any]:
     """Return results, None and `Failed` as data of one schema."""
-    schema = _collecting_schema(common_schema(x for x in results if x is not None and not isinstance(x, Failed)))
+    schema = _collecting_schema(common_schema(x for x in results if x is not None and not isinstance(x, flow.Failed)))
     return [data.wrap(frozen(_record(result)), schema) for result in results]
 
 
 def _record(result: Any) -> dict[str, Any]:
     """Return one result as JSON."""
-    if isinstance(result, Failed):
+    if isinstance(result, flow.Failed):
         return {"value": None, "error": {"type": type(result.error).__name__, "message": str(result.error)}}
     return {"value": result, "error": None}

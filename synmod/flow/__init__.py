@@ -7,10 +7,6 @@ Speed: composing, extracting and running are linear in steps and use no recursio
 Must never know: modules (a step's module is something to call), files, language models, the walk.
 """
 
-from synmod.leaves import (
-    LEAF, MAPPING, SEQUENCE, NestPath, aligned, copied, is_leaf, kind_of, leaves, leaves_with_path, map_leaves, pack,
-)
-
 from .concurrency import Failed, Progress, Shown, in_thread, map_concurrently, run, shown
 from .engine import Plan, compile_flow, run_plan, together
 from .graph import (
@@ -19,8 +15,7 @@ from .graph import (
 )
 
 __all__ = [
-    "LEAF", "MAPPING", "SEQUENCE", "Declared", "Failed", "FlowGraph", "FlowStep", "NestPath", "Origin", "Plan",
-    "Progress", "Shown", "Step", "SymbolRef", "aligned", "compile_flow", "copied", "in_thread", "is_leaf", "kind_of",
-    "leaves", "leaves_with_path", "live_graph", "map_concurrently", "map_leaves", "pack", "record_call", "record_graph",
-    "run", "run_plan", "shown", "step_of", "steps_between", "symbol_of", "together",
+    "Declared", "Failed", "FlowGraph", "FlowStep", "Origin", "Plan", "Progress", "Shown", "Step", "SymbolRef",
+    "compile_flow", "in_thread", "live_graph", "map_concurrently", "record_call", "record_graph", "run", "run_plan",
+    "shown", "step_of", "steps_between", "symbol_of", "together",
 ]

@@ -340,8 +340,6 @@ def _wake() -> None:
 # -- progress ----------------------------------------------------------------------------------------------------------
 
 _LOG: Final = logging.getLogger("synmod.progress")
-_ORDER: Final = ("score", "failed", "cost_usd", "in_flight")
-"""The numbers beside the bar: a narrow terminal cuts off the last."""
 
 
 class Progress(Protocol):
@@ -439,9 +437,8 @@ class Bar:
         self._bar = tqdm(total=total, desc=label, file=sys.stderr, mininterval=0.1, ncols=columns)
 
     def advance(self, n: int, **numbers: float) -> None:
-        """Move it on, the numbers beside it."""
-        names = sorted(numbers, key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER))
-        self._bar.set_postfix({name: f"{numbers[name]:.4g}" for name in names}, refresh=False)
+        """Move it on, the numbers beside it; a narrow terminal cuts off the last."""
+        self._bar.set_postfix({name: f"{number:.4g}" for name, number in numbers.items()}, refresh=False)
         self._bar.update(n)
 
     def end(self, outcome: str) -> None:  # noqa: ARG002  # the bar stays as it is

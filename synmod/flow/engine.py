@@ -205,7 +205,7 @@ class _Run:
 
         What is ready at the end is returned; a task of the run starts it.
         """
-        steps, values, uses = self.plan.steps, self.values, self._uses
+        steps, values = self.plan.steps, self.values
         ready: Sequence[int] = (index,)
         while len(ready) == 1:
             step = steps[ready[0]]
@@ -213,10 +213,7 @@ class _Run:
             kwargs: Any = None
             if step.kwargs:
                 kwargs = {name: _filled(kind, what, values) for name, (kind, what) in step.kwargs.items()}
-            for number in step.needs:  # as in `_drop`
-                uses[number] -= 1
-                if not uses[number]:
-                    values[number] = None
+            self._drop(step)
             call = step.module(*args) if kwargs is None else step.module(*args, **kwargs)
             del args, kwargs  # what nobody else needs is freed as soon as the step lets go of it
             ready = self._after(step, await call)
@@ -244,14 +241,7 @@ class _Run:
         if step.output >= 0:
             if output is not None and not (type(output) is JsonDataModel and output._schema is step.schema):
                 output = _conformed(output, self.plan.symbols[step.output], _place(step))
-            number = step.output
-            if self._uses[number]:  # as in `_put`
-                self.values[number] = output
-                waits = self._waits
-                for index in self.plan.consumers[number]:
-                    waits[index] -= 1
-                    if not waits[index]:
-                        ready.append(index)
+            self._put(step.output, output, ready)
         elif output is None:  # a step that was skipped: None stands for every output
             for number in step.numbers:
                 self._put(number, None, ready)

@@ -7,26 +7,10 @@ from functools import partial
 from keyword import iskeyword
 from typing import Any, ClassVar, Self, cast, overload
 
-from synmod import module as modules
-from synmod.blocks import Lambda
+from synmod import blocks, leaves, module as modules, registry, scope
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, contains
 from synmod.errors import ArgumentError, BuildError, ConfigError, GraphError, SchemaError
-from synmod.flow import aligned
-from synmod.leaves import Suspended, check_name, drive
-from synmod.module import (
-    UNDECLARED,
-    Build,
-    Child,
-    Data,
-    Execution,
-    Module,
-    ModuleOf,
-    execution_of,
-    own_inputs_of,
-    passes_none,
-)
-from synmod.registry import register_own
-from synmod.scope import Hook, current_call
+from synmod.module import Data, Module, ModuleOf
 
 from .program import M, Program
 from .wiring import Input
@@ -86,7 +70,7 @@ def compose(fn: Callable[..., Any] | None = None, *, name: str | None = None, de
         return partial(compose, name=name, description=description)
     if not callable(fn) or isinstance(fn, type) or inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
         raise ArgumentError(f"compose takes an async or plain function; got {fn!r:.100}.")
-    label = check_name(getattr(fn, "__name__", None) if name is None else name)
+    label = leaves.check_name(getattr(fn, "__name__", None) if name is None else name)
     positional, named = _inputs(fn, label)
     outputs = copy_context().run(_wired, fn, label, positional, named)
     _hold_to_annotation(fn, label, outputs)
@@ -105,7 +89,7 @@ def _inputs(fn: Callable[..., Any], label: str) -> tuple[list[SymbolicDataModel]
     positional: list[SymbolicDataModel] = []
     named: dict[str, SymbolicDataModel] = {}
     for parameter in inspect.signature(fn).parameters.values():
-        inner, optional = modules.without_none(hints.get(parameter.name, UNDECLARED))
+        inner, optional = modules.without_none(hints.get(parameter.name, modules.UNDECLARED))
         model = modules.model_of_annotation(inner)
         defaulted = parameter.default is not parameter.empty
         if parameter.kind not in _NAMED or model is None or (defaulted and parameter.default is not None):
@@ -127,13 +111,13 @@ def _wired(
     """Run the body on symbols, to its end; if it fails, or waits, whatever it built is unbuilt again."""
 
     async def body() -> Any:
-        with Build():
+        with modules.Build():
             outputs = fn(*positional, **named)
             return await outputs if inspect.isawaitable(outputs) else outputs
 
     try:
-        return drive(body())
-    except Suspended:
+        return leaves.drive(body())
+    except leaves.Suspended:
         raise BuildError(
             f"compose: the body of {label!r} waits for something, which wiring a program does not need. (Branches "
             "already run at the same time: write `a = await first(x)`, `b = await second(x)`, no gather.) Where a "
@@ -144,10 +128,10 @@ def _wired(
 
 def _hold_to_annotation(fn: Callable[..., Any], label: str, outputs: Any) -> None:
     """Check that the outputs contain what a return annotation declares."""
-    declared = modules.read_outputs(modules.resolved_annotations(fn).get("return", UNDECLARED))
-    if declared is UNDECLARED:
+    declared = modules.read_outputs(modules.resolved_annotations(fn).get("return", modules.UNDECLARED))
+    if declared is modules.UNDECLARED:
         return
-    pairs = aligned(declared, outputs)
+    pairs = leaves.aligned(declared, outputs)
     if pairs is None:
         raise SchemaError(
             f"compose: {label!r} returns another structure than its annotation {declared!r:.200} declares."
@@ -170,7 +154,7 @@ Row = Iterable[Member] | tuple[*tuple[Member, ...], Typed[M]] | Iterable[Symboli
 _NO_MEMBERS: Any = ()  # of any type, so that a type checker takes an empty row for one of Any
 
 
-@register_own()
+@registry.register_own()
 class Sequential(Program[M]):
     """Members in a row: each gets the output of the one before, whole.
 
@@ -211,7 +195,7 @@ class Sequential(Program[M]):
         *,
         description: str | None = None,
         trainable: bool = True,
-        hooks: Sequence[Hook] | None = None,
+        hooks: Sequence[scope.Hook] | None = None,
     ) -> None:
         super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
         if isinstance(members, Module) or not isinstance(members, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -312,7 +296,7 @@ class Sequential(Program[M]):
         """Take a member in behind the others; an Input stands before all, and is not one."""
         attributes: dict[Any, Any] = vars(self)
         steps = self._steps()
-        step = len(steps) if name is None else check_name(name, "member")
+        step = len(steps) if name is None else leaves.check_name(name, "member")
         if _is_input(member):
             if steps or self.input_spec is not None:
                 raise GraphError(f"{self.name!r}: member {step} is an Input; an Input may only stand first.")
@@ -323,7 +307,7 @@ class Sequential(Program[M]):
                 f"{self.name!r}: member {step} is {modules.kind_text(member)}; members are modules (instances) or "
                 "plain callables."
             )
-        module = member if isinstance(member, Module) else Lambda(member, name=_label(member))
+        module = member if isinstance(member, Module) else blocks.Lambda(member, name=_label(member))
         if isinstance(step, int):
             attributes[step] = module
             return
@@ -341,22 +325,22 @@ class Sequential(Program[M]):
     def _build_now(self) -> None:
         """Build on the Input, if no build waits; otherwise the first call builds."""
         try:
-            copy_context().run(drive, modules.build(self))
-        except Suspended:
+            copy_context().run(leaves.drive, modules.build(self))
+        except leaves.Suspended:
             return
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if isinstance(name, str)]  # pyright: ignore[reportUnnecessaryIsInstance]
 
 
-@own_inputs_of.register(Sequential)
+@modules.own_inputs_of.register(Sequential)
 def own_inputs_of_row(row: Sequential[Any]) -> tuple[Any, ...]:
     """Return what `sm.build` builds a row on: its Input."""
     spec = row.input_spec
     return () if spec is None else (spec,)
 
 
-@passes_none.register(Sequential)
+@modules.passes_none.register(Sequential)
 def row_passes_none(_: Sequential[Any]) -> bool:
     """Whether a None passes, as in any module."""
     return True
@@ -365,17 +349,17 @@ def row_passes_none(_: Sequential[Any]) -> bool:
 @modules.verify_first_call.register(Sequential)
 def verify_first_call_of_row(row: Sequential[Any]) -> None:
     """Check the whole row where this is the first entry call; a row inside another program is checked with it."""
-    frame = current_call()
+    frame = scope.current_call()
     if frame is not None and frame.parent is None and not frame.symbolic:
         modules.verify_wiring(row, is_whole=False)
 
 
-@execution_of.register(Sequential)
-def execution_of_row(row: Sequential[Any]) -> Execution | None:
+@modules.execution_of.register(Sequential)
+def execution_of_row(row: Sequential[Any]) -> modules.Execution | None:
     """Return one member after the other; a `call` of one's own has no static order."""
     if type(row).call is not Sequential.call:
         return None
-    return Execution("in order", tuple(map(Child, zip(row._steps()), row.members)))
+    return modules.Execution("in order", tuple(map(modules.Child, zip(row._steps()), row.members)))
 
 
 def _label(function: Callable[..., Any]) -> str | None:

@@ -10,18 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, overloa
 from pydantic import BaseModel
 from typing_extensions import TypeVar
 
-from synmod import module as modules, saving, train
+from synmod import module as modules, registry, saving, scope, train, tree
 from synmod.data import JsonDataModel, SymbolicDataModel
 from synmod.errors import BuildError, ConfigError, GraphError, LifecycleError, LoadError
-from synmod.flow import Progress, Step, copied, map_leaves, record_graph, run_plan, steps_between, symbol_of
-from synmod.leaves import checks_keywords, did_you_mean, path_str
-from synmod.module import AsyncCallee, Data, Execution, Module, execution_of, own_inputs_of, passes_none, where
-from synmod.registry import register_own
-from synmod.saving import LoadReport
-from synmod.scope import FRAME, Hook, current_call, nearest_live
-from synmod.train import Budget, Evaluation, History, Optimizer, Run, Trainer
-from synmod.train.callbacks import Callback
-from synmod.tree import OptState, state, update, walk
+from synmod.flow import Progress, Step, record_graph, run_plan, steps_between, symbol_of
+from synmod.leaves import checks_keywords, copied, did_you_mean, map_leaves, path_str
+from synmod.module import AsyncCallee, Data, Module, where
 
 from .wiring import Names, Wiring, graph_execution, wiring_of
 
@@ -68,7 +62,7 @@ def take_graph(program: Program, inputs: Any, outputs: Any) -> None:
 
 def _is_root(program: Program) -> bool:
     """Whether a program is made for itself, and not by the build of one that stands in another."""
-    frame = current_call()
+    frame = scope.current_call()
     while frame is not None and frame.owner is program._record:
         frame = frame.parent
     return frame is None or not program._record.constructed
@@ -100,17 +94,17 @@ class Compiled:
     def __init__(self, reward: Any, optimizer: Any, metrics: Iterable[Any]) -> None:
         self.reward = None if reward is None else train.rewards.reward_from(reward)
         self.metrics = train.metrics.metrics_from(metrics)
-        self._optimizer: Optimizer = train.optimizer_from("random_few_shot" if optimizer is None else optimizer)
-        self._first = state(self._optimizer, OptState)
+        self._optimizer: train.Optimizer = train.optimizer_from("random_few_shot" if optimizer is None else optimizer)
+        self._first = tree.state(self._optimizer, tree.OptState)
 
     @property
     def batch_size(self) -> int | None:
         """How many rows the optimizer learns from at once; None where it does not learn from batches."""
         return getattr(self._optimizer, "minibatch", 32) if self._optimizer.learns_from_batches else None
 
-    def fresh_optimizer(self) -> Optimizer:
+    def fresh_optimizer(self) -> train.Optimizer:
         """Return the optimizer with what it knew when it was compiled."""
-        update(self._optimizer, self._first)
+        tree.update(self._optimizer, self._first)
         return self._optimizer
 
 
@@ -119,7 +113,7 @@ R = TypeVar("R")
 Answer = TypeVar("Answer", bound=BaseModel)
 
 
-@register_own()
+@registry.register_own()
 class Program(Module, Generic[M]):
     """A program: a graph of modules between inputs and outputs, or a subclass with `call`.
 
@@ -194,16 +188,12 @@ class Program(Module, Generic[M]):
         name: str | None = None,
         description: str | None = None,
         trainable: bool | None = None,
-        hooks: Sequence[Hook] | None = None,
+        hooks: Sequence[scope.Hook] | None = None,
         **unknown: Any,
     ) -> None:
-        if unknown:
-            raise modules.unknown_keyword(
-                type(self).__name__, next(iter(unknown)), modules.declaration_of(type(self)).keywords
-            )
         is_mixed = self._record.constructed  # labels that are not given stay what they were
         trainable = self.trainable if trainable is None else trainable
-        super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
+        super().__init__(name=name, description=description, trainable=trainable, hooks=hooks, **unknown)
         if inputs is None and outputs is None and not is_mixed:
             return
         take_graph(self, inputs, outputs)
@@ -273,7 +263,7 @@ class Program(Module, Generic[M]):
         """
         wanted = path if isinstance(path, str) else path_str(path)
         known: list[str] = []
-        for visit in walk(self):
+        for visit in tree.walk(self):
             if visit.kind == "node" and isinstance(visit.value, Module):
                 known.append(path_str(visit.path))
                 if known[-1] == wanted:
@@ -293,7 +283,7 @@ class Program(Module, Generic[M]):
     # -- training -----------------------------------------------------------------------------------------------------
 
     @property
-    def trainer(self) -> Trainer | None:
+    def trainer(self) -> train.Trainer | None:
         """What the last `fit` ran; None before."""
         return getattr(self, "_trainer", None)
 
@@ -331,13 +321,13 @@ class Program(Module, Generic[M]):
         batch_size: int | None = None,
         shuffle: bool = True,
         seed: int = 0,
-        budget: Budget | int | None = None,
-        callbacks: Iterable[Callback] = (),
+        budget: train.Budget | int | None = None,
+        callbacks: Iterable[train.callbacks.Callback] = (),
         verbose: Literal["auto", 0, 1] = "auto",
-        run: Run | str | os.PathLike[str] | None = None,
+        run: train.Run | str | os.PathLike[str] | None = None,
         concurrency: int = 64,
         executor: train.Executor | None = None,
-    ) -> History:
+    ) -> train.History:
         """Train the program: its Variables change, by the compiled optimizer, against the compiled reward.
 
         Each `fit` begins with the optimizer as it was compiled, and with the program as it is.
@@ -395,7 +385,7 @@ class Program(Module, Generic[M]):
             executor=executor,
         )
 
-    async def evaluate(self, x: Any, y: Any = None, **options: Any) -> Evaluation:
+    async def evaluate(self, x: Any, y: Any = None, **options: Any) -> train.Evaluation:
         """Return the scores of the program on a data set, by the compiled reward and metrics.
 
         Args:
@@ -464,7 +454,7 @@ class Program(Module, Generic[M]):
 
     def load_variables(
         self, path: str | os.PathLike[str], strict: bool = True, allow_missing: bool = False, allow_extra: bool = False
-    ) -> LoadReport:
+    ) -> saving.LoadReport:
         """Take the values of a file by path, all or nothing; see `sm.load_variables` for errors."""
         return saving.load_variables(self, path, strict=strict, allow_missing=allow_missing, allow_extra=allow_extra)
 
@@ -472,7 +462,7 @@ class Program(Module, Generic[M]):
         """Return the values for the Inputs."""
         if self._record.flow is None:
             raise modules.no_call(self)
-        frame = current_call()
+        frame = scope.current_call()
         entry = frame is not None and frame.parent is None and not frame.symbolic
         return wiring_of(self).door.values(self, args, named, entry=entry)
 
@@ -489,22 +479,22 @@ class Program(Module, Generic[M]):
         return {"inputs": self.inputs, "outputs": self.outputs, **config}
 
 
-@passes_none.register(Program)
+@modules.passes_none.register(Program)
 def program_passes_none(program: Program[Any]) -> bool:
     """Whether a None passes: below another call, not into an entry call that must have data."""
     if program._record.flow is None:
         return True
-    return nearest_live(FRAME.get()) is not None and not wiring_of(program).door.takes_none
+    return scope.nearest_live(scope.FRAME.get()) is not None and not wiring_of(program).door.takes_none
 
 
-@execution_of.register(Program)
-def execution_of_program(program: Program[Any]) -> Execution | None:
+@modules.execution_of.register(Program)
+def execution_of_program(program: Program[Any]) -> modules.Execution | None:
     """Return the graph of a functional program; a `call` of one's own has no static order."""
     flow = program._record.flow
     return None if flow is None or type(program).call is not Program.call else graph_execution(program)
 
 
-@own_inputs_of.register(Program)
+@modules.own_inputs_of.register(Program)
 def own_inputs_of_program(program: Program[Any]) -> tuple[Any, ...]:
     """Return what `sm.build` builds a functional program on."""
     return () if program._record.flow is None else (program.inputs,)

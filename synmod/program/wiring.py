@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, admit, declare, is_subschema, model_of, symbol
 from synmod.errors import ArgumentError, CallError, SchemaError
-from synmod.flow import Declared, FlowGraph, Origin, Plan, Step, aligned, compile_flow, kind_of, leaves, live_graph
-from synmod.leaves import SEQUENCE, did_you_mean, pack
+from synmod.flow import Declared, FlowGraph, Origin, Plan, Step, compile_flow, live_graph
+from synmod.leaves import SEQUENCE, aligned, did_you_mean, kind_of, leaves, pack
 from synmod.module import Child, Execution, Module, Shown, shape, steps_before, where
 
 if TYPE_CHECKING:

@@ -426,7 +426,7 @@ def _look_in_history(lane: Lane, skips: DeclaredSkips, lacking: list[Key], input
     popped = {key for each in lane.downwards() for key in each.popped}
     for key in [*lacking, *(key for key in absent if lane.find(key) is None and key not in popped)]:
         name = key[1]
-        value = _in_history(key, flow.leaves(inputs), popped_too=name not in skips.optional)
+        value = _in_history(key, leaves.leaves(inputs), popped_too=name not in skips.optional)
         if value is TAKEN:
             if name in skips.optional:
                 continue

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, TypeAlias, cast
 
-from synmod import data, errors, flow, leaves, tree
+from synmod import data, errors, leaves, tree
 from synmod.leaves import did_you_mean, path_str
 from synmod.module import Module, declared_inputs, own_inputs_of
 
@@ -136,7 +136,7 @@ def output_schemas(outputs: Any) -> list[tuple[str, data.Schema]]:
     """Return the schemas of what a program returns, by name."""
     return [
         (path_str(path) or data.label(leaf) or "outputs", data.schema_of(leaf))
-        for path, leaf in flow.leaves_with_path(outputs)
+        for path, leaf in leaves.leaves_with_path(outputs)
         if leaf is not None
     ]
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
-from synmod import data, errors, flow, leaves, module, scope, tree
+from synmod import data, errors, leaves, module, scope, tree
 from synmod.cache import key_of
 
 from . import batches, evaluation, runs
@@ -504,7 +504,7 @@ def _schemas_of(trainer: Trainer, first: Any) -> Any:
     Raises:
         TrainerError: Inputs are plain JSON, and the program declares nothing.
     """
-    names, declared = trainer.data_names, flow.leaves(module.declared_inputs(trainer.program))
+    names, declared = trainer.data_names, leaves.leaves(module.declared_inputs(trainer.program))
     if len(declared) == len(names):
         return list(zip(names, declared, strict=True))
     found = [(name, _declaration_of(first if len(names) == 1 else first[name])) for name in names]

@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from synmod import data, errors, scope, tree
-from synmod.flow import MAPPING, FlowGraph, SymbolRef, kind_of, leaves, map_leaves
-from synmod.leaves import is_object, path_str
+from synmod.flow import FlowGraph, SymbolRef
+from synmod.leaves import MAPPING, is_object, kind_of, leaves, map_leaves, path_str
 from synmod.lm import SharedModel
 from synmod.module import Child, Execution, Module, declared_outputs, execution_of, input_spec_of
 

@@ -11,8 +11,17 @@ from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple, cast
 
 from synmod import data, errors, scope, skip, tree
-from synmod.flow import FlowGraph, SymbolRef, leaves, leaves_with_path
-from synmod.leaves import FrozenDict, FrozenList, Json, escaped as html_text, unused, write_atomic
+from synmod.flow import FlowGraph, SymbolRef
+from synmod.leaves import (
+    FrozenDict,
+    FrozenList,
+    Json,
+    escaped as html_text,
+    leaves,
+    leaves_with_path,
+    unused,
+    write_atomic,
+)
 from synmod.module import Execution, Module
 
 from .outline import Contract, Member, Outline, Part, calls_below, nest_text, row_of, steps_to, title_text

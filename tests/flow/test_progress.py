@@ -28,14 +28,14 @@ class Terminal(io.StringIO):
 
 
 def test_a_terminal_of_80_columns_shows_the_mean_score(monkeypatch):
-    """Mean score, failed, cost, calls in flight, in this order; the score was once cut off behind the others."""
+    """The numbers stand in the order given; the score was once cut off behind the others."""
     monkeypatch.setattr("sys.stderr", terminal := Terminal())
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("LINES", "24")
     followed = shown(None)
     followed.begin("evaluate", 200)
     for done in range(1, 201):
-        followed.advance(1, failed=3, in_flight=64, cost_usd=0.01234, score=done / 1000)
+        followed.advance(1, score=done / 1000, failed=3, cost_usd=0.01234, in_flight=64)
     followed.end("done")
     last = terminal.getvalue().split("\r")[-1].rstrip("\n")
     assert len(last) <= 80

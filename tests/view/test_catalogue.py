@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 import synmod as sm
-from synmod.flow import leaves, map_leaves
+from synmod.leaves import leaves, map_leaves
 from synmod.leaves.names import path_str
 from synmod.testing import SchemaLM
 from synmod.view import FORMATS
