@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from itertools import count
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, schema_of
 from synmod.errors import ArgumentError, EvaluationError
@@ -21,8 +21,8 @@ from synmod.tree import Memory, State, state
 from .batches import Places
 from .evaluation import Evaluation, ExampleError, ExampleResult, Metrics
 from .examples import Example, ExampleReader, is_data
-from .rewards import Reward, reward_from
-from .rollouts import Executor, Ran
+from .rewards import reward_from
+from .rollouts import Executor
 from .runs import Journal, Run, Runner, identity_of_run, run_from
 
 _ENOUGH: Final = 20
@@ -70,8 +70,8 @@ async def evaluate(
             out. A transient failure of a model and a failure of the reward itself are always left out.
         samples: Runs per example, as samples 0 to `samples` - 1.
         keep_results: Whether the Evaluation keeps the results, or means and errors only.
-        run: A folder, or a `sm.Run`, that keeps each result as soon as there is one: the same line again goes on. The
-            data are then read once, before the first run.
+        run: A folder, or a `sm.Run`, that keeps each result as soon as there is one: the same line again goes on. A
+            list of rows must be that of the first time; rows that come as a stream are found by their content alone.
         progress: An object that is notified how far it is; None for a bar on a terminal, False for nothing.
         executor: Another place for the runs, such as a `sm.DaskExecutor`; None for this process.
         places: Where a trainer runs rows.
@@ -110,13 +110,13 @@ async def evaluate(
     folder, bar = run_from(run), shown(progress)
     opened: Any = nullcontext(Journal())
     if folder is not None:
-        jobs = _jobs(data, 1)
-        data = [row async for _, row, _ in jobs] if isinstance(jobs, AsyncIterator) else [row for _, row, _ in jobs]
-        identity = identity_of_run(program, {"rows": data}, judge, measures.given, places)
-        opened = folder.opened(identity, "", program, judge)
+        jobs, rows = _jobs(data, 1), dict[str, list[Example]]()
+        if isinstance(data, Sized) and isinstance(jobs, Iterator):
+            rows["rows"] = [row for _, row, _ in jobs]
+        opened = folder.opened(identity_of_run(program, rows, judge, measures.given, places), "", program, judge)
     async with opened as journal:
         runner = Runner(program, judge, places=places, journal=journal, metrics=measures, first=memories)
-        under_way = _Evaluator(runner, judge, measures, max_errors, failure_score, samples, keep_results, bar)
+        under_way = _Evaluator(runner, measures, max_errors, failure_score, samples, keep_results, bar)
         bar.begin("evaluate", len(data) * samples if isinstance(data, Sized) else None)
         outcome = "stopped"
         try:
@@ -127,12 +127,13 @@ async def evaluate(
                 ) as finished,
             ):
                 async for index in finished:
-                    under_way.take(index)
+                    under_way.fold(index)
+                    under_way.check_failures()
             under_way.check_end()
             outcome = "done"
-        except _Stop:
+        except _Stop as stop:
             outcome, partial = "failed", under_way.evaluation()
-            raise EvaluationError(f"evaluate: {under_way.reason}; {partial!r}", partial=partial) from under_way.cause
+            raise EvaluationError(f"evaluate: {stop}; {partial!r}", partial=partial) from under_way.cause
         except BaseException as error:
             if is_cancellation(error):
                 keep_partial(under_way.evaluation())
@@ -168,21 +169,19 @@ async def predicted(
 
 
 class _Stop(Exception):  # not an error: how a run ends its pool
-    """The evaluation ends here."""
+    """The evaluation ends here, and why."""
 
 
 class _Evaluator:
     """One evaluation under way: what has finished, folded in input order, and when it is time to stop.
 
     Attributes:
-        reason: Why it stops, None while it does not.
-        cause: What the stop is chained to: the failure that is the reason, else the first one.
+        cause: What a stop is chained to: the failure that is the reason, else the first one.
     """
 
     def __init__(
         self,
         runner: Runner,
-        reward: Reward | None,
         metrics: Metrics,
         max_errors: float | None,
         failure_score: float | Literal["lowest"] | None,
@@ -190,16 +189,13 @@ class _Evaluator:
         keep_results: bool,
         bar: Shown,
     ) -> None:
-        self._runner = runner
-        self._unchecked = reward
+        self._runner, self._metrics, self._bar = runner, metrics, bar
+        self._unchecked = runner.reward
         """The reward, until its masks were looked at."""
-        self._metrics = metrics
-        self._max_errors = max_errors
+        self._max_errors, self._keep_results = max_errors, keep_results
         self._counts_failures = failure_score is not None
         bound = runner.bound
         self._failure_score = None if bound is None else bound.lowest if failure_score == "lowest" else failure_score
-        self._keep_results = keep_results
-        self._bar = bar
         self._first_sample = current_sample() * samples
         self._clock = current_clock()
         self._started = self._clock.now()
@@ -212,8 +208,8 @@ class _Evaluator:
         self._sum, self._scores = 0.0, 0  # in input order, so that the mean does not depend on what finished first
         self._begun = self._done = self._failed = 0
         self._shown_sum, self._shown_scores, self._shown_cost = 0.0, 0, 0.0  # of what has finished, for the bar
+        self._reason: str | None = None
         self.cause: Exception | None = None
-        self.reason: str | None = None
 
     async def run(self, job: _Job) -> int:
         """Run one example, score it, and note what became of it: its failure is its result.
@@ -224,7 +220,8 @@ class _Evaluator:
             MaskError: A mask of the reward names nothing.
             BudgetExceeded, DeadlineExceeded: That of an enclosing block.
         """
-        self._stop_if_enough()
+        if self._reason is not None:
+            raise _Stop(self._reason)
         self._begun += 1
         index, example, sample = job
         if self._unchecked is not None:
@@ -236,8 +233,21 @@ class _Evaluator:
         score = ran.feedback.score if ran.feedback else self._failure_score if counts else None
         result = ran.result(ExampleResult, example, ran.feedback, score, sample)
         self._finished[index] = (result, ran.values if ran.error is None or counts else None)
-        self._note(result, ran)
+        self._done += 1
+        if result.error is not None:
+            self._failed += 1
+            self.cause = self.cause or ran.failure
+        self._show(result)
+        if ran.fault == "fatal":
+            self.cause = ran.failure
+            self._stop(f"example {result.id!r} failed for a reason that is not its own: {result.error}")
+        self.check_failures()
         return index
+
+    def _stop(self, reason: str) -> NoReturn:
+        """End the evaluation: no run begins any more."""
+        self._reason = reason
+        raise _Stop(reason)
 
     def _check_masks(self, outputs: Any, target: Any) -> None:
         """Look at the masks of the reward, once the schema of the outputs is known (MaskError)."""
@@ -245,15 +255,8 @@ class _Evaluator:
             self._unchecked.check(schema_of(outputs), schema_of(target) if isinstance(target, _DATA) else None)
             self._unchecked = None
 
-    def _note(self, result: ExampleResult, ran: Ran) -> None:
-        """Count a run that has finished, in whatever order, and look whether it is time to stop."""
-        self._done += 1
-        if result.error is not None:
-            self._failed += 1
-            self.cause = self.cause or ran.failure
-            if self.reason is None and ran.fault == "fatal":
-                self.cause = ran.failure
-                self.reason = f"example {result.id!r} failed for a reason that is not its own: {result.error}"
+    def _show(self, result: ExampleResult) -> None:
+        """Let the bar know of a run that has finished, in whatever order."""
         self._shown_cost += result.usage.cost_usd or 0.0
         if result.score is not None:
             self._shown_scores += 1
@@ -261,38 +264,22 @@ class _Evaluator:
         score = {"score": self._shown_sum / self._shown_scores} if self._shown_scores else {}
         numbers = {"failed": self._failed, "cost_usd": self._shown_cost, "in_flight": self._begun - self._done}
         self._bar.advance(1, **score, **numbers)  # the score first, which a narrow terminal keeps
-        self._stop_if_enough()
 
-    def _stop_if_enough(self) -> None:
-        """Raise if too much has failed, or there was a reason before.
+    def check_failures(self) -> None:
+        """Look whether too much has failed.
 
         Raises:
-            _Stop: It is time to stop.
+            _Stop: It has.
         """
         limit, failed, done = self._max_errors, self._failed, self._done
+        if failed == done == _ENOUGH:
+            self._stop(f"the first {_ENOUGH} runs to finish have all failed")
         if isinstance(limit, float):
-            are_too_many = done >= _ENOUGH and failed > limit * done
-        else:
-            are_too_many = limit is not None and failed > limit
-        if self.reason is None and failed == done == _ENOUGH:
-            self.reason = f"the first {_ENOUGH} runs to finish have all failed"
-        elif self.reason is None and are_too_many:
-            self.reason = f"{failed} of {done} runs have failed, more than max_errors={limit!r} allows"
-        if self.reason is not None:
-            raise _Stop
+            limit = limit * done if done >= _ENOUGH else None
+        if limit is not None and failed > limit:
+            self._stop(f"{failed} of {done} runs have failed, more than max_errors={self._max_errors!r} allows")
 
-    def take(self, index: int) -> None:
-        """Fold the next run in input order.
-
-        Raises:
-            _Stop: A metric cannot count it, and that is one failure too many.
-        """
-        failed = self._failed
-        self._fold(index)
-        if self._failed > failed:
-            self._stop_if_enough()
-
-    def _fold(self, index: int) -> None:
+    def fold(self, index: int) -> None:
         """Add one run to the sums and metrics; what one of these cannot count is a failure of that run."""
         result, values = self._finished.pop(index)
         if values is not None:
@@ -324,30 +311,22 @@ class _Evaluator:
         """
         if not self._done:
             raise ArgumentError("there is nothing to evaluate: the data set has no rows.")
-        _, failure = self._metrics.results()
         if self._done == self._failed:
-            self.reason = f"all {self._done} runs have failed" if self._done > 1 else "the only run has failed"
-            raise _Stop
+            self._stop(f"all {self._done} runs have failed" if self._done > 1 else "the only run has failed")
+        _, failure = self._metrics.results()
         if failure is not None:
             self.cause = failure
-            self.reason = f"a metric has no result: {ExampleError.of(failure, '')}"
-            raise _Stop
+            self._stop(f"a metric has no result: {ExampleError.of(failure, '')}")
 
     def evaluation(self) -> Evaluation:
         """Return what there is, also of runs that finished while one before them had not."""
         for index in sorted(self._finished):
-            self._fold(index)
+            self.fold(index)
         metrics, _ = self._metrics.results()
         return Evaluation(
-            score=self._sum / self._scores if self._scores else None,
-            metrics=MappingProxyType(metrics),
-            results=tuple(self._results),
-            errors=tuple(self._errors),
-            usage=self._usage,
-            elapsed_s=self._clock.now() - self._started,
-            total=self._folded,
-            scored=self._scored,
-        )
+            self._sum / self._scores if self._scores else None, MappingProxyType(metrics), tuple(self._results),
+            tuple(self._errors), self._usage, self._clock.now() - self._started, self._folded, self._scored,
+        )  # fmt: skip
 
 
 def _jobs(data: Any, samples: int) -> Iterator[_Job] | AsyncIterator[_Job]:

@@ -194,6 +194,10 @@ class ExampleError:
         """Return the record of an exception."""
         return cls(type(error).__name__, message_of(error), path, tuple(notes_of(error)))
 
+    def record(self) -> dict[str, Any]:
+        """Return the record as plain JSON."""
+        return {**asdict(self), "notes": list(self.notes)}
+
     def __str__(self) -> str:
         return f"{self.type}: {self.message}"
 
@@ -248,18 +252,12 @@ class ExampleResult:
 
     def record(self) -> dict[str, Any]:
         """Return the result by name of its fields, data models as they are."""
+        record = {name: _listed(getattr(self, name)) for name in ExampleResult.__slots__}
         return {
-            "id": self.id,
-            "sample": self.sample,
-            "inputs": _listed(self.inputs),
-            "target": _listed(self.target),
-            "outputs": _listed(self.outputs),
-            "score": self.score,
+            **record,
             "feedback": None if self.feedback is None else self.feedback.record(),
-            "error": None if self.error is None else {**asdict(self.error), "notes": list(self.error.notes)},
+            "error": None if self.error is None else self.error.record(),
             "usage": asdict(self.usage),
-            "elapsed_s": self.elapsed_s,
-            "call_id": self.call_id,
         }
 
 
@@ -347,18 +345,14 @@ class Evaluation:
         Raises:
             DataError: A target, an output or the result of a metric is not JSON; names its place.
         """
-        return thaw(
-            {
-                "score": self.score,
-                "metrics": dict(self.metrics),
-                "total": self.total,
-                "scored": self.scored,
-                "usage": asdict(self.usage),
-                "elapsed_s": self.elapsed_s,
-                "results": [result.record() for result in self.results],
-                "errors": [result.record() for result in self.errors],
-            }
-        )
+        record = {
+            **{name: getattr(self, name) for name in self.__slots__},
+            "metrics": dict(self.metrics),
+            "results": [result.record() for result in self.results],
+            "errors": [result.record() for result in self.errors],
+            "usage": asdict(self.usage),
+        }
+        return thaw(record)
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
         """Write one line per run; cells with data hold JSON.

@@ -11,10 +11,9 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum, EnumMeta
-from functools import lru_cache
 from operator import mul
 from types import NoneType
-from typing import Any, Final, Literal, TypeVar, Unpack, cast
+from typing import Any, ClassVar, Final, Literal, TypeVar, Unpack, cast
 
 from synmod.blocks import Generator
 from synmod.data import DataModel, JsonDataModel, Score, declare, normalize_score, ops, parts_of, schema_of, symbol
@@ -116,6 +115,12 @@ def _shown(name: str, expected: Any, actual: Any) -> str:
     return f"{name}: expected {dump_json(expected):.{_SHOWN}}, got {text}"
 
 
+def _mean_of(scores: Mapping[str, float], expected: Mapping[str, Any], actual: Mapping[str, Any]) -> Feedback:
+    """Return the mean score of the fields, and what each that is off should have been."""
+    off = [_shown(name, expected[name], actual.get(name, _ABSENT)) for name in expected if scores.get(name, 0) < 1]
+    return Feedback(math.fsum(scores.values()) / len(expected), "\n".join(off) or None)
+
+
 def normal(json: Any, *, is_text: bool = False) -> Any:
     """Return JSON in which whole numbers are ints, and with `is_text` strings differ by their words alone."""
     if is_object(json):
@@ -189,6 +194,8 @@ class Reward(Module):
 
     range: tuple[float, float] = (0.0, 1.0)
     needs_target: bool = True
+    _graph_ignored: ClassVar[frozenset[str]] = frozenset({"_bound"})
+    """What reads parameters of functions once: made by constructors."""
 
     def __init__(self, *, in_mask: Any = None, out_mask: Any = None, **options: Unpack[ModuleOptions]) -> None:
         super().__init__(**options)
@@ -355,8 +362,7 @@ class NumericCloseness(Reward):
         """Return the mean closeness, and both numbers where they differ."""
         expected, actual = self.fields(y_true, y_pred)
         scores = {name: self._closeness(name, a, actual.get(name)) for name, a in expected.items()}
-        off = [_shown(name, expected[name], actual.get(name, _ABSENT)) for name in scores if scores[name] < 1]
-        return Feedback(math.fsum(scores.values()) / len(scores), "\n".join(off) or None)
+        return _mean_of(scores, expected, actual)
 
     def _closeness(self, name: str, a: Any, b: Any) -> float:
         """Return the score of one field."""
@@ -404,8 +410,7 @@ class CosineSimilarity(Reward):
         vectors = (await self.embedding_model(texts)).vectors
         pairs = zip(names, vectors, vectors[len(names) :], strict=False)
         scores = {name: _cosine(one, other) for name, one, other in pairs}
-        off = [_shown(name, expected[name], actual.get(name, _ABSENT)) for name in expected if scores.get(name, 0) < 1]
-        return Feedback(math.fsum(scores.values()) / len(expected), "\n".join(off) or None)
+        return _mean_of(scores, expected, actual)
 
 
 def _as_text(value: Any) -> str:
@@ -514,16 +519,6 @@ class LMAsJudge(Reward):
 # -- rewards made of others --------------------------------------------------------------------------------------------
 
 
-def _bound(fn: Callable[..., Any]) -> BoundReward:
-    """Return a function that is offered arguments by name; its signature is read once."""
-    return _remembered(fn) if type(fn).__hash__ is not None else BoundReward(fn, OFFERED)
-
-
-@lru_cache(maxsize=256)
-def _remembered(fn: Callable[..., Any]) -> BoundReward:
-    return BoundReward(fn, OFFERED)
-
-
 @register_own(public=False)
 class RewardFunction(Reward):
     """A function of one's own as a reward; a bare function becomes one.
@@ -561,17 +556,17 @@ class RewardFunction(Reward):
         ends: tuple[Any, ...] = tuple(cast("Any", range)) if isinstance(range, (tuple, list)) else ()  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
         if len(ends) != 2 or not all(map(_is_number, ends)) or not ends[0] < ends[1]:
             raise ConfigError(f"RewardFunction: range is {range!r:.100}; write the lowest and the highest score.")
-        _bound(fn)  # what it asks for is wrong now, not at the first row
+        self._bound = BoundReward(fn, OFFERED)
         self.fn, self.range = fn, (float(ends[0]), float(ends[1]))
 
     @property
     def asks_for(self) -> frozenset[str]:
         """What the function asks for."""
-        return _bound(self.fn).asks_for
+        return self._bound.asks_for
 
     async def call(self, y_true: Any = None, y_pred: Any = None, **offered: Any) -> Any:
         """Return what the function returns."""
-        result = _bound(self.fn).call(**{"target": y_true, "outputs": y_pred, **offered})
+        result = self._bound.call(**{"target": y_true, "outputs": y_pred, **offered})
         return await result if inspect.isawaitable(result) else result
 
 
@@ -613,13 +608,14 @@ class Weighted(Reward):
         if not rewards:
             raise ConfigError("Weighted: no parts; write Weighted({'right': (1.0, 'exact_match')}).")
         self.weights, self.members = weights, rewards
+        self._bound = {name: BoundReward(each, OFFERED, what=f"the reward {name!r}") for name, each in rewards.items()}
         self.needs_target = any(reward.needs_target for reward in rewards.values())
         self.range = (min(each.range[0] for each in rewards.values()), max(each.range[1] for each in rewards.values()))
 
     @property
     def asks_for(self) -> frozenset[str]:
         """What the parts ask for."""
-        return frozenset[str]().union(*(BoundReward(each, OFFERED).asks_for for each in self.members.values()))
+        return frozenset[str]().union(*(bound.asks_for for bound in self._bound.values()))
 
     def check(self, output_schema: Any, target_schema: Any = None) -> None:
         for reward in self.members.values():
@@ -628,9 +624,7 @@ class Weighted(Reward):
     async def call(self, y_true: Any = None, y_pred: Any = None, **offered: Any) -> Feedback:
         """Return the weighted mean, the critiques by name, and each score as an objective."""
         offered = {"target": y_true, "outputs": y_pred, **offered}
-        found: dict[str, Feedback] = {}
-        for name, reward in self.members.items():
-            found[name] = await BoundReward(reward, OFFERED, what=f"the reward {name!r}")(**offered)
+        found = {name: await bound(**offered) for name, bound in self._bound.items()}
         scores = {name: each.score for name, each in found.items() if each.score is not None}
         parts: dict[str, str] = {}
         for each in found.values():

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, Self, TypeAlias, TypeVar, cast
 
 from synmod import errors, scope
@@ -192,7 +192,7 @@ class Ran:
         feedback, error = self.feedback, self.error
         found = {
             "feedback": None if feedback is None else {name: of for name, of in feedback.record().items() if of != {}},
-            "error": None if error is None else {**asdict(error), "notes": list(error.notes)},
+            "error": None if error is None else error.record(),
             "fault": self.fault,
             "calls": [call.to_json() for call in self.calls],
             "values": dict(self.values),

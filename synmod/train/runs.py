@@ -285,13 +285,13 @@ def identity_of_run(
     reward: Reward | None,
     metrics: Iterable[Any],
     places: Places | None,
-    seed: State | None = None,
+    seed: State = NO_STATE,
 ) -> dict[str, Json]:
     """Return what a run is of, by name.
 
     Args:
         program: The program.
-        examples: The rows of each split, in order.
+        examples: The rows of each split, in order; empty where they come as a stream, and are not compared.
         reward: What judges them.
         metrics: What measures them.
         places: Where they run.
@@ -303,14 +303,14 @@ def identity_of_run(
         for row in of
     ]
     counts: dict[str, Json] = {split: sum(row[0] == split for row in rows) for split in examples}
-    return {
+    identity: dict[str, Json] = {
         "program": graphdef(program).fingerprint_with(name_of),
-        "fixed values": _others(program, State() if seed is None else seed).fingerprint,
-        "data": {**counts, "digest": key_of(rows)},
+        "fixed values": _others(program, seed).fingerprint,
         "reward": None if reward is None else described(reward),
         "metrics": [each if isinstance(each, str) else described(each) for each in metrics],
         "models": _models(places),
     }
+    return {**identity, "data": {**counts, "digest": key_of(rows)}} if examples else identity
 
 
 def _others(program: Module, seed: State) -> State:
@@ -518,9 +518,9 @@ class Run:
             raise RunError(f"{file} is not the file of a run: {error}. Begin in another folder.") from error
         here = {**identity, "state": before.get("state") if is_own else state}
         differences = tuple(
-            (name, before.get(name), here.get(name))
-            for name in sorted({*before, *here})
-            if not json_equal(before.get(name), here.get(name))
+            (name, before[name], here[name])
+            for name in sorted(before.keys() & here.keys())
+            if not json_equal(before[name], here[name])
         )
         if differences:
             shown = "\n".join(f"  {name}: was {old!r:.200}, is {new!r:.200}" for name, old, new in differences)
