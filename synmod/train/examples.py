@@ -6,6 +6,7 @@ import warnings
 from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
@@ -55,10 +56,10 @@ class Several(tuple[Any, ...]):
 
 
 class ExampleReader:
-    """Turns the rows of one data set into examples, in order."""
+    """Turns the rows of one data set into examples, in order; those without an id are named by their position."""
 
     def __init__(self) -> None:
-        self._explicit: set[str] = set()
+        self._known: set[str] = set()
         self._position = -1
 
     def read(self, row: Any) -> Example:
@@ -71,23 +72,42 @@ class ExampleReader:
             ArgumentError: A tuple of another length, an explicit id that is not a text or came before.
         """
         self._position += 1
-        if isinstance(row, Example):
-            if row.id is None:
-                return replace(row, id=str(self._position))
-            if not isinstance(row.id, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # rows come from anywhere
-                raise ArgumentError(f"row {self._position}: the id is {row.id!r:.100}; write it as text, or None.")
-            if row.id in self._explicit:
-                raise ArgumentError(f"row {self._position}: the id {row.id!r} is there twice; ids name one row each.")
-            self._explicit.add(row.id)
-            return row
-        if not isinstance(row, tuple):
-            return Example(str(self._position), row)
-        pair = cast("tuple[Any, ...]", row)
-        if len(pair) != 2:
-            raise ArgumentError(
-                f"row {self._position} is a tuple of {len(pair)}; give (inputs, target), or inputs alone."
-            )
-        return Example(str(self._position), *pair)
+        try:
+            example = _example_of(row)
+            _check_id(example, self._known)
+        except DataError as error:
+            raise ArgumentError(f"row {self._position}: {error}") from None
+        return replace(example, id=str(self._position)) if example.id is None else example
+
+
+def _example_of(row: Any) -> Example:
+    """Return what there is of a row as an example: a pair has a target.
+
+    Raises:
+        DataError: A tuple of another length.
+    """
+    if isinstance(row, Example):
+        return row
+    if not isinstance(row, tuple):
+        return Example(None, row)
+    pair = cast("tuple[Any, ...]", row)
+    if len(pair) != 2:
+        raise DataError(f"it is a tuple of {len(pair)}; give (inputs, target), or inputs alone.")
+    return Example(None, *pair)
+
+
+def _check_id(example: Example, known: set[str]) -> None:
+    """Add the id of a row to those that are known.
+
+    Raises:
+        DataError: It is not a text, or came before.
+    """
+    if example.id is not None:
+        if not isinstance(example.id, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # rows come from anywhere
+            raise DataError(f"the id is {example.id!r:.100}; write it as text, or None.")
+        if example.id in known:
+            raise DataError(f"the id {example.id!r} is there twice; ids name one row each.")
+        known.add(example.id)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -159,9 +179,7 @@ async def load_examples(
             if isinstance(record, Exception):
                 raise record
             example = columns.example(record if targets is None else (record, targets[number]))
-            if example.id is not None and example.id in known:
-                raise DataError(f"the id {example.id!r} is there twice; ids name one row each.")
-            known.add(example.id or "")
+            _check_id(example, known)
             examples.append(example)
         except (DataError, SchemaError, ArgumentError) as error:
             faults.append(f"{place}: {error}")
@@ -190,21 +208,19 @@ async def _records(source: Any, limit: int | None) -> list[tuple[str, Any]]:
     Raises:
         ArgumentError: Nothing that rows can be read from.
     """
-    rows: Any = _table(source)
     if isinstance(source, str | os.PathLike):
-        rows = _file(Path(cast("str", source)))
-    elif isinstance(rows, AsyncIterable):
-        taken: list[Any] = []
-        async for row in cast("AsyncIterable[Any]", rows):
-            if limit is not None and len(taken) >= limit:
-                break
-            taken.append(row)
-        rows = taken
-    elif not is_data(rows):
+        return list(islice(_file(Path(cast("str", source))), limit))
+    rows: Any = _table(source)
+    if not is_data(rows):
         raise ArgumentError(f"load_examples: the source is a {type(source).__name__}; give rows, a file, or a table.")
-    if not isinstance(source, str | os.PathLike):
-        rows = ((f"row {number}", row) for number, row in enumerate(rows))
-    return list(rows if limit is None else (row for row, _ in zip(rows, range(limit), strict=False)))
+    if not isinstance(rows, AsyncIterable):
+        return [(f"row {number}", row) for number, row in enumerate(islice(cast("Iterable[Any]", rows), limit))]
+    found: list[tuple[str, Any]] = []
+    async for row in cast("AsyncIterable[Any]", rows):
+        if limit is not None and len(found) >= limit:
+            break
+        found.append((f"row {len(found)}", row))
+    return found
 
 
 def _table(source: Any) -> Any:
@@ -269,11 +285,9 @@ def _lines_of_csv(text: str) -> Iterator[tuple[str, Any]]:
     header = next(reader, cast("list[str]", []))
     if not header or len(set(header)) != len(header):
         raise DataError(f"the first line names the columns, each once; it is {header!r:.200}.")
-    for cells in reader:
-        if cells:
-            is_whole = len(cells) == len(header)
-            fault = DataError(f"{len(cells)} cells for {len(header)} columns.")
-            yield f"line {reader.line_num}", Cells(zip(header, cells, strict=True)) if is_whole else fault
+    for cells in filter(None, reader):
+        fault = None if len(cells) == len(header) else DataError(f"{len(cells)} cells for {len(header)} columns.")
+        yield f"line {reader.line_num}", fault or Cells(zip(header, cells, strict=True))
 
 
 def _read_cell(text: str, fields: Mapping[str, Any], name: str) -> Any:
@@ -282,11 +296,8 @@ def _read_cell(text: str, fields: Mapping[str, Any], name: str) -> Any:
     if accepts is None or accepts(text):
         return text
     for written in (text, text.strip().lower()) if text else ("null",):
-        try:
-            value = parse_json(written)
-        except ValueError:
-            continue
-        if accepts(value):
+        value = _parsed(written)
+        if not isinstance(value, DataError) and accepts(value):
             return value
     return text
 
@@ -340,14 +351,9 @@ class Columns:
             DataError, SchemaError: It cannot be read.
         """
         if isinstance(row, tuple):
-            pair = cast("tuple[Any, ...]", row)
-            if len(pair) != 2:
-                raise DataError(f"it is a tuple of {len(pair)}; give (inputs, target), or inputs alone.")
-            example = self.example(pair[0])
-            return replace(example, target=pair[1])
+            pair = _example_of(cast("tuple[Any, ...]", row))
+            return replace(self.example(pair.inputs), target=pair.target)
         if isinstance(row, Example):
-            if row.id is not None and not isinstance(row.id, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (rows come from anywhere)
-                raise DataError(f"the id is {row.id!r:.100}; write it as text, or None.")
             return replace(row, inputs=self._wrapped(row.inputs))
         if isinstance(row, DataModel | JsonDataModel):
             fields = row.keys() if isinstance(row, JsonDataModel) else type(row).model_fields
