@@ -12,8 +12,7 @@ from .batches import Batch, Batches, Context
 from .bench import Bench
 from .callbacks import Monitor, MonitorRecord
 from .checkpoints import latest_checkpoint, list_checkpoints
-from .evaluating import evaluate, predicted
-from .evaluation import Comparison, Evaluation, ExampleError, ExampleResult, Metrics
+from .evaluation import Comparison, Evaluation, Metrics, evaluate, predicted
 from .examples import Example, Several, as_json, inputs_for, load_examples, training_rows
 from .fitting import BatchEndParam
 from .history import History
@@ -22,7 +21,7 @@ from .optimizer import (
     optimizer_from, positive,
 )
 from .rewards import OFFERED
-from .rollouts import CallRecord, Executor, Ran, Rollout, RunRow, run_once
+from .rollouts import CallRecord, ExampleError, ExampleResult, Executor, Ran, Rollout, RunRow, run_once
 from .runs import Budget, Run
 from .trainer import Trainer
 from .proposer import Proposer, ReflectionInputs, is_too_long, records_of, reflection_inputs

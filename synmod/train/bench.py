@@ -5,11 +5,12 @@ ordered by place, never by time.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 from math import fsum, sqrt
 from random import Random
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
@@ -42,20 +43,9 @@ FINALISTS: Final = 3
 """How many candidates are completed on all validation rows at the end."""
 
 
-@dataclass(slots=True)
-class Lane:
-    """The place of running code in its step: a branch of a `gather`, and how much it has noted so far."""
-
-    place: tuple[int, ...] = (0,)
-    noted: int = 0
-
-    def next(self) -> tuple[int, ...]:
-        """Return a new place, after all before it in this lane."""
-        self.noted += 1
-        return (*self.place, self.noted)
-
-
-_LANE: Final[ContextVar[Lane | None]] = ContextVar("synmod_lane", default=None)
+_Lane: TypeAlias = tuple[tuple[int, ...], Iterator[int]]
+"""The place of running code in its step, a branch of a `gather`, and the numbers of what it notes next."""
+_LANE: Final[ContextVar[_Lane | None]] = ContextVar("synmod_lane", default=None)
 
 
 @dataclass(slots=True, eq=False)
@@ -156,13 +146,12 @@ class Bench:
         self._candidates: dict[str, Known] = {}
         self._held: list[Known] = []
         self._made_from: dict[tuple[str, str], set[str]] = {}
-        self._shown: dict[str, Json] = {}
         self._unordered: list[tuple[tuple[int, ...], dict[str, Json]]] = []
         self._asked: dict[str, Usage] = {}
         self._trained: dict[tuple[str, str, int], Rollout] = {}
         self._rows = self._faults = 0
         self._first: list[bool] = []
-        self._lane = Lane((-1,))
+        self._lane: _Lane = (-1,), count(1)
         self._of_seed = self.candidate(self.seed, operator="seed")
 
     @property
@@ -209,7 +198,7 @@ class Bench:
         self.step, self.batch = step, tuple(batch)
         if self._faults < self._rows:  # else everything failed so far: an outage is counted on
             self._rows = self._faults = 0
-        self._lane = Lane((step,))
+        self._lane = (step,), count(1)
 
     def end(self) -> None:
         """End a step: put what was noted in it into order."""
@@ -237,16 +226,17 @@ class Bench:
         """How many rollouts are left."""
         return 1 << 62 if self._limit is None else self._limit - self.rollouts
 
-    def _here(self) -> Lane:
-        """Return the lane of the running code."""
-        return _LANE.get() or self._lane
+    def _next(self) -> tuple[int, ...]:
+        """Return a new place, after all before it in the lane of the running code."""
+        place, numbers = _LANE.get() or self._lane
+        return (*place, next(numbers))
 
     async def gather(self, *coroutines: Coroutine[Any, Any, T]) -> list[T]:
         """Return the results of coroutines that run at once, in order; the first failure cancels the others."""
-        place = self._here().next()
+        place = self._next()
 
         async def run(index: int) -> T:
-            token = _LANE.set(Lane((*place, index)))
+            token = _LANE.set(((*place, index), count(1)))
             try:
                 return await coroutines[index]
             finally:
@@ -282,7 +272,7 @@ class Bench:
             *parents: What it was made of.
             operator: What made it.
         """
-        state, order = self.complete(state), self._here().next()
+        state, order = self.complete(state), self._next()
         known = self._candidates.setdefault(state.fingerprint, Known(state, order))
         known.order = min(known.order, order)
         if operator and (not known.made or order < known.made):  # whichever came first in place, not in time
@@ -317,19 +307,10 @@ class Bench:
         order = sorted((self._candidates[of].order, places[row], sample, rollout) for (of, row, sample), rollout in ran)
         return [rollout for *_, rollout in order]
 
-    def _run_ones(self) -> list[Known]:
-        """Return the seed and what was run on validation rows, in the order in which they were made."""
-        found = [each for each in self._candidates.values() if each.compared or each is self._of_seed]
-        return sorted(found, key=lambda known: known.order)
-
-    @property
-    def tried(self) -> int:
-        """How many candidates were run on validation rows, the seed included."""
-        return len(self._run_ones())
-
     def candidates(self) -> tuple[Candidate, ...]:
-        """Return the candidates that were run, in the order in which they were made; `c0` is the seed."""
-        shown = self._run_ones()
+        """Return the seed, `c0`, and what was run on validation rows, in the order in which they were made."""
+        shown = [each for each in self._candidates.values() if each.compared or each is self._of_seed]
+        shown.sort(key=lambda known: known.order)
         names = {known.state.fingerprint: f"c{number}" for number, known in enumerate(shown)}
         return tuple(
             Candidate(
@@ -360,23 +341,20 @@ class Bench:
         self._made_from.setdefault((path, key_of({"entry": entry})), set()).add(row)
 
     def _guarded(self, state: State, row: str) -> State:
-        """Return a State without the examples that were made from a train row."""
+        """Return a State without the examples that show a train row: made from it, or of equal inputs."""
         changes: dict[str, Json] = {}
+        inputs = as_json(self._examples["train"][row].inputs)
         for path, target in self.targets.items():
             if target.kind == "examples":
                 value: Any = state[path].value
-                kept = [each for each in value if not self._shows(path, each, row)]
+                kept = [
+                    entry for entry in value
+                    if row not in self._made_from.get((path, key_of({"entry": entry})), ())
+                    and not json_equal(entry["inputs"], inputs)
+                ]  # fmt: skip
                 if len(kept) < len(value):
                     changes[path] = kept
         return state.replace(changes) if changes else state
-
-    def _shows(self, path: str, entry: Any, row: str) -> bool:
-        """Whether an entry of an examples Variable shows a train row."""
-        if row in self._made_from.get((path, key_of({"entry": entry})), ()):
-            return True
-        if row not in self._shown:
-            self._shown[row] = as_json(self._examples["train"][row].inputs)
-        return json_equal(entry["inputs"], self._shown[row])
 
     async def evaluate(
         self,
@@ -607,7 +585,7 @@ class Bench:
         Raises:
             Exception: What the call raised; nothing is recorded then.
         """
-        place = [self._run_seed, *self._here().next()]
+        place = [self._run_seed, *self._next()]
         if not module.built:
             await build(module, schema_of(inputs))
         question = [as_json(inputs), identity_of(module), models_in_force()]
@@ -633,7 +611,7 @@ class Bench:
         line: dict[str, Json] = {
             "step": self.step, "operator": operator, "paths": list(paths), "word": word, "gain": gain, "rows": rows
         }  # fmt: skip
-        self._unordered.append((self._here().next(), line))
+        self._unordered.append((self._next(), line))
         _LOG.info("step %d: %s of %s: %s, gain %.4g over %d rows", self.step, operator, line["paths"], word, gain, rows)
 
 

@@ -1,7 +1,4 @@
-"""Evaluation: what a program is worth on a data set, as far as it was run, and what became of each example.
-
-Metrics that are functions are called inside each run; objects are fed row by row, in the order of the inputs.
-"""
+"""evaluate: every example through the program, many at once, and what it is worth; one that fails costs one."""
 
 from __future__ import annotations
 
@@ -9,21 +6,375 @@ import csv
 import io
 import math
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sized
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Literal, NoReturn, TypeAlias
 
-from synmod.data import dump_json
-from synmod.errors import ArgumentError, CallError, notes_of
-from synmod.leaves import html_table, is_object, rng, thaw, write_atomic
+from synmod import flow, leaves, lm, tree
+from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, dump_json, schema_of
+from synmod.errors import ArgumentError, CallError, EvaluationError
 from synmod.module import Module
-from synmod.scope import BoundReward, Feedback, Usage, message_of
-from synmod.tree import state, update
+from synmod.scope import NO_USAGE, BoundReward, Usage, keep_partial
 
+from .batches import Places
+from .examples import Example, ExampleReader, is_data
 from .metrics import metrics_from
-from .rewards import OFFERED
+from .rewards import OFFERED, reward_from
+from .rollouts import ExampleError, ExampleResult, Executor
+from .runs import Journal, Run, Runner, identity_of_run, run_from
+
+_ENOUGH: Final = 20
+"""How many runs must have finished before a share of failures, or that all of them failed, says something."""
+_DATA: Final = (JsonDataModel, SymbolicDataModel, DataModel)
+
+_Job: TypeAlias = tuple[int, Example, int]
+"""Number of the run, its example, its sample."""
+
+
+@leaves.checks_keywords
+async def evaluate(
+    program: Module,
+    data: Any,
+    *,
+    reward: Any = None,
+    metrics: Iterable[Any] = (),
+    concurrency: int = 64,
+    max_errors: float | None = None,
+    failure_score: float | Literal["lowest"] | None = "lowest",
+    samples: int = 1,
+    keep_results: bool = True,
+    run: Run | str | os.PathLike[str] | None = None,
+    progress: flow.Progress | Literal[False] | None = None,
+    executor: Executor | None = None,
+    places: Places | None = None,
+    first: tree.State | None = None,
+) -> Evaluation:
+    """Run a program on a data set and score what it returns.
+
+    Args:
+        program: Any module.
+        data: An iterable, sync or async, of `(inputs, target)`, of inputs alone, or of `sm.Example`; inputs are data
+            models, or JSON that the program's Input or contract wraps.
+        reward: One of `sm.rewards`, the name of one, or a function or module, plain or async, that asks by parameter
+            name for what it judges: `inputs`, `outputs` (or `y_pred`), `target` (or `y_true`), `example_id`, `extra`.
+            Returns a number, a bool or a `sm.Feedback`. None for no score.
+        metrics: Those of `sm.metrics`, their names, functions like rewards, which return numbers, or objects with
+            `update_state`, `result` and `reset_state`; fed in input order. A run that one of them cannot count is a
+            failed run; its score stands.
+        concurrency: How many runs are under way at once.
+        max_errors: How many runs may fail: a number, or a float as share of what has finished (looked at from the 20th
+            on); None for any.
+        failure_score: What a run that failed scores: `"lowest"` of the reward's range, a number, or None to leave it
+            out. A transient failure of a model and a failure of the reward itself are always left out.
+        samples: Runs per example, as samples 0 to `samples` - 1.
+        keep_results: Whether the Evaluation keeps the results, or means and errors only.
+        run: A folder, or a `sm.Run`, that keeps each result as soon as there is one: the same line again goes on. A
+            list of rows must be that of the first time; rows that come as a stream are found by their content alone.
+        progress: An object that is notified how far it is; None for a bar on a terminal, False for nothing.
+        executor: Another place for the runs, such as a `sm.DaskExecutor`; None for this process.
+        places: Where a trainer runs rows.
+        first: What its rows begin with; None for the program's memories as they are.
+
+    Returns:
+        The Evaluation, with results in input order, whatever finished first.
+
+    Raises:
+        ArgumentError: No rows, an id that is there twice, plain JSON without a schema, a reward that asks for
+            something else, a keyword of the wrong kind.
+        TrainerError: A reward or metric of an unknown name.
+        SchemaError: A mask of the reward names nothing.
+        Exception: What the data raised, as itself; has the Evaluation so far as `partial`.
+        EvaluationError: Too many failures, nothing but failures, or one that is not about its example; has the
+            Evaluation so far as `partial`.
+        BudgetExceeded, DeadlineExceeded: That of an enclosing block; has the Evaluation so far as `partial`.
+        RunError: The folder is of another run, or in use.
+        OSError: A result cannot be written to it; has the Evaluation so far as `partial`.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Query(sm.DataModel):
+        ...     question: str
+        >>> rows = [(Query(question="Who?"), "Who?"), (Query(question="Why?"), "When?")]
+        >>> right = lambda outputs, target: outputs["question"] == target
+        >>> evaluation = sm.run(evaluate(sm.Identity(), rows, reward=right))
+        >>> evaluation
+        Evaluation(score 0.5 over 2 of 2 (0 failed))
+
+    Source: DSPy's `Evaluate`, MXNet's `Module.score`; differs: nothing that finished is thrown away.
+    """
+    _check(program, data, max_errors, failure_score, samples)
+    judge, measures = None if reward is None else reward_from(reward), Metrics(metrics)
+    memories = tree.state(program, tree.Memory) if first is None else first
+    folder, bar = run_from(run), flow.shown(progress)
+    opened: Any = nullcontext(Journal())
+    if folder is not None:
+        jobs, rows = _jobs(data, 1), dict[str, list[Example]]()
+        if isinstance(data, Sized) and isinstance(jobs, Iterator):
+            rows["rows"] = [row for _, row, _ in jobs]
+        opened = folder.opened(identity_of_run(program, rows, judge, measures.given, places), "", program, judge)
+    async with opened as journal:
+        runner = Runner(program, judge, places=places, journal=journal, metrics=measures, first=memories)
+        under_way = _Evaluator(runner, measures, max_errors, failure_score, samples, keep_results, bar)
+        bar.begin("evaluate", len(data) * samples if isinstance(data, Sized) else None)
+        outcome = "stopped"
+        try:
+            async with (
+                runner.on(executor),
+                flow.map_concurrently(
+                    under_way.run, _jobs(data, samples), concurrency=concurrency, progress=False
+                ) as finished,
+            ):
+                async for index in finished:
+                    under_way.fold(index)
+                    under_way.check_failures()
+            under_way.check_end()
+            outcome = "done"
+        except _Stop as stop:
+            outcome, partial = "failed", under_way.evaluation()
+            raise EvaluationError(f"evaluate: {stop}; {partial!r}", partial=partial) from under_way.cause
+        except BaseException as error:
+            if leaves.is_cancellation(error):
+                keep_partial(under_way.evaluation())
+            else:
+                error.__dict__["partial"] = under_way.evaluation()  # what the data raised is of any class
+            raise
+        finally:
+            bar.end(outcome)
+    return under_way.evaluation()
+
+
+async def predicted(
+    program: Module,
+    rows: Iterable[Example],
+    *,
+    on_error: Literal["raise", "collect"] = "raise",
+    concurrency: int = 64,
+    progress: flow.Progress | Literal[False] | None = None,
+    places: Places | None = None,
+    first: tree.State | None = None,
+) -> list[Any]:
+    """Return what a program returns for each row, in order; see `Program.predict` and, for the rest, `evaluate`."""
+    runner = Runner(program, places=places, first=tree.state(program, tree.Memory) if first is None else first)
+
+    async def run(row: Example) -> Any:
+        ran = await runner.row(row)
+        if ran.failure is not None:
+            raise ran.failure
+        return ran.outputs
+
+    async with flow.map_concurrently(
+        run, rows, concurrency=concurrency, on_error=on_error, progress=progress
+    ) as results:
+        return [result async for result in results]
+
+
+class _Stop(Exception):  # not an error: how a run ends its pool
+    """The evaluation ends here, and why."""
+
+
+class _Evaluator:
+    """One evaluation under way: what has finished, folded in input order, and when it is time to stop.
+
+    Attributes:
+        cause: What a stop is chained to: the failure that is the reason, else the first one.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        metrics: Metrics,
+        max_errors: float | None,
+        failure_score: float | Literal["lowest"] | None,
+        samples: int,
+        keep_results: bool,
+        bar: flow.Shown,
+    ) -> None:
+        self._runner, self._metrics, self._bar = runner, metrics, bar
+        self._unchecked = runner.reward
+        """The reward, until its masks were looked at."""
+        self._max_errors, self._keep_results = max_errors, keep_results
+        self._counts_failures = failure_score is not None
+        bound = runner.bound
+        self._failure_score = None if bound is None else bound.lowest if failure_score == "lowest" else failure_score
+        self._first_sample = lm.current_sample() * samples
+        self._clock = leaves.current_clock()
+        self._started = self._clock.now()
+        self._finished: dict[int, tuple[ExampleResult, Mapping[str, float] | None]] = {}
+        """What has finished, while a run before it has not; without values where metrics leave the run out."""
+        self._results: list[ExampleResult] = []
+        self._errors: list[ExampleResult] = []
+        self._usage = NO_USAGE
+        self._folded = self._scored = 0
+        self._sum, self._scores = 0.0, 0  # in input order, so that the mean does not depend on what finished first
+        self._begun = self._done = self._failed = 0
+        self._shown_sum, self._shown_scores, self._shown_cost = 0.0, 0, 0.0  # of what has finished, for the bar
+        self._reason: str | None = None
+        self.cause: Exception | None = None
+
+    async def run(self, job: _Job) -> int:
+        """Run one example, score it, and note what became of it: its failure is its result.
+
+        Raises:
+            _Stop: There is a reason to stop.
+            UnreadableRow: The inputs are plain JSON, and the program declares no schema for them.
+            MaskError: A mask of the reward names nothing.
+            BudgetExceeded, DeadlineExceeded: That of an enclosing block.
+        """
+        if self._reason is not None:
+            raise _Stop(self._reason)
+        self._begun += 1
+        index, example, sample = job
+        if self._unchecked is not None:
+            self._check_masks(self._runner.program.output_spec, example.target)
+        ran = await self._runner.row(example, sample=self._first_sample + sample)
+        if self._unchecked is not None:
+            self._check_masks(ran.outputs, example.target)
+        counts = ran.fault == "program" and self._counts_failures
+        score = ran.feedback.score if ran.feedback else self._failure_score if counts else None
+        result = ran.result(ExampleResult, example, ran.feedback, score, sample)
+        self._finished[index] = (result, ran.values if ran.error is None or counts else None)
+        self._done += 1
+        if result.error is not None:
+            self._failed += 1
+            self.cause = self.cause or ran.failure
+        self._show(result)
+        if ran.fault == "fatal":
+            self.cause = ran.failure
+            self._stop(f"example {result.id!r} failed for a reason that is not its own: {result.error}")
+        self.check_failures()
+        return index
+
+    def _stop(self, reason: str) -> NoReturn:
+        """End the evaluation: no run begins any more."""
+        self._reason = reason
+        raise _Stop(reason)
+
+    def _check_masks(self, outputs: Any, target: Any) -> None:
+        """Look at the masks of the reward, once the schema of the outputs is known (MaskError)."""
+        if self._unchecked is not None and isinstance(outputs, _DATA):
+            self._unchecked.check(schema_of(outputs), schema_of(target) if isinstance(target, _DATA) else None)
+            self._unchecked = None
+
+    def _show(self, result: ExampleResult) -> None:
+        """Let the bar know of a run that has finished, in whatever order."""
+        self._shown_cost += result.usage.cost_usd or 0.0
+        if result.score is not None:
+            self._shown_scores += 1
+            self._shown_sum += result.score
+        score = {"score": self._shown_sum / self._shown_scores} if self._shown_scores else {}
+        numbers = {"failed": self._failed, "cost_usd": self._shown_cost, "in_flight": self._begun - self._done}
+        self._bar.advance(1, **score, **numbers)  # the score first, which a narrow terminal keeps
+
+    def check_failures(self) -> None:
+        """Look whether too much has failed.
+
+        Raises:
+            _Stop: It has.
+        """
+        limit, failed, done = self._max_errors, self._failed, self._done
+        if failed == done == _ENOUGH:
+            self._stop(f"the first {_ENOUGH} runs to finish have all failed")
+        if isinstance(limit, float):
+            limit = limit * done if done >= _ENOUGH else None
+        if limit is not None and failed > limit:
+            self._stop(f"{failed} of {done} runs have failed, more than max_errors={self._max_errors!r} allows")
+
+    def fold(self, index: int) -> None:
+        """Add one run to the sums and metrics; what one of these cannot count is a failure of that run."""
+        result, values = self._finished.pop(index)
+        if values is not None:
+            try:
+                self._metrics.update(result, values)
+            except Exception as error:  # noqa: BLE001  # one example under collection: its failure is its result
+                if result.error is None:
+                    self._failed += 1
+                    self.cause = self.cause or error
+                    result = replace(result, error=ExampleError.of(error, ""))
+        self._folded += 1
+        if result.usage is not NO_USAGE:
+            self._usage = self._usage + result.usage
+        if result.error is not None:
+            self._errors.append(result)
+        if self._keep_results:
+            self._results.append(result)
+        if result.score is not None:
+            self._sum += result.score
+            self._scores += 1
+            self._scored += result.error is None
+
+    def check_end(self) -> None:
+        """Look at the whole set once it has ended.
+
+        Raises:
+            ArgumentError: It has no rows.
+            _Stop: All of a short set have failed, or a metric has no result.
+        """
+        if not self._done:
+            raise ArgumentError("there is nothing to evaluate: the data set has no rows.")
+        if self._done == self._failed:
+            self._stop(f"all {self._done} runs have failed" if self._done > 1 else "the only run has failed")
+        _, failure = self._metrics.results()
+        if failure is not None:
+            self.cause = failure
+            self._stop(f"a metric has no result: {ExampleError.of(failure, '')}")
+
+    def evaluation(self) -> Evaluation:
+        """Return what there is, also of runs that finished while one before them had not."""
+        for index in sorted(self._finished):
+            self.fold(index)
+        metrics, _ = self._metrics.results()
+        return Evaluation(
+            self._sum / self._scores if self._scores else None, MappingProxyType(metrics), tuple(self._results),
+            tuple(self._errors), self._usage, self._clock.now() - self._started, self._folded, self._scored,
+        )  # fmt: skip
+
+
+def _jobs(data: Any, samples: int) -> Iterator[_Job] | AsyncIterator[_Job]:
+    """Yield every run: its number, its example, its sample."""
+    reader, numbers = ExampleReader(), count()
+
+    def runs(row: Any) -> Iterator[_Job]:
+        example = reader.read(row)
+        return ((next(numbers), example, sample) for sample in range(samples))
+
+    async def later() -> AsyncIterator[_Job]:
+        try:
+            async for row in data:
+                for job in runs(row):
+                    yield job
+        finally:
+            await leaves.close_generator(data)
+
+    return later() if isinstance(data, AsyncIterable) else (job for row in data for job in runs(row))
+
+
+def _check(program: Any, data: Any, max_errors: Any, failure_score: Any, samples: Any) -> None:
+    """Raise for an argument that cannot be used.
+
+    Raises:
+        ArgumentError: Names it.
+    """
+    if not isinstance(program, Module):
+        raise ArgumentError(f"evaluate: the program is a {type(program).__name__}; give a module.")
+    if not is_data(data):
+        raise ArgumentError(f"evaluate: the data is a {type(data).__name__}; give rows: (inputs, target), or inputs.")
+    if type(samples) is not int or samples < 1:
+        raise ArgumentError(f"evaluate: samples is {samples!r:.100}; give a whole number of at least 1.")
+    if failure_score not in ("lowest", None) and not (
+        type(failure_score) in (int, float) and math.isfinite(failure_score)
+    ):
+        raise ArgumentError(f"evaluate: failure_score is {failure_score!r:.100}; give 'lowest', a number or None.")
+    is_count = type(max_errors) is int and max_errors >= 0
+    is_share = type(max_errors) is float and 0 <= max_errors <= 1
+    if max_errors is not None and not is_count and not is_share:
+        raise ArgumentError(
+            f"evaluate: max_errors is {max_errors!r:.100}; give a number of runs, or a share from 0.0 to 1.0."
+        )
+
 
 # -- metrics -----------------------------------------------------------------------------------------------------------
 
@@ -33,6 +384,9 @@ _FED: Final = ("inputs", "outputs", "target", "example_id", "rollout")
 
 class Metrics:
     """The metrics of one evaluation, by name.
+
+    Functions are called inside each run, and the mean of what they return counts; objects are fed row by row, in the
+    order of the inputs. A module counts in a copy, so that evaluations side by side do not mix.
 
     Args:
         metrics: Those of `sm.metrics` or their names, functions that return a number, plain or async, or objects with
@@ -46,18 +400,28 @@ class Metrics:
 
     def __init__(self, metrics: Iterable[Any]) -> None:
         self.given = metrics_from(metrics)
-        self._metrics: dict[str, _Mean | _Stateful] = {}
+        self._bound: dict[str, BoundReward] = {}
+        self._objects: dict[str, Any] = {}
+        self._sums: dict[str, float] = {}
+        self._rows = 0
         for metric in self.given:
             name = str(getattr(metric, "name", None) or getattr(metric, "__name__", type(metric).__name__))
-            if name in self._metrics:
+            what = f"metric {name!r}"
+            if name in self._bound:
                 raise ArgumentError(f"two metrics are called {name!r}; give one of them another name.")
-            is_stateful = callable(getattr(metric, "update_state", None))
-            self._metrics[name] = _Stateful(name, metric) if is_stateful else _Mean(name, metric)
+            if _is_fed(metric):
+                counting: Any = metric.clone() if isinstance(metric, Module) else metric
+                counting.reset_state()
+                self._objects[name] = counting
+                self._bound[name] = BoundReward(counting.update_state, _FED, what=what)
+            else:
+                self._sums[name] = 0.0
+                self._bound[name] = BoundReward(metric, OFFERED[:-1], what=what)
 
     @property
     def functions(self) -> list[Any]:
         """Those that measure a run inside of it."""
-        return [metric for metric in self.given if not callable(getattr(metric, "update_state", None))]
+        return [metric for metric in self.given if not _is_fed(metric)]
 
     async def measure(self, offered: Mapping[str, Any]) -> dict[str, float]:
         """Return the value of each function for one output.
@@ -69,9 +433,13 @@ class Metrics:
             CallError: One returned something other than a finite number.
             Exception: What it raised.
         """
-        return {
-            name: await metric.value(offered) for name, metric in self._metrics.items() if isinstance(metric, _Mean)
-        }
+        found: dict[str, float] = {}
+        for name in self._sums:
+            score = (await self._bound[name](**offered)).score
+            if score is None:
+                raise CallError(f"metric {name!r} has no score; a metric is a finite number, or a bool.")
+            found[name] = score
+        return found
 
     def update(self, result: ExampleResult, values: Mapping[str, float]) -> None:
         """Take in one run; a function counts 0 where the program failed.
@@ -79,52 +447,42 @@ class Metrics:
         Raises:
             Exception: What an object raised; the others have taken the run in.
         """
-        failures: list[Exception] = []
-        for name, metric in self._metrics.items():
+        failure: Exception | None = None
+        self._rows += 1
+        for name in self._sums:
+            self._sums[name] += values.get(name, 0.0)
+        for name, metric in self._objects.items():
             try:
-                metric.add(values.get(name, 0.0), result)
+                _feed(metric, self._bound[name], result)
             except Exception as error:  # noqa: BLE001  # one example under collection: its failure is its result
-                failures.append(error)
-        if failures:
-            raise failures[0]
+                failure = failure or error
+        if failure is not None:
+            raise failure
 
     def results(self) -> tuple[dict[str, float], Exception | None]:
-        """Return the value of each metric that has one, and what the first of the others raised."""
+        """Return the value of each metric that has one, and what the first of the others raised.
+
+        A module that was given then holds the counts.
+        """
         found: dict[str, float] = {}
         failure: Exception | None = None
-        for name, metric in self._metrics.items():
+        for name, metric in zip(self._bound, self.given, strict=True):
             try:
-                value = metric.result()
+                counting = self._objects.get(name)
+                if counting is not None and counting is not metric:
+                    tree.update(metric, tree.state(counting))
+                value: Any = self._sums[name] / (self._rows or 1) if counting is None else counting.result()
             except Exception as error:  # noqa: BLE001  # of a part of the data it may have none
                 failure = failure or error
                 continue
-            found |= {f"{name}/{key}": each for key, each in value.items()} if is_object(value) else {name: value}
+            several = leaves.is_object(value)
+            found |= {f"{name}/{key}": each for key, each in value.items()} if several else {name: value}
         return found, failure
 
 
-class _Mean:
-    """The mean of what a function returns."""
-
-    def __init__(self, name: str, function: Any) -> None:
-        self._name = name
-        self._function = BoundReward(function, OFFERED[:-1], what=f"metric {name!r}")
-        self._sum, self._rows = 0.0, 0
-
-    async def value(self, offered: Mapping[str, Any]) -> float:
-        """Return the value for one output."""
-        value = (await self._function(**offered)).score
-        if value is None:
-            raise CallError(f"metric {self._name!r} has no score; a metric is a finite number, or a bool.")
-        return value
-
-    def add(self, value: float, _: ExampleResult) -> None:
-        """Count one row."""
-        self._rows += 1
-        self._sum += value
-
-    def result(self) -> float:
-        """Return the mean so far."""
-        return self._sum / self._rows if self._rows else 0.0
+def _is_fed(metric: Any) -> bool:
+    """Whether a metric is an object that is fed row by row."""
+    return callable(getattr(metric, "update_state", None))
 
 
 def feed(metric: Any, results: Iterable[ExampleResult]) -> None:
@@ -147,118 +505,10 @@ def _feed(metric: Any, update: BoundReward, result: ExampleResult) -> None:
         update.call(**fed, example_id=result.id, rollout=result)
 
 
-class _Stateful:
-    """An object that is fed row by row; a module counts in a copy, so that evaluations side by side do not mix."""
-
-    def __init__(self, name: str, metric: Any) -> None:
-        self._given: Any = metric
-        self._metric: Any = metric.clone() if isinstance(metric, Module) else metric
-        self._update = BoundReward(self._metric.update_state, _FED, what=f"metric {name!r}")
-        self._metric.reset_state()
-
-    def add(self, _: float, result: ExampleResult) -> None:
-        """Feed one row."""
-        _feed(self._metric, self._update, result)
-
-    def result(self) -> Any:
-        """Return its result so far; a module then holds the counts."""
-        if self._given is not self._metric:
-            update(self._given, state(self._metric))
-        return self._metric.result()
-
-
 # -- evaluations -------------------------------------------------------------------------------------------------------
 
 _COLUMNS: Final = ("id", "sample", "score", "error", "elapsed_s", "call_id", "inputs", "target", "outputs")
 _ROWS_SHOWN: Final = 50
-
-
-@dataclass(frozen=True, slots=True)
-class ExampleError:
-    """Why one example failed, without what holds memory.
-
-    Attributes:
-        type: Name of the exception's class.
-        message: Its text.
-        path: The module in which it was raised; "" for the program itself, or outside of it.
-        notes: Its notes.
-    """
-
-    type: str
-    message: str
-    path: str
-    notes: tuple[str, ...]
-
-    @classmethod
-    def of(cls, error: BaseException, path: str) -> Self:
-        """Return the record of an exception."""
-        return cls(type(error).__name__, message_of(error), path, tuple(notes_of(error)))
-
-    def record(self) -> dict[str, Any]:
-        """Return the record as plain JSON."""
-        return {**asdict(self), "notes": list(self.notes)}
-
-    def __str__(self) -> str:
-        return f"{self.type}: {self.message}"
-
-
-@dataclass(frozen=True, slots=True)
-class ExampleResult:
-    """One run of the program on one example.
-
-    Attributes:
-        id: The example's id.
-        inputs: The example's inputs.
-        target: What should have come out.
-        outputs: What came out; None where the run failed.
-        score: The reward, or what stands in for it where the run failed; None for no score.
-        feedback: What the reward returned.
-        error: Why it failed; None where it did not.
-        usage: What the model calls of run and reward used.
-        elapsed_s: Seconds.
-        call_id: Id of the entry call; None where none began.
-        sample: Number of the run among those of the example.
-
-    Example:
-        >>> import synmod as sm
-        >>> class Query(sm.DataModel):
-        ...     question: str
-        >>> evaluation = sm.run(sm.evaluate(sm.Identity(), [Query(question="Why?")]))
-        >>> evaluation.results[0].outputs["question"]
-        'Why?'
-
-    Source: DSPy's evaluation results; differs: keeps call id, usage and sample.
-    """
-
-    id: str
-    inputs: Any
-    target: Any
-    outputs: Any
-    score: float | None
-    feedback: Feedback | None
-    error: ExampleError | None
-    usage: Usage
-    elapsed_s: float
-    call_id: str | None
-    sample: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the result as plain JSON.
-
-        Raises:
-            DataError: Inputs, target or outputs are not JSON.
-        """
-        return thaw(self.record())
-
-    def record(self) -> dict[str, Any]:
-        """Return the result by name of its fields, data models as they are."""
-        record = {name: _listed(getattr(self, name)) for name in ExampleResult.__slots__}
-        return {
-            **record,
-            "feedback": None if self.feedback is None else self.feedback.record(),
-            "error": None if self.error is None else self.error.record(),
-            "usage": asdict(self.usage),
-        }
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -325,7 +575,7 @@ class Evaluation:
         gains = [ours[example] - theirs[example] for example in ours if example in theirs]
         if not gains:
             raise ArgumentError("compare: no example has a score in both evaluations (keep_results=True keeps them).")
-        n, draw = len(gains), rng(seed, 0, "compare")
+        n, draw = len(gains), leaves.rng(seed, 0, "compare")
         means = sorted(math.fsum(draw.choices(gains, k=n)) / n for _ in range(_RESAMPLES))
         cut = int(_RESAMPLES * _TAIL)
         won, lost = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
@@ -352,7 +602,7 @@ class Evaluation:
             "errors": [result.record() for result in self.errors],
             "usage": asdict(self.usage),
         }
-        return thaw(record)
+        return leaves.thaw(record)
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
         """Write one line per run; cells with data hold JSON.
@@ -374,18 +624,18 @@ class Evaluation:
         writer.writerow(_COLUMNS)
         for result in self.results or self.errors:
             record = result.record()
-            cells = ["" if record[name] is None else dump_json(thaw(record[name])) for name in _COLUMNS[6:]]
+            cells = ["" if record[name] is None else dump_json(leaves.thaw(record[name])) for name in _COLUMNS[6:]]
             plain = (result.id, result.sample, _text(result.score), _text(result.error), f"{result.elapsed_s:.6f}")
             writer.writerow([*plain, _text(result.call_id), *cells])
-        return write_atomic(path, text.getvalue().encode("utf-8", "backslashreplace"))
+        return leaves.write_atomic(path, text.getvalue().encode("utf-8", "backslashreplace"))
 
     def _repr_html_(self) -> str:
         """Return a table of the first results for notebooks."""
-        shown = (self.results or self.errors)[:_ROWS_SHOWN]
+        rows = self.results or self.errors
         names = ("id", "score", "error", "inputs", "target", "outputs")
-        rows = ([_text(getattr(result, name)) for name in names] for result in shown)
-        more = max(0, len(self.results or self.errors) - len(shown))
-        return html_table(names, rows, above=repr(self), below=f"and {more} more" if more else "")
+        cells = ([_text(getattr(result, name)) for name in names] for result in rows[:_ROWS_SHOWN])
+        more = len(rows) - _ROWS_SHOWN
+        return leaves.html_table(names, cells, above=repr(self), below=f"and {more} more" if more > 0 else "")
 
 
 _RESAMPLES: Final = 1_000
@@ -421,15 +671,6 @@ class Comparison:
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as plain JSON."""
         return asdict(self)
-
-
-def _listed(nest: Any) -> Any:
-    """Return a nest with lists in place of tuples, which are not JSON."""
-    if is_object(nest):
-        return {key: _listed(value) for key, value in nest.items()}
-    if isinstance(nest, (list, tuple)):
-        return [_listed(value) for value in cast("list[Any]", nest)]
-    return nest
 
 
 def _text(value: object) -> str:

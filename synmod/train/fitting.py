@@ -437,7 +437,7 @@ class _Fitting:
             "reward": mean([rollout.score for rollout in trained if rollout.score is not None]),
             "val_reward": mean(list(bench.scores(present).values())),
             "best_val_reward": mean(list(best[0].compared.values())) if best else None,
-            "candidates": bench.tried,
+            "candidates": len(bench.candidates()),
             "accepted": sum(line["word"] == "accepted" for line in bench.lines),
             **{name: spent[name] for name in _SPENT},
             **await self._measured("", trained, self.metrics),

@@ -1,25 +1,123 @@
 """One run of a program on one example: outputs, calls, what the reward makes of them, and whose fault a failure is."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, Protocol, Self, TypeAlias, TypeVar, cast
 
 from synmod import errors, scope
-from synmod.leaves import Json, current_clock
+from synmod.leaves import Json, current_clock, is_object, thaw
 from synmod.lm import current_sample, drawing
 from synmod.module import Module
 from synmod.scope import NO_USAGE, BoundReward, CallBegin, CallEnd, Feedback, Usage
 
-from .evaluation import ExampleError, ExampleResult
 from .examples import Example, Several, UnreadableRow, as_json, inputs_for
 
-R = TypeVar("R", bound=ExampleResult)
+R = TypeVar("R", bound="ExampleResult")
 Fault: TypeAlias = Literal["program", "reward", "void", "fatal"]
 """Whose fault a failure is: that of the program, of the reward, of nobody (an outage), or not of the example at all."""
 
 _TRANSIENT: Final = (errors.RateLimitError, errors.UnavailableError, errors.ModelTimeout)
 _FATAL: Final = (errors.AuthError, errors.ConfigError, errors.BuildError, errors.UnboundModelError)
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleError:
+    """Why one example failed, without what holds memory.
+
+    Attributes:
+        type: Name of the exception's class.
+        message: Its text.
+        path: The module in which it was raised; "" for the program itself, or outside of it.
+        notes: Its notes.
+    """
+
+    type: str
+    message: str
+    path: str
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, error: BaseException, path: str) -> Self:
+        """Return the record of an exception."""
+        return cls(type(error).__name__, scope.message_of(error), path, tuple(errors.notes_of(error)))
+
+    def record(self) -> dict[str, Any]:
+        """Return the record as plain JSON."""
+        return {**asdict(self), "notes": list(self.notes)}
+
+    def __str__(self) -> str:
+        return f"{self.type}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleResult:
+    """One run of the program on one example.
+
+    Attributes:
+        id: The example's id.
+        inputs: The example's inputs.
+        target: What should have come out.
+        outputs: What came out; None where the run failed.
+        score: The reward, or what stands in for it where the run failed; None for no score.
+        feedback: What the reward returned.
+        error: Why it failed; None where it did not.
+        usage: What the model calls of run and reward used.
+        elapsed_s: Seconds.
+        call_id: Id of the entry call; None where none began.
+        sample: Number of the run among those of the example.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Query(sm.DataModel):
+        ...     question: str
+        >>> evaluation = sm.run(sm.evaluate(sm.Identity(), [Query(question="Why?")]))
+        >>> evaluation.results[0].outputs["question"]
+        'Why?'
+
+    Source: DSPy's evaluation results; differs: keeps call id, usage and sample.
+    """
+
+    id: str
+    inputs: Any
+    target: Any
+    outputs: Any
+    score: float | None
+    feedback: Feedback | None
+    error: ExampleError | None
+    usage: Usage
+    elapsed_s: float
+    call_id: str | None
+    sample: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as plain JSON.
+
+        Raises:
+            DataError: Inputs, target or outputs are not JSON.
+        """
+        return thaw(self.record())
+
+    def record(self) -> dict[str, Any]:
+        """Return the result by name of its fields, data models as they are."""
+        record = {name: _listed(getattr(self, name)) for name in ExampleResult.__slots__}
+        return {
+            **record,
+            "feedback": None if self.feedback is None else self.feedback.record(),
+            "error": None if self.error is None else self.error.record(),
+            "usage": asdict(self.usage),
+        }
+
+
+def _listed(nest: Any) -> Any:
+    """Return a nest with lists in place of tuples, which are not JSON."""
+    if is_object(nest):
+        return {key: _listed(value) for key, value in nest.items()}
+    if isinstance(nest, (list, tuple)):
+        return [_listed(value) for value in cast("list[Any]", nest)]
+    return nest
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -139,6 +139,7 @@ def _paid(records: Cache | None) -> tuple[int, Usage, float]:
     return len(pieces), usage, max((piece["at"] for piece in pieces), default=0.0)
 
 
+@dataclass(eq=False)
 class Runner:
     """Runs a program on examples under States; what was recorded is not run again.
 
@@ -154,25 +155,21 @@ class Runner:
         seconds: How long the run may take, what stands in the journal included.
     """
 
-    def __init__(
-        self,
-        program: Module,
-        reward: Reward | None = None,
-        *,
-        places: Places | None = None,
-        journal: Journal | None = None,
-        metrics: Any = None,
-        paths: frozenset[str] = frozenset(),
-        first: State | None = None,
-        seed: State | None = None,
-        seconds: float | None = None,
-    ) -> None:
-        self.program, self.places, self.journal = program, places, journal or Journal()
-        self.bound = None if reward is None else BoundReward(reward, OFFERED)
-        self.seed = seed or NO_STATE
-        self.reward, self._metrics, self._paths = reward, metrics, paths
-        self._first, self._seconds = first or NO_STATE, seconds
-        self._run_row: RunRow = partial(run_once, program, reward=self.bound, metrics=metrics, paths=paths)
+    program: Module
+    reward: Reward | None = None
+    places: Places | None = None
+    journal: Journal = field(default_factory=Journal)
+    metrics: Any = None
+    paths: frozenset[str] = frozenset()
+    first: State = NO_STATE
+    seed: State = NO_STATE
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        self.bound = None if self.reward is None else BoundReward(self.reward, OFFERED)
+        self._run_row: RunRow = partial(
+            run_once, self.program, reward=self.bound, metrics=self.metrics, paths=self.paths
+        )
         self._digests: dict[int, tuple[Example, str]] = {}
 
     @cached_property
@@ -180,7 +177,7 @@ class Runner:
         """Digest of what every rollout depends on."""
         program = [graphdef(self.program).fingerprint_with(name_of), _others(self.program, self.seed).to_json()]
         reward = None if self.reward is None else identity_of(self.reward)
-        return key_of([program, _models(self.places), reward, sorted(self._paths)])
+        return key_of([program, _models(self.places), reward, sorted(self.paths)])
 
     def key(
         self, example: Example, state: State = NO_STATE, sample: int = 0, model: LanguageModel | None = None
@@ -222,7 +219,7 @@ class Runner:
             key = key or self.key(example, state, sample, model)
             if record := await self.journal.find(key):
                 return Ran.of(record)
-        overlay = state | self._first if self._first else state
+        overlay = state | self.first if self.first else state
         async with _NO_BLOCK if self.places is None else self.places.taken():
             with (
                 self.within_time(),
@@ -248,8 +245,8 @@ class Runner:
             yield
             return
         here = self._run_row
-        metrics: list[Any] = [] if self._metrics is None else self._metrics.functions
-        place = executor.opened(self.program, reward=self.reward, metrics=metrics, paths=self._paths)
+        metrics: list[Any] = [] if self.metrics is None else self.metrics.functions
+        place = executor.opened(self.program, reward=self.reward, metrics=metrics, paths=self.paths)
         async with place as self._run_row:
             try:
                 yield
@@ -262,7 +259,7 @@ class Runner:
         Raises:
             BudgetExceeded: (in the block) The time is over.
         """
-        return _NO_BLOCK if self._seconds is None else self._within(self._seconds)
+        return _NO_BLOCK if self.seconds is None else self._within(self.seconds)
 
     @contextmanager
     def _within(self, seconds: float) -> Generator[None]:

@@ -16,7 +16,7 @@ from synmod.module import Module, build
 from synmod.scope import Feedback
 from synmod.tree import State
 
-from . import batches, binding, checkpoints, evaluating, fitting, runs
+from . import batches, binding, checkpoints, evaluation, fitting, runs
 from .batches import Context
 from .bench import Bench, Split
 from .binding import Binding
@@ -670,7 +670,7 @@ class Trainer:
         targets, limits = self.targets_of(optimizer), limits or runs.Budget()
         routing = Routing(self.program, targets.values())
         runner = runs.Runner(
-            self.program, self.reward, places=self.places, journal=journal, paths=routing.paths, first=self._first,
+            self.program, self.reward, self.places, journal or runs.Journal(), paths=routing.paths, first=self._first,
             seed=values_at(self.program, targets), seconds=limits.seconds,
         )  # fmt: skip
         run_seed = self.seed if optimizer.seed is None else optimizer.seed
@@ -701,7 +701,7 @@ class Trainer:
         )
         metrics, most = fitting.listed(eval_metric), self.places.size
         options = {"reward": self.reward, "metrics": metrics, "concurrency": most, **options}
-        return await evaluating.evaluate(self.program, rows, **options, places=self.places, first=self._first)
+        return await evaluation.evaluate(self.program, rows, **options, places=self.places, first=self._first)
 
     @needs_its_steps
     async def predict(
@@ -734,7 +734,7 @@ class Trainer:
         for number, batch in enumerate(batches.batches_of(eval_data, num_batch)):
             rows = self.wrapped(batches.filled(batch))
             with self.watching():
-                outputs = await evaluating.predicted(
+                outputs = await evaluation.predicted(
                     self.program, rows, on_error=on_error, concurrency=self.places.size, progress=False,
                     places=self.places, first=self._first,
                 )  # fmt: skip
