@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from synmod.leaves.frozen import Json
+from synmod.leaves import Json
 from synmod.registry import register_own
 from synmod.train import Bench, positive
 from synmod.tree import OptState, State
 
-from .pool import Pool
-from .reflection import Child, Evidence, Reflective, evidence, gain_in_two_waves, minibatches
+from .reflection import Child, Evidence, Pool, Reflective, evidence, gain_in_two_waves, minibatches
 
 
 @register_own()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from synmod.data import dump_json, frozen, is_valid
 from synmod.errors import TrainerError
-from synmod.leaves.frozen import Json, is_object, json_equal
+from synmod.leaves import Json, is_object, json_equal
 from synmod.lm import LanguageModel
 from synmod.train import Bench, Target, as_json, mean
 from synmod.tree import State

@@ -12,8 +12,7 @@ from synmod.registry import register_own
 from synmod.train import Bench, crossover, positive
 from synmod.tree import OptState, State
 
-from .pool import Pool
-from .reflection import Reflective, evidence, minibatches
+from .reflection import Pool, Reflective, evidence, minibatches
 
 _WORD: Final = re.compile(r"\w+")
 

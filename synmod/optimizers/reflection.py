@@ -1,21 +1,22 @@
-"""Reflection: better values from a model, and the cheap test that a child must pass. Shared by Gepa, Omega, Reflect."""
+"""Reflection: better values from a model, the cheap test that a child must pass, and the pool of those that did."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import fsum
+from math import fsum, sqrt
 from typing import Any, ClassVar, Final
 
 from synmod import train
-from synmod.data import problems
+from synmod.data import JsonDataModel, dump_json, problems
 from synmod.errors import AuthError, BudgetExceeded, ConfigError, EvaluationError, TrainerError, UnboundModelError
-from synmod.leaves.frozen import Json
+from synmod.leaves import Json
 from synmod.module import Module
 from synmod.scope import is_of_block_around
-from synmod.train import Bench, FeedbackItem, Optimizer, Proposer, TargetKind
-from synmod.tree import OptState, State
+from synmod.train import Bench, FeedbackItem, Optimizer, Proposer, ReflectionInputs, TargetKind
+from synmod.tree import OptState, State, Variable
 
 _FATAL: Final = (AuthError, ConfigError, UnboundModelError)
 _REMEMBERED: Final = 6
+_MOST_RECORDS, _MOST_CHARACTERS, _CUT = 12, 24_000, 600
 _FAILED_STEPS: Final = 3
 
 
@@ -91,6 +92,87 @@ async def gain_in_two_waves(bench: Bench, child: State, found: Evidence) -> floa
     return gain
 
 
+# -- what a proposer is told -------------------------------------------------------------------------------------------
+
+
+def question(
+    bench: Bench, state: State, path: str, records: Sequence[Json], accepted: Any = (), tried: Any = (), hint: str = ""
+) -> JsonDataModel[Any]:
+    """Return what a proposer is asked about one target.
+
+    Args:
+        bench: Knows the targets.
+        state: Their values.
+        path: The target.
+        records: What `records_of` returned.
+        accepted: Values that were accepted.
+        tried: Values that were tried.
+        hint: What else to heed.
+    """
+    target = bench.targets[path]
+    asked: dict[str, Any] = {
+        "task": bench.task,
+        "path": path,
+        "description": target.description,
+        "current": state[path].value,
+        "others": {other: _cut(state[other].value) for other in bench.targets if other != path},
+        "records": records,
+        "accepted": accepted,
+        "tried": tried,
+        "hint": hint,
+        "value_schema": dict(target.schema),
+    }
+    return JsonDataModel[Any](asked, data_model=ReflectionInputs)
+
+
+def _cut(value: Json) -> str:
+    """Return the first characters of a value as text."""
+    text = value if isinstance(value, str) else dump_json(value)
+    return text if len(text) <= _CUT else f"{text[:_CUT]}..."
+
+
+def records_of(items: Sequence[FeedbackItem], best: float, expected: Sequence[Json] = ()) -> list[dict[str, Json]]:
+    """Return feedback as records for a proposer: failing ones first, at most 12, 24,000 characters together.
+
+    Args:
+        items: What one module was told.
+        best: The highest score there is.
+        expected: The target of each row, where rows have one.
+    """
+
+    def score(item: FeedbackItem) -> float:
+        return best if item.feedback.score is None else item.feedback.score
+
+    records: list[dict[str, Json]] = []
+    room = _MOST_CHARACTERS
+    for item in sorted(items, key=score)[:_MOST_RECORDS]:
+        target = item.feedback.target
+        if target is None and item.row < len(expected):
+            target = expected[item.row]
+        record: dict[str, Json] = {
+            "inputs": item.inputs,
+            "outputs": item.outputs,
+            "expected": target,
+            "score": item.feedback.score,
+            "critique": item.feedback.critique,
+        }
+        room -= len(dump_json(record))
+        if room < 0 and records:
+            break
+        records.append(record)
+    return records
+
+
+def is_too_long(new: Json, old: Json, proposer: Module) -> bool:
+    """Whether a proposed value is longer than its proposer allows, in characters of its JSON."""
+    growth, most = getattr(proposer, "max_growth", 2.0), getattr(proposer, "max_length", 6000)
+    length = len(dump_json(new))
+    return length > most and length > growth * len(dump_json(old))
+
+
+# -- optimizers that reflect -------------------------------------------------------------------------------------------
+
+
 class Reflective(Optimizer):
     """An optimizer that asks a model for better values, and remembers what was accepted and tried."""
 
@@ -161,14 +243,11 @@ class Reflective(Optimizer):
         """Return a better value of one target: asked once more, told why, where the first cannot be used."""
         target = bench.targets[path]
         current: Any = state[path].value
-        others: dict[str, Any] = {other: state[other].value for other in bench.targets if other != path}
         expected = [train.as_json(bench.example(row).target) for row in found.rows]
-        records = train.records_of(found.items[path], bench.best_score, expected)
+        records = records_of(found.items[path], bench.best_score, expected)
         accepted, tried = (memory.value.get(path, []) for memory in (self.accepted, self.tried))
         for _ in range(2):
-            inputs = train.reflection_inputs(
-                bench.task, target, current, others, records, accepted=accepted, tried=tried, hint=hint
-            )
+            inputs = question(bench, state, path, records, accepted, tried, hint)
             try:
                 value = (await bench.ask(self.proposer, inputs))["value"]
             except Exception as error:
@@ -182,7 +261,7 @@ class Reflective(Optimizer):
             self._count("answered")
             if faults := problems(target.schema, value):
                 word, why = "invalid", f"misses its schema: {faults[0].wanted} wanted, {faults[0].got} got"
-            elif train.is_too_long(value, current, self.proposer):
+            elif is_too_long(value, current, self.proposer):
                 word, why = "invalid", "is too long"
             elif bench.knows(state.replace({path: value})):
                 word, why = "duplicate", "was tried before"
@@ -220,3 +299,39 @@ class Reflective(Optimizer):
             for path, value in child.changes.items():
                 known[path] = [*known.get(path, []), value][-_REMEMBERED:]
             memory.assign(known)
+
+
+# -- the candidates that an optimizer keeps ----------------------------------------------------------------------------
+
+
+class Pool:
+    """Candidates with their bounds, over a Variable of an optimizer.
+
+    Args:
+        kept: What each candidate changes of the seed.
+        bench: Knows the scores.
+        lcb: How many standard errors of a score in the whole range a bound lies below the mean.
+    """
+
+    def __init__(self, kept: Variable, bench: Bench, lcb: float) -> None:
+        self._kept, self._bench, self._lcb = kept, bench, lcb
+
+    def members(self) -> list[State]:
+        """Return the candidates, oldest first: the seed alone, before others are kept."""
+        values: list[dict[str, Json]] = self._kept.value or [{}]
+        return [self._bench.seed.replace(each) for each in values]
+
+    def keep(self, members: Iterable[State]) -> None:
+        """Keep these candidates, each once, and no others."""
+        changes = (self._bench.seed.diff(state) for state in dict.fromkeys(members))
+        self._kept.assign([{path: leaf.value for path, (_, leaf) in each.items() if leaf} for each in changes])
+
+    def bound(self, state: State) -> float:
+        """Return the lower bound of a candidate's mean score on validation rows; without rows that of the worst."""
+        bench = self._bench
+        scores = list(bench.scores(state).values()) or [bench.best_score - bench.width]
+        return fsum(scores) / len(scores) - self._lcb * bench.width / sqrt(len(scores))
+
+    def ranked(self) -> list[State]:
+        """Return the candidates by their bounds, the highest first; of equal ones the older."""
+        return sorted(self.members(), key=self.bound, reverse=True)

@@ -17,21 +17,19 @@ from .examples import Example, Several, as_json, inputs_for, load_examples, trai
 from .fitting import BatchEndParam
 from .history import History
 from .optimizer import (
-    Candidate, FeedbackByPath, FeedbackItem, Optimizer, Race, Target, TargetKind, blamed, crossover, mean,
-    optimizer_from, positive,
+    Candidate, FeedbackByPath, FeedbackItem, Optimizer, Proposer, Race, ReflectionInputs, Target, TargetKind, blamed,
+    crossover, mean, optimizer_from, positive,
 )
 from .rewards import OFFERED
 from .rollouts import CallRecord, ExampleError, ExampleResult, Executor, Ran, Rollout, RunRow, run_once
 from .runs import Budget, Run
 from .trainer import Trainer
-from .proposer import Proposer, ReflectionInputs, is_too_long, records_of, reflection_inputs
 
 __all__ = [
     "OFFERED", "Batch", "BatchEndParam", "Batches", "Bench", "Budget", "CallRecord", "Candidate", "Comparison",
     "Context", "Evaluation", "Example", "ExampleError", "ExampleResult", "Executor", "Feedback", "FeedbackByPath",
     "FeedbackItem", "History", "Metrics", "Monitor", "MonitorRecord", "Optimizer", "Proposer", "Race", "Ran",
     "ReflectionInputs", "Rollout", "Run", "RunRow", "Several", "Target", "TargetKind", "Trainer", "as_json", "blamed",
-    "callbacks", "crossover", "evaluate", "inputs_for", "is_too_long", "latest_checkpoint", "list_checkpoints",
-    "load_examples", "mean", "metrics", "optimizer_from", "positive", "predicted", "records_of", "reflection_inputs",
-    "rewards", "run_once", "training_rows",
+    "callbacks", "crossover", "evaluate", "inputs_for", "latest_checkpoint", "list_checkpoints", "load_examples",
+    "mean", "metrics", "optimizer_from", "positive", "predicted", "rewards", "run_once", "training_rows",
 ]

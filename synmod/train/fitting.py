@@ -19,8 +19,7 @@ from .bench import Split
 from .callbacks import Callback, Moment
 from .examples import Example
 from .history import History
-from .optimizer import Optimizer, mean, take_step, values_at
-from .proposer import ReflectionInputs
+from .optimizer import Optimizer, ReflectionInputs, mean, take_step, values_at
 from .rollouts import Executor, Rollout
 
 if TYPE_CHECKING:

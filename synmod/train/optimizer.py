@@ -7,14 +7,15 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import fsum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
-from synmod.data import Schema
+from synmod.blocks import Generator
+from synmod.data import DataModel, Schema
 from synmod.errors import ArgumentError, StateError, TrainerError
 from synmod.leaves import Json, KeyPath, did_you_mean, parse_path, path_str, snake_case
 from synmod.lm import LanguageModel, model_from
 from synmod.module import Module
-from synmod.registry import registered
+from synmod.registry import register_own, registered
 from synmod.scope import Feedback, phase
 from synmod.tree import OptState, Path, State, Variable, iter_graph, paths_of, state as state_of, update as write, using
 
@@ -462,3 +463,91 @@ def blamed(items: Mapping[str, tuple[FeedbackItem, ...]], rollouts: Iterable[Rol
 def _blames(feedback: Feedback | None, path: str) -> bool:
     """Whether a failing row's feedback blames a module."""
     return feedback is None or not feedback.parts or any(_matches(key, path) for key in feedback.parts)
+
+
+# -- asking a model for a better value ---------------------------------------------------------------------------------
+
+_INSTRUCTIONS: Final = """
+    Write a better value for one variable of a program of language-model calls.
+    Read `current` and the records of what its module got and gave. In `reason` say what the failing records have in
+    common. Then write `value`:
+    - keep what worked;
+    - state the facts of the domain that the records show;
+    - describe a procedure that would have been right on the failing records;
+    - write nothing that fits one record alone, and do not repeat a value listed in `tried`."""
+
+
+class ReflectionInputs(DataModel, defer_build=True):
+    """What a proposer is told: a variable, what its module did, and what was tried."""
+
+    task: str
+    """What the program is for."""
+    path: str
+    """The path of the Variable."""
+    description: str
+    """That of the Variable."""
+    current: Any
+    """Its value."""
+    others: dict[str, str]
+    """Values of other Variables, by path."""
+    records: list[dict[str, Any]]
+    """Calls of the module with the feedback on them, failing ones first."""
+    accepted: list[Any]
+    """Values that were accepted before."""
+    tried: list[Any]
+    """Values that were tried and were not better."""
+    hint: str
+    """What this proposal should attend to."""
+    value_schema: dict[str, Any]
+    """The schema of the Variable."""
+
+
+@register_own()
+class Proposer(Module):
+    """Asks a model for a better value; whatever the Variable holds, the answer satisfies its schema.
+
+    Args:
+        language_model: The model; None for the default of the calling context.
+        max_growth: How many times as long as the present value a new one may be.
+        max_length: Characters that are allowed in any case.
+        instructions: What the model is told to do.
+
+    Schemas:
+        inputs: `ReflectionInputs`
+        outputs: `{"reason": string, "value": the schema of the Variable}`
+
+    Example:
+        >>> Proposer(max_length=2000).max_growth
+        2.0
+
+    Source: GEPA's reflection, TextGrad; differs: any JSON Variable, typed.
+    """
+
+    def __init__(
+        self,
+        language_model: LanguageModel | str | None = None,
+        max_growth: float = 2.0,
+        max_length: int = 6000,
+        *,
+        instructions: str = _INSTRUCTIONS,
+        name: str | None = None,
+        description: str | None = None,
+    ) -> None:
+        super().__init__(name=name, description=description)
+        self.language_model = None if language_model is None else model_from(language_model, "Proposer")
+        self.max_growth, self.max_length = max_growth, max_length
+        self.instructions = self.add_variable(
+            instructions, schema={"type": "string"}, name="instructions", description="How to write a better value."
+        )
+
+    async def call(self, inputs: ReflectionInputs) -> Any:
+        """Return `reason` and `value`."""
+        given: Any = inputs
+        schema = {
+            "type": "object",
+            "properties": {"reason": {"type": "string"}, "value": given["value_schema"]},
+            "required": ["reason", "value"],
+            "additionalProperties": False,
+        }
+        writer: Any = Generator(schema=schema, language_model=self.language_model, instructions=self.instructions.value)
+        return await writer(given)

@@ -21,8 +21,9 @@ from synmod import optimizers
 from synmod.leaves.frozen import frozen
 from synmod.lm import LMRequest, embedded_adapter
 from synmod.optimizers import BootstrapFewShot, Gepa, Omega, RandomFewShot
+from synmod.optimizers.reflection import question, records_of
 from synmod.testing.tasks import Case, ChoiceTask, RuleTask, tickets
-from synmod.train import Batch, Trainer, records_of, reflection_inputs
+from synmod.train import Batch, Trainer
 from synmod.train.callbacks import Callback
 
 ENOUGH = 0.9  # of the optimum, on test rows
@@ -115,8 +116,7 @@ async def by_gepa(task, clean, budget):
             return {path: self.proposed(path, candidate, reflective_dataset[path]) for path in components_to_update}
 
         def proposed(self, path, candidate, records):
-            others = {other: value for other, value in candidate.items() if other != path}
-            asked = reflection_inputs(bench.task, bench.targets[path], candidate[path], others, records)
+            asked = question(bench, seed.replace(candidate), path, records)
             return wait(bench.ask(task.proposer, asked))["value"]
 
     found = []
