@@ -10,7 +10,7 @@ import pytest
 import synmod as sm
 from synmod.errors import ArgumentError, TrainerError
 from synmod.optimizers import Mipro
-from synmod.optimizers.linear import LinearScores
+from synmod.optimizers.mipro import LinearScores
 from synmod.testing import ChoiceTask, tickets
 from synmod.train import Batch, Trainer
 
