@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from griffe import Class, Extension, Object
+from griffe import Class, Extension, Module, Object
 
 _SCHEMA = re.compile(r"^( +)(\w+): ", re.MULTILINE)
 
@@ -16,6 +16,12 @@ class Docstrings(Extension):
         if obj.docstring:
             text = re.sub(r"^Example:$", "Examples:", obj.docstring.value, flags=re.MULTILINE)
             obj.docstring.value = re.sub(r"^Schemas:\n(?: .*\n?)+", _as_list, text, flags=re.MULTILINE)
+
+    def on_module_members(self, *, mod: Module, **_: Any) -> None:
+        """Leave out functions that are named like their file: until that is read, they would be found in themselves."""
+        for name, member in [*mod.members.items()]:
+            if member.is_alias and member.target_path == f"{mod.path}.{name}.{name}":
+                del mod.members[name]
 
     def on_class_members(self, *, cls: Class, **_: Any) -> None:
         """Let a class that is made by `__new__` show its arguments."""
