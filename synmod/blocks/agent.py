@@ -1,24 +1,363 @@
-"""Agent: a model that calls tools until it has an answer."""
+"""Tools and agents: functions that a model may call, the tools of an MCP server, a model that calls until it answers.
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+The `mcp` package is imported when a server is first opened.
+"""
+
+import inspect
+import re
+import shlex
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from typing import Any, ClassVar, Final, Literal, Unpack
 
-from pydantic_core import to_jsonable_python
+from pydantic import Field, PydanticUserError, create_model
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from synmod import data, lm, scope
-from synmod.data import JsonDataModel, SymbolicDataModel, ToolCall
-from synmod.errors import AgentLimitError, BudgetExceeded, ConfigError, SchemaError, ToolError
-from synmod.flow import together
-from synmod.leaves import Json, frozen
-from synmod.lm import Message
-from synmod.module import Child, Execution, Module, declared_inputs, execution_of
+from synmod import data, errors, flow, lm, module, scope
+from synmod.leaves import Json, aio, frozen, is_object, unused
+from synmod.module import Module
 from synmod.registry import register_own
 
 from . import checks
-from .generator import Generator, GeneratorOptions, M, check_params
-from .tools import RESULT, Tool
+from .generator import Generator, GeneratorOptions, M, check_params, object_schema
+
+RESULT: Final = data.trusted_schema({"title": "ToolResult", **object_schema(result={})})
+"""Schema of what a tool returns whose function does not return a data model."""
+
+_BY_POSITION: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_ARGS: Final = re.compile(r"^Args:\n((?:[ \t]+.*\n|\n)+)", re.MULTILINE)
+_ARG: Final = re.compile(
+    r"^(?P<space>[ \t]+)(?P<name>\w+)(?: \(.*?\))?:[ \t]*(?P<text>.*(?:\n(?P=space)[ \t]+.*)*)", re.MULTILINE
+)
+
+Approve = Callable[[str, dict[str, Any]], bool | Awaitable[bool]]
+
+
+@register_own()
+class Tool(Module):
+    """A function that a model may call: its arguments are checked before, its result is JSON after.
+
+    The schema of the arguments is read from the signature: types, `Literal`, `X | None`, defaults, pydantic classes and
+    data models, with descriptions from the docstring (`Args:`). The function is run once per call; a plain one in a
+    worker thread, which a cancelled caller leaves to itself.
+
+    Args:
+        fn: A function, plain or async. A registered one can be saved.
+        name: What the model calls it; default is the name of the function.
+        description: What the model reads; default is the first paragraph of the docstring.
+        parameters: JSON schema of the arguments, which are then passed as JSON; None to read the signature.
+        timeout_s: Seconds for one run; None for no limit.
+        approve: `approve(name, arguments)`, plain (in a thread) or async, decides before each run whether it may be.
+        trainable: Whether it may be trained, should it hold anything to train.
+        hooks: Listeners to this module.
+
+    Schemas:
+        inputs: the arguments, as one data model or as keywords
+        outputs: the data model that the function is annotated to return, else `{"result": ...}`
+
+    Raises:
+        ConfigError: `fn` is not a function, has no usable name, takes `*args` or `**kwargs`, or a type without a
+            schema. `timeout_s` is not positive.
+        SchemaError: The schema cannot be used. When called: the arguments do not satisfy it, or a validator.
+        CallError: When called: both with a data model and with keywords.
+        ToolError: When called: `approve` does not allow the run, or the time is over.
+        DataError: When called: the result is not JSON.
+        Exception: When called: what the function raised.
+
+    Example:
+        >>> import synmod as sm
+        >>> def add(a: int, b: int = 1) -> int:
+        ...     '''Add two numbers.
+        ...
+        ...     Args:
+        ...         a: The first.
+        ...     '''
+        ...     return a + b
+        >>> sm.run(sm.Tool(add), a=2)["result"]
+        3
+
+    Source: pydantic-ai's and Synalinks' tools; differs: a module: traced, saved and tested like any.
+    """
+
+    _graph_ignored: ClassVar[frozenset[str]] = frozenset({"_taken", "input_spec", "output_spec"})
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        parameters: Mapping[str, Json] | None = None,
+        timeout_s: float | None = None,
+        approve: Approve | None = None,
+        trainable: bool = True,
+        hooks: Sequence[scope.Hook] | None = None,
+    ) -> None:
+        called = getattr(fn, "__name__", None) if name is None else name
+        if not isinstance(called, str) or not _NAME.fullmatch(called):
+            wanted = "pass name='...', an identifier of at most 64 ASCII letters, digits and _"
+            raise errors.ConfigError(f"Tool: {fn!r:.100} has no name that a model could call; {wanted}.")
+        about = module.first_paragraph(inspect.getdoc(_function(fn))) if description is None else description
+        super().__init__(name=called, description=about, trainable=trainable, hooks=hooks)
+        self.fn = checks.function("Tool", "fn", fn)
+        self.approve = None if approve is None else checks.function("Tool", "approve", approve)
+        self.timeout_s = checks.number("Tool", "timeout_s", timeout_s)
+        if timeout_s is not None and not timeout_s > 0:
+            raise errors.ConfigError(f"Tool: timeout_s is {timeout_s!r}; write a positive number of seconds.")
+        self._taken = _Parameters(fn, called) if parameters is None else None
+        model = None if self._taken is None else self._taken.model
+        self.input_spec = data.symbol(data.declare(model or dict(parameters or {})), model)
+        returned = module.resolved_annotations(_function(fn)).get("return")
+        self.output_spec: Any = module.model_of_annotation(returned) or data.symbol(RESULT)
+
+    @property
+    def function_schema(self) -> Json:
+        """What a model is offered: `{"type": "function", "function": {"name", "description", "parameters"}}`."""
+        parameters = data.schema_of(self.input_spec)
+        return lm.function_schema(
+            {"name": self.name, "description": self.description, "parameters": parameters}, self.name
+        )
+
+    async def call(self, *inputs: Any, **arguments: Any) -> Any:
+        """Check the arguments, and run the function once."""
+        if len(inputs) + bool(arguments) > 1:
+            raise errors.CallError(f"{self.path or self.name}: got a data model and more; pass one, or all by keyword.")
+        value = inputs[0] if inputs else data.JsonDataModel(arguments, data.schema_of(self.input_spec))
+        args, kwargs = ([], value.get_json()) if self._taken is None else self._taken.of(value)
+        if self.approve is not None and not await _called(self.approve, self.name, value.get_json()):
+            raise errors.ToolError(f"{self.name}: this run was not approved.")
+        if self.timeout_s is None:
+            return await self._run(args, kwargs)
+        with aio.deadline_scope(self.timeout_s):
+            return await self._run(args, kwargs)
+        # Only a scope that expired leads here: it swallowed its own cancellation.
+        raise errors.ToolError(f"{self.name}: no result within timeout_s={self.timeout_s:g}.")
+
+    async def _run(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Run the function, and return its result as data."""
+        result = await _called(self.fn, *args, **kwargs)
+        if data.model_of(self.output_spec) is not None:
+            return result
+        try:
+            json = frozen(to_jsonable_python(result, fallback=frozen))
+        except (PydanticSerializationError, ValueError) as error:
+            raise errors.DataError(f"{self.name}: the result {result!r:.100} is not JSON: {error}") from None
+        return data.wrap(frozen({"result": json}), RESULT)
+
+
+async def _called(fn: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a function: an async one here, a plain one in a thread."""
+    if inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(type(fn).__call__):
+        return await fn(*args, **kwargs)
+    (result,) = await aio.to_thread(lambda: [fn(*args, **kwargs)], abandon=True)  # trio refuses a coroutine as such
+    return await result if inspect.isawaitable(result) else result
+
+
+class _Parameters:
+    """The parameters of a function, and a data model of them; made again from the function where it is unpickled."""
+
+    def __init__(self, fn: Any, name: str) -> None:
+        self.fn, self.name = fn, name
+        self.parameters = tuple(inspect.signature(fn).parameters.values())
+        self.model = _arguments_model(fn, self.parameters, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Parameters, (self.fn, self.name)
+
+    def of(self, value: data.JsonDataModel[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return arguments as the function takes them: typed, with its defaults.
+
+        Raises:
+            SchemaError: A validator refuses them.
+        """
+        typed = value.to(self.model)
+        pairs = [*zip(self.parameters, [getattr(typed, field) for field in self.model.model_fields], strict=True)]
+        named = {parameter.name: each for parameter, each in pairs if parameter.kind not in _BY_POSITION}
+        return [each for parameter, each in pairs if parameter.kind in _BY_POSITION], named
+
+
+def _function(fn: Any) -> Any:
+    """Return the function behind what can be called, which has the annotations and the docstring."""
+    while isinstance(fn, partial):
+        fn = fn.func
+    return fn if inspect.isroutine(fn) else type(fn).__call__
+
+
+def _arguments_model(fn: Any, parameters: Sequence[inspect.Parameter], name: str) -> type[data.DataModel]:
+    """Return a data model of the parameters of a function; its fields have their names as aliases.
+
+    Raises:
+        ConfigError: A parameter takes any number of arguments, or its type has no schema.
+    """
+    function, fields = _function(fn), dict[str, Any]()
+    described, hints = _described(function), module.resolved_annotations(function)
+    for index, parameter in enumerate(parameters):
+        if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+            raise errors.ConfigError(f"Tool: {name} takes {parameter}; a model needs parameters with names.")
+        about: dict[str, Any] = {"alias": parameter.name}
+        if parameter.name in described:
+            about["description"] = described[parameter.name]
+        if parameter.default is not parameter.empty:
+            about["default"] = parameter.default
+        # A name of its own, since that of the parameter may mean something to pydantic.
+        fields[f"argument_{index}_{parameter.name}"] = (hints.get(parameter.name, Any), Field(**about))
+    try:
+        return create_model(name, __base__=data.DataModel, **fields)
+    except PydanticUserError as error:
+        raise errors.ConfigError(f"Tool: the types of {name} have no schema: {error.message}") from None
+
+
+def _described(fn: Any) -> dict[str, str]:
+    """Return what a docstring says of each parameter under `Args:`."""
+    found = _ARGS.search(f"{inspect.getdoc(fn) or ''}\n")
+    return {arg["name"]: " ".join(arg["text"].split()) for arg in _ARG.finditer(found[1])} if found else {}
+
+
+# -- the tools of a server ---------------------------------------------------------------------------------------------
+
+
+_URL: Final = ("http://", "https://")
+_LONGEST_NAME: Final = 60
+
+
+@asynccontextmanager
+async def mcp_tools(
+    server: str | Sequence[str] | Any,
+    *,
+    env: Mapping[str, str] | None = None,
+    timeout_s: float | None = 60,
+    approve: Approve | None = None,
+) -> AsyncGenerator[list[Tool]]:
+    """Open an MCP server for a block and return its tools.
+
+    Args:
+        server: The command that starts a server, as a list or as one line; the address of one that runs; or whatever
+            else `mcp.Client` takes, such as a transport with headers of its own.
+        env: Further environment variables of the command, which inherits only the usual ones, no keys.
+        timeout_s: Seconds for one run of a tool; None for no limit.
+        approve: As of `Tool`, for each of the tools.
+
+    Yields:
+        The tools in the order of the server, with its names, descriptions and schemas; signs that a name cannot have
+        are `_`. They run only inside the block. They cannot be saved.
+
+    Raises:
+        ConfigError: The `mcp` package is missing (names the install line), or the command is empty.
+        SchemaError: The schema of a tool cannot be used; names the tool.
+        ToolError: The server does not start, cannot be reached, or does not speak MCP. When a tool is called: the
+            server reports an error.
+
+    Example:
+        >>> async def main():
+        ...     async with sm.mcp_tools(["python", "shop_server.py"]) as tools:
+        ...         return await sm.Agent(tools)(question)
+        >>> sm.run(main)  # doctest: +SKIP
+
+    Source: the Model Context Protocol; pydantic-ai's toolsets.
+    """
+    try:
+        from mcp import Client
+    except ImportError as error:
+        raise errors.ConfigError(f"mcp_tools needs the mcp package ({error}): pip install 'synmod[mcp]'.") from None
+    failure: Exception | None = None
+    try:
+        async with Client(_target(server, env)) as client:
+            try:
+                yield await _tools_of(client, timeout_s, approve)
+            except Exception as error:  # noqa: BLE001  # raised below as itself; closing the client would make it a group
+                failure = error
+    except (OSError, ExceptionGroup) as error:
+        first: BaseException = error
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        what = f"the MCP server cannot be used: {type(first).__name__}: {first}"
+        failure = failure or errors.ToolError(f"mcp_tools: {what}. Does it start, and speak MCP?")
+    if failure is not None:
+        try:
+            raise failure
+        finally:
+            del failure  # else its traceback and this frame hold each other
+
+
+def _target(server: Any, env: Mapping[str, str] | None) -> Any:
+    """Return a server as `mcp.Client` takes it."""
+    from mcp import StdioServerParameters
+
+    if isinstance(server, str) and server.startswith(_URL):
+        return server
+    if not isinstance(server, (str, list, tuple)):
+        return server
+    parts: Sequence[Any] = shlex.split(server) if isinstance(server, str) else [*server]  # pyright: ignore[reportUnknownVariableType]  (users)
+    command = [str(part) for part in parts]
+    if not command:
+        raise errors.ConfigError("mcp_tools: the command is empty; write ['python', 'server.py'], or an address.")
+    return StdioServerParameters(command=command[0], args=command[1:], env=None if env is None else dict(env))
+
+
+def _mcp_name(name: str) -> str:
+    """Return the name of a server's tool as a model may call it."""
+    name = re.sub(r"[^A-Za-z0-9_]", "_", name)[:_LONGEST_NAME]
+    return name if name.isidentifier() else f"_{name}"
+
+
+async def _tools_of(client: Any, timeout_s: float | None, approve: Approve | None) -> list[Tool]:
+    """Return all tools of a server.
+
+    Raises:
+        SchemaError: The schema of one cannot be used.
+    """
+    tools: dict[str, Tool] = {}
+    cursor, is_last = None, False
+    while not is_last:
+        page = await client.list_tools(cursor=cursor)
+        for described in page.tools:
+            name = unused(_mcp_name(described.name), tools)
+            tools[name] = _mcp_tool(client, described, name, timeout_s, approve)
+        cursor = page.next_cursor
+        is_last = cursor is None
+    return [*tools.values()]
+
+
+def _mcp_tool(client: Any, described: Any, name: str, timeout_s: float | None, approve: Approve | None) -> Tool:
+    """Return one tool of a server.
+
+    Raises:
+        SchemaError: Its schema cannot be used.
+    """
+
+    async def run(**arguments: Any) -> Any:
+        from mcp import MCPError
+
+        try:
+            result = await client.call_tool(described.name, arguments)
+        except MCPError as error:
+            raise errors.ToolError(f"{name}: {error}") from None
+        text = "\n".join(map(_text, result.content))
+        if result.is_error:
+            raise errors.ToolError(f"{name}: {text}")
+        json: Json = result.structured_content
+        if is_object(json) and json.keys() == {"result"}:
+            return json["result"]  # so servers wrap values
+        return text if json is None else json
+
+    about, parameters = described.description or described.title or "", described.input_schema
+    try:
+        return Tool(run, name=name, description=about, parameters=parameters, timeout_s=timeout_s, approve=approve)
+    except errors.SchemaError as error:
+        errors.add_note(error, f"in the tool {described.name!r} of an MCP server")
+        raise
+
+
+def _text(block: Any) -> str:
+    """Return a part of a result as text: what it holds of text, else what it is."""
+    found = getattr(block, "text", None) or getattr(getattr(block, "resource", None), "text", None)
+    return found if isinstance(found, str) else f"({block.type} {getattr(block, 'mime_type', None) or ''})"
+
+
+# -- agents ------------------------------------------------------------------------------------------------------------
+
 
 _MOST_SHOWN: Final = 2_000  # characters of an error that the model is told
 
@@ -73,7 +412,7 @@ class Agent(Generator[M]):
     def __init__(
         self,
         tools: Sequence[Module | Callable[..., Any]],
-        data_model: type[M] | SymbolicDataModel | JsonDataModel[Any] | Mapping[str, Any] | None = None,
+        data_model: type[M] | data.SymbolicDataModel | data.JsonDataModel[Any] | Mapping[str, Any] | None = None,
         *,
         schema: Json = None,
         max_steps: int = 8,
@@ -85,7 +424,7 @@ class Agent(Generator[M]):
         check_params(type(self), options)
         super().__init__(data_model, schema=schema, **options)
         if not isinstance(tools, (list, tuple)) or not tools:
-            raise ConfigError(f"Agent: tools is {tools!r:.100}; write a list of tools, not empty.")
+            raise errors.ConfigError(f"Agent: tools is {tools!r:.100}; write a list of tools, not empty.")
         bound = [tool if isinstance(tool, Module) else Tool(tool) for tool in tools]
         self._functions = lm.offered([_function_schema(tool) for tool in bound], "Agent")
         self.tools = {tool.name: tool for tool in bound}
@@ -115,7 +454,7 @@ class Agent(Generator[M]):
         """
         if data.is_symbolic(inputs):  # followed, to build the modules among the tools
             return await self.compute_output_spec(inputs)
-        messages: list[Message] = self._prompt(inputs)
+        messages: list[lm.Message] = self._prompt(inputs)
         with self._limited() as account:
             try:
                 for step in range(self.max_steps):
@@ -126,57 +465,57 @@ class Agent(Generator[M]):
                     messages = [*messages, *lm.turns(reply.message)]
                     if step + 1 < self.max_steps:  # else nobody would read the results
                         messages += await self._results(reply.tool_calls)
-            except BudgetExceeded as error:
+            except errors.BudgetExceeded as error:
                 if account is None or error.account is not account:
                     error.messages = tuple(messages)
                     raise
-                raise AgentLimitError(str(error), messages) from None
+                raise errors.AgentLimitError(str(error), messages) from None
         limit = f"no answer after max_steps={self.max_steps} calls of the model"
-        raise AgentLimitError(f"{self._where}: {limit}; allow more, or read error.messages.", messages)
+        raise errors.AgentLimitError(f"{self._where}: {limit}; allow more, or read error.messages.", messages)
 
-    async def compute_output_spec(self, inputs: Any) -> SymbolicDataModel:
+    async def compute_output_spec(self, inputs: Any) -> data.SymbolicDataModel:
         """Return the answer as a symbol; modules among the tools are built on what they declare."""
         for tool in self.tools.values():
             if not isinstance(tool, Tool):
-                await tool(declared_inputs(tool))
+                await tool(module.declared_inputs(tool))
         return await super().compute_output_spec(inputs)
 
     def _limited(self) -> Any:
         """Return the block that the budget of one run opens."""
         return nullcontext() if self.budget is None else scope.budget(**self.budget)  # pyright: ignore[reportArgumentType]
 
-    async def _results(self, calls: Sequence[ToolCall]) -> list[Message]:
+    async def _results(self, calls: Sequence[data.ToolCall]) -> list[lm.Message]:
         """Run what one reply calls; return the turns with the results, in order."""
         if self.parallel_tools:
-            return await together(*[partial(self._answered, call) for call in calls])
+            return await flow.together(*[partial(self._answered, call) for call in calls])
         return [await self._answered(call) for call in calls]
 
-    async def _answered(self, call: ToolCall) -> Message:
+    async def _answered(self, call: data.ToolCall) -> lm.Message:
         """Run one tool; return the turn with its result, or with the error that is reported."""
         try:
             text = await self._run(self.tools[call.name], call)
         except Exception as error:
-            reported = self.on_tool_error == "report" or (self.on_tool_error is None and isinstance(error, ToolError))
-            if not reported or scope.is_of_block_around(error):
+            way = self.on_tool_error or ("report" if isinstance(error, errors.ToolError) else "raise")
+            if way == "raise" or scope.is_of_block_around(error):
                 raise
             text = f"{type(error).__name__}: {error}"[:_MOST_SHOWN]
         return lm.turns({"role": "tool", "tool_call_id": call.id, "content": text})[0]
 
-    async def _run(self, tool: Module, call: ToolCall) -> str:
+    async def _run(self, tool: Module, call: data.ToolCall) -> str:
         """Run one tool; return its result as text.
 
         Raises:
             ToolError: A validator refuses the arguments.
             Exception: What the tool raised.
         """
-        declared = declared_inputs(tool)
+        declared = module.declared_inputs(tool)
         try:
-            inputs = JsonDataModel(call.arguments, data.schema_of(declared), data.model_of(declared))
-        except SchemaError as error:
-            raise ToolError(str(error)) from None
+            inputs = data.JsonDataModel(call.arguments, data.schema_of(declared), data.model_of(declared))
+        except errors.SchemaError as error:
+            raise errors.ToolError(str(error)) from None
         output: Any = await tool(inputs)
         json: Any = output
-        if isinstance(output, JsonDataModel) and data.schema_of(output) is RESULT:
+        if isinstance(output, data.JsonDataModel) and data.schema_of(output) is RESULT:
             json = output["result"]
         return json if isinstance(json, str) else data.dump_json(to_jsonable_python(json, fallback=frozen))
 
@@ -189,15 +528,17 @@ def _function_schema(tool: Module) -> Json:
     """
     if isinstance(tool, Tool):
         return tool.function_schema
-    inputs = declared_inputs(tool)
-    if not isinstance(inputs, SymbolicDataModel):
+    inputs = module.declared_inputs(tool)
+    if not isinstance(inputs, data.SymbolicDataModel):
         remedy = "annotate `async def call(self, inputs: Query)`, or wrap a function in sm.Tool"
-        raise ConfigError(f"Agent: the tool {tool.name!r} does not declare one data model as its input; {remedy}.")
+        what = f"Agent: the tool {tool.name!r} does not declare one data model as its input"
+        raise errors.ConfigError(f"{what}; {remedy}.")
     about = {"name": tool.name, "description": tool.description, "parameters": data.schema_of(inputs)}
     return lm.function_schema(about, f"Agent: {tool.name}")
 
 
-@execution_of.register(Agent)
-def execution_of_agent(agent: Agent[Any]) -> Execution:
+@module.execution_of.register(Agent)
+def execution_of_agent(agent: Agent[Any]) -> module.Execution:
     """Return the tools, of which any may run, in any order."""
-    return Execution("together", tuple(Child(("tools", name), tool) for name, tool in agent.tools.items()))
+    children = (module.Child(("tools", name), tool) for name, tool in agent.tools.items())
+    return module.Execution("together", tuple(children))
