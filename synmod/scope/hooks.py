@@ -226,9 +226,6 @@ class Hook:
     Source: Keras callbacks, OpenTelemetry span processors; differs: records with a path, never the module.
     """
 
-    overrides: ClassVar[frozenset[str]] = frozenset()
-    """The methods that the class overrides: only these are called."""
-
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         inherited = {name for base in cls.__mro__[1:] for name in vars(base)}
@@ -238,7 +235,6 @@ class Hook:
                     f"class {cls.__name__}: hooks are never called by {name!r}.{leaves.did_you_mean(name, _METHODS)} "
                     f"The methods of a hook are {', '.join(_METHODS)}."
                 )
-        cls.overrides = frozenset(name for name in _METHODS if getattr(cls, name) is not getattr(Hook, name))
 
     def on_call_begin(self, event: CallBegin) -> None:
         """A module call begins."""
@@ -410,7 +406,7 @@ def notify_assign(variable: object, name: str, old: Any, new: Any, version: int)
 
 
 def notify(listeners: tuple[Hook, ...], event: Event) -> None:
-    """Call the method of each listener that overrides it, at an end in reverse.
+    """Call the method of each listener, at an end in reverse.
 
     A failure is logged: the first of each method as an error, later ones for debugging. An interruption is raised when
     all have been called.
@@ -419,8 +415,6 @@ def notify(listeners: tuple[Hook, ...], event: Event) -> None:
     token = _IN_A_HOOK.set(True)
     try:
         for hook in reversed(listeners) if method.endswith("_end") else listeners:
-            if method not in hook.overrides:
-                continue
             try:
                 call: Callable[[Event], object] = getattr(hook, method)
                 call(event)
