@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, Unpack, cast, overlo
 
 from synmod import data, flow, registry
 from synmod.errors import ArgumentError, CallError, ConfigError, GuardError, ModelError, SchemaError, add_note
-from synmod.leaves import Json, frozen
+from synmod.leaves import Json, frozen, is_object
 from synmod.module import Attempt, Child, Execution, Module, ModuleOf, ModuleOptions, attempt, execution_of
 
 from . import checks
@@ -643,8 +643,8 @@ class Map(Returning[R]):
 
     Args:
         module: What is called on each item.
-        field: The list field whose items are mapped; the list of results takes its place. None maps a list of data
-            models.
+        field: The list field whose items are mapped; the list of results takes its place. Items that are texts, numbers
+            or truths go in as `{"value": item}`. None maps a list of data models.
         concurrency: How many items are at work at once.
         on_error: `"raise"`: the first failure ends the others and is raised, its index as a note. `"collect"`: every
             result is `{"value": item or null, "error": null or {"type", "message"}}`.
@@ -657,7 +657,7 @@ class Map(Returning[R]):
     Raises:
         ConfigError: `module` is not a module, `field` not a name, `concurrency` not a count, `on_error` another word.
         ArgumentError: No `field`, and the input is not a list of data models.
-        SchemaError: The field is not there ('Did you mean'), or is not a list of objects.
+        SchemaError: The field is not there ('Did you mean'), or is not a list of objects or plain values.
         CallError: When called: the module gave None for an item of a field, where nothing stands for "not there".
 
     Example:
@@ -725,7 +725,8 @@ class Map(Returning[R]):
             return await self._mapped(self._list(inputs))
         schema = data.items_of(data.schema_of(inputs), self.field)
         items = inputs.get(self.field)
-        results = await self._mapped([data.wrap(item, schema) for item in items or ()])
+        objects = [item if is_object(item) else frozen({"value": item}) for item in items or ()]
+        results = await self._mapped([data.wrap(item, schema) for item in objects])
         for index, result in enumerate(results):
             if result is None:
                 raise CallError(

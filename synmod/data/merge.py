@@ -185,8 +185,14 @@ def _same(left: Mapping[str, Any], right: Mapping[str, Any]) -> set[str]:
         same -= broken
 
 
+_PLAIN: Final = ("string", "integer", "number", "boolean")
+_OBJECT_OF_VALUE: Final = {"type": "object", "required": ["value"], "additionalProperties": False}
+
+
 def items_of(schema: Schema, field: str) -> Schema:
     """Return the schema of the objects in a list field, as one that stands by itself.
+
+    Texts, numbers and truths become objects of the one field `value`.
 
     Args:
         schema: Schema of a data model.
@@ -203,6 +209,8 @@ def items_of(schema: Schema, field: str) -> Schema:
     _, array = _list_of(field, parts)
     given: Any = _ANY_OBJECT if array.get("maxItems") == 0 else array.get("items")
     item = _followed(given, parts)
+    if item.get("type") in _PLAIN:
+        item = frozen_dict({"title": "Value", **_OBJECT_OF_VALUE, "properties": {"value": item}})
     if array.get("type") != "array" or not (item.get("type") == "object" or "properties" in item):
         wanted = _followed(parts.fields[field], parts)
         raise errors.SchemaError(

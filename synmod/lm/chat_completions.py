@@ -115,6 +115,11 @@ class DirectAdapter:
         if self._base is None and "top_k" in request.params:
             raise errors.RequestError("this model does not take top_k; leave it out of the parameters.", sent=False)
 
+    async def prepare(self, request: LMRequest) -> None:  # noqa: ARG002  # the same for all
+        """Load what the first request of a process needs."""
+        if not _roots.cache_info().currsize:
+            await aio.to_thread(_roots)
+
     async def send(self, request: LMRequest) -> LMReply:
         """Send one request."""
         async with aclosing(self._received(request, streams=False)) as received:
@@ -142,8 +147,6 @@ class DirectAdapter:
             yield key
             return
         body = self._body(request, streams=streams)
-        if not _roots.cache_info().currsize:
-            await aio.to_thread(_roots)  # that takes a while
         session, users = await _SESSIONS.get()
         users.add(self)
         sent: dict[str, Any] = {"data": json_text(body).encode(), "headers": self._headers(key)}
@@ -228,7 +231,8 @@ def _proxy(url: str) -> str | None:
 
 @cache
 def _roots() -> ssl.SSLContext:
-    """Read the trusted roots: certifi's, or those of SSL_CERT_FILE."""
+    """Read the trusted roots, certifi's or those of SSL_CERT_FILE, once aiohttp is imported: both take a while."""
+    import aiohttp  # noqa: F401  # pyright: ignore[reportUnusedImport]  # for those who use it
     import certifi
 
     return ssl.create_default_context(cafile=os.environ.get("SSL_CERT_FILE") or certifi.where())
@@ -569,10 +573,15 @@ def litellm_error(error: Exception, text: str) -> errors.ModelError:
     return _made(kind, status, {str(name).casefold(): str(value) for name, value in dict(held).items()}, quoted)
 
 
+_ABOUT_SCHEMAS: Final = ("response_format", "schema", "structured", "extra")
+"""What a server says that refuses to be asked for a schema."""
+
+
 def with_hints(error: errors.ModelError, base: str | None, *, asked_for_schema: bool) -> errors.ModelError:
     """Add what may help: another way to ask for a schema, a missing /v1."""
     hints: list[str] = []
-    if isinstance(error, errors.RequestError) and asked_for_schema and error.status in (400, 404, 415, 422):
+    refused = error.provider_message.casefold()
+    if isinstance(error, errors.RequestError) and asked_for_schema and any(word in refused for word in _ABOUT_SCHEMAS):
         hints.append("If the server does not know response_format, pass LanguageModel(..., structured='prompt').")
     if "stream_options" in error.provider_message:
         hints.append("If the server does not know stream_options, pass extra_body={'stream_options': None}.")

@@ -91,6 +91,20 @@ async def test_map_of_a_list():
     assert none[1] is None
 
 
+class Words(sm.DataModel):
+    words: list[str]
+
+
+async def test_map_takes_plain_items_as_values():
+    """A text is the field `value` of an object; the symbol has the schema of the results."""
+    mapped = sm.Map(sm.Lambda(lambda word: Count(n=len(word.value)), output=Count), "words")
+    result = await mapped(Words(words=["a", "bcd"]))
+    assert result["words"] == [{"n": 1}, {"n": 3}]
+    assert (await mapped(Words.to_symbolic_data_model())).get_schema() == result.get_schema()
+    echoed = await sm.Map(sm.Identity(), "words")(Words(words=["a"]))
+    assert echoed["words"] == [{"value": "a"}]
+
+
 async def test_map_on_a_symbol_needs_its_field():
     """A symbol says nothing of how long a list is."""
     mapped = sm.Map(sm.Lambda(counted, output=Count))

@@ -260,6 +260,9 @@ async def test_hints_name_the_remedy():
     error, arrived = await ask(failure(400, "unknown field response_format"), schema=ANSWER)
     assert (type(error).__name__, len(arrived)) == ("RequestError", 1)
     assert "structured='prompt'" in str(error)
+    for message in ("the model `m` does not exist", "temperature is not supported"):
+        error, _ = await ask(failure(400, message), schema=ANSWER)
+        assert "structured" not in str(error)
     error, arrived = await ask(failure(404, "not found"), path="")
     assert arrived[0].path == "/chat/completions"
     assert "/v1" in str(error)
@@ -338,6 +341,16 @@ def test_a_model_that_was_never_called_has_nothing_to_close():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_what_a_first_request_imports_costs_it_no_time():
+    """It is loaded before `timeout_s` begins, in a thread."""
+    code = (
+        "import sys; import synmod as sm; adapter = sm.LanguageModel('openai/m', api_base='http://127.0.0.1:9').adapter\n"
+        "loaded = 'aiohttp' in sys.modules; sm.run(adapter.prepare, None); print(loaded, 'aiohttp' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False True\n"
 
 
 async def test_a_key_over_plain_http_to_a_public_host_warns():
