@@ -1,6 +1,5 @@
 """Batches of rows: what they hold, in which contexts they run, and what becomes of them."""
 
-import math
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from contextvars import ContextVar
@@ -8,11 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, cast
 
-from synmod import errors, flow, leaves, lm, tree
-from synmod.cache import key_of
+from synmod import cache, errors, flow, leaves, lm, module, scope, tree
 from synmod.data import DataModel, JsonDataModel
-from synmod.module import Module
-from synmod.scope import BoundReward, Feedback
 
 from .examples import Example, as_json
 from .rollouts import Ran, Rollout, offered_of, run_once
@@ -105,14 +101,9 @@ def filled(batch: Any) -> list[Example]:
     return rows[: len(rows) - getattr(batch, "pad", 0)]
 
 
-def content_of(row: Example) -> leaves.Json:
-    """Return what a row is made of, apart from its id."""
-    return as_json([row.inputs, row.target, dict(row.extra)])
-
-
 def identified(row: Example) -> Example:
     """Return a row with an id: one without has the digest of its content."""
-    return replace(row, id=row.id or key_of({"row": content_of(row)})[:16])
+    return replace(row, id=row.id or cache.key_of({"row": as_json([row.inputs, row.target, dict(row.extra)])})[:16])
 
 
 class Batches:
@@ -136,14 +127,9 @@ class Batches:
     """
 
     def __init__(
-        self,
-        data: Any,
-        label: Sequence[Any] | None = None,
-        *,
-        batch_size: int = 32,
-        shuffle: bool = False,
+        self, data: Any, label: Sequence[Any] | None = None, *, batch_size: int = 32, shuffle: bool = False,
         seed: int = 0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._columns, self._label = _columns(data), label
         self._is_dict = isinstance(data, Mapping)
         self._size = errors.whole("batch_size", batch_size, error=errors.TrainerError)
@@ -151,7 +137,7 @@ class Batches:
         self.shuffle, self.seed, self._epoch = shuffle, seed, 0
 
     def __len__(self) -> int:
-        return math.ceil(self._rows / self._size)
+        return len(range(0, self._rows, self._size))
 
     def __iter__(self) -> Iterator[Batch]:
         order = list(range(self._rows))
@@ -290,7 +276,7 @@ class Row:
     context: int
     after: tree.State
 
-    def rollout(self, target: Any = None, feedback: Feedback | None = None) -> Rollout:
+    def rollout(self, target: Any = None, feedback: scope.Feedback | None = None) -> Rollout:
         """Return the row as a rollout; its outputs are what the program returned, data models included."""
         target = self.example.target if target is None else target
         example = replace(self.example, id=self.example.id or str(self.number), target=target)
@@ -299,15 +285,9 @@ class Row:
 
 
 async def run_rows(
-    program: Module,
-    rows: Sequence[Example],
-    places: Places,
-    states: Sequence[tree.State],
-    *,
-    training: bool,
-    paths: frozenset[str] | None,
-    keep_failures: bool,
-) -> list[Row]:
+    program: module.Module, rows: Sequence[Example], places: Places, states: Sequence[tree.State], *, training: bool,
+    paths: frozenset[str] | None, keep_failures: bool,
+) -> list[Row]:  # fmt: skip
     """Run rows at once, each as one call with state Variables of its own.
 
     Args:
@@ -345,7 +325,9 @@ async def run_rows(
     return await flow.together(*(partial(run, number) for number in range(len(rows))))
 
 
-async def judge_rows(rows: Sequence[Row], reward: BoundReward | None, fields: Sequence[str] | None) -> list[Feedback]:
+async def judge_rows(
+    rows: Sequence[Row], reward: scope.BoundReward | None, fields: Sequence[str] | None
+) -> list[scope.Feedback]:
     """Return what a reward returns for each row: the lowest score for one that failed, none for an outage.
 
     Args:
@@ -368,9 +350,9 @@ async def judge_rows(rows: Sequence[Row], reward: BoundReward | None, fields: Se
                 "label_names names, or backward(out_grads=[...])."
             )
 
-    async def judge(row: Row) -> Feedback:
+    async def judge(row: Row) -> scope.Feedback:
         if row.ran.failure is not None:
-            return Feedback(None if row.ran.fault == "void" else reward.lowest, critique=str(row.ran.error))
+            return scope.Feedback(None if row.ran.fault == "void" else reward.lowest, critique=str(row.ran.error))
         try:
             return await reward(**offered_of(row.ran, row.example))
         except Exception as error:

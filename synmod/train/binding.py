@@ -71,7 +71,7 @@ class Binding:
             raise errors.SchemaError(f"row {example.id}: {error}", error.errors) from None
 
     def reshaped(self, inputs: Schemas, labels: data.Schema | None) -> Self:
-        """Return a binding with compatible schemas, which have at most further optional fields.
+        """Return a binding with compatible schemas, which all rows of the former ones satisfy.
 
         Raises:
             SchemaError: They are not; names the input.
@@ -79,10 +79,7 @@ class Binding:
         before = dict(self.inputs)
         for name, found in inputs:
             bound, schema = data.schema_of(before[name]), data.schema_of(found)
-            known = bound.get("properties", {})
-            kept = {field: each for field, each in schema.get("properties", {}).items() if field in known}
-            same = data.declare({**leaves.thaw(schema), "properties": leaves.thaw(kept)})
-            if kept.keys() != known.keys() or not data.is_subschema(same, bound):
+            if not data.is_subschema(bound, schema):
                 raise errors.SchemaError(
                     f"reshape: {name!r} is not compatible with what is bound: {schema!r:.200} against {bound!r:.200}. "
                     "Bind anew with force_rebind=True."
@@ -232,18 +229,14 @@ def targets_for(optimizer: Optimizer, program: Module, roles: Mapping[str, Role]
 _REQUESTS = ("write", "add", "null")
 
 
-def requests_of(given: str | Sequence[str] | Mapping[str, str], params: Sequence[str]) -> dict[str, str]:
+def requests_of(given: str | Mapping[str, str], params: Sequence[str]) -> dict[str, str]:
     """Return what becomes of the feedback of each param, by path text.
 
     Raises:
-        TrainerError: An unknown word, another number of words than params, a path that matches none.
+        TrainerError: An unknown word, or a path that matches none.
     """
-    if not isinstance(given, str | Mapping) and len(given) != len(params):
-        raise errors.TrainerError(f"grad_req has {len(given)} entries for {len(params)} params: {', '.join(params)}.")
-    words = [given] * len(params) if isinstance(given, str) else given
-    by_path = words if isinstance(words, Mapping) else dict(zip(params, words, strict=True))
     found = dict.fromkeys(params, "write")
-    for key, word in by_path.items():
+    for key, word in (dict.fromkeys(params, given) if isinstance(given, str) else given).items():
         taken = [path for path in params if path == key or tree.Path(key).matches(leaves.parse_path(path), None, False)]
         if not taken:
             raise errors.TrainerError(f"grad_req: {key!r} matches no param.{did_you_mean(key, params)}")

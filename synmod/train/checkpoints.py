@@ -10,14 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from synmod import errors, saving, tree
-from synmod.leaves import Json, path_str
-from synmod.lm import SharedModel
-from synmod.module import Module
+from synmod import data, errors, leaves, lm, module as modules, saving, tree
 
 from .optimizer import Optimizer
 
-Values: TypeAlias = Mapping[str, Json]
+Values: TypeAlias = Mapping[str, leaves.Json]
 """Values by path text."""
 Stored: TypeAlias = tuple[str, Values]
 """The class of an optimizer, and its values."""
@@ -42,13 +39,9 @@ def list_checkpoints(prefix: str | os.PathLike[str]) -> list[int]:
 
     Source: MXNet's `prefix-0001.params`; differs: one looks instead of guessing.
     """
-    folder, name = os.path.split(str(prefix))
-    pattern = re.compile(re.escape(name) + r"-(\d{4,})\.json")
-    try:
-        names = os.listdir(folder or ".")
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    return sorted(int(found[1]) for each in names if (found := pattern.fullmatch(each)))
+    path = Path(prefix)
+    pattern = re.compile(re.escape(path.name) + r"-(\d{4,})\.json")
+    return sorted(int(found[1]) for each in path.parent.glob("*.json") if (found := pattern.fullmatch(each.name)))
 
 
 def latest_checkpoint(prefix: str | os.PathLike[str]) -> int | None:
@@ -70,16 +63,9 @@ def latest_checkpoint(prefix: str | os.PathLike[str]) -> int | None:
 
 
 def write_checkpoint(
-    prefix: str | os.PathLike[str],
-    epoch: int,
-    program: Module,
-    params: tree.State,
-    aux: tree.State,
-    *,
-    states: tree.State | None = None,
-    optimizer: Optimizer | None = None,
-    keep: int | None = None,
-) -> None:
+    prefix: str | os.PathLike[str], epoch: int, program: modules.Module, params: tree.State, aux: tree.State, *,
+    states: tree.State | None = None, optimizer: Optimizer | None = None, keep: int | None = None,
+) -> None:  # fmt: skip
     """Write the files of an epoch, the values last; then remove older epochs.
 
     Args:
@@ -114,7 +100,11 @@ def write_checkpoint(
 
 
 def write_params(
-    path: str | os.PathLike[str], program: Module, params: tree.State, aux: tree.State, states: tree.State | None = None
+    path: str | os.PathLike[str],
+    program: modules.Module,
+    params: tree.State,
+    aux: tree.State,
+    states: tree.State | None = None,
 ) -> None:
     """Write the file of an epoch's values.
 
@@ -132,9 +122,9 @@ def write_optimizer(path: str | os.PathLike[str], optimizer: Optimizer) -> None:
     _write(path, "optimizer", sections, optimizer)
 
 
-def _write(path: str | os.PathLike[str], kind: str, sections: Mapping[str, Any], module: Module) -> None:
+def _write(path: str | os.PathLike[str], kind: str, sections: Mapping[str, Any], module: modules.Module) -> None:
     """Write a document, in which no key of the language models of a module may stand."""
-    models = [model for _, model in tree.iter_graph(module, SharedModel)]
+    models = [model for _, model in tree.iter_graph(module, lm.SharedModel)]
     saving.write_atomic(path, saving.write_document(kind, sections, None, models))
 
 
@@ -142,9 +132,9 @@ def _write(path: str | os.PathLike[str], kind: str, sections: Mapping[str, Any],
 
 
 def load_checkpoint(
-    prefix: str | os.PathLike[str], epoch: int | None, optimizer: bool, program: Module | None, strict: bool,
+    prefix: str | os.PathLike[str], epoch: int | None, optimizer: bool, program: modules.Module | None, strict: bool,
     **options: Any,
-) -> tuple[Module, tuple[str, ...], Stored | None]:  # fmt: skip
+) -> tuple[modules.Module, tuple[str, ...], Stored | None]:  # fmt: skip
     """Return a program with the values of an epoch, the paths that do not fit, and what `read_optimizer` returns.
 
     Args:
@@ -171,19 +161,12 @@ def load_checkpoint(
         )
     values, stored = read_params(files[1]), read_optimizer(files[2]) if optimizer else None
     loaded = _program_of(files[0], program, strict, **options)
-    if strict:
-        tree.update(loaded, values)
-        return loaded, (), stored
-    return loaded, tuple(path for path, value in values.items() if not _takes(loaded, path, value)), stored
-
-
-def _takes(program: Module, path: str, value: Json) -> bool:
-    """Write a value into a program, and return whether it fits."""
-    try:
-        tree.update(program, {path: value})
-    except errors.StateError:
-        return False
-    return True
+    schemas = {path: variable.schema for path, variable in tree.variables(loaded).items()}
+    unmatched = [
+        path for path, value in values.items() if path not in schemas or not data.is_valid(schemas[path], value)
+    ]
+    tree.update(loaded, {path: value for path, value in values.items() if strict or path not in unmatched})
+    return loaded, tuple(unmatched), stored
 
 
 def read_params(path: str | os.PathLike[str]) -> Values:
@@ -222,15 +205,17 @@ def _read(path: str | os.PathLike[str], kind: str, *of_values: str) -> dict[str,
     return found
 
 
-def _program_of(file: Path, program: Module | None, strict: bool, **options: Any) -> Module:
+def _program_of(file: Path, program: modules.Module | None, strict: bool, **options: Any) -> modules.Module:
     """Return the program of a file, or the one that is given, built as that one was; errors of `load_checkpoint`."""
     if program is not None and program.built and not strict:
         return program
-    saved: Module = saving.load(file, **options)
+    saved: modules.Module = saving.load(file, **options)
     if program is None:
         return saved
     _build_as(program, saved)
-    differences = [path_str(path) or "the program itself" for path in tree.graphdef(saved).diff(tree.graphdef(program))]
+    differences = [
+        leaves.path_str(path) or "the program itself" for path in tree.graphdef(saved).diff(tree.graphdef(program))
+    ]
     if differences and strict:
         raise errors.StateError(
             f"The program is not the one that {file} holds; it differs at: {', '.join(differences)}. "
@@ -239,11 +224,11 @@ def _program_of(file: Path, program: Module | None, strict: bool, **options: Any
     return program
 
 
-def _build_as(program: Module, saved: Module) -> None:
+def _build_as(program: modules.Module, saved: modules.Module) -> None:
     """Build modules on what those at the same paths of a saved program were built on."""
-    configs = {path: module.get_build_config() for path, module in tree.iter_graph(saved, Module)}
+    configs = {path: module.get_build_config() for path, module in tree.iter_graph(saved, modules.Module)}
     while True:
-        found = tree.iter_graph(program, Module)
+        found = tree.iter_graph(program, modules.Module)
         waiting = [(path, each) for path, each in found if configs.get(path) and not each.built]
         if not waiting:
             return

@@ -11,16 +11,13 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
-from synmod import data, errors, leaves, module, scope, tree
-from synmod.cache import key_of
+from synmod import cache, data, errors, leaves, module, scope, tree
 
-from . import batches, evaluation, runs
-from .bench import Split
+from . import batches, bench, evaluation, rollouts, runs
 from .callbacks import Callback, Moment
 from .examples import Example
 from .history import History
 from .optimizer import Optimizer, ReflectionInputs, mean, take_step, values_at
-from .rollouts import Executor, Rollout
 
 if TYPE_CHECKING:
     from .trainer import Trainer
@@ -87,38 +84,20 @@ def _read(batch: Any, known: dict[str, Example]) -> list[str]:
     named: list[str] = []
     for row in map(batches.identified, batches.rows_of(batch)):
         name = cast("str", row.id)
-        if batches.content_of(known.setdefault(name, row)) != batches.content_of(row):
+        if known.setdefault(name, row) != row:
             raise errors.TrainerError(f"fit: the id {name!r} is there twice; ids name one row each.")
         named.append(name)
     return named
 
 
 async def fit(
-    trainer: Trainer,
-    train: Any,
-    *,
-    eval_data: Any = None,
-    eval_metric: Any = None,
-    validation_metric: Any = None,
-    num_epoch: int | None = None,
-    begin_epoch: int = 0,
-    optimizer: Any = "random_few_shot",
-    optimizer_params: Mapping[str, Any] | None = None,
-    initializer: Any = None,
-    params: Any = None,
-    aux: Any = None,
-    allow_missing: bool = False,
-    force_rebind: bool = False,
-    force_init: bool = False,
-    monitor: Any = None,
-    batch_end_callback: Any = None,
-    epoch_end_callback: Any = None,
-    eval_end_callback: Any = None,
-    callbacks: Sequence[Callback] = (),
-    budget: Any = None,
-    run: Any = None,
-    executor: Executor | None = None,
-) -> History:
+    trainer: Trainer, train: Any, *, eval_data: Any = None, eval_metric: Any = None, validation_metric: Any = None,
+    num_epoch: int | None = None, begin_epoch: int = 0, optimizer: Any = "random_few_shot",
+    optimizer_params: Mapping[str, Any] | None = None, initializer: Any = None, params: Any = None, aux: Any = None,
+    allow_missing: bool = False, force_rebind: bool = False, force_init: bool = False, monitor: Any = None,
+    batch_end_callback: Any = None, epoch_end_callback: Any = None, eval_end_callback: Any = None,
+    callbacks: Sequence[Callback] = (), budget: Any = None, run: Any = None, executor: rollouts.Executor | None = None,
+) -> History:  # fmt: skip
     """Train: bind, initialise, and let the optimizer take a step per batch, until there is a reason to stop.
 
     What is done already is kept. Data are read once, before the first call; a row without an id has the digest of its
@@ -205,12 +184,12 @@ class _Fitting:
     epoch_end: Sequence[Any]
     eval_end: Sequence[Any]
     epoch: int
-    executor: Executor | None
+    executor: rollouts.Executor | None
 
     def __post_init__(self) -> None:
         self.batches, train, validation, self.order = self.rows
-        splits: dict[Split, dict[str, Example]] = {"train": train, "validation": validation}
-        self.examples: dict[Split, dict[str, Example]] = {
+        splits: dict[bench.Split, dict[str, Example]] = {"train": train, "validation": validation}
+        self.examples: dict[bench.Split, dict[str, Example]] = {
             split: dict(zip(of, self.trainer.wrapped(of.values()), strict=True)) for split, of in splits.items()
         }
         self.targets = self.trainer.targets_of(self.optimizer)
@@ -229,7 +208,7 @@ class _Fitting:
             of = runs.identity_of_run(trainer.program, rows, trainer.reward, self.metrics, trainer.places, self.seed)
             identity = {**of, "optimizer": runs.described(optimizer), "seed": trainer.seed}
             opened = folder.opened(identity, self.seed.fingerprint, trainer.program, trainer.reward, optimizer)
-        result = f"history/{key_of([asdict(self.limits), repr(self.epochs)])}"
+        result = f"history/{cache.key_of([asdict(self.limits), repr(self.epochs)])}"
         async with opened as journal:
             self.journal: runs.Journal = journal
             finished = await journal.read(result)
@@ -443,7 +422,9 @@ class _Fitting:
             **await self._measured("val_", bench.rollouts_of(present), self.validation_metrics),
         }
 
-    async def _measured(self, prefix: str, rollouts: Sequence[Rollout], wanted: Sequence[Any]) -> dict[str, Any]:
+    async def _measured(
+        self, prefix: str, rollouts: Sequence[rollouts.Rollout], wanted: Sequence[Any]
+    ) -> dict[str, Any]:
         """Return the metrics over rows that the present State has been run on."""
         if not wanted or not rollouts:
             return {}

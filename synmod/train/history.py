@@ -10,8 +10,7 @@ from typing import Any, Final, Literal, Self
 
 from synmod import errors, leaves, tree
 
-from .optimizer import Candidate
-from .runs import Budget
+from . import optimizer, runs
 
 _OF_THIS_PROCESS: Final = ("seconds", "replayed")
 """What is not a function of data, seed and models: on the rows and in CSV, not in JSON."""
@@ -31,8 +30,9 @@ class History(list[dict[str, Any]]):
         stopped: `done`, `epochs`, `budget` or `callback`.
 
     Example:
+        >>> import synmod as sm
         >>> rows = [{"epoch": 0, "val_reward": 0.5}, {"epoch": 1, "val_reward": 0.75}]
-        >>> history = History(rows, candidates=[Candidate("c0", tree.State())])
+        >>> history = History(rows, candidates=[sm.Candidate("c0", sm.State())])
         >>> history.history["val_reward"]
         [0.5, 0.75]
 
@@ -43,17 +43,17 @@ class History(list[dict[str, Any]]):
         self,
         rows: Iterable[dict[str, Any]] = (),
         *,
-        candidates: Sequence[Candidate],
-        best: Candidate | None = None,
+        candidates: Sequence[optimizer.Candidate],
+        best: optimizer.Candidate | None = None,
         lines: Sequence[Mapping[str, leaves.Json]] = (),
-        spent: Budget | None = None,
+        spent: runs.Budget | None = None,
         stopped: Literal["done", "epochs", "budget", "callback"] = "done",
     ) -> None:
         super().__init__(rows)
         self.candidates = tuple(candidates)
         self.best = best or self.candidates[0]
         self.lines = tuple(lines)
-        self.spent = spent or Budget()
+        self.spent = spent or runs.Budget()
         self.stopped = stopped
 
     @property
@@ -63,7 +63,7 @@ class History(list[dict[str, Any]]):
         return {name: [row.get(name) for row in self] for name in names}
 
     @property
-    def seed(self) -> Candidate:
+    def seed(self) -> optimizer.Candidate:
         """The candidate that the program began with."""
         return self.candidates[0]
 
@@ -102,7 +102,7 @@ class History(list[dict[str, Any]]):
         """
         plain: Any = leaves.thaw(record)
         candidates = [
-            Candidate(
+            optimizer.Candidate(
                 each["id"], like.replace(each["state"]), tuple(each["parents"]), each["operator"], each["step"],
                 each["scores"],
             )
@@ -110,8 +110,8 @@ class History(list[dict[str, Any]]):
         ]  # fmt: skip
         best = next(each for each in candidates if each.id == plain["best"])
         return cls(
-            plain["epochs"], candidates=candidates, best=best, lines=plain["lines"], spent=Budget(**plain["spent"]),
-            stopped=plain["stopped"],
+            plain["epochs"], candidates=candidates, best=best, lines=plain["lines"], stopped=plain["stopped"],
+            spent=runs.Budget(**plain["spent"]),
         )  # fmt: skip
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:

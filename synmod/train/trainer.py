@@ -9,18 +9,13 @@ from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from typing import Any, Literal, Self, cast
 
-from synmod import data, scope, tree
+from synmod import data, flow, scope, tree
 from synmod.errors import SynmodWarning, TrainerError
-from synmod.flow import Failed
 from synmod.module import Module, build
-from synmod.scope import Feedback
 from synmod.tree import State
 
-from . import batches, binding, checkpoints, evaluation, fitting, runs
-from .batches import Context
+from . import batches, binding, callbacks, checkpoints, evaluation, fitting, runs
 from .bench import Bench, Split
-from .binding import Binding
-from .callbacks import Monitor
 from .evaluation import Evaluation, feed
 from .examples import Example
 from .lifecycle import Lifecycle, done, needs_its_steps
@@ -66,19 +61,11 @@ class Trainer:
     """
 
     def __init__(
-        self,
-        program: Module,
-        *,
-        reward: Any = None,
-        data_names: Sequence[str] | None = None,
-        label_names: Sequence[str] = (),
-        context: Context | Sequence[Context] | None = None,
-        work_load_list: Sequence[float] | None = None,
-        fixed_param_names: Any = (),
-        state_names: Any = (),
-        seed: int = 0,
-        concurrency: int = 64,
-    ) -> None:
+        self, program: Module, *, reward: Any = None, data_names: Sequence[str] | None = None,
+        label_names: Sequence[str] = (), context: batches.Context | Sequence[batches.Context] | None = None,
+        work_load_list: Sequence[float] | None = None, fixed_param_names: Any = (), state_names: Any = (),
+        seed: int = 0, concurrency: int = 64,
+    ) -> None:  # fmt: skip
         if not isinstance(program, Module):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
             raise TrainerError(f"Trainer: the program is a {type(program).__name__}; give a module.")
         self.program = program
@@ -88,18 +75,18 @@ class Trainer:
         self.feedback: dict[str, tuple[FeedbackItem, ...]] = {}
         self.unmatched: tuple[str, ...] = ()
         self.optimizer: Optimizer | None = None
-        contexts = [context] if isinstance(context, Context) else list(context or [Context("local")])
+        contexts = [context] if isinstance(context, batches.Context) else list(context or [batches.Context("local")])
         self.places = batches.Places(contexts, concurrency, work_load_list)
         self._fixed, self._state_names, self._updates = fixed_param_names, state_names, 0
         self._bound_reward = None if self.reward is None else scope.BoundReward(self.reward, OFFERED)
-        self._lifecycle, self._binding = Lifecycle(), Binding(program)
+        self._lifecycle, self._binding = Lifecycle(), binding.Binding(program)
         self._first = self._made = State()
         self._states: State | list[State] = State()
         self._rows: list[batches.Row] = []
         self._seen: dict[str, Example] = {}
         self._hand: Bench | None = None
-        self._input_feedback: list[Feedback] = []
-        self._monitors: list[Monitor] = []
+        self._input_feedback: list[scope.Feedback] = []
+        self._monitors: list[callbacks.Monitor] = []
         self._optimizer_states: checkpoints.Stored | None = None
 
     def __repr__(self) -> str:
@@ -145,15 +132,9 @@ class Trainer:
 
     @needs_its_steps
     async def bind(
-        self,
-        data_schemas: Any,
-        label_schemas: Any = None,
-        for_training: bool = True,
-        inputs_need_grad: bool = False,
-        force_rebind: bool = False,
-        shared_module: Trainer | None = None,
-        grad_req: str | Sequence[str] | Mapping[str, str] = "write",
-    ) -> None:
+        self, data_schemas: Any, label_schemas: Any = None, for_training: bool = True, inputs_need_grad: bool = False,
+        force_rebind: bool = False, shared_module: Trainer | None = None, grad_req: str | Mapping[str, str] = "write",
+    ) -> None:  # fmt: skip
         """Build the program on symbols, and fix what is trained; no model is called. All or nothing.
 
         Args:
@@ -164,7 +145,7 @@ class Trainer:
             force_rebind: Bind anew; values and optimizer stay.
             shared_module: A trainer whose program's Variables become this program's, by path.
             grad_req: What becomes of feedback: `"write"` keeps that of the last `backward`, `"add"` collects it until
-                `update`, `"null"` takes none; one for all, a list by params, or a dict by path or glob.
+                `update`, `"null"` takes none; one for all, or a dict by path or glob.
 
         Raises:
             TrainerError: Names that differ, a mask or request that names nothing, feedback for inputs without training.
@@ -177,8 +158,6 @@ class Trainer:
             return
         if inputs_need_grad and not for_training:
             raise TrainerError("inputs_need_grad needs for_training=True: nothing is recorded otherwise.")
-        if shared_module is not None:
-            shared_module._lifecycle.check("shared_module")
         inputs = binding.named_schemas(data_schemas, self.data_names)
         labels = None if label_schemas is None else data.declare(label_schemas)
         outputs = binding.output_schemas(await build(self.program, *binding.arguments(self.program, inputs)))
@@ -187,13 +166,14 @@ class Trainer:
                 self.reward.check(outputs[0][1], labels)
             binding.warn_of_unasked(self.label_names, labels, self.reward.needs_target)
         if shared_module is not None:
+            shared_module._lifecycle.check("shared_module")
             binding.check_shared(self.program, shared_module.program)
         roles = binding.roles_of(self.program, self._fixed, self._state_names)
         requests = binding.requests_of(grad_req, [path for path, role in roles.items() if role == "param"])
         routing = Routing(self.program, binding.targets_of(self.program, roles).values())
         if shared_module is not None:
             tree.share_variables(self.program, dict(tree.iter_graph(shared_module.program, tree.Variable)))
-        self._binding = Binding(self.program, inputs, labels, outputs, roles, requests, routing)
+        self._binding = binding.Binding(self.program, inputs, labels, outputs, roles, requests, routing)
         if not self.bound:
             self._made, self._first = tree.state(self.program), self._binding.values("state")
         self._states, self._rows, self._seen, self._hand = self._first, [], {}, None
@@ -221,14 +201,9 @@ class Trainer:
 
     @needs_its_steps
     async def init_params(
-        self,
-        initializer: Any = None,
-        params: Any = None,
-        aux: Any = None,
-        allow_missing: bool = False,
-        allow_extra: bool = False,
-        force_init: bool = False,
-    ) -> None:
+        self, initializer: Any = None, params: Any = None, aux: Any = None, allow_missing: bool = False,
+        allow_extra: bool = False, force_init: bool = False,
+    ) -> None:  # fmt: skip
         """Set the first values of the Variables: those that are passed, else those that they have.
 
         With `initializer` or `force_init` the values they have do not stand: then an `init` in a Variable's metadata
@@ -374,18 +349,10 @@ class Trainer:
 
     @classmethod
     def load(
-        cls,
-        prefix: str | os.PathLike[str],
-        epoch: int | None = None,
-        load_optimizer_states: bool = False,
-        *,
-        program: Module | None = None,
-        strict: bool = True,
-        language_models: Any = None,
-        indexes: Any = None,
-        custom_objects: Mapping[str, Any] | None = None,
-        **options: Any,
-    ) -> Self:
+        cls, prefix: str | os.PathLike[str], epoch: int | None = None, load_optimizer_states: bool = False, *,
+        program: Module | None = None, strict: bool = True, language_models: Any = None, indexes: Any = None,
+        custom_objects: Mapping[str, Any] | None = None, **options: Any,
+    ) -> Self:  # fmt: skip
         """Return a trainer of what `save_checkpoint` wrote: not bound yet, and its parameters have their values.
 
         Args:
@@ -407,7 +374,7 @@ class Trainer:
         found = checkpoints.load_checkpoint(prefix, epoch, load_optimizer_states, program, strict, **named)
         trainer = cls(found[0], **options)
         roles = binding.roles_of(trainer.program, trainer._fixed, trainer._state_names)
-        trainer._binding = Binding(trainer.program, roles=roles)
+        trainer._binding = binding.Binding(trainer.program, roles=roles)
         _, trainer.unmatched, trainer._optimizer_states = found
         trainer._write()
         return trainer
@@ -457,7 +424,7 @@ class Trainer:
     # -- the monitor --------------------------------------------------------------------------------------------------
 
     @needs_its_steps
-    def install_monitor(self, monitor: Monitor) -> None:
+    def install_monitor(self, monitor: callbacks.Monitor) -> None:
         """Let a monitor watch what runs, and the program's Variables."""
         monitor.install(self.program)
         if monitor not in self._monitors:
@@ -568,7 +535,7 @@ class Trainer:
             merge_multi_context: False for a list of them per context.
         """
         rans = [(row.number, row.ran) for row in self._rows]
-        outputs = [ran.outputs if ran.failure is None else Failed(number, ran.failure) for number, ran in rans]
+        outputs = [ran.outputs if ran.failure is None else flow.Failed(number, ran.failure) for number, ran in rans]
         return self._merged(outputs, merge_multi_context)
 
     @needs_its_steps
@@ -585,7 +552,7 @@ class Trainer:
     # -- learning -----------------------------------------------------------------------------------------------------
 
     @needs_its_steps
-    async def backward(self, out_grads: Sequence[Feedback] | None = None) -> None:
+    async def backward(self, out_grads: Sequence[scope.Feedback] | None = None) -> None:
         """Score every row of the last forward, and route the feedback to the params.
 
         Args:
@@ -602,7 +569,7 @@ class Trainer:
             given = await batches.judge_rows(self._rows, self._bound_reward, fields)
         else:
             given = list(out_grads)
-        if [type(each) for each in given] != [Feedback] * len(self._rows):
+        if [type(each) for each in given] != [scope.Feedback] * len(self._rows):
             raise TrainerError(f"backward: out_grads are one sm.Feedback per row, {len(self._rows)} of them.")
         rollouts = [row.rollout(feedback=feedback) for row, feedback in zip(self._rows, given, strict=True)]
         for path, items in (await bound.routing.items(rollouts)).items():
