@@ -25,7 +25,7 @@ _Fault: TypeAlias = tuple[str, str, Any]
 """Field, what is wrong with it, its value."""
 
 _FOR_PEOPLE: Final = re.compile(r"\n\n(?:Args|Attributes|Example|Raises|Source):")
-_MEDIA_TYPE: Final = re.compile(r"[\w.+-]+/[\w.+-]+(;.*)?", re.ASCII)
+_MEDIA_TYPE: Final = r"[\w.+-]+/[\w.+-]+(;.*)?"
 _ADDRESS: Final = ("http://", "https://")
 
 
@@ -375,7 +375,7 @@ class Media(_ReadyMade):
         stated = self.media_type
         if stated is None and self.data is not None:
             yield "media_type", "is needed beside data", None
-        if stated is not None and not (_MEDIA_TYPE.fullmatch(stated) and stated.startswith(self._family)):
+        if stated is not None and not (re.fullmatch(_MEDIA_TYPE, stated, re.ASCII) and stated.startswith(self._family)):
             yield "media_type", f"must be a media type such as {self._family or 'text'}/...", stated
 
     def _data_address(self) -> str:

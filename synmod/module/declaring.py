@@ -414,8 +414,8 @@ def check_class(cls: type) -> None:
             Variable.
     """
     for method in ("call", "build", "compute_output_spec"):
-        function = inspect.getattr_static(cls, method, None)
-        kind = ""
+        owner = definer(cls, method)
+        function, kind = owner and vars(owner)[method], ""
         if isinstance(function, staticmethod | classmethod):
             kind = type(cast("object", function)).__name__
         elif inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
@@ -461,14 +461,14 @@ def _check_hidden(cls: type) -> None:
 
 def _check_variables(cls: type) -> None:
     """Raise ConfigError for a Variable on the class, also in containers: all instances would share it unseen."""
-    for base in cls.__mro__[:-1]:
-        namespace: Mapping[str, Any] = {} if "_declaration" in vars(base) else vars(base)
-        if tree.holds_node([*namespace.values()], (tree.VARIABLE,)):
-            name = next(name for name, value in namespace.items() if tree.holds_node([value], (tree.VARIABLE,)))
-            raise ConfigError(
-                f"class {cls.__name__}: {name!r} is a Variable on the class, shared by all instances; "
-                f"make it in __init__: self.{name} = self.add_variable(...)."
-            )
+    unchecked = [base for base in cls.__mro__[:-1] if "_declaration" not in vars(base)]
+    found = [pair for base in unchecked for pair in vars(base).items()]
+    if tree.holds_node([value for _, value in found], (tree.VARIABLE,)):
+        name = next(name for name, value in found if tree.holds_node([value], (tree.VARIABLE,)))
+        raise ConfigError(
+            f"class {cls.__name__}: {name!r} is a Variable on the class, shared by all instances; "
+            f"make it in __init__: self.{name} = self.add_variable(...)."
+        )
 
 
 # -- kinds of modules --------------------------------------------------------------------------------------------------
@@ -476,16 +476,14 @@ def _check_variables(cls: type) -> None:
 Order = Literal["in order", "one of", "together", "graph"]
 
 
-@dataclass(frozen=True, slots=True)
-class Child:
+class Child(NamedTuple):
     """A child that is run, and the way to it from its container."""
 
     steps: leaves.KeyPath
     module: Module
 
 
-@dataclass(frozen=True, slots=True)
-class Execution:
+class Execution(NamedTuple):
     """What a container runs.
 
     Attributes:

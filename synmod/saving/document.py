@@ -136,7 +136,7 @@ _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-_HIDDEN = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_HIDDEN = "[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ def _text(document: Mapping[str, Json], limits: FileLimits | None, place: Callab
     problems.raise_if_any()
     text = data.decode()
     # characters that a diff would hide or misplace are escaped
-    return text if text.isascii() else _HIDDEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+    return text if text.isascii() else re.sub(_HIDDEN, lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
 def _largest(part: Any, where: Where = ()) -> Where:
@@ -324,7 +324,7 @@ _READ_BY = {
     "checkpoint": "sm.Trainer.load(prefix)",
     "optimizer": "trainer.load_optimizer_states(path)",
 }
-_RELEASE = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6}){0,3}([a-z]{1,6}[0-9]{0,6})?", re.ASCII)
+_RELEASE = r"[0-9]{1,6}(\.[0-9]{1,6}){0,3}([a-z]{1,6}[0-9]{0,6})?"
 _SHORTEST_KEY = 12  # a shorter text may well be an ordinary word
 
 
@@ -411,7 +411,7 @@ def _checked_header(header: dict[str, Json]) -> dict[str, Any]:
     version, release, kind = (header.get(name) for name in ("format", "synmod", "kind"))
     if type(version) is not int or version < 1:
         raise malformed(("header", "format"), f"{shown(version)} is not a format: wanted an int from 1 to {FORMAT}.")
-    known = isinstance(release, str) and _RELEASE.fullmatch(release)
+    known = isinstance(release, str) and re.fullmatch(_RELEASE, release, re.ASCII)
     if version > FORMAT:
         raise malformed(
             ("header", "format"),

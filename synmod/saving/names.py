@@ -6,9 +6,8 @@ import types
 import weakref
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from synmod import data, errors, flow, leaves, lm, module, registry
 from synmod.tree import Intermediate, Memory, OptState, Param, Stat, Variable
@@ -20,7 +19,7 @@ for _own in (lm.EmbeddingModel, Intermediate, lm.LanguageModel, Memory, OptState
 
 # -- ids ---------------------------------------------------------------------------------------------------------------
 
-_ID = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*>[A-Za-z_][A-Za-z0-9_.-]*", re.ASCII)
+_ID = r"[A-Za-z_][A-Za-z0-9_.-]*>[A-Za-z_][A-Za-z0-9_.-]*"
 
 
 class Resolver:
@@ -65,7 +64,7 @@ class Resolver:
         Raises:
             LoadError: It is not an id.
         """
-        if type(public_id) is not str or not _ID.fullmatch(public_id):
+        if type(public_id) is not str or not re.fullmatch(_ID, public_id, re.ASCII):
             text = f"{shown(public_id)} is not an id: ids have the form 'package>Name'; a path of code means nothing."
             raise load_fault(where, text)
         if public_id not in self._found:
@@ -193,8 +192,7 @@ def named_schema(declared: Any) -> tuple[str | None, data.Schema]:
     return registry.id_of(declared if isinstance(declared, type) else type(declared)), schema
 
 
-@dataclass(frozen=True, slots=True)
-class ModelEntry:
+class ModelEntry(NamedTuple):
     """A data model of a document that is read: the class if its id is known here, else the id alone and the schema."""
 
     public_id: str | None
@@ -258,7 +256,7 @@ def _difference(stored: data.Schema, known: data.Schema) -> str:
 
 # -- language models ---------------------------------------------------------------------------------------------------
 
-_MODEL = re.compile(r"[a-z0-9_]+(/[A-Za-z0-9][A-Za-z0-9._:@+-]*)+", re.ASCII)
+_MODEL = r"[a-z0-9_]+(/[A-Za-z0-9][A-Za-z0-9._:@+-]*)+"
 _SETTINGS: Final = ("attempts", "timeout_s", "repairs", "structured")
 _SUPPLIED: Final = ("api_base", "headers", "extra_body", "adapter")
 """What the author of a file had to supply for a language model: names, never values."""
@@ -371,7 +369,7 @@ def lm_faults(record: dict[str, leaves.Json]) -> list[tuple[str, str]]:
     is_limit = leaves.is_object(limit) and bool(limit) and {*limit} <= {*_LIMITS}
     is_limit = is_limit and all(type(number) is int and number > 0 for number in limit.values())
     is_named = leaves.is_array(fallback) and bool(fallback) and all(type(each) is str for each in fallback)
-    is_plain = isinstance(model, str) and _MODEL.fullmatch(model) and ".." not in model
+    is_plain = isinstance(model, str) and re.fullmatch(_MODEL, model, re.ASCII) and ".." not in model
     is_sampling = leaves.is_object(defaults) and {*defaults} <= {*lm.SAMPLING}
     is_ordered = isinstance(supply, list) and [name for name in _SUPPLIED if name in supply] == supply
     numbers = [(name, type(record[name]) in (int, float, type(None)), "a number or null") for name in _SETTINGS[:3]]

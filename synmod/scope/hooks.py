@@ -21,7 +21,7 @@ _LOG: Final = logging.getLogger("synmod.hooks")
 # -- records -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Event:
     """Where something happened.
 
@@ -50,7 +50,7 @@ class Event:
         return leaves.with_label(self.path, self.name)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CallBegin(Event):
     """A module call begins.
 
@@ -64,7 +64,7 @@ class CallBegin(Event):
     kwargs: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CallEnd(Event):
     """A module call ended.
 
@@ -84,7 +84,7 @@ class CallEnd(Event):
     rewards: tuple[Reward, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class BuildBegin(Event):
     """A build begins.
 
@@ -98,7 +98,7 @@ class BuildBegin(Event):
     kwargs: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class BuildEnd(Event):
     """A build ended.
 
@@ -114,7 +114,7 @@ class BuildEnd(Event):
     elapsed_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LMBegin(Event):
     """A model call begins, inside the module call that the fields of `Event` name.
 
@@ -128,7 +128,7 @@ class LMBegin(Event):
     model: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LMEnd(Event):
     """A model call ended.
 
@@ -154,7 +154,7 @@ class LMEnd(Event):
     cached: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LMChunkEvent(Event):
     """A piece of a streamed reply arrived; the streams that read it get it afterwards.
 
@@ -170,7 +170,7 @@ class LMChunkEvent(Event):
     chunk: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class VariableAssign(Event):
     """A Variable got a new value.
 
@@ -188,7 +188,7 @@ class VariableAssign(Event):
     version: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SkipDropped(Event):
     """Values that no module popped were dropped at the end of an entry call.
 

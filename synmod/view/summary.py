@@ -289,8 +289,7 @@ def _fold(members: Iterable[Member], rows: dict[str, Row], depth: int) -> None:
             above.pop |= row.pop
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """One column.
 
     Attributes:
