@@ -19,9 +19,8 @@ from synmod.errors import ArgumentError, DataError, FieldError, Problem, SchemaE
 from synmod.leaves import FrozenDict, did_you_mean, dump_json, frozen, is_object, json_equal, leaves, snake_case, thaw
 from synmod.registry import admit as register
 
-from .checking import Root, schema_from
+from . import checking, subschema
 from .schema import Schema, properties_of
-from .subschema import proven
 from .validation import dump, schema_of_class, typed_instance, validate, validator_faults
 
 if TYPE_CHECKING:
@@ -482,7 +481,7 @@ def admit(
         if not isinstance(json, FrozenDict):
             fault = Problem("", "an object", f"{dump_json(json):.200}")
             raise SchemaError(f"{where or 'The value'}: a data model is a JSON object; got {fault.got}.", [fault])
-    if known is not schema and not (known is not None and proven(known, schema)):
+    if known is not schema and not (known is not None and subschema.proven(known, schema)):
         validate(schema, json, where)
     if model is not None and not (made_with is not None and issubclass(made_with, model)):
         validator_faults(model, json, where)
@@ -607,7 +606,7 @@ register(DataModel)
 _NOT_IN_A_NAME: Final = re.compile(r"\W+")
 
 
-def declare(x: Any, *, root: Root = "object") -> Schema:
+def declare(x: Any, *, root: checking.Root = "object") -> Schema:
     """Return the schema that a declaration stands for.
 
     Args:
@@ -631,7 +630,7 @@ def declare(x: Any, *, root: Root = "object") -> Schema:
     """
     if isinstance(x, bool) and not (x and root == "any"):
         raise SchemaError(f"The schema {x} cannot stand here: write a schema with an object at its root.")
-    return schema_from(x if isinstance(x, dict | bool) else schema_of(x), root=root)
+    return checking.schema_from(x if isinstance(x, dict | bool) else schema_of(x), root=root)
 
 
 def declaration(schema: Any, data_model: Any, what: str) -> tuple[Schema, type[BaseModel] | None]:

@@ -17,12 +17,10 @@ from pydantic import BaseModel
 from synmod.errors import ArgumentError, DataError, SchemaError
 from synmod.leaves import FrozenDict, did_you_mean, frozen, frozen_dict, frozen_list, unused
 
-from . import models
-from .masks import Mask, patterns_of
+from . import masks, models, subschema
 from .merge import Concatenation, any_of, either
 from .models import OPERATORS, JsonDataModel, Operand, OperandClass, declare, schema_of, symbol, wrap
 from .schema import Schema, parts_of, properties_of
-from .subschema import includes, proven
 
 __all__ = ["OPERATIONS", "concat", "contains", "factorize", "in_mask", "is_subschema", "logical_and", "logical_not"]
 __all__ += ["logical_or", "logical_xor", "out_mask", "prefix", "suffix"]
@@ -117,7 +115,7 @@ def _reshaped(schema: Schema, json_of: Callable[[FrozenDict], Any]) -> Plan:
 
 def _masked(schema: Schema, patterns: Any, *, keep: bool) -> Plan:
     """Plan to keep or remove the fields that patterns name."""
-    mask = Mask(schema, patterns_of(patterns), keep=keep)
+    mask = masks.Mask(schema, masks.patterns_of(patterns), keep=keep)
     return _reshaped(mask.schema, mask)
 
 
@@ -538,7 +536,7 @@ def in_mask(x: Any, mask: Any, *, recursive: bool = False) -> Any:
 
     Source: Synalinks' `in_mask`; differs: paths are exact, and a pattern without a match is an error.
     """
-    return _changed("in_mask", x, {"mask": patterns_of(mask, recursive=recursive)})
+    return _changed("in_mask", x, {"mask": masks.patterns_of(mask, recursive=recursive)})
 
 
 def out_mask(x: Any, mask: Any, *, recursive: bool = False) -> Any:
@@ -564,7 +562,7 @@ def out_mask(x: Any, mask: Any, *, recursive: bool = False) -> Any:
 
     Source: Synalinks' `out_mask`; differs as `in_mask`.
     """
-    return _changed("out_mask", x, {"mask": patterns_of(mask, recursive=recursive)})
+    return _changed("out_mask", x, {"mask": masks.patterns_of(mask, recursive=recursive)})
 
 
 def prefix(x: Any, prefix: str) -> Any:
@@ -663,7 +661,7 @@ def is_subschema(sub: Any, sup: Any) -> bool:
         return True
     if type(sub) is not Schema or type(sup) is not Schema:
         return is_subschema(declare(sub, root="any"), declare(sup, root="any"))
-    return proven(sub, sup)
+    return subschema.proven(sub, sup)
 
 
 def contains(whole: Any, part: Any) -> bool:
@@ -692,7 +690,7 @@ def contains(whole: Any, part: Any) -> bool:
     if isinstance(part, str):
         return holds(whole, part)
     try:
-        return includes(declare(whole), declare(part))
+        return subschema.includes(declare(whole), declare(part))
     except ArgumentError:
         raise
     except SchemaError:

@@ -6,8 +6,6 @@ State: one ContextVar, the clock that a test injects.
 Must never know: modules, models, what a call is.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import inspect
@@ -17,14 +15,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import ContextVar
-from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Protocol, Self, TypeVar, cast
+from types import ModuleType
+from typing import Any, Final, Literal, NoReturn, Protocol, Self, TypeVar, cast
 
 from synmod.errors import add_note, notes_of
-
-if TYPE_CHECKING:
-    from anyio import CapacityLimiter
-    from anyio.lowlevel import RunVar
 
 T = TypeVar("T")
 
@@ -185,9 +179,7 @@ class task_group:  # noqa: N801  # read as a word
             where = "; ".join(notes_of(error))
             add_note(first, f"another task failed too: {type(error).__name__}: {error}{f' ({where})' if where else ''}")
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None and not is_cancellation(error):
             self._failed(error)
         try:
@@ -414,14 +406,12 @@ class deadline_scope:  # noqa: N801  # read as a word
         self._scope.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
+    def __exit__(self, *failure: object) -> bool:
         if _current_task() is not self._task:
             with contextlib.suppress(RuntimeError):
                 self._scope.deadline = float("inf")
             return False
-        swallowed = self._scope.__exit__(kind, error, trace)
+        swallowed = self._scope.__exit__(*failure)
         self.expired = self._scope.cancelled_caught
         return bool(swallowed)
 
@@ -584,21 +574,18 @@ class ThreadLimit:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._of_loop: RunVar[CapacityLimiter] | None = None
+        self._of_loop: Any = None  # a RunVar of anyio
 
-    def limiter(self) -> CapacityLimiter:
+    def limiter(self) -> Any:
         """Return the limiter of the running loop."""
-        from anyio import CapacityLimiter
-        from anyio.lowlevel import RunVar
+        import anyio.lowlevel
 
-        of_loop = self._of_loop or RunVar[CapacityLimiter]("synmod_thread_limit")
-        self._of_loop = of_loop
-        try:
-            return of_loop.get()
-        except LookupError:
-            limiter = CapacityLimiter(self._most)
+        of_loop = self._of_loop = self._of_loop or anyio.lowlevel.RunVar[Any]("synmod_thread_limit")
+        limiter = of_loop.get(None)
+        if limiter is None:
+            limiter = anyio.CapacityLimiter(self._most)
             of_loop.set(limiter)
-            return limiter
+        return limiter
 
 
 async def to_thread(

@@ -9,7 +9,6 @@ import inspect
 from collections.abc import Mapping
 from contextvars import Token
 from time import perf_counter
-from types import TracebackType
 from typing import Any
 
 from synmod import errors, flow, scope
@@ -18,9 +17,8 @@ from synmod.leaves import LEAF, KeyPath, is_cancellation, kind_of, path_str
 from synmod.scope import AMBIENT, FRAME, CallFrame, RootFrame, effective, hooks_for, nearest_live
 from synmod.tree import class_of, discarding_writes, keeping_writes, walk
 
-from . import contract
+from . import contract, declaring
 from .contract import ANY_CLASS, check_inputs, check_output, convert_arguments, holds_symbol, is_not_taken, no_outputs
-from .declaring import own_inputs_of, passes_none, verify_first_call, verify_wiring
 from .record import ABSENT, Module, ModuleRecord, attributes_of, extend_paths, paths_below, where
 from .structure import Build, gave_way_to, is_building_tree, is_ready_here, seal, take_turn, wait_for
 
@@ -63,7 +61,7 @@ class SymbolicFrame:
         self._token = FRAME.set(self._frame)
         return self._frame
 
-    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         frame, layer = self._frame, self._frame.layer
         try:
             if layer is not None and error is None and self._inputs is not None:
@@ -232,7 +230,7 @@ async def ensure_built(module: Module, args: tuple[Any, ...], kwargs: Mapping[st
     record = module._record
     while not is_ready_here(record):
         if record.built and record.building is None:
-            verify_first_call(module)
+            declaring.verify_first_call(module)
             seal(module)
             extend_paths(module)
             return
@@ -357,7 +355,7 @@ async def build(module: Module, *schemas: Any, training: bool | None = None, **n
     Source: Keras `Model.build`; differs: schemas for shapes, everything or nothing.
     """
     place = f"{where(module)}: sm.build"
-    args = tuple(contract.symbols_of(schema, place) for schema in schemas) or own_inputs_of(module)
+    args = tuple(contract.symbols_of(schema, place) for schema in schemas) or declaring.own_inputs_of(module)
     kwargs = {name: _by_keyword(value, place) for name, value in named.items()}
     while True:
         try:
@@ -380,18 +378,18 @@ def _by_keyword(value: Any, place: str) -> Any:
 async def _verified(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, is_root: bool) -> Any:
     """Build, and check the wiring of a whole program; a fault there explains more than the call that met it."""
     if is_root:
-        verify_wiring(module, is_whole=False)
+        declaring.verify_wiring(module, is_whole=False)
     try:
         outputs = await _built(module, args, kwargs)
     except errors.SkipError as error:
         if is_root:
             try:
-                verify_wiring(module)
+                declaring.verify_wiring(module)
             except errors.SkipVerifyError as faults:
                 raise faults from error
         raise
     if is_root:
-        verify_wiring(module)
+        declaring.verify_wiring(module)
     for _, each in _modules_below(module):  # what the build did not come by: no trace has called it
         if each._record.built:
             seal(each)
@@ -510,7 +508,7 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
                 plain = False
                 break
     if not plain:
-        if is_not_taken(call, args) and passes_none(module):
+        if is_not_taken(call, args) and declaring.passes_none(module):
             return no_outputs(module)
         if holds_symbol(args, kwargs):
             return await call_symbolic(module, args, kwargs, training)

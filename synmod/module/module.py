@@ -18,13 +18,11 @@ from synmod.flow import FlowGraph, SymbolRef
 from synmod.lm import SAMPLING, SharedModel
 from synmod.scope import CallCounters, Feedback, Hook, add_reward, check_hook, rewards_of
 
-from . import constructing, structure
+from . import constructing, contract, structure
 from .calling import call_module, default_output_spec
 from .constructing import ModuleMeta, construct, declaration_of, empty_build, with_name_scope
-from .contract import declared_outputs, input_spec_of, symbols_of
 from .declaring import ABOVE, AsyncCallee, PlainCallee, Unspecified
 from .record import ModuleRecord, attributes_of, current_path, sow, structural_attributes
-from .structure import check_layout, delete_attribute, is_built_here, layout_of, note_edit, remember, set_attribute
 
 R = TypeVar("R")
 Answer = TypeVar("Answer", bound=BaseModel)
@@ -310,7 +308,7 @@ class Module(metaclass=ModuleMeta):
     @property
     def built(self) -> bool:
         """Whether this module's own `build` is done; True from the start where its class has none."""
-        return is_built_here(self._record)
+        return structure.is_built_here(self._record)
 
     @property
     def version(self) -> int:
@@ -326,22 +324,24 @@ class Module(metaclass=ModuleMeta):
         @property
         def input_spec(self) -> Any:
             """What is demanded of the inputs beyond annotations, as a nest of symbols; None for nothing."""
-            return input_spec_of(self)
+            return contract.input_spec_of(self)
 
         @input_spec.setter
         def input_spec(self, spec: Any) -> None:
-            symbols_of(spec, f"{self.name}: input_spec")  # what declares nothing is found here, not at the first call
+            contract.symbols_of(
+                spec, f"{self.name}: input_spec"
+            )  # what declares nothing is found here, not at the first call
             vars(self)["input_spec"] = spec
             self._record.contract = None
 
         @property
         def output_spec(self) -> Any:
             """The declared outputs as a nest of symbols; None where nothing is declared."""
-            return declared_outputs(self).nest
+            return contract.declared_outputs(self).nest
 
         @output_spec.setter
         def output_spec(self, spec: Any) -> None:
-            symbols_of(spec, f"{self.name}: output_spec")
+            contract.symbols_of(spec, f"{self.name}: output_spec")
             vars(self)["output_spec"] = spec
             self._record.declared = None
 
@@ -600,10 +600,10 @@ class Module(metaclass=ModuleMeta):
     # -- attributes ---------------------------------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: Any) -> None:
-        set_attribute(self, name, value)
+        structure.set_attribute(self, name, value)
 
     def __delattr__(self, name: str) -> None:
-        delete_attribute(self, name)
+        structure.delete_attribute(self, name)
 
 
 class Blueprint(NamedTuple):
@@ -659,7 +659,7 @@ def _metadata(module: Module) -> Blueprint:
     """
     record = module._record
     if record.sealed:
-        check_layout(module)
+        structure.check_layout(module)
     ignored = record.declaration.ignored
     return Blueprint(
         type(module),
@@ -703,14 +703,14 @@ def _init(module: Module, pairs: list[tuple[Any, Any]]) -> None:
         else:
             attributes[name] = value
     if record.sealed:  # what is new holds nothing else
-        record.layout = layout_of(pairs if record.layout is None else structural_attributes(module))
+        record.layout = structure.layout_of(pairs if record.layout is None else structural_attributes(module))
         record.ready = record.built
 
 
 def _rewrite(module: Module, made: Blueprint, pairs: list[tuple[Any, Any]]) -> None:
     """Become in place what a blueprint and children say; whoever calls the module meanwhile keeps what it holds."""
     record = module._record
-    before, was_sealed = (layout_of(structural_attributes(module)), record.flow), record.sealed
+    before, was_sealed = (structure.layout_of(structural_attributes(module)), record.flow), record.sealed
     vars(module).clear()  # with what `cached_property` left, which follows from the rest
     for name, value in zip(_COPIED, made[1:12], strict=True):
         setattr(record, name, value)
@@ -720,8 +720,8 @@ def _rewrite(module: Module, made: Blueprint, pairs: list[tuple[Any, Any]]) -> N
     record.layout, record.ready = None, False
     record.sealed = made.sealed or (was_sealed and made.built)
     _init(module, pairs)
-    if before != (layout_of(structural_attributes(module)), record.flow):
-        note_edit(module)
+    if before != (structure.layout_of(structural_attributes(module)), record.flow):
+        structure.note_edit(module)
 
 
 def _unseal(module: Module) -> None:
@@ -745,21 +745,21 @@ def _put(module: Module, name: Any, value: Any) -> None:
 
 
 def _set_key(module: Module, name: Any, value: Any) -> None:
-    remember(module)
+    structure.remember(module)
     _put(module, name, value)
     record = module._record
     record.removed.pop(name, None)
     if record.sealed:
-        note_edit(module)
+        structure.note_edit(module)
 
 
 def _pop_key(module: Module, name: Any) -> Any:
-    remember(module)
+    structure.remember(module)
     value = vars(module).pop(name)
     record = module._record
     record.removed[name] = None
     if record.sealed:
-        note_edit(module)
+        structure.note_edit(module)
     return value
 
 

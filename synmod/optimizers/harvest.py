@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
@@ -22,8 +21,7 @@ class Entry(NamedTuple):
     value: Json
 
 
-@dataclass(frozen=True, slots=True)
-class Harvest:
+class Harvest(NamedTuple):
     """What examples can be made of.
 
     Attributes:

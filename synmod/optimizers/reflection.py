@@ -1,9 +1,8 @@
 """Reflection: better values from a model, the cheap test that a child must pass, and the pool of those that did."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import fsum, sqrt
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from synmod import train
 from synmod.data import JsonDataModel, dump_json, problems
@@ -20,8 +19,7 @@ _MOST_RECORDS, _MOST_CHARACTERS, _CUT = 12, 24_000, 600
 _FAILED_STEPS: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """What a parent did on some train rows.
 
     Attributes:
@@ -37,8 +35,7 @@ class Evidence:
     blame: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Child:
+class Child(NamedTuple):
     """A State with better values, what it was made on, and what it gained there."""
 
     state: State

@@ -225,7 +225,11 @@ def _text(document: Mapping[str, Json], limits: FileLimits | None, place: Callab
     problems.raise_if_any()
     text = data.decode()
     # characters that a diff would hide or misplace are escaped
-    return text if text.isascii() else re.sub(_HIDDEN, lambda found: f"\\u{ord(found.group()):04x}", text)
+    return (
+        text
+        if text.isascii() and "\x7f" not in text
+        else re.sub(_HIDDEN, lambda found: f"\\u{ord(found.group()):04x}", text)
+    )
 
 
 def _largest(part: Any, where: Where = ()) -> Where:

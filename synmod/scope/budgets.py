@@ -5,7 +5,6 @@ import threading
 import time
 from dataclasses import dataclass
 from numbers import Real
-from types import TracebackType
 from typing import Final, Self
 
 from synmod import errors, leaves
@@ -71,10 +70,8 @@ class LimitedWait:
     def __enter__(self) -> None:
         self._scope.__enter__()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._scope.__exit__(kind, error, trace)
+    def __exit__(self, *failure: object) -> None:
+        self._scope.__exit__(*failure)
         if self._scope.expired:
             where = place_name(current_call()) if self._limit.waiting is None else self._limit.waiting
             raise self._limit.exceeded(where) from None
@@ -115,13 +112,11 @@ class deadline(Block):  # noqa: N801  # read as a word: `with sm.deadline(2):`
         if limit.scope is not None:
             limit.scope.__enter__()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         limit: Deadline = self.entry().adds["deadline"]
         try:
             if limit.scope is not None:
-                limit.scope.__exit__(kind, error, trace)
+                limit.scope.__exit__(*failure)
         finally:
             self.leave(keep=limit.is_over)
 

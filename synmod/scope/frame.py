@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from time import perf_counter
-from types import TracebackType
 from typing import Any, Final, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from synmod import data, errors
@@ -372,9 +371,7 @@ class Block:
             AMBIENT.set(left)
         entry.live = keep
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.leave()
 
 

@@ -13,8 +13,7 @@ from typing import Any, Literal, NamedTuple, cast
 from synmod import data, errors, leaves, tree
 from synmod.module import ABOVE, Child, DeclaredSkips, Execution, Module, execution_of, where
 
-from .commands import ADJECTIVES, lacking_fields, titled
-from .lane import Key, Namespace, open_block, order_of
+from . import commands, lane
 
 
 class Fork(NamedTuple):
@@ -33,7 +32,7 @@ class Site(NamedTuple):
     skips: DeclaredSkips
     way: tuple[Fork, ...]
 
-    def keys(self, word: str) -> list[Key]:
+    def keys(self, word: str) -> list[lane.Key]:
         """Return what it declares for a command, by name; a name declared for both directions is left out."""
         both = self.skips.stash & (self.skips.pop | self.skips.peek)
         return [self.module.namespaced(name) for name in sorted(getattr(self.skips, word) - both)]
@@ -42,7 +41,7 @@ class Site(NamedTuple):
 class Route(NamedTuple):
     """The way of a value from the module that stashes it to one that pops it, or peeks at it."""
 
-    key: Key
+    key: lane.Key
     producer: str
     consumer: str
     takes: bool
@@ -131,9 +130,9 @@ class Wiring:
         self.edges.append({index: added for index, added in more.items() if added})
         self._ranks[id(graph)] = _ranks(before)
 
-    def _ends(self, graph: Execution, *words: str) -> dict[Key, dict[int, tuple[Site, str]]]:
+    def _ends(self, graph: Execution, *words: str) -> dict[lane.Key, dict[int, tuple[Site, str]]]:
         """Return the parts of a graph that declare a command, by key: the first place in each, the path of the part."""
-        ends: dict[Key, dict[int, tuple[Site, str]]] = {}
+        ends: dict[lane.Key, dict[int, tuple[Site, str]]] = {}
         for site in self._sites:
             for fork in site.way:
                 if fork.execution is graph:
@@ -146,7 +145,7 @@ class Wiring:
     def _check(self) -> None:
         """Check that each key is stashed once, then popped once, and that the consumer gets what it asks for."""
         used = {(cycle.namespace, cycle.name) for _, cycle in self._found}
-        stashes: dict[Key, list[Site]] = {}
+        stashes: dict[lane.Key, list[Site]] = {}
         for site in self._sites:
             for name in sorted(site.skips.stash & (site.skips.pop | site.skips.peek)):
                 text = f"{site.path!r} declared {name!r} both as stashable and as poppable"
@@ -158,7 +157,7 @@ class Wiring:
                     self._report(site, "restashed", key, before[0], text)
                 else:
                     stashes.setdefault(key, []).append(site)
-        pops: dict[Key, list[Site]] = {}
+        pops: dict[lane.Key, list[Site]] = {}
         for site in self._sites:
             for word, key in ((each, key) for each in ("peek", "pop") for key in site.keys(each)):
                 popped = {self._relation(other, site): other for other in reversed(pops.get(key, ()))}
@@ -173,14 +172,14 @@ class Wiring:
                     if word == "pop":
                         pops.setdefault(key, []).append(site)
                 elif key[1] not in site.skips.optional and key not in used:
-                    text = f"{site.path!r} declared {key[1]!r} as {ADJECTIVES[word]} but it was not stashed"
+                    text = f"{site.path!r} declared {key[1]!r} as {commands.ADJECTIVES[word]} but it was not stashed"
                     self._report(site, "unstashed", key, None, text)
         used |= {route.key for route in self.routes}
         for key, producers in stashes.items():
             for site in () if key in used else producers:
                 self._report(site, "unpopped", key, None, f"no module declared {key[1]!r} as poppable but stashed")
 
-    def _pair(self, key: Key, producer: Site, consumer: Site, *, takes: bool) -> None:
+    def _pair(self, key: lane.Key, producer: Site, consumer: Site, *, takes: bool) -> None:
         """Note a pair, and check the schemas of its ends."""
         self.routes.append(Route(key, producer.path, consumer.path, takes))
         stashed, wanted = producer.skips.schemas.get(key[1]), consumer.skips.schemas.get(key[1])
@@ -189,7 +188,7 @@ class Wiring:
             text = f"{consumer.path!r} asks {key[1]!r} for {misfit}, which {producer.path!r} does not stash"
             self._report(consumer, "schema", key, producer, text)
 
-    def _report(self, site: Site, kind: str, key: Key, other: Site | None, text: str) -> None:
+    def _report(self, site: Site, kind: str, key: lane.Key, other: Site | None, text: str) -> None:
         self._found.append((site, errors.SkipProblem(kind, site.path, *key, other and other.path, text)))
 
 
@@ -283,9 +282,9 @@ def _misfit(stashed: data.Schema, wanted: data.Schema) -> str | None:
     if data.is_subschema(stashed, wanted) or (are_objects and data.includes(stashed, wanted)):
         return None
     there, asked = stashed.get("properties", {}), wanted.get("properties", {})
-    lacking = lacking_fields(stashed, wanted)
+    lacking = commands.lacking_fields(stashed, wanted)
     lacking = lacking or [repr(name) for name in asked if name in there and there[name] != asked[name]]
-    return f"the field {', '.join(lacking)}" if lacking else titled(wanted)
+    return f"the field {', '.join(lacking)}" if lacking else commands.titled(wanted)
 
 
 # -- entry points ------------------------------------------------------------------------------------------------------
@@ -324,7 +323,7 @@ def _verify_root(root: Module, is_whole: bool) -> None:
     if root._record.declaration.skips is not None:
         return
     problems = Wiring(root).problems
-    block = open_block() if problems else None
+    block = lane.open_block() if problems else None
     if block is not None and block.lane.in_hand:
         names = {name for _, name in block.lane.contents()}
         problems = [p for p in problems if p.kind != "unpopped" and (p.kind != "unstashed" or p.name not in names)]
@@ -357,7 +356,7 @@ ABOVE["steps_before"] = _steps_before
 # -- the layout: static routes from producers to consumers, and what must be sent where --------------------------------
 
 
-class SkipLayout(dict[Key, tuple[str, str]]):
+class SkipLayout(dict[lane.Key, tuple[str, str]]):
     """The static routes of a program: `(namespace, name)` to `(producer path, consumer path)`.
 
     The consumer is the module that pops, else the first that peeks.
@@ -373,7 +372,7 @@ class SkipLayout(dict[Key, tuple[str, str]]):
         self.routes = routes
         self.partitions = partitions
 
-    def copy_policy(self, partition: int) -> list[tuple[int, Namespace | None, str]]:
+    def copy_policy(self, partition: int) -> list[tuple[int, lane.Namespace | None, str]]:
         """Return what a partition must receive from others, each value once, directly from its producer.
 
         Args:
@@ -382,14 +381,14 @@ class SkipLayout(dict[Key, tuple[str, str]]):
         Returns:
             `(source partition, namespace, name)`, sorted by source.
         """
-        found: set[tuple[int, Namespace | None, str]] = set()
+        found: set[tuple[int, lane.Namespace | None, str]] = set()
         for route in self.routes:
             source, target = self._partition_of(route.producer), self._partition_of(route.consumer)
             if source is not None and target == partition and source != target:
                 found.add((source, *route.key))
-        return sorted(found, key=lambda each: (each[0], order_of(each[1]), each[2]))
+        return sorted(found, key=lambda each: (each[0], lane.order_of(each[1]), each[2]))
 
-    def requires_copy(self, ns: Namespace | None, name: str) -> bool:
+    def requires_copy(self, ns: lane.Namespace | None, name: str) -> bool:
         """Whether a value goes from one partition to another; False for an unknown route."""
         numbers = range(len(self.partitions))
         return any(found[1:] == (ns, name) for number in numbers for found in self.copy_policy(number))

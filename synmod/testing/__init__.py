@@ -5,11 +5,10 @@ State: none. Speed: a call of a double costs what the layers of a model call cos
 Must never know: a network, a key, a file outside of what a test hands it.
 """
 
-from .cassettes import RecordReplayLM
-from .chaos import ChaosLM, Fault
 from .instances import instance_of, text_for
 from .models import FunctionLM, SchemaLM, ScriptedLM, assert_saves
 from .tasks import ChoiceTask, RuleTask, Task, tickets
+from .wrappers import ChaosLM, Fault, RecordReplayLM
 
 __all__ = [
     "ChaosLM", "ChoiceTask", "Fault", "FunctionLM", "RecordReplayLM", "RuleTask", "SchemaLM", "ScriptedLM", "Task",

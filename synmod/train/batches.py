@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from synmod import cache, errors, flow, leaves, lm, module, scope, tree
 from synmod.data import DataModel, JsonDataModel
@@ -258,8 +258,7 @@ def current_row() -> int | None:
     return _ROW.get()
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """What became of one row of a batch.
 
     Attributes:

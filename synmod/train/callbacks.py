@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from synmod import errors, flow, leaves, lm, module, scope, tree
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("synmod.train")
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(NamedTuple):
     """Where a run is.
 
     Attributes:

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import fsum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from synmod.blocks import Generator
 from synmod.data import DataModel, Schema
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 TargetKind: TypeAlias = Literal["examples", "instruction", "value"]
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """A Variable that an optimizer may change.
 
     Attributes:

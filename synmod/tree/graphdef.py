@@ -6,7 +6,6 @@ of its holder, its step and what counts of it; an alias counts as the place that
 
 from __future__ import annotations
 
-import base64
 import datetime as dt
 import decimal
 import enum
@@ -255,15 +254,7 @@ class GraphDef(Immutable, Generic[M]):
 
 # -- what counts -------------------------------------------------------------------------------------------------------
 
-_SCALARS: Final[dict[type[Any], Callable[[Any], str]]] = {
-    dt.date: lambda x: x.isoformat(),
-    dt.time: lambda x: x.isoformat(),
-    dt.datetime: lambda x: x.isoformat(),
-    dt.timedelta: repr,
-    decimal.Decimal: str,
-    uuid.UUID: str,
-    bytes: lambda x: base64.b64encode(x).decode(),
-}
+_SCALARS: Final = frozenset({dt.date, dt.time, dt.datetime, dt.timedelta, decimal.Decimal, uuid.UUID, bytes})
 _JSON: Final = frozenset({type(None), bool, int, float, str, dict, list, FrozenDict, FrozenList})
 
 REMEDY: Final = (
@@ -315,7 +306,7 @@ def static_text(value: Any) -> str | None:
     if isinstance(value, enum.Enum):
         return f"enum {class_text(kind)} {value.name}"
     if kind in _SCALARS:
-        return f"{kind.__name__} {_SCALARS[kind](value)}"
+        return f"{kind.__name__} {value!r}"
     if kind is set or kind is frozenset:
         texts = [static_text(item) for item in value]
         return None if None in texts else f"{kind.__name__} {sorted(map(str, texts))}"

@@ -7,8 +7,7 @@ from weakref import WeakValueDictionary
 
 from synmod import errors, leaves
 
-from .filters import Decisions, Filter, FilterLike, Where, to_filter
-from .variable import Variable, class_of
+from . import filters, variable
 from .walk import NODE, VARIABLE, Order, Visit, check_root, kind_of, own_impl, walk
 
 T = TypeVar("T")
@@ -19,7 +18,7 @@ T = TypeVar("T")
 
 def variables_of(
     root: Any, is_apart: Callable[[Any], bool] = lambda _: False, *, trainable: bool | None = None
-) -> tuple[Variable, ...]:
+) -> tuple[variable.Variable, ...]:
     """All Variables in definition order, or those that count as trainable, or those that do not.
 
     What stands below a node that is apart, the root excepted, is left out.
@@ -65,7 +64,7 @@ def is_trainable(visit: Visit) -> bool:
 
 def iter_graph(
     node: Any,
-    filter: FilterLike = ...,  # noqa: A002  (the word of the contract)
+    filter: filters.FilterLike = ...,  # noqa: A002  (the word of the contract)
     *,
     order: Order = "pre",
     repeats: bool = False,
@@ -97,7 +96,7 @@ def iter_graph(
     check_root(node)
     if order not in ("pre", "post"):
         raise errors.ArgumentError(f"order must be 'pre' or 'post', not {order!r}.")
-    decisions = Decisions(to_filter(filter), node if order == "post" else None)
+    decisions = filters.Decisions(filters.to_filter(filter), node if order == "post" else None)
     visits = walk(node, order=order, statics=statics)
     return ((visit.path, visit.value) for visit in visits if (visit.first or repeats) and decisions.takes(visit))
 
@@ -126,10 +125,10 @@ def flattened(
         GraphError: (while it runs) The walk cannot go on.
     """
     check_root(root)
-    wanted: Filter = Where(lambda _, value: predicate(value))
-    if isinstance(predicate, type | Filter) or not callable(predicate):
-        wanted = to_filter(... if predicate is None else predicate)
-    decisions = Decisions(wanted, None if key is None else root)
+    wanted: filters.Filter = filters.Where(lambda _, value: predicate(value))
+    if isinstance(predicate, type | filters.Filter) or not callable(predicate):
+        wanted = filters.to_filter(... if predicate is None else predicate)
+    decisions = filters.Decisions(wanted, None if key is None else root)
     return (
         (visit.path, visit.value) if with_path else visit.value
         for visit in walk(root, statics=statics, every_path=with_path, key=key, recursive=recursive)
@@ -228,8 +227,8 @@ class PathTable(dict[int, str]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.variables: dict[leaves.KeyPath, Variable] = {}
-        self.texts: dict[str, Variable] = {}
+        self.variables: dict[leaves.KeyPath, variable.Variable] = {}
+        self.texts: dict[str, variable.Variable] = {}
         self.is_current = True
         self.is_sealed = True
         self._below: list[Any] = []
@@ -314,7 +313,7 @@ def path_table(root: Any, *, sealed: bool = False) -> PathTable:
         ArgumentError: `root` holds no graph.
         GraphError: The walk cannot be made.
     """
-    impl = own_impl(class_of(root))
+    impl = own_impl(variable.class_of(root))
     record: Record | None = None if impl is None or impl.record is None else impl.record(root)
     kept = None if record is None else record.paths
     if kept is not None and kept.is_current and (kept.is_sealed or not sealed):

@@ -13,10 +13,9 @@ from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, cast, overlo
 from synmod.errors import ArgumentError, GraphError, StateError
 from synmod.leaves import FrozenDict, Json, KeyPath, path_str, put_together
 
-from .editing import become, write_all
+from . import editing, looking
 from .filters import Everything, Filter, FilterLike, to_filter
 from .graphdef import REFERENCES, ContainerDef, GraphDef, NodeDef, Recording, StaticDef, VariableDef, paths_to, record
-from .looking import find_duplicates
 from .states import Fault, State, StateLike, fit, partition, raise_faults
 from .variable import Variable, Write
 from .walk import Impls, RefMap, check_root, get_node_impl, walk
@@ -66,7 +65,7 @@ def split(node: M, *filters: FilterLike, shared: Shared = "allow") -> tuple[Grap
     if shared not in ("allow", "error"):
         raise ArgumentError(f"shared must be 'allow' or 'error', not {shared!r}.")
     if shared == "error":
-        twice = find_duplicates(node)
+        twice = looking.find_duplicates(node)
         if twice:
             lines = "; ".join(" and ".join(repr(path_str(path)) for path in paths) for paths in twice)
             raise StateError(f"Duplicate: the same object at {lines}. Use shared='allow', or clone one of them.")
@@ -566,11 +565,11 @@ def _merged_into(
     with ExitStack() as taking_back:
         for each in nodes:
             node, impl = objects[each.index], get_node_impl(objects[each.index])
-            taking_back.callback(become, node, impl.metadata_of(node), impl.pairs(node))
+            taking_back.callback(editing.become, node, impl.metadata_of(node), impl.pairs(node))
             metadata = each.metadata if impl.map_refs is None else _resolved(each.metadata, impl.map_refs, objects)
-            become(node, metadata, _pairs_of(each, objects))
+            editing.become(node, metadata, _pairs_of(each, objects))
         taking_back.pop_all()
-    write_all(writes)
+    editing.write_all(writes)
     return root
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field, is_dataclass
-from typing import Any, Final, Generic, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar, cast, final
+from typing import Any, Final, Generic, Literal, NoReturn, TypeAlias, TypeVar, cast, final
 
 from synmod import errors, registry
 from synmod.leaves import INT_END, FrozenDict, FrozenList, KeyPath, frozen, path_str, thaw
@@ -98,7 +98,8 @@ def _refuse(*_: Any) -> NoReturn:
     raise errors.GraphError("This node has no children, and only a load makes one.")
 
 
-class NodeImpl(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class NodeImpl:
     """The rules of one node type; the fields up to `by_reference` are those of `register_graph_node_type`.
 
     Attributes:

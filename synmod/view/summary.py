@@ -289,7 +289,8 @@ def _fold(members: Iterable[Member], rows: dict[str, Row], depth: int) -> None:
             above.pop |= row.pop
 
 
-class Column(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Column:
     """One column.
 
     Attributes:
