@@ -74,8 +74,14 @@ class Module(metaclass=ModuleMeta):
     if TYPE_CHECKING:
         # attributes of a wide type, so that a method of any signature may override them
         call: Callable[..., Any]
+        """What the module does, written by you: gets data models, returns data; may have an argument `training`.
+
+        It runs at `await module(x)`, after checks of the inputs; what it returns is checked against its annotation.
+        """
         build: Callable[..., Any]
+        """What the module makes once, before its first call: gets a symbol for each input; may be left out."""
         compute_output_spec: Callable[..., Any]
+        """Runs in place of `call` on symbols and returns one: by default what is declared, or what `call` returns."""
 
         def __init__(
             self,
