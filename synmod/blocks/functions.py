@@ -36,12 +36,10 @@ class Identity(Module):
     """
 
     async def call(self, inputs: Any) -> Any:
-        """Return the inputs."""
+        """Return the inputs, values or symbols."""
         return inputs
 
-    async def compute_output_spec(self, inputs: Any) -> Any:
-        """Return the symbols."""
-        return inputs
+    compute_output_spec = call
 
 
 @registry.register_own()
@@ -151,12 +149,10 @@ class _Operation(Module):
         """Return the function's value for a value, or for a symbol."""
 
     async def call(self, inputs: Any) -> Any:
-        """Apply the function to a value."""
+        """Apply the function to a value or a symbol."""
         return self._apply(inputs)
 
-    async def compute_output_spec(self, inputs: Any) -> Any:
-        """Apply the function to a symbol."""
-        return self._apply(inputs)
+    compute_output_spec = call
 
 
 class _Merge(Module):
@@ -167,19 +163,12 @@ class _Merge(Module):
     """The function of `sm.ops`."""
 
     async def call(self, *inputs: Any) -> Any:
-        """Merge two or more inputs, or those in one list or tuple."""
-        return type(self).operation(*_operands(inputs))
+        """Merge two or more inputs, values or symbols, or those in one list or tuple."""
+        if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)):
+            inputs = tuple(inputs[0])  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  (of data)
+        return type(self).operation(*inputs)
 
-    async def compute_output_spec(self, *inputs: Any) -> Any:
-        """Merge symbols in the same way."""
-        return type(self).operation(*_operands(inputs))
-
-
-def _operands(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the operands: the inputs themselves, or those in the one list or tuple that is the input."""
-    if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)):
-        return tuple(inputs[0])  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  (of data)
-    return inputs
+    compute_output_spec = call
 
 
 @registry.register_own()

@@ -725,7 +725,7 @@ class Map(Returning[R]):
             return await self._mapped(self._list(inputs))
         schema = data.items_of(data.schema_of(inputs), self.field)
         items = inputs.get(self.field)
-        objects = [item if is_object(item) else frozen({"value": item}) for item in items or ()]
+        objects: list[Any] = [item if is_object(item) else frozen({"value": item}) for item in items or ()]
         results = await self._mapped([data.wrap(item, schema) for item in objects])
         for index, result in enumerate(results):
             if result is None:

@@ -299,9 +299,7 @@ class _Interrupts:
                 self._installed.append(number)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number in self._installed:
             if signal.getsignal(number) == self._received:
                 signal.signal(number, _DEFAULTS[number])
