@@ -20,7 +20,7 @@ def made(rows=12, room=None, **options):
         await trainer.init_params()
         splits = {"train": {each.id: each for each in wrapped(task.train)},
                   "validation": {each.id: each for each in wrapped(task.validation)}}  # fmt: skip
-        return trainer.bench(optimizer, splits, room=room)
+        return trainer.bench(optimizer, splits, sm.Budget(rollouts=room))
 
     bench = asyncio.run(main())
     bench.begin(0)
