@@ -24,7 +24,7 @@ from synmod.train import Example, Ran
 _BATCH_S: Final = 1.0
 _AHEAD: Final = 2  # batches per thread of the cluster, so that none waits for us
 _GATHERING_S: Final = 0.01  # rows come in bursts
-_CLOSING_S: Final = 1.0
+_CLOSING_S: Final = 10.0  # a client of Dask that is cut off while it closes is closed by nobody
 
 
 class DaskExecutor:

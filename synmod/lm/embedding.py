@@ -181,26 +181,36 @@ def _checked(texts: Any) -> list[str]:
 async def _remembered(call: ModelCall, request: records.EmbeddingRequest) -> records.EmbeddingReply:
     """Return a vector for each text of a batch: what the cache of the model holds, else what the provider answers."""
     if (cache := call.model.cache) is None:
+        await call.prepare(request)
         return await _embedded(call, request)
     adapter, base = call.model.adapter, call.model.settings.api_base
     asked: Json = ["embedding", adapter.name, adapter.version, request.model, base, request.params]
     keys = {text: key_of([asked, text]) for text in request.texts}
-    found = {text: entry for text, key in keys.items() if (entry := await cache.find(key)) is not None}
-    vectors = {text: tuple(entry["vector"]) for text, entry in found.items()}
-    missing = tuple([text for text in request.texts if text not in vectors])
+
+    async def look() -> tuple[dict[str, tuple[float, ...]], tuple[str, ...]]:
+        found = [(text, await cache.find(key)) for text, key in keys.items()]
+        missing = tuple([text for text, entry in found if entry is None])
+        return {text: tuple(entry["vector"]) for text, entry in found if entry is not None}, missing
+
+    def of(vectors: Mapping[str, tuple[float, ...]], reply: records.EmbeddingReply) -> records.EmbeddingReply:
+        return replace(reply, vectors=tuple([vectors[text] for text in request.texts]), elapsed_s=call.elapsed_s)
 
     async def ask() -> records.EmbeddingReply:
-        reply = await _embedded(call, replace(request, texts=missing))
-        for text, vector in zip(missing, reply.vectors, strict=True):
-            await cache.keep(keys[text], {"vector": list(vector)})
-        return reply
+        vectors, missing = await look()  # an equal call may just have ended
+        reply = unpaid
+        if missing:
+            reply = await _embedded(call, replace(request, texts=missing))
+            for text, vector in zip(missing, reply.vectors, strict=True):
+                vectors[text] = vector
+                await cache.keep(keys[text], {"vector": list(vector)})
+        return of(vectors, reply)
 
-    reply = records.EmbeddingReply((), cached=True, model=request.model)
-    if missing:
-        await call.prepare(request)
-        reply = await once(call, tuple([keys[text] for text in missing]), ask)
-        vectors |= zip(missing, reply.vectors, strict=True)
-    return replace(reply, vectors=tuple([vectors[text] for text in request.texts]), elapsed_s=call.elapsed_s)
+    unpaid = records.EmbeddingReply((), cached=True, model=request.model)
+    vectors, missing = await look()
+    if not missing:
+        return of(vectors, unpaid)
+    await call.prepare(request)
+    return await once(call, tuple(keys.values()), ask)
 
 
 async def _embedded(call: ModelCall, request: records.EmbeddingRequest) -> records.EmbeddingReply:
@@ -210,7 +220,6 @@ async def _embedded(call: ModelCall, request: records.EmbeddingRequest) -> recor
         BadReplyError: There is not one vector for each text, all of one length, which is `dimensions` if these were
             given.
     """
-    await call.prepare(request)
     reply: records.EmbeddingReply = await answered(call, request)
     lengths, asked = {len(vector) for vector in reply.vectors}, request.params.get("dimensions")
     if len(reply.vectors) != len(request.texts) or lengths != {asked or max(lengths, default=0)} or 0 in lengths:

@@ -49,12 +49,12 @@ async def test_an_agent_uses_a_server():
     """An error of the server is told to the model; a run that takes too long is left, and the server answers."""
     calls = [sm.ToolCall("1", "refund", {"order": 3}), sm.ToolCall("2", "wait", {}), sm.ToolCall("3", "add", {"a": 1})]
     lm = ScriptedLM([*calls, "2"])
-    async with sm.mcp_tools(SERVER, timeout_s=1.0) as tools:
+    async with sm.mcp_tools(SERVER, timeout_s=5.0) as tools:
         answer = await sm.Agent(tools, language_model=lm, parallel_tools=False)(Query(question="?"))
     assert answer["content"] == "2"
     results = [turn["content"] for turn in lm.requests[-1].messages if turn["role"] == "tool"]
     assert results[0].startswith("ToolError: refund:")
-    assert results[1:] == ["ToolError: wait: no result within timeout_s=1.", "2"]
+    assert results[1:] == ["ToolError: wait: no result within timeout_s=5.", "2"]
 
 
 @slow

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import sys
+import time
 
 import pytest
 from dask.distributed import Client, LocalCluster
@@ -268,6 +269,22 @@ async def test_a_client_that_is_cancelled_while_it_connects_is_closed():
             await running
     del running
     gc.collect()
+
+
+@pytest.mark.slow
+async def test_a_client_has_time_to_close(executor):
+    """Also on a busy machine: one that is cut off logs a traceback, and is closed by nobody."""
+
+    async def hog():
+        while True:
+            time.sleep(0.3)  # as if others had the processor
+            await asyncio.sleep(0)
+
+    async with executor.connected() as client:
+        hogging = asyncio.create_task(hog())
+        await asyncio.sleep(0)
+    hogging.cancel()
+    assert client.status == "closed"
 
 
 def test_only_asyncio(executor):

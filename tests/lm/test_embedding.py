@@ -316,6 +316,27 @@ async def test_equal_batches_under_way_are_sent_once():
     assert em.cumulated_cached_calls == 3
 
 
+async def test_an_equal_batch_that_has_just_ended_is_not_sent_again():
+    """Though this call had looked for it before."""
+    looked, ended = asyncio.Event(), asyncio.Event()
+
+    class Loading(Counting):
+        async def prepare(self, request):
+            if looked.is_set():
+                return
+            looked.set()
+            await ended.wait()
+
+    em = sm.EmbeddingModel("testing/count", adapter=Loading(), cache=sm.Cache())
+    late = asyncio.create_task(em(["a", "bb"]))
+    await looked.wait()
+    assert not (await em(["a", "bb"])).cached
+    ended.set()
+    reply = await late
+    assert (reply.cached, reply.usage.calls, reply.vectors) == (True, 0, ((1.0, 1.0), (2.0, 1.0)))
+    assert len(em.adapter.requests) == 1
+
+
 async def test_an_invalid_reply_is_never_cached():
     """The next call asks again."""
     em = counting(sm.EmbeddingReply(((1.0,), (1.0, 2.0))), cache=sm.Cache())
