@@ -10,8 +10,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from pydantic import BaseModel
 
-from synmod.errors import ArgumentError, SchemaError, SchemaTooComplex
-from synmod.leaves import FrozenDict, FrozenList, did_you_mean, frozen_dict, frozen_list, is_array, numbered
+from synmod import errors, leaves
 
 from . import schema as schemas
 from .models import Described, declare
@@ -53,7 +52,7 @@ def patterns_of(mask: Any, *, recursive: bool = False) -> list[Pattern]:
         steps = ["**"] * recursive + _steps_of(pattern)
         patterns.append(steps if any("/" in step for step in steps) else "/".join(steps))
     if not patterns:
-        raise SchemaError("A mask without a pattern names no field: write at least one.")
+        raise errors.SchemaError("A mask without a pattern names no field: write at least one.")
     return patterns
 
 
@@ -63,7 +62,7 @@ def _steps_of(pattern: object) -> list[str]:
         return pattern.split("/")
     if isinstance(pattern, list | tuple) and pattern and all(isinstance(step, str) for step in cast("Any", pattern)):
         return list(cast("list[str]", pattern))
-    raise ArgumentError(
+    raise errors.ArgumentError(
         f"A mask is a pattern, a list of patterns or a data model, got {pattern!r:.100}: write 'field/field', or the "
         "steps as a tuple."
     )
@@ -94,7 +93,7 @@ class Mask:
         self._shape = _Shapes(moved, steps).pruned()
         self.schema = trusted_schema(_Writer(moved, self._shape, keep).written)
 
-    def __call__(self, json: FrozenDict) -> Any:
+    def __call__(self, json: leaves.FrozenDict) -> Any:
         """Return what the mask leaves of a value; untouched parts are shared."""
         return _masked(json, self._shape, self._keep)
 
@@ -111,7 +110,7 @@ class _Shape:
             shape where one passes, else None.
     """
 
-    def __init__(self, nodes: list[FrozenDict], positions: Positions) -> None:
+    def __init__(self, nodes: list[leaves.FrozenDict], positions: Positions) -> None:
         self.nodes = nodes
         self.positions = positions
         self.last_steps = {steps[0] for steps in positions if len(steps) == 1}
@@ -144,7 +143,7 @@ class _Shapes:
         key = frozenset(nodes), positions
         if key not in self._known:
             if len(self._known) >= _MOST_SHAPES:
-                raise SchemaTooComplex(f"The mask needs more than {_MOST_SHAPES:,} steps on this schema.")
+                raise errors.SchemaTooComplex(f"The mask needs more than {_MOST_SHAPES:,} steps on this schema.")
             self._known[key] = _Shape(list(nodes.values()), positions)
             self._pending.append(self._known[key])
         return self._known[key]
@@ -161,12 +160,12 @@ class _Shapes:
             parts.extend((declared[name],) if name in declared else _extra_schemas(node))
         return self._shape(parts, positions)
 
-    def _expanded(self, parts: Iterable[Any]) -> Iterator[FrozenDict]:
+    def _expanded(self, parts: Iterable[Any]) -> Iterator[leaves.FrozenDict]:
         """Yield all schemas that describe the same place: alternatives, references and lists are entered."""
         pending, seen = list(parts)[::-1], set[int]()
         while pending:
             node = pending.pop()
-            if not isinstance(node, FrozenDict) or id(node) in seen:
+            if not isinstance(node, leaves.FrozenDict) or id(node) in seen:
                 continue
             seen.add(id(node))
             yield node
@@ -199,9 +198,9 @@ class _Shapes:
         step = max(steps for steps in stuck.positions if len(steps) == _left(stuck.positions))[0]
         fields = [name for name in stuck.fates if name is not None]
         below = " Below an open dictionary write `*` in the place of the key." if stuck.is_open else ""
-        raise SchemaError(
+        raise errors.SchemaError(
             f"The mask {pattern!r} matches nothing: the fields at that place are "
-            f"{', '.join(map(repr, fields)) or 'none'}.{did_you_mean(step, fields)}{below}"
+            f"{', '.join(map(repr, fields)) or 'none'}.{leaves.did_you_mean(step, fields)}{below}"
         )
 
 
@@ -236,15 +235,15 @@ def _matches(step: str, name: str) -> bool:
     return step == name or fnmatchcase(name, step.replace("[", "[[]"))
 
 
-def _declares_object(node: FrozenDict) -> bool:
+def _declares_object(node: leaves.FrozenDict) -> bool:
     """Whether a schema itself declares an object."""
     kind = node.get("type")
     if kind is None:
         return not _OBJECT_KEYWORDS.isdisjoint(node)
-    return kind == "object" or (is_array(kind) and "object" in kind)
+    return kind == "object" or (leaves.is_array(kind) and "object" in kind)
 
 
-def _extra_schemas(node: FrozenDict) -> Iterator[Any]:
+def _extra_schemas(node: leaves.FrozenDict) -> Iterator[Any]:
     """Yield what a schema admits at keys that it does not declare."""
     yield from node.get("patternProperties", {}).values()
     extra = node.get("additionalProperties", True)
@@ -254,9 +253,9 @@ def _extra_schemas(node: FrozenDict) -> Iterator[Any]:
 
 def _masked(json: Any, shape: _Shape, keep: bool) -> Any:
     """Mask a value; lists are transparent, scalars stay."""
-    if isinstance(json, FrozenList):
-        return frozen_list([_masked(item, shape, keep) for item in json])
-    if not isinstance(json, FrozenDict):
+    if isinstance(json, leaves.FrozenList):
+        return leaves.frozen_list([_masked(item, shape, keep) for item in json])
+    if not isinstance(json, leaves.FrozenDict):
         return json
     left: dict[str, Any] = {}
     for key, content in json.items():
@@ -265,13 +264,13 @@ def _masked(json: Any, shape: _Shape, keep: bool) -> Any:
             left[key] = _masked(content, fate, keep)
         elif (fate is True) is keep:
             left[key] = content
-    return frozen_dict(left)
+    return leaves.frozen_dict(left)
 
 
 class _Writer:
     """Writes the schema of what a mask leaves; a definition is split where its uses differ."""
 
-    def __init__(self, schema: FrozenDict, shape: _Shape, keep: bool) -> None:
+    def __init__(self, schema: leaves.FrozenDict, shape: _Shape, keep: bool) -> None:
         self._schema = schema
         self._keep = keep
         self._variants: dict[tuple[str, int], str] = {}
@@ -280,7 +279,7 @@ class _Writer:
         whole: Mapping[str, Any] = schema.get("$defs", {})
         self._taken = set(whole)
         texts = {key: schema[key] for key in ("title", "description") if key in schema}
-        written: Any = frozen_dict({**self._masked(schemas.root_of(schema), shape), **texts, "type": "object"})
+        written: Any = leaves.frozen_dict({**self._masked(schemas.root_of(schema), shape), **texts, "type": "object"})
         bodies: dict[str, Any] = {}
         while self._unwritten:
             name, reference, below = self._unwritten.pop()
@@ -289,18 +288,18 @@ class _Writer:
         names = {new: old for old, new in self._first_use.items() if old not in definitions and new in definitions}
         written = schemas.renamed_definitions(written, names)
         kept = {names.get(name, name): schemas.renamed_definitions(body, names) for name, body in definitions.items()}
-        self.written = dict(sorted({**({"$defs": frozen_dict(kept)} if kept else {}), **written}.items()))
+        self.written = dict(sorted({**({"$defs": leaves.frozen_dict(kept)} if kept else {}), **written}.items()))
 
     def _masked(self, schema: Any, shape: _Shape) -> Any:
         """Write one schema at a place that the mask passes."""
-        if not isinstance(schema, FrozenDict):
+        if not isinstance(schema, leaves.FrozenDict):
             return schema
         new: dict[str, Any] = {key: value for key, value in schema.items() if key not in _DROPPED}
         if any(isinstance(member, dict | list) for member in (*new.get("enum", ()), new.get("const"))):
             new = {key: value for key, value in new.items() if key not in {"enum", "const"}}
         for keyword in _ALTERNATIVES:
             if keyword in new:
-                new[keyword] = frozen_list([self._masked(arm, shape) for arm in new[keyword]])
+                new[keyword] = leaves.frozen_list([self._masked(arm, shape) for arm in new[keyword]])
         if "items" in new:
             new["items"] = self._masked(new["items"], shape)
         if "$ref" in new:
@@ -308,16 +307,16 @@ class _Writer:
         if "oneOf" in new:  # its alternatives may be alike in what is left of them
             arms = new.pop("oneOf")
             if "anyOf" in new:
-                new["allOf"] = frozen_list([*new.get("allOf", ()), frozen_dict({"anyOf": arms})])
+                new["allOf"] = leaves.frozen_list([*new.get("allOf", ()), leaves.frozen_dict({"anyOf": arms})])
             else:
                 new["anyOf"] = arms
         if "required" in new:
-            new["required"] = frozen_list([name for name in new["required"] if self._stays(shape.fate(name))])
+            new["required"] = leaves.frozen_list([name for name in new["required"] if self._stays(shape.fate(name))])
             if not new["required"]:
                 del new["required"]
         if _declares_object(schema):
             if "properties" in new:
-                new["properties"] = frozen_dict(
+                new["properties"] = leaves.frozen_dict(
                     {
                         name: self._masked(field, fate) if isinstance(fate, _Shape) else field
                         for name, field in new["properties"].items()
@@ -325,7 +324,7 @@ class _Writer:
                     }
                 )
             self._mask_extra_keys(new, shape)
-        return frozen_dict(new)
+        return leaves.frozen_dict(new)
 
     def _stays(self, fate: _Shape | bool | None) -> bool:
         return isinstance(fate, _Shape) or (fate is True) is self._keep
@@ -339,12 +338,12 @@ class _Writer:
 
             def masked(field: Any) -> Any:
                 left = self._masked(field, extra)
-                return frozen_dict({"anyOf": frozen_list([left, field])}) if also_whole else left
+                return leaves.frozen_dict({"anyOf": leaves.frozen_list([left, field])}) if also_whole else left
 
-            if isinstance(new.get("additionalProperties"), FrozenDict):
+            if isinstance(new.get("additionalProperties"), leaves.FrozenDict):
                 new["additionalProperties"] = masked(new["additionalProperties"])
             if "patternProperties" in new:
-                new["patternProperties"] = frozen_dict(
+                new["patternProperties"] = leaves.frozen_dict(
                     {key: masked(field) for key, field in new["patternProperties"].items()}
                 )
         elif not self._stays(extra) and len(shape.nodes) == 1 and not (shape.is_open and also_whole):
@@ -356,7 +355,7 @@ class _Writer:
         key = (reference, id(shape))
         if key not in self._variants:
             old = schemas.definition_of(reference) or "Root"
-            name = numbered(old, self._taken)
+            name = leaves.numbered(old, self._taken)
             self._taken.add(name)
             self._first_use.setdefault(old, name)
             self._variants[key] = name

@@ -1,15 +1,12 @@
 """Names: of modules, fields and runs, of places in a program and in JSON, and of random choices, which `rng` makes."""
 
-from __future__ import annotations
-
-import inspect
 import itertools
 import keyword
 import os
 from collections.abc import Callable, Container, Iterable
 from functools import lru_cache, wraps
 from random import Random
-from typing import ParamSpec, TypeAlias, TypeVar
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from synmod.errors import ArgumentError, BadNameError
 
@@ -85,8 +82,10 @@ def checks_keywords(fn: Callable[P, T]) -> Callable[P, T]:
 
     Source: Python 3.13's suggestions for keywords; differs: lists what there is.
     """
-    parameters = inspect.signature(fn).parameters.values()
-    known = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name != "self"]
+    function: Any = fn
+    code = function.__code__
+    taken = code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
+    known = [name for name in taken if name != "self"]
 
     @wraps(fn)
     def checked(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -148,7 +147,7 @@ def pointer(steps: Iterable[str | int]) -> str:
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
 
 
-def _new_count() -> itertools.count[int]:
+def _new_count() -> "itertools.count[int]":
     return itertools.count(int.from_bytes(os.urandom(8), "big") >> (64 - _RANDOM_BITS))
 
 

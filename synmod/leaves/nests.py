@@ -8,7 +8,6 @@ Must never know: data models, modules.
 """
 
 import dataclasses
-import operator
 import sys
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -177,7 +176,7 @@ def _mapped(fn: Callable[[Any], Any], nest: Any, depth: int, *, anew: bool) -> A
     _check_depth(depth)
     parts = take_apart(nest)
     new = [fn(child) if is_leaf(child) else _mapped(fn, child, depth + 1, anew=anew) for child in parts.children]
-    if (not anew or kind_of(nest) == OBJECT) and all(map(operator.is_, parts.children, new)):
+    if (not anew or kind_of(nest) == OBJECT) and all(a is b for a, b in zip(parts.children, new, strict=True)):
         return nest
     return parts.rebuild(new)
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from itertools import accumulate
-from json.encoder import encode_basestring
 from math import isfinite
 from typing import Any, Final, NoReturn, TypeAlias, cast
 
@@ -357,7 +356,8 @@ def write_document(
     known = set(lm.environment_secrets())
     for model in (*models, *((default,) if default is not None else ())):
         known |= model.known_secrets()
-    secrets = [each for each in known if len(each) >= _SHORTEST_KEY and encode_basestring(each)[1:-1] in text]
+    written = {each: json.dumps(each, ensure_ascii=False)[1:-1] for each in known if len(each) >= _SHORTEST_KEY}
+    secrets = [each for each, escaped in written.items() if escaped in text]
     problems = Problems()
     for each in sorted({place(where) for where in _places(sections, (), secrets)}) if secrets else ():
         remedy = "pass it to the live model (api_key=..., or the environment), which a load gets anew"

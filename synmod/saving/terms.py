@@ -19,8 +19,7 @@ from uuid import UUID
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from synmod import data, errors, flow, registry, tree
-from synmod.leaves import FrozenDict, FrozenList, Json, frozen, is_array, is_object
+from synmod import data, errors, flow, leaves, registry, tree
 from synmod.leaves.nests import is_namedtuple, is_registered_container, parts_of, put_together
 
 from .document import Problems, Where, check, check_index, check_pairs, check_record, load_fault, malformed, shown
@@ -39,7 +38,7 @@ _DEEPEST: Final = 100
 _LONGEST_TIME: Final = 64
 _PLAIN: Final = (str, int, float, bool, type(None))
 _OWN_TREES: Final[dict[type[Any], str]] = {deque: "collections>deque", OrderedDict: "collections>OrderedDict"}
-_OWN_TREES_BY_ID: Final[dict[Json, type[Any]]] = {public_id: cls for cls, public_id in _OWN_TREES.items()}
+_OWN_TREES_BY_ID: Final[dict[leaves.Json, type[Any]]] = {public_id: cls for cls, public_id in _OWN_TREES.items()}
 
 
 class Place(NamedTuple):
@@ -80,7 +79,7 @@ class TermWriter:
         self._place = Place(str, "")
         self._open: set[int] = set()
         self._writers: dict[type[Any], Callable[[Any, Steps], Any]] = {
-            **dict.fromkeys((*_PLAIN, FrozenDict, FrozenList), lambda _, __: _PURE),
+            **dict.fromkeys((*_PLAIN, leaves.FrozenDict, leaves.FrozenList), lambda _, __: _PURE),
             **dict.fromkeys((list, tuple), self._sequence),
             **dict.fromkeys(_OWN_TREES, self._tree),
             **dict.fromkeys(SCALARS, self._scalar),
@@ -134,10 +133,10 @@ class TermWriter:
         """Note an object that no term can hold."""
         return self._problem(steps, *what_and_remedy(value))
 
-    def _json(self, value: Any, steps: Steps) -> Json:
+    def _json(self, value: Any, steps: Steps) -> leaves.Json:
         """Return frozen JSON; a fault in it is a problem."""
         try:
-            return frozen(value)
+            return leaves.frozen(value)
         except errors.DataError as error:
             what, _, remedy = str(error).partition(" is not JSON: ")
             self._problem(steps, f"{what} is not JSON", remedy.rstrip(".") or "write another value")
@@ -216,7 +215,7 @@ class TermWriter:
         try:
             index = self.data_model(value)
             if isinstance(value, BaseModel | data.JsonDataModel):
-                return {"data": {"data_model": index, "json": frozen(value)}}
+                return {"data": {"data_model": index, "json": leaves.frozen(value)}}
         except (errors.SchemaError, errors.DataError) as error:
             return self._problem(steps, str(error), "mend the data model, so that it can be declared and dumped")
         return {"data_model": index}
@@ -341,7 +340,7 @@ _SCALARS_BY_NAME = {name: (write, read) for name, write, read in SCALARS.values(
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def references(term: Json) -> Iterator[tuple[str, int]]:
+def references(term: leaves.Json) -> Iterator[tuple[str, int]]:
     """Yield the nodes, Variables and symbols in a term that was checked: kind and index."""
     ((kind, payload),) = term.items()
     if kind in ("node", "variable", "symbol"):
@@ -383,7 +382,7 @@ class TermReader:
         self.resolver, self.tables, self._find = Resolver(custom_objects), tables, find
         self._schemas: dict[tuple[str, bytes], data.Schema] = {}
         self._symbols: Sized = ()
-        self._readers: dict[str, Callable[[Json, Where], Any]] = {
+        self._readers: dict[str, Callable[[leaves.Json, Where], Any]] = {
             "json": lambda payload, _: payload,
             **{kind: functools.partial(self._reference, kind) for kind in ("node", "variable", "language_model")},
             "data_model": self._data_model,
@@ -405,7 +404,7 @@ class TermReader:
             for number, entry in enumerate(check(tables["data_model"], ("data_models",), list))
         ]
 
-    def read(self, term: Json, where: Where, symbols: Sized = ()) -> Any:
+    def read(self, term: leaves.Json, where: Where, symbols: Sized = ()) -> Any:
         """Return the value of a term.
 
         Args:
@@ -420,7 +419,7 @@ class TermReader:
         self._symbols = symbols
         return self._read(term, where)
 
-    def read_schema(self, schema: Json, where: Where, root: Any) -> data.Schema:
+    def read_schema(self, schema: leaves.Json, where: Where, root: Any) -> data.Schema:
         """Return a schema; equal ones are read once.
 
         Raises:
@@ -435,8 +434,8 @@ class TermReader:
                 raise load_fault(where, str(error)) from error
         return self._schemas[key]
 
-    def _read(self, term: Json, where: Where) -> Any:
-        if not is_object(term) or len(term) != 1:
+    def _read(self, term: leaves.Json, where: Where) -> Any:
+        if not leaves.is_object(term) or len(term) != 1:
             raise malformed(where, f"wanted a term, an object of one key, got {shown(term)}.")
         ((kind, payload),) = term.items()
         reader = self._readers.get(kind)
@@ -446,7 +445,7 @@ class TermReader:
 
     # -- what stands in a table of the document
 
-    def _reference(self, kind: str, payload: Json, where: Where) -> Any:
+    def _reference(self, kind: str, payload: leaves.Json, where: Where) -> Any:
         table = self.tables[kind]
         if kind != "language_model":
             check_index(payload, len(table), where, f"{kind}s")
@@ -454,15 +453,15 @@ class TermReader:
             raise malformed(where, f"{shown(payload)} is not among the language_models of this file.")
         return None if self.dry else self._find(kind, payload)
 
-    def _entry(self, index: Json, where: Where) -> ModelEntry:
+    def _entry(self, index: leaves.Json, where: Where) -> ModelEntry:
         models = self.tables["data_model"]
         return models[check_index(index, len(models), where, "data_models")]
 
-    def _data_model(self, payload: Json, where: Where) -> Any:
+    def _data_model(self, payload: leaves.Json, where: Where) -> Any:
         entry = self._entry(payload, where)
         return None if self.dry else entry.cls or keep_id(data.symbol(entry.schema), entry.public_id)
 
-    def _data(self, payload: Json, where: Where) -> Any:
+    def _data(self, payload: leaves.Json, where: Where) -> Any:
         record = check_record(payload, where, ("data_model", "json"))
         entry = self._entry(record["data_model"], (*where, "data_model"))
         value = checked_value(entry.schema, record["json"], (*where, "json"))
@@ -477,13 +476,13 @@ class TermReader:
 
     # -- what code names
 
-    def _function(self, payload: Json, where: Where) -> Any:
+    def _function(self, payload: leaves.Json, where: Where) -> Any:
         found = self.resolver.find(payload, where)
         if not isinstance(found, types.FunctionType):
             raise load_fault(where, f"this is the class {found.__qualname__}, wanted a function.")
         return found
 
-    def _enum(self, payload: Json, where: Where) -> Any:
+    def _enum(self, payload: leaves.Json, where: Where) -> Any:
         record = check_record(payload, where, ("class", "member"))
         cls: Any = self.resolver.find_class(
             record["class"], (*where, "class"), lambda found: issubclass(found, enum.Enum), "an enum"
@@ -494,10 +493,10 @@ class TermReader:
 
     # -- containers
 
-    def _list(self, payload: Json, where: Where) -> list[Any]:
+    def _list(self, payload: leaves.Json, where: Where) -> list[Any]:
         return [self._read(part, (*where, number)) for number, part in enumerate(check(payload, where, list))]
 
-    def _dict(self, payload: Json, where: Where) -> dict[Any, Any]:
+    def _dict(self, payload: leaves.Json, where: Where) -> dict[Any, Any]:
         made: dict[Any, Any] = {}
         for here, key, term in check_pairs(payload, where):
             if not _is_key(key) or key in made:
@@ -505,13 +504,13 @@ class TermReader:
             made[key] = self._read(term, (*here, 1))
         return made
 
-    def _set(self, payload: Json, where: Where) -> list[Any]:
+    def _set(self, payload: leaves.Json, where: Where) -> list[Any]:
         parts = check(payload, where, list)
         if not all(type(part) in _PLAIN and _is_small(part) for part in parts) or len(set(parts)) != len(parts):
             raise malformed(where, "a set holds texts and numbers, ints up to 2**53, each of them once.")
         return parts
 
-    def _tree(self, payload: Json, where: Where) -> Any:
+    def _tree(self, payload: leaves.Json, where: Where) -> Any:
         record = check_record(payload, where, ("type", "children", "config"))
         public_id = check(record["type"], (*where, "type"), str)
         wanted = "a namedtuple, a dataclass or a registered container"
@@ -533,7 +532,7 @@ class TermReader:
         if is_registered_container(cls):
             return True
         if cls is OrderedDict:
-            return is_array(rest) and all(map(_is_key, rest)) and len(rest) == len(children) == len(set(rest))
+            return leaves.is_array(rest) and all(map(_is_key, rest)) and len(rest) == len(children) == len(set(rest))
         if cls is deque:
             return rest is None or (type(rest) is int and len(children) <= rest <= LARGEST_KEY)
         if is_namedtuple(cls):
@@ -541,11 +540,11 @@ class TermReader:
         others: dict[Any, Any] = {} if rest is None else rest
         return (
             len(children) == len(fields)
-            and is_object(others)
+            and leaves.is_object(others)
             and all(type(name) is str and self.names[cls, name] is None for name in others)
         )
 
-    def _scalar(self, payload: Json, where: Where) -> Any:
+    def _scalar(self, payload: leaves.Json, where: Where) -> Any:
         record = check_record(payload, where, ("type", "text"))
         name, text = record["type"], record["text"]
         if type(name) is not str or name not in _SCALARS_BY_NAME or type(text) is not str:

@@ -7,9 +7,10 @@ Must never know: Module, models, providers. Hooks get records with a path, never
 """
 
 from . import hooks_lib
-from .budgets import (
+from .accounts import (
     Account, Spent, budget, check_deadline, deadline, is_of_block_around, keep_partial, note_waiting, open_meters,
-    plain_limit, reserve, time_left, track_usage,
+    plain_limit, reserve, time_left, track_usage, BoundReward, Feedback, RewardTrack, add_reward, hand_up, rewards_of,
+    track_rewards,
 )
 from .frame import (
     AMBIENT, FRAME, NO_USAGE, PHASES, Ambient, Block, CallCounters, CallFrame, NameScope, PerPhase, PhaseCounters,
@@ -21,7 +22,6 @@ from .hooks import (
     Place, begin_call, check_hook, end_call, hooks, hooks_for, hooks_inside, notify, notify_assign, notify_skip_dropped,
     place_of,
 )
-from .rewards import BoundReward, Feedback, RewardTrack, add_reward, hand_up, rewards_of, track_rewards
 from .tracing import PAGES, TraceNode, Tracer, message_of, trace
 
 __all__ = [

@@ -608,6 +608,14 @@ class RootFrame(CallFrame):
         """Itself."""
         return self
 
+    def keep_reward(self, giver: CallFrame, reward: Reward) -> None:
+        """Keep a reward that a call has given until the run ends."""
+        lineage, above = list[int](), giver
+        while above is not None:
+            lineage.append(above.number)
+            above = above.parent
+        self.given_rewards.append(GivenReward(giver.number, frozenset(lineage), reward))
+
     @property
     def run_id(self) -> str:
         """The text with which the ids of all calls of this run begin."""

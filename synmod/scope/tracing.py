@@ -12,9 +12,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from functools import partial
 from numbers import Real
-from operator import itemgetter
 from typing import Any, Final, cast
 
 from synmod import data, errors, leaves
@@ -229,7 +227,7 @@ def _lines(call: dict[str, Any], lead: str = "", below: str = "") -> Iterator[st
 
 def _by_start(calls: Sequence[dict[str, Any]], lm_calls: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return calls and model calls in one order."""
-    return sorted([*calls, *lm_calls], key=itemgetter("start"))
+    return sorted([*calls, *lm_calls], key=lambda call: call["start"])
 
 
 def _seconds(elapsed_s: float | None) -> str:
@@ -473,7 +471,7 @@ class trace(Block):  # noqa: N801  # read as a word: `with sm.trace() as t:`
 
     def __init__(self, values: bool = True, sample: float = 1.0, max_calls: int = 100_000) -> None:
         super().__init__()
-        self._make = partial(Tracer, values, sample, max_calls)
+        self._make = lambda: Tracer(values, sample, max_calls)
         self._make()  # so that wrong arguments are found here, not at the block
 
     def __enter__(self) -> Tracer:

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, Final
 
-from synmod import data, lm
-from synmod.leaves import Json, frozen, is_object, rng
+from synmod import data, leaves, lm
 
 _TRIES: Final = 60
 _DEEPEST: Final = 6  # no optional parts from here on
@@ -32,7 +31,7 @@ _KINDS: Final = (
 )
 
 
-def instance_of(schema: data.Schema, seed: int, purpose: str) -> Json:
+def instance_of(schema: data.Schema, seed: int, purpose: str) -> leaves.Json:
     """Return a value that satisfies a schema.
 
     Args:
@@ -55,9 +54,9 @@ def instance_of(schema: data.Schema, seed: int, purpose: str) -> Json:
     """
     fault = ""
     for step in range(_TRIES):
-        drawing = _Drawing(schema, rng(seed, step, purpose), likes=0.6 * max(0.0, 1.0 - step / 20))
+        drawing = _Drawing(schema, leaves.rng(seed, step, purpose), likes=0.6 * max(0.0, 1.0 - step / 20))
         json = drawing.value(schema, 0)
-        found = data.problems(schema, frozen(json), limit=1)
+        found = data.problems(schema, leaves.frozen(json), limit=1)
         if not found:
             return json
         fault = f"{found[0].pointer or '(root)'}: wanted {found[0].wanted}, got {found[0].got}"
@@ -78,7 +77,7 @@ class _Drawing:
         self.random = random
         self.likes = likes
 
-    def value(self, schema: Json, depth: int) -> Json:
+    def value(self, schema: leaves.Json, depth: int) -> leaves.Json:
         """Draw a value for a part of the schema."""
         if depth > _BOTTOM:
             return None
@@ -102,7 +101,7 @@ class _Drawing:
         """Draw whether an optional part is there; never deep down."""
         return depth < _DEEPEST and self.random.random() < self.likes
 
-    def _in_place(self, schema: Json, depth: int) -> dict[str, Json]:
+    def _in_place(self, schema: leaves.Json, depth: int) -> dict[str, leaves.Json]:
         """Take references and alternatives into the part itself; alternatives are drawn."""
         part = _joined(schema, {})
         for _ in range(2 * _BOTTOM):
@@ -120,17 +119,17 @@ class _Drawing:
                 part = _joined(part, self.random.choice(inner if depth < _DEEPEST else plainest))
         return part
 
-    def _weight(self, part: Json) -> int:
+    def _weight(self, part: leaves.Json) -> int:
         """Return how much an alternative asks for: null and constants least, what has parts of its own most."""
-        while is_object(part) and "$ref" in part:
+        while leaves.is_object(part) and "$ref" in part:
             part = data.target_of(self.root, part["$ref"])
-        if not is_object(part) or part.get("type") == "null" or "const" in part or "enum" in part:
+        if not leaves.is_object(part) or part.get("type") == "null" or "const" in part or "enum" in part:
             return 0
         if part.get("type") in ("object", "array") or "properties" in part:
             return 3 if part.get("required") or part.get("minItems") else 2
         return 4 if not {"anyOf", "oneOf", "allOf"}.isdisjoint(part) else 1
 
-    def _kind(self, part: Mapping[str, Json], depth: int) -> str:
+    def _kind(self, part: Mapping[str, leaves.Json], depth: int) -> str:
         """Choose a type."""
         kinds = part.get("type")
         if isinstance(kinds, str):
@@ -141,9 +140,9 @@ class _Drawing:
         plain = [kind for kind in kinds if kind not in ("object", "array")]
         return self.random.choice((plain if depth >= _DEEPEST else None) or kinds)
 
-    def _object(self, part: Mapping[str, Json], depth: int) -> dict[str, Json]:
+    def _object(self, part: Mapping[str, leaves.Json], depth: int) -> dict[str, leaves.Json]:
         """Draw an object: what is required, some of what is optional, and as many more as it takes."""
-        declared: Mapping[str, Json] = part.get("properties", {})
+        declared: Mapping[str, leaves.Json] = part.get("properties", {})
         required = list(part.get("required", ()))
         names = [name for name in declared if name in required or self._likes_more(depth)]
         names += [name for name in required if name not in declared]
@@ -162,16 +161,16 @@ class _Drawing:
             drawn.setdefault(name, self.value(schema, depth + 1))
         return drawn
 
-    def _array(self, part: Mapping[str, Json], depth: int) -> list[Json]:
+    def _array(self, part: Mapping[str, leaves.Json], depth: int) -> list[leaves.Json]:
         """Draw an array: the items that have a place, then as many as it takes."""
-        placed: list[Json] = list(part.get("prefixItems", ()))
+        placed: list[leaves.Json] = list(part.get("prefixItems", ()))
         rest = part.get("items", True)
         least = part.get("minItems", 0)
         count = max(least, len(placed) if depth < _DEEPEST else 0)
         while count < least + 3 and self._likes_more(depth):
             count += 1
         most = min(part.get("maxItems", math.inf), len(placed) if rest is False else math.inf)
-        drawn: list[Json] = []
+        drawn: list[leaves.Json] = []
         for _ in range(_TRIES):
             if len(drawn) >= min(count, most):
                 break
@@ -193,10 +192,10 @@ _JOINS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 }
 
 
-def _joined(one: Json, other: Json) -> dict[str, Json]:
+def _joined(one: leaves.Json, other: leaves.Json) -> dict[str, leaves.Json]:
     """Join two schemas that hold for one value; of what cannot be joined the second holds."""
-    left = dict(one) if is_object(one) else {}
-    right = dict(other) if is_object(other) else {}
+    left = dict(one) if leaves.is_object(one) else {}
+    right = dict(other) if leaves.is_object(other) else {}
     return {
         **left,
         **{
@@ -209,7 +208,7 @@ def _joined(one: Json, other: Json) -> dict[str, Json]:
 # -- numbers and texts -----------------------------------------------------------------------------------------------
 
 
-def _number(part: Mapping[str, Json], random: Random, *, whole: bool) -> float:
+def _number(part: Mapping[str, leaves.Json], random: Random, *, whole: bool) -> float:
     """Draw a number within its bounds, a multiple where that is asked."""
     lows = [part[name] for name in ("minimum", "exclusiveMinimum") if name in part]
     highs = [part[name] for name in ("maximum", "exclusiveMaximum") if name in part]
@@ -219,7 +218,7 @@ def _number(part: Mapping[str, Json], random: Random, *, whole: bool) -> float:
     return lm.within(drawn if whole else round(drawn * 4) / 4, {**part, "type": "integer" if whole else "number"})
 
 
-def _text(part: Mapping[str, Json], random: Random) -> str:
+def _text(part: Mapping[str, leaves.Json], random: Random) -> str:
     """Draw a text of the right length, by its pattern or format where it has one."""
     least, most = int(part.get("minLength", 0)), part.get("maxLength", math.inf)
     if "pattern" in part:

@@ -6,7 +6,6 @@ Every check comes before the first write. `capture` is the block that collects w
 import threading
 from collections.abc import Iterable, Mapping
 from inspect import getattr_static
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self, cast
 
 from synmod import data, errors, scope
@@ -495,7 +494,7 @@ class capture(scope.Block):  # noqa: N801  # read as a word: `with sm.capture(In
         runs: dict[str, list[Sown]] = {}
         for sown in self._in_order():
             runs.setdefault(sown.run, []).append(sown)
-        return MappingProxyType({run: _folded(sown) for run, sown in runs.items()})
+        return {run: _folded(sown) for run, sown in runs.items()}
 
     def _in_order(self) -> list[Sown]:
         with self._lock:

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any as Anything, TypeAlias
 
-from synmod import data, errors
-from synmod.leaves import Json, KeyPath, escape_step, frozen, json_equal, parse_path, path_str
+from synmod import data, errors, leaves
 
 from .variable import Variable, VariableState
 from .walk import Visit, walk
@@ -27,11 +26,11 @@ class Filter:
 
     _content: tuple[Anything, ...] = ()
 
-    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:
+    def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:
         """Whether the filter takes a value; `masked` is whether a frozen module lies above it."""
         raise NotImplementedError
 
-    def __call__(self, path: KeyPath, value: Anything) -> bool:
+    def __call__(self, path: leaves.KeyPath, value: Anything) -> bool:
         return self.matches(path, value, False)
 
     def __eq__(self, other: object) -> bool:
@@ -50,7 +49,7 @@ class Filter:
 def _is_same(a: Anything, b: Anything) -> bool:
     """Equality of what filters hold: a step or tag `1` is not `True`."""
     if isinstance(a, dict | list):
-        return json_equal(a, b)
+        return leaves.json_equal(a, b)
     return type(a) is type(b) and bool(a == b)
 
 
@@ -59,7 +58,7 @@ class Everything(Filter):
 
     looks_at_path = False
 
-    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+    def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """True."""
         return True
 
@@ -69,7 +68,7 @@ class Nothing(Filter):
 
     looks_at_path = False
 
-    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+    def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """False."""
         return False
 
@@ -100,7 +99,7 @@ class OfType(Filter):
             raise _invalid(type, "OfType takes a class") from None
         self._content = (type,)
 
-    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+    def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """Whether it is an instance."""
         cls = self._content[0]
         return isinstance(value, cls) or (isinstance(value, VariableState) and issubclass(value.type, cls))
@@ -122,15 +121,15 @@ class WithTag(Filter):
 
     looks_at_path = False
 
-    def __init__(self, tag: Json) -> None:
-        self._content = (frozen(tag),)
+    def __init__(self, tag: leaves.Json) -> None:
+        self._content = (leaves.frozen(tag),)
 
-    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+    def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """Whether the metadata has the tag."""
         if not isinstance(value, Variable | VariableState):
             return False
         metadata = value.metadata
-        return "tag" in metadata and json_equal(metadata["tag"], self._content[0])
+        return "tag" in metadata and leaves.json_equal(metadata["tag"], self._content[0])
 
 
 class Trainable(Filter):
@@ -138,7 +137,7 @@ class Trainable(Filter):
 
     looks_at_path = False
 
-    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+    def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """Whether the bit is set and not masked."""
         return isinstance(value, Variable | VariableState) and value.trainable and not masked
 
@@ -156,7 +155,7 @@ class Schema(Filter):
         declared = data.declare(model, root="any")
         self._content = (model if isinstance(model, type) else declared,)
 
-    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+    def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """Whether the schema contains the wanted one."""
         return isinstance(value, Variable | VariableState) and data.contains(value.schema, self._content[0])
 
@@ -184,7 +183,7 @@ class PathContains(Filter):
             raise _invalid(key, "PathContains takes one step, a str or an int")
         self._content = (key, exact)
 
-    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+    def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """Whether a step fits."""
         key, exact = self._content
         if exact:
@@ -213,16 +212,16 @@ class PathIn(Filter):
     Source: Flax NNX `PathIn`.
     """
 
-    def __init__(self, *paths: KeyPath | str) -> None:
+    def __init__(self, *paths: leaves.KeyPath | str) -> None:
         for path in paths:
             if not isinstance(path, str | tuple):  # pyright: ignore[reportUnnecessaryIsInstance]  (likewise)
                 raise _invalid(path, "PathIn takes paths, each a str or a tuple of steps")
-        self._texts = frozenset(path if isinstance(path, str) else path_str(path) for path in paths)
+        self._texts = frozenset(path if isinstance(path, str) else leaves.path_str(path) for path in paths)
         self._content = tuple(sorted(self._texts))
 
-    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+    def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """Whether the path is among them."""
-        return path_str(path) in self._texts
+        return leaves.path_str(path) in self._texts
 
 
 class Path(Filter):
@@ -243,16 +242,16 @@ class Path(Filter):
         if not isinstance(glob, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (likewise)
             raise _invalid(glob, 'Path takes a glob, such as "encoder/**/prompt"')
         self._content = (glob,)
-        self._pattern = re.compile("".join(map(_pattern, parse_path(glob))))
+        self._pattern = re.compile("".join(map(_pattern, leaves.parse_path(glob))))
 
-    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+    def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """Whether the path matches."""
         return self._pattern.fullmatch("".join(map(_ended, path))) is not None
 
 
 def _ended(step: str | int) -> str:
     """A step of a path as text, ended by a slash."""
-    return f"{escape_step(step)}/"
+    return f"{leaves.escape_step(step)}/"
 
 
 def _pattern(step: str) -> str:
@@ -263,10 +262,10 @@ def _pattern(step: str) -> str:
 class Where(Filter):
     """Take what a function of path and value returns True for. Also written as the function itself."""
 
-    def __init__(self, function: Callable[[KeyPath, Anything], Anything]) -> None:
+    def __init__(self, function: Callable[[leaves.KeyPath, Anything], Anything]) -> None:
         self._content = (function,)
 
-    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
+    def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """Call the function."""
         return bool(self._content[0](path, value))
 
@@ -282,7 +281,7 @@ class _Composed(Filter):
 class Any(_Composed):
     """Take what at least one of the filters takes. Also written as a tuple or list."""
 
-    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:
+    def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:
         """Whether one matches."""
         return any(one.matches(path, value, masked) for one in self._content)
 
@@ -290,7 +289,7 @@ class Any(_Composed):
 class All(_Composed):
     """Take what all of the filters take."""
 
-    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:
+    def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:
         """Whether all match."""
         return all(one.matches(path, value, masked) for one in self._content)
 
@@ -301,7 +300,7 @@ class Not(_Composed):
     def __init__(self, filter: FilterLike) -> None:  # noqa: A002  (what it is)
         super().__init__(filter)
 
-    def matches(self, path: KeyPath, value: Anything, masked: bool) -> bool:
+    def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:
         """Whether it does not match."""
         return not self._content[0].matches(path, value, masked)
 

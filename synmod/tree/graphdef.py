@@ -15,7 +15,6 @@ import types
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from operator import itemgetter
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel
@@ -548,7 +547,7 @@ def _written(
             if above.parts is None:
                 above.parts = {}
             above.parts[visit.step] = term
-    written.sort(key=itemgetter(0))
+    written.sort(key=lambda pair: pair[0])
     return term, dict(written), kept
 
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from synmod import data, errors, scope, tree
+from synmod import data, errors, leaves, scope, tree
 from synmod.flow import FlowGraph, SymbolRef
-from synmod.leaves import MAPPING, is_object, kind_of, leaves, map_leaves, path_str
 from synmod.lm import SharedModel
 from synmod.module import Child, Execution, Module, declared_outputs, execution_of, input_spec_of
 
@@ -28,8 +27,8 @@ _TYPES: Final = {
 
 def schema_text(schema: Any) -> str:
     """Return a schema with its title and fields; one that is not an object by its type."""
-    fields: Any = schema.get("properties") if is_object(schema) else None
-    if not is_object(fields):
+    fields: Any = schema.get("properties") if leaves.is_object(schema) else None
+    if not leaves.is_object(fields):
         return _type(schema, schema, 0)
     shown: list[str] = []
     room = _LONGEST - len(title_text(schema))
@@ -45,23 +44,23 @@ def schema_text(schema: Any) -> str:
 
 def title_text(schema: Any) -> str:
     """Return the title of a schema; without one, its type."""
-    title = schema.get("title") if is_object(schema) else None
+    title = schema.get("title") if leaves.is_object(schema) else None
     return title if isinstance(title, str) and title else _type(schema, {}, 0)
 
 
 def nest_text(nest: Any) -> str:
     """Return the schemas of a nest; several in the brackets of their container."""
-    if not kind_of(nest):
+    if not leaves.kind_of(nest):
         return schema_text(nest)
-    parts = [schema_text(leaf) for leaf in leaves(nest)]
-    if kind_of(nest) == MAPPING and len(nest) == len(parts):
+    parts = [schema_text(leaf) for leaf in leaves.leaves(nest)]
+    if leaves.kind_of(nest) == leaves.MAPPING and len(nest) == len(parts):
         return f"{{{', '.join(f'{key}: {part}' for key, part in zip(nest, parts, strict=True))}}}"
     return f"({', '.join(parts)})"
 
 
 def _type(schema: Any, root: Any, depth: int) -> str:
     """Return the type that a schema describes, in the words of Python."""
-    if not is_object(schema):
+    if not leaves.is_object(schema):
         return "never" if schema is False else "any"
     known: Mapping[str, Any] = schema
     if depth > _DEEPEST:
@@ -88,7 +87,7 @@ def _of_kind(kind: str, schema: Mapping[str, Any], root: Any, depth: int) -> str
         return f"list[{_type(schema['items'], root, depth + 1)}]"
     if kind == "object" and "properties" in schema and isinstance(schema.get("title"), str):
         return str(schema["title"])
-    if kind == "object" and is_object(schema.get("additionalProperties")):
+    if kind == "object" and leaves.is_object(schema.get("additionalProperties")):
         return f"dict[str, {_type(schema['additionalProperties'], root, depth + 1)}]"
     return _TYPES.get(kind, kind)
 
@@ -97,7 +96,7 @@ def _referred(reference: str, root: Any) -> str:
     """Return the name of what a reference leads to: its last step, which is how models are referred to."""
     name = reference.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
     found: Any = root.get("$defs", {}).get(name)
-    if is_object(found) and "properties" not in found and "$ref" not in found:
+    if leaves.is_object(found) and "properties" not in found and "$ref" not in found:
         return _type(found, root, 1)
     return name if name not in ("", "#") else title_text(root)
 
@@ -125,7 +124,7 @@ def _declared(module: Module) -> Contract:
     """Return what a module declares: by its graph, its specs, what it was built on, or the annotations of `call`."""
     flow: FlowGraph | None = module._record.flow
     if flow is not None:
-        given = [flow.symbols[int(ref.index)] for ref in leaves(flow.inputs)]
+        given = [flow.symbols[int(ref.index)] for ref in leaves.leaves(flow.inputs)]
         return Contract(tuple((str(each.name), each.schema) for each in given), _schemas(flow.outputs, flow))
     inputs: tuple[tuple[str, Any], ...] = ()
     outputs: Any = None
@@ -152,7 +151,7 @@ def _schemas(nest: Any, flow: FlowGraph | None = None) -> Any:
             flow.symbols[leaf.index].schema if flow and isinstance(leaf, SymbolRef) else getattr(leaf, "_schema", None)
         )
 
-    return map_leaves(schema, nest)
+    return leaves.map_leaves(schema, nest)
 
 
 # -- outline -----------------------------------------------------------------------------------------------------------
@@ -267,7 +266,7 @@ def steps_to(visit: tree.Visit) -> str:
     while above is not None and not isinstance(above.value, Module):
         steps.append(above.step)
         above = above.above
-    return path_str(reversed(steps))
+    return leaves.path_str(reversed(steps))
 
 
 def calls_below(root: scope.TraceNode | None) -> Iterator[scope.TraceNode]:

@@ -7,21 +7,10 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple, cast
 
-from synmod import data, errors, scope, skip, tree
+from synmod import data, errors, leaves, scope, skip, tree
 from synmod.flow import FlowGraph, SymbolRef
-from synmod.leaves import (
-    FrozenDict,
-    FrozenList,
-    Json,
-    escaped as html_text,
-    leaves,
-    leaves_with_path,
-    unused,
-    write_atomic,
-)
 from synmod.module import Execution, Module
 
 from .outline import Contract, Member, Outline, Part, calls_below, nest_text, row_of, steps_to, title_text
@@ -58,7 +47,7 @@ class Node:
     label: str
     detail: str = ""
     parent: "Node | None" = None
-    facts: dict[str, Json] = field(default_factory=dict[str, Any])
+    facts: dict[str, leaves.Json] = field(default_factory=dict[str, Any])
     members: "list[Node]" = field(default_factory=list["Node"])
 
     def holds(self, other: "Node") -> bool:
@@ -185,9 +174,9 @@ class Picture:
             for (source, target, kind), labels in self._labels.items()
         ]
 
-    def to_json(self) -> Json:
+    def to_json(self) -> leaves.Json:
         """Return the stable form."""
-        nodes: list[Json] = [
+        nodes: list[leaves.Json] = [
             {
                 "id": node.id,
                 "kind": node.kind,
@@ -198,7 +187,7 @@ class Picture:
             }
             for node in self.nodes
         ]
-        edges: list[Json] = [
+        edges: list[leaves.Json] = [
             {"source": source.id, "target": target.id, "kind": kind, "style": STYLES[kind], "label": label}
             for source, target, kind, label in self.edges()
         ]
@@ -250,9 +239,9 @@ def _draw_graph(picture: Picture, member: Member) -> None:
 
     picture.known.add(member.path)
     names: set[str] = set()
-    for ref in leaves(flow.inputs):
+    for ref in leaves.leaves(flow.inputs):
         declared = flow.symbols[int(ref.index)]
-        name = unused(str(declared.name), names)
+        name = leaves.unused(str(declared.name), names)
         names.add(name)
         origins[ref.index] = {ref.index: picture.port(holder, "input", name, declared.schema)}
     for step in flow.steps:
@@ -260,10 +249,10 @@ def _draw_graph(picture: Picture, member: Member) -> None:
         needs = {number: giver for need in step.needs for number, giver in origins.get(need, {}).items()}
         if node is not None:
             draw_to(node, needs)
-        for ref in leaves(step.gives):
+        for ref in leaves.leaves(step.gives):
             if isinstance(ref, SymbolRef):
                 origins.setdefault(ref.index, needs if node is None else {ref.index: node})
-    for path, ref in leaves_with_path(flow.outputs):
+    for path, ref in leaves.leaves_with_path(flow.outputs):
         name = "/".join(map(str, path)) or "output"
         draw_to(picture.port(holder, "output", name, flow.symbols[int(ref.index)].schema), origins.get(ref.index, {}))
 
@@ -324,7 +313,7 @@ def _draw_call(picture: Picture, call: scope.TraceNode, module: Module) -> None:
         events.append((float("inf"), True, [value], port))
     last: dict[int, Node] = {}
     first: dict[int, Node] = {}
-    for _, takes, values, node in sorted(events, key=itemgetter(0, 1)):
+    for _, takes, values, node in sorted(events, key=lambda event: event[:2]):
         for value in values:
             if not takes:
                 last[id(value)] = node
@@ -349,7 +338,7 @@ def _arguments(module: Module, call: scope.TraceNode) -> Iterator[tuple[str, dat
 
 def _values(nest: Any) -> list[data.JsonDataModel[Any]]:
     """Return the values of a nest."""
-    return [leaf for leaf in leaves(nest) if isinstance(leaf, data.JsonDataModel)]
+    return [leaf for leaf in leaves.leaves(nest) if isinstance(leaf, data.JsonDataModel)]
 
 
 def _parts(value: data.JsonDataModel[Any]) -> Iterator[Any]:
@@ -359,9 +348,9 @@ def _parts(value: data.JsonDataModel[Any]) -> Iterator[Any]:
         if not waiting:
             return
         part = waiting.pop()
-        if isinstance(part, FrozenDict | FrozenList):
+        if isinstance(part, leaves.FrozenDict | leaves.FrozenList):
             yield part
-            waiting += part.values() if isinstance(part, FrozenDict) else part
+            waiting += part.values() if isinstance(part, leaves.FrozenDict) else part
         elif isinstance(part, float) or (isinstance(part, str) and len(part) >= _SHORTEST_TEXT):
             yield part
 
@@ -396,7 +385,7 @@ pre {{ margin: 0; padding: .5rem .7rem; background: var(--band); border-radius: 
 
 def escaped(text: str) -> str:
     """Return a text that stands in XML or HTML, without control characters but for line breaks."""
-    return html_text("\n".join(map(printable, text.split("\n"))))
+    return leaves.escaped("\n".join(map(printable, text.split("\n"))))
 
 
 def written(what: str, text: str, path: Any) -> str:
@@ -406,7 +395,7 @@ def written(what: str, text: str, path: Any) -> str:
             f"{what}: path={path!r:.100} is not a path; write a file name, or None for the text alone."
         )
     if path is not None:
-        write_atomic(cast("str | os.PathLike[str]", path), text)
+        leaves.write_atomic(cast("str | os.PathLike[str]", path), text)
     return text
 
 
