@@ -1,11 +1,11 @@
 """Batches of rows: what they hold, in which contexts they run, and what becomes of them."""
 
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from synmod import cache, errors, flow, leaves, lm, module, scope, tree
 from synmod.data import DataModel, JsonDataModel
@@ -250,12 +250,22 @@ def sliced(rows: int, loads: Sequence[float]) -> list[int]:
 
 # -- rows that run -----------------------------------------------------------------------------------------------------
 
+T = TypeVar("T")
 _ROW: Final[ContextVar[int | None]] = ContextVar("synmod_row", default=None)
 
 
 def current_row() -> int | None:
     """Return the number of the row that is running here, in its batch; None outside of one."""
     return _ROW.get()
+
+
+async def as_row(number: int, run: Callable[[], Awaitable[T]]) -> T:
+    """Run something as the row of a number, and return what it returns."""
+    token = _ROW.set(number)
+    try:
+        return await run()
+    finally:
+        _ROW.reset(token)
 
 
 class Row(NamedTuple):
@@ -307,21 +317,17 @@ async def run_rows(
 
     async def run(number: int) -> Row:
         async with places.taken(chosen[number]) as context:
-            token = _ROW.set(number)
-            try:
-                with tree.using(program, states[number]) as overlay:
-                    ran = await run_once(
-                        program, rows[number], paths=recorded, training=training, all_calls=paths is not None
-                    )
-            finally:
-                _ROW.reset(token)
+            with tree.using(program, states[number]) as overlay:
+                ran = await run_once(
+                    program, rows[number], paths=recorded, training=training, all_calls=paths is not None
+                )
         if ran.failure is not None and not keep_failures:
             errors.add_note(ran.failure, f"row {number}")
             raise ran.failure
         changes = {path: leaf for path, leaf in overlay.changes.items() if path in states[number]}
         return Row(number, rows[number], ran, context, states[number] | tree.State.of_leaves(changes))
 
-    return await flow.together(*(partial(run, number) for number in range(len(rows))))
+    return await flow.together(*(partial(as_row, number, partial(run, number)) for number in range(len(rows))))
 
 
 async def judge_rows(

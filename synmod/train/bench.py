@@ -25,6 +25,7 @@ from synmod.module import Module, build
 from synmod.scope import Feedback, Usage, is_of_block_around, phase, track_usage
 from synmod.tree import State, state as state_of
 
+from .batches import as_row
 from .examples import Example, as_json
 from .optimizer import Candidate, FeedbackItem, Race, Routing, Target, values_at
 from .rollouts import CallRecord, Executor, Ran, Rollout
@@ -420,7 +421,11 @@ class Bench:
 
     async def _run(self, jobs: Sequence[_Job]) -> list[Rollout]:
         """Return the rollouts of rows: those that are not known are run, all at once."""
-        missing = {job[0]: partial(self._rollout, *job) for job in jobs if job[0] not in self._done}
+        missing = {
+            job[0]: partial(as_row, number, partial(self._rollout, *job))
+            for number, job in enumerate(jobs)
+            if job[0] not in self._done
+        }
         ran = dict(zip(missing, await _to_the_end([*missing.values()]), strict=True))
         return [ran.get(job[0]) or self._done[job[0]] for job in jobs]
 

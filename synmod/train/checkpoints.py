@@ -6,13 +6,15 @@ whole, and the values last, so a failure at any moment leaves the checkpoint bef
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from synmod import data, errors, leaves, lm, module as modules, saving, tree
 
 from .optimizer import Optimizer
+from .runs import models_of
 
 Values: TypeAlias = Mapping[str, leaves.Json]
 """Values by path text."""
@@ -65,6 +67,7 @@ def latest_checkpoint(prefix: str | os.PathLike[str]) -> int | None:
 def write_checkpoint(
     prefix: str | os.PathLike[str], epoch: int, program: modules.Module, params: tree.State, aux: tree.State, *,
     states: tree.State | None = None, optimizer: Optimizer | None = None, keep: int | None = None,
+    models: Iterable[lm.SharedModel] | None = None,
 ) -> None:  # fmt: skip
     """Write the files of an epoch, the values last; then remove older epochs.
 
@@ -77,21 +80,26 @@ def write_checkpoint(
         states: Values of state Variables; None leaves them out.
         optimizer: Whose states are saved; None for none.
         keep: How many epochs stay, with this one; None for all.
+        models: Those whose keys must not stand in the files; None for those of the program.
 
     Raises:
         TrainerError: A number that is none.
-        SaveError: Something cannot be saved, or a file cannot be written. The checkpoints before it are whole.
+        SaveError: Something cannot be saved, or a file cannot be written. What stood there before is whole.
     """
     errors.whole("save_checkpoint: epoch", epoch, 0, error=errors.TrainerError)
     if keep is not None:
         errors.whole("save_checkpoint: keep", keep, error=errors.TrainerError)
-    saving.save(program, _file(prefix, "program"))
-    of_optimizer = _file(prefix, f"{_EPOCH % epoch}.states")
-    if optimizer is not None:
-        write_optimizer(of_optimizer, optimizer)
-    write_params(_file(prefix, _EPOCH % epoch), program, params, aux, states)
-    if optimizer is None:
-        of_optimizer.unlink(missing_ok=True)  # of an earlier run: it does not belong to these values
+    models = models_of(program) if models is None else models
+    text = _values_text(params, aux, states, models)  # refuses a key before anything is written
+    of_optimizer, of_values = _file(prefix, f"{_EPOCH % epoch}.states"), _file(prefix, _EPOCH % epoch)
+    of_program = _file(prefix, "program")
+    with _whole(of_program, of_optimizer, of_values):
+        saving.save(program, of_program)
+        if optimizer is not None:
+            write_optimizer(of_optimizer, optimizer, models)
+        saving.write_atomic(of_values, text)
+        if optimizer is None:
+            of_optimizer.unlink(missing_ok=True)  # of an earlier run: it does not belong to these values
     if keep is not None:
         older = [each for each in list_checkpoints(prefix) if each < epoch]
         for each in older[: max(0, len(older) - keep + 1)]:
@@ -99,33 +107,50 @@ def write_checkpoint(
             _file(prefix, f"{_EPOCH % each}.states").unlink(missing_ok=True)
 
 
+@contextmanager
+def _whole(*files: Path) -> Generator[None]:
+    """Put files back as they were where the block fails: an epoch that is saved again is the former or the new one."""
+    before = {file: file.read_bytes() if file.exists() else None for file in files}
+    try:
+        yield
+    except BaseException:
+        for file, content in before.items():
+            if content is not None:
+                saving.write_atomic(file, content)
+            else:
+                file.unlink(missing_ok=True)
+        raise
+
+
+def _path_of(where: Sequence[str | int]) -> str:
+    """Return the path of the Variable that stands at a place of a file."""
+    return "/".join(map(str, where[1:]))
+
+
 def write_params(
-    path: str | os.PathLike[str],
-    program: modules.Module,
-    params: tree.State,
-    aux: tree.State,
-    states: tree.State | None = None,
+    path: str | os.PathLike[str], params: tree.State, aux: tree.State, models: Iterable[lm.SharedModel]
 ) -> None:
-    """Write the file of an epoch's values.
+    """Write the file of an epoch's values, without states.
 
     Raises:
         SaveError: It holds a key, is too large, or cannot be written; the file before it is whole.
     """
+    saving.write_atomic(path, _values_text(params, aux, None, models))
+
+
+def _values_text(
+    params: tree.State, aux: tree.State, states: tree.State | None, models: Iterable[lm.SharedModel]
+) -> str:
+    """Return the text of the file of an epoch's values (SaveError)."""
     parts = {"params": params, "aux": aux, "states": states}
     sections = {name: part.to_json() for name, part in parts.items() if part is not None}
-    _write(path, "checkpoint", sections, program)
+    return saving.write_document("checkpoint", sections, None, models, _path_of)
 
 
-def write_optimizer(path: str | os.PathLike[str], optimizer: Optimizer) -> None:
+def write_optimizer(path: str | os.PathLike[str], optimizer: Optimizer, models: Iterable[lm.SharedModel]) -> None:
     """Write the file of an optimizer's states; errors of `write_params`."""
     sections = {"class": tree.class_text(type(optimizer)), "state": tree.state(optimizer).to_json()}
-    _write(path, "optimizer", sections, optimizer)
-
-
-def _write(path: str | os.PathLike[str], kind: str, sections: Mapping[str, Any], module: modules.Module) -> None:
-    """Write a document, in which no key of the language models of a module may stand."""
-    models = [model for _, model in tree.iter_graph(module, lm.SharedModel)]
-    saving.write_atomic(path, saving.write_document(kind, sections, None, models))
+    saving.write_atomic(path, saving.write_document("optimizer", sections, None, models, _path_of))
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from .examples import Example, ExampleReader, is_data
 from .metrics import metrics_from
 from .rewards import OFFERED, reward_from
 from .rollouts import ExampleError, ExampleResult, Executor
-from .runs import Journal, Run, Runner, identity_of_run, run_from
+from .runs import Journal, Run, Runner, identity_of_run, models_of, run_from
 
 _ENOUGH: Final = 20
 """How many runs must have finished before a share of failures, or that all of them failed, says something."""
@@ -115,7 +115,8 @@ async def evaluate(
         jobs, rows = _jobs(data, 1), dict[str, list[Example]]()
         if isinstance(data, Sized) and isinstance(jobs, Iterator):
             rows["rows"] = [row for _, row, _ in jobs]
-        opened = folder.opened(identity_of_run(program, rows, judge, measures.given, places), "", program, judge)
+        models = models_of(program, judge, places=places)
+        opened = folder.opened(identity_of_run(program, rows, judge, measures.given, places), "", models)
     async with opened as journal:
         runner = Runner(program, judge, places=places, journal=journal, metrics=measures, first=memories)
         under_way = _Evaluator(runner, measures, max_errors, failure_score, samples, keep_results, bar)

@@ -207,7 +207,7 @@ class _Fitting:
             rows = {split: list(of.values()) for split, of in self.examples.items()}
             of = runs.identity_of_run(trainer.program, rows, trainer.reward, self.metrics, trainer.places, self.seed)
             identity = {**of, "optimizer": runs.described(optimizer), "seed": trainer.seed}
-            opened = folder.opened(identity, self.seed.fingerprint, trainer.program, trainer.reward, optimizer)
+            opened = folder.opened(identity, self.seed.fingerprint, trainer.models())
         result = f"history/{cache.key_of([asdict(self.limits), repr(self.epochs)])}"
         async with opened as journal:
             self.journal: runs.Journal = journal

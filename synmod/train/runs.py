@@ -315,6 +315,20 @@ def _others(program: Module, seed: State) -> State:
     return State.of_leaves({path: leaf for path, leaf in state_of(program).items() if path not in seed})
 
 
+def models_of(*nodes: Module | None, places: Places | None = None) -> list[SharedModel]:
+    """Return all models that may answer here, whose keys must not stand in a file.
+
+    Args:
+        *nodes: What calls models.
+        places: Where rows run, with models of its own.
+    """
+    held = [model for _, model in iter_graph([node for node in nodes if node is not None], SharedModel)]
+    stand_ins = [model for block in lm.current_stand_ins() for model in block.values()]
+    contexts = [context.language_model for context in (places.contexts if places else ())]
+    found = (*held, *stand_ins, *contexts, lm.current_language_model())
+    return [model for model in found if isinstance(model, SharedModel)]
+
+
 def _models(places: Places | None) -> Json:
     """Return what names the models that answer."""
     return [lm.models_in_force(), [str(context.language_model) for context in (places.contexts if places else ())]]
@@ -474,13 +488,15 @@ class Run:
         return write_atomic(path, "".join(f"{line}\n" for line in lines))
 
     @asynccontextmanager
-    async def opened(self, identity: Mapping[str, Json], state: str, *nodes: Module | None) -> AsyncGenerator[Journal]:
+    async def opened(
+        self, identity: Mapping[str, Json], state: str, models: Iterable[SharedModel] = ()
+    ) -> AsyncGenerator[Journal]:
         """Hold the folder, and give its journal; no other process or task may hold it meanwhile.
 
         Args:
             identity: What the run is of, by name.
             state: Fingerprint of the values that the program holds; those that the run began with, or has written.
-            *nodes: What calls models.
+            models: Those that may answer, whose keys must not stand in the journal.
 
         Raises:
             RunError: Another holder, or a run of something else; lists each difference.
@@ -490,9 +506,7 @@ class Run:
         locked = _locked(self.path / "lock", self.path)
         with locked, closing(Cache(self._file, max_bytes=None, shared=False)) as records:
             self._check(identity, state, is_own=await records.find(f"state/{state}") is not None)
-            stand_ins = [model for block in lm.current_stand_ins() for model in block.values()]
-            held = [model for _, model in iter_graph([node for node in nodes if node is not None], SharedModel)]
-            yield Journal(records, [*filter(None, [lm.current_language_model()]), *stand_ins, *held])
+            yield Journal(records, models)
 
     def _check(self, identity: Mapping[str, Json], state: str, *, is_own: bool) -> None:
         """Write what the run is of, or compare it with what stands there.

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self, cast
 
 from synmod import data, flow, scope, tree
 from synmod.errors import SynmodWarning, TrainerError
+from synmod.lm import SharedModel
 from synmod.module import Module, build
 from synmod.tree import State
 
@@ -344,7 +345,7 @@ class Trainer:
         params, aux = self.get_params()
         checkpoints.write_checkpoint(
             prefix, epoch, self.program, params, aux, states=self._first if save_states else None,
-            optimizer=self.optimizer if save_optimizer_states else None, keep=keep,
+            optimizer=self.optimizer if save_optimizer_states else None, keep=keep, models=self.models(),
         )  # fmt: skip
 
     @classmethod
@@ -379,6 +380,10 @@ class Trainer:
         trainer._write()
         return trainer
 
+    def models(self) -> list[SharedModel]:
+        """Return all models that may answer here, whose keys must not stand in a file."""
+        return runs.models_of(self.program, self.reward, self.optimizer, places=self.places)
+
     @needs_its_steps
     def save_params(self, path: str | os.PathLike[str]) -> None:
         """Write the values of params, fixed and aux Variables; a file such as `prefix-0003.json`.
@@ -386,7 +391,7 @@ class Trainer:
         Raises:
             SaveError: They cannot be saved; what stood there before is whole.
         """
-        checkpoints.write_params(path, self.program, *self.get_params())
+        checkpoints.write_params(path, *self.get_params(), models=self.models())
 
     @needs_its_steps
     def load_params(self, path: str | os.PathLike[str]) -> None:
@@ -408,7 +413,7 @@ class Trainer:
         Raises:
             SaveError: It cannot be saved; what stood there before is whole.
         """
-        checkpoints.write_optimizer(path, cast("Optimizer", self.optimizer))
+        checkpoints.write_optimizer(path, cast("Optimizer", self.optimizer), self.models())
 
     @needs_its_steps
     def load_optimizer_states(self, path: str | os.PathLike[str]) -> None:

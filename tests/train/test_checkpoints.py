@@ -1,6 +1,5 @@
 """Checkpoints: plain files, whole or not at all, that give back what was saved."""
 
-import builtins
 import json
 import os
 import tempfile
@@ -243,22 +242,82 @@ async def test_what_cannot_be_saved_leaves_no_file(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("with_optimizer", [False, True])
-async def test_a_failing_file_operation_leaves_the_former_checkpoint_whole(tmp_path, monkeypatch, with_optimizer):
-    """The k-th one, for every k: what loads is the former epoch or the new one, each with its own values."""
-    wanted = {1: "one", 2: "two"}
-    failing, count = 0, 0
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("after", [False, True])
+async def test_an_epoch_that_is_saved_again_is_the_former_or_the_new_one(tmp_path, monkeypatch, before, after):
+    """The k-th operation fails, for every k: values and states of the optimizer are of one moment (they were mixed)."""
+    for k in range(1, 100):
+        prefix = tmp_path / str(k) / "a"
+        trainer = await made(style="1")
+        trainer.optimizer.idle.assign(1)
+        trainer.save_checkpoint(prefix, 1, save_optimizer_states=before)
+        trainer.set_params({"style": "2"})
+        trainer.optimizer.idle.assign(2)
+        failed = fails_at(monkeypatch, k, trainer.save_checkpoint, prefix, 1, after)
+        has_states = before if failed else after
+        assert prefix.with_name("a-0001.states.json").exists() == has_states
+        loaded = sm.Trainer.load(prefix, 1, load_optimizer_states=has_states)
+        await loaded.bind(Query)
+        loaded.init_optimizer(Counter())
+        assert parts(loaded)[0] == {"style": "1" if failed else "2"}
+        assert loaded.optimizer.idle.value == (int(parts(loaded)[0]["style"]) if has_states else 0)
+        if not failed:
+            return
+    raise AssertionError("it never ended")
+
+
+def fails_at(monkeypatch, k, save, *args):
+    """Save while the k-th operation on files fails; return whether that made it fail."""
+    count = 0
 
     def faulty(real):
         def operation(*args, **keywords):
             nonlocal count
             count += 1
-            if count == failing:
+            if count == k:
                 raise OSError(5, "the disk is gone")
             return real(*args, **keywords)
 
         return operation
 
+    with monkeypatch.context() as patch:
+        for name in ("open", "fsync", "replace", "chmod", "unlink"):
+            patch.setattr(os, name, faulty(getattr(os, name)))
+        try:
+            save(*args)
+        except (sm.SaveError, OSError):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("place", ["program", "context", "reward", "optimizer", "stand-in"])
+async def test_a_checkpoint_holds_no_key(tmp_path, place):
+    """Of no model that may answer, though a value holds it: a SaveError that names the path and not the key."""
+    key = "sk-of-a-model-0123456789abcdef"
+    lm = sm.LanguageModel("openai/gpt-4o", api_key=key)
+    here = {name: lm if name == place else "embedded/nearest" for name in ("program", "context", "reward", "optimizer")}
+    program = sm.Sequential([sm.Input(Query), sm.Generator(Query, language_model=here["program"])])
+    reward = sm.rewards.LMAsJudge(language_model=here["reward"])
+    context = sm.Context("here", language_model=here["context"])
+    trainer = sm.Trainer(program, reward=reward, context=context)
+    with sm.use_language_models(lm if place == "stand-in" else sm.LanguageModel("embedded/nearest")):
+        await trainer.bind(Query)
+        await trainer.init_params()
+        trainer.init_optimizer("gepa", {"language_model": here["optimizer"]})
+        trainer.save_checkpoint(tmp_path / "a", 1, save_optimizer_states=True)
+        assert all(key not in file.read_text() for file in tmp_path.iterdir())
+        trainer.set_params({"0/instructions": f"Use {key}."}, allow_missing=True)
+        for save in (trainer.save_params, lambda path: trainer.save_checkpoint(path, 2)):
+            with pytest.raises(sm.SaveError, match="0/instructions") as caught:
+                save(tmp_path / "b")
+            assert key not in str(caught.value)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a-0001.json", "a-0001.states.json", "a-program.json"]
+
+
+@pytest.mark.parametrize("with_optimizer", [False, True])
+async def test_a_failing_file_operation_leaves_the_former_checkpoint_whole(tmp_path, monkeypatch, with_optimizer):
+    """The k-th one, for every k: what loads is the former epoch or the new one, each with its own values."""
+    wanted = {1: "one", 2: "two"}
     for k in range(1, 100):
         folder = tmp_path / str(k)
         trainer = await made(style="one")
@@ -266,16 +325,7 @@ async def test_a_failing_file_operation_leaves_the_former_checkpoint_whole(tmp_p
         trainer.save_checkpoint(folder / "a", 1, save_optimizer_states=with_optimizer)
         trainer.set_params({"style": "two"})
         trainer.optimizer.idle.assign(2)
-        failing, count = k, 0
-        with monkeypatch.context() as patch:
-            for name in ("open", "fsync", "replace", "chmod"):
-                patch.setattr(os, name, faulty(getattr(os, name)))
-            patch.setattr(builtins, "open", faulty(builtins.open))
-            try:
-                trainer.save_checkpoint(folder / "a", 2, save_optimizer_states=with_optimizer)
-                failed = False
-            except (sm.SaveError, OSError):
-                failed = True
+        failed = fails_at(monkeypatch, k, trainer.save_checkpoint, folder / "a", 2, with_optimizer)
         epochs = sm.list_checkpoints(folder / "a")
         assert epochs in ([1], [1, 2])
         for epoch in epochs:
@@ -285,7 +335,6 @@ async def test_a_failing_file_operation_leaves_the_former_checkpoint_whole(tmp_p
             loaded.init_optimizer(Counter())
             assert loaded.optimizer.idle.value == (epoch if with_optimizer else 0)
         if not failed:
-            assert count < k
             return
     raise AssertionError("it never ended")
 

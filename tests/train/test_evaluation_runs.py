@@ -99,7 +99,7 @@ async def test_the_same_line_again_runs_nothing(tmp_path):
     assert again.score == 2 / 3
 
 
-@pytest.mark.parametrize("by", ["argument", "function", "environment", "default"])
+@pytest.mark.parametrize("by", ["argument", "function", "environment", "default", "context"])
 async def test_a_key_that_a_provider_repeats_stays_out_of_the_journal(tmp_path, monkeypatch, by):
     """The output of the row has it, since the program sent nothing else; the folder has `***`."""
     key = "sk-repeated-0123456789"
@@ -108,10 +108,13 @@ async def test_a_key_that_a_provider_repeats_stays_out_of_the_journal(tmp_path, 
     api_key = {"environment": None, "function": lambda: key}.get(by, key)
     lm = FunctionLM(lambda request: {"text": f"you sent {key}"}, api_key=api_key)
     await lm.secrets.key()  # as the adapter of a provider does for each request
-    held = None if by == "default" else lm
+    held = {"default": None, "context": "embedded/nearest"}.get(by, lm)
     program = sm.Sequential([sm.Input(Query), sm.Generator(Query, language_model=held)])
-    with sm.default_language_model(lm):
-        evaluation = await sm.evaluate(program, ROWS, run=tmp_path)
+    trainer = sm.Trainer(program, context=sm.Context("here", language_model=lm if by == "context" else None))
+    await trainer.bind(Query)
+    await trainer.init_params()
+    with sm.default_language_model(None if by == "context" else lm):
+        evaluation = await trainer.score(ROWS, run=tmp_path)
     assert key in evaluation.results[0].outputs["text"]
     written = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert b"you sent ***" in written

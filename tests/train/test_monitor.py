@@ -92,18 +92,25 @@ async def test_it_is_a_hook():
 
 
 async def test_fit_runs_it(caplog):
-    """tic before and toc_print after each batch: a line per record."""
+    """tic before and toc_print after each batch: a line per record, with the number of its row."""
     trainer = sm.Trainer(Three(), reward=lambda outputs: 0.5)
     data = [sm.Batch([Query(question="a")])]
 
     class Running(Upper):
         learns_from_batches = True
 
+    monitor, rows = sm.Monitor(1, pattern=":output", stat_func=lambda json: json["answer"]), []
+    monitor.toc_print = lambda: rows.extend((record.row, record.stat) for record in monitor.toc())
+    several = [sm.Batch([Query(question=text) for text in "abc"])]
+    await sm.Trainer(Three(), reward=lambda outputs: 0.5).fit(
+        several, eval_data=several, optimizer=Running(), num_epoch=1, monitor=monitor
+    )
+    assert rows == [(number, f"plain: {text} (1)") for number, text in enumerate("abc")]
     caplog.set_level(logging.INFO, logger="synmod.train")
     await trainer.fit(
         data, eval_data=data, optimizer=Running(), num_epoch=2, monitor=sm.Monitor(1, pattern=".*style|:output")
     )  # fmt: skip
     lines = [record.getMessage() for record in caplog.records if record.getMessage().startswith("Batch")]
     assert "Batch 0: parts/0/style {'characters': 5, 'tokens': 2}" in lines
-    assert any(line.startswith("Batch 0: :output") for line in lines)
+    assert any(line.startswith("Batch 0 row 0: :output") for line in lines)
     assert any(line.startswith("Batch 1") for line in lines)
