@@ -18,7 +18,6 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 from synmod.cache import SingleFlight, key_of
 from synmod.data import JsonDataModel, schema_of, thaw
 from synmod.errors import BudgetExceeded, EvaluationError
-from synmod.flow import together
 from synmod.leaves import Json, aio, json_equal, path_str, rng
 from synmod.lm import LanguageModel, drawing, models_in_force
 from synmod.module import Module, build
@@ -626,16 +625,18 @@ async def _to_the_end(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
     Raises:
         BudgetExceeded: That of the first call which raised one.
     """
+    results: list[Any] = [None] * len(calls)
 
-    async def run(call: Callable[[], Awaitable[T]]) -> T | BudgetExceeded:
+    async def run(index: int) -> None:
         try:
-            return await call()
+            results[index] = await calls[index]()
         except BudgetExceeded as error:
-            return error
+            results[index] = error
 
-    results: list[T] = []
-    for result in await together(*(partial(run, call) for call in calls)) if calls else ():
+    async with aio.task_group() as group:
+        for index in range(len(calls)):
+            group.start_soon(run, index)
+    for result in results:
         if isinstance(result, BudgetExceeded):
             raise result
-        results.append(result)
     return results

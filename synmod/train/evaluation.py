@@ -16,8 +16,8 @@ from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from synmod import flow, leaves, lm, tree
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, dump_json, schema_of
-from synmod.errors import ArgumentError, CallError, EvaluationError
-from synmod.module import Module
+from synmod.errors import ArgumentError, CallError, EvaluationError, SynmodError
+from synmod.module import Module, build, own_inputs_of
 from synmod.scope import NO_USAGE, BoundReward, Usage, keep_partial
 
 from .batches import Places
@@ -123,6 +123,9 @@ async def evaluate(
         bar.begin("evaluate", len(data) * samples if isinstance(data, Sized) else None)
         outcome = "stopped"
         try:
+            output = None if judge is None else await _output_of(program)
+            if judge is not None and isinstance(output, _DATA):
+                judge.check(schema_of(output))
             async with (
                 runner.on(executor),
                 flow.map_concurrently(
@@ -171,6 +174,20 @@ async def predicted(
         run, rows, concurrency=concurrency, on_error=on_error, progress=progress
     ) as results:
         return [result async for result in results]
+
+
+async def _output_of(program: Module) -> Any:
+    """Return what a program declares to return; None where nobody knows, or it cannot be built, which each row reports.
+
+    No model is called.
+    """
+    if not own_inputs_of(program):
+        return program.output_spec
+    try:
+        outputs = leaves.leaves(await build(program))
+    except SynmodError:
+        return None
+    return outputs[0] if len(outputs) == 1 else None
 
 
 class _Stop(Exception):  # not an error: how a run ends its pool
@@ -229,8 +246,6 @@ class _Evaluator:
             raise _Stop(self._reason)
         self._begun += 1
         index, example, sample = job
-        if self._unchecked is not None:
-            self._check_masks(self._runner.program.output_spec, example.target)
         ran = await self._runner.row(example, sample=self._first_sample + sample)
         if self._unchecked is not None:
             self._check_masks(ran.outputs, example.target)

@@ -99,6 +99,27 @@ async def test_the_same_line_again_runs_nothing(tmp_path):
     assert again.score == 2 / 3
 
 
+async def test_a_stream_is_read_as_it_runs(tmp_path):
+    """No row is read before there is room for it, in a folder too; what has finished is found by its content."""
+    read, ahead = [0], [0]
+
+    def stream():
+        for number in range(200):
+            read[0] += 1
+            yield Query(text=str(number)), str(number)
+
+    class Counts(sm.Module):
+        async def call(self, inputs: Query) -> Query:
+            ahead[0] = max(ahead[0], read[0] - int(inputs["text"]))
+            return inputs
+
+    evaluation = await sm.evaluate(Counts(), stream(), reward=right, run=tmp_path, concurrency=4)
+    assert evaluation.total == 200
+    assert ahead[0] <= 5
+    again = await sm.evaluate(Counts(), stream(), reward=right, run=tmp_path, concurrency=4)
+    assert again.results == evaluation.results
+
+
 @pytest.mark.parametrize("by", ["argument", "function", "environment", "default", "context"])
 async def test_a_key_that_a_provider_repeats_stays_out_of_the_journal(tmp_path, monkeypatch, by):
     """The output of the row has it, since the program sent nothing else; the folder has `***`."""

@@ -107,6 +107,13 @@ async def test_a_declared_output_is_checked_before_the_first_call():
     with pytest.raises(sm.SchemaError):
         await sm.evaluate(program, [(Query(question="a"), "a")], reward=R.ExactMatch(in_mask=["lable"]))
     assert program.cumulated_invocations == 0
+    calls = []
+    lm = FunctionLM(lambda request: calls.append(request) or {"label": "a"})
+    unbuilt = sm.Sequential([sm.Input(Query), sm.Generator({"label": str}, language_model=lm)])
+    rows = [(Query(question=str(number)), "a") for number in range(10)]
+    with pytest.raises(sm.SchemaError, match="Did you mean 'label'"):
+        await sm.evaluate(unbuilt, rows, reward=R.ExactMatch(in_mask=["lable"]))
+    assert not calls
 
 
 def test_check_looks_at_the_target_too():
