@@ -1,7 +1,7 @@
 """Batches of rows: what they hold, in which contexts they run, and what becomes of them."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
@@ -208,9 +208,8 @@ class Places:
         """How many rows run at once in all contexts."""
         self._gates = {index: leaves.Gate() for index in (None, *range(len(contexts)))}
 
-    @asynccontextmanager
-    async def taken(self, index: int | None = None) -> AsyncGenerator[int]:
-        """Hold a place for a block, and give the number of its context, whose model stands in inside.
+    async def take(self, index: int | None = None) -> int:
+        """Wait for a place, and return the number of its context; whoever takes one gives it back.
 
         Args:
             index: Number of the context; None for the one that has most room.
@@ -220,14 +219,18 @@ class Places:
             await self._gates[index].wait()
         here = max(wanted, key=self._free.__getitem__)
         self._free[here] -= 1
+        return here
+
+    def give_back(self, here: int) -> None:
+        """Let another row have a place of a context."""
+        self._free[here] += 1
+        self._gates[here].wake()
+        self._gates[None].wake()
+
+    def at(self, here: int) -> AbstractContextManager[object]:
+        """Return a block in which the model of a context stands in."""
         model = self.contexts[here].language_model
-        try:
-            with nullcontext() if model is None else lm.use_language_models(model):
-                yield here
-        finally:
-            self._free[here] += 1
-            self._gates[here].wake()
-            self._gates[None].wake()
+        return nullcontext() if model is None else lm.use_language_models(model)
 
 
 def sliced(rows: int, loads: Sequence[float]) -> list[int]:
@@ -316,11 +319,14 @@ async def run_rows(
     recorded = paths or frozenset()
 
     async def run(number: int) -> Row:
-        async with places.taken(chosen[number]) as context:
-            with tree.using(program, states[number]) as overlay:
+        context = await places.take(chosen[number])
+        try:
+            with places.at(context), tree.using(program, states[number]) as overlay:
                 ran = await run_once(
                     program, rows[number], paths=recorded, training=training, all_calls=paths is not None
                 )
+        finally:
+            places.give_back(context)
         if ran.failure is not None and not keep_failures:
             errors.add_note(ran.failure, f"row {number}")
             raise ran.failure

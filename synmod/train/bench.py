@@ -13,15 +13,15 @@ from functools import partial
 from itertools import count
 from math import fsum, sqrt
 from random import Random
-from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
-from synmod.cache import SingleFlight, key_of
+from synmod.cache import key_of
 from synmod.data import JsonDataModel, schema_of, thaw
 from synmod.errors import BudgetExceeded, EvaluationError
 from synmod.leaves import Json, aio, json_equal, path_str, rng
 from synmod.lm import LanguageModel, drawing, models_in_force
 from synmod.module import Module, build
-from synmod.scope import Feedback, Usage, is_of_block_around, phase, track_usage
+from synmod.scope import Feedback, Usage, phase, track_usage
 from synmod.tree import State, state as state_of
 
 from .batches import as_row
@@ -138,7 +138,7 @@ class Bench:
         self.lines: list[dict[str, Json]] = []
         self._runner, self._routing, self._examples = runner, routing, examples
         self._limit, self._run_seed = room, run_seed
-        self._flights = SingleFlight()
+        self._under_way: dict[str, aio.Signal] = {}
         self._done: dict[str, Rollout] = {}
         self._calls: dict[str, tuple[CallRecord, ...]] = {}
         self._counted: set[str] = set()
@@ -434,18 +434,21 @@ class Bench:
         Raises:
             EvaluationError: A failure that is not about the row: no key, no model, a program that cannot be built.
         """
-
-        async def work() -> Rollout:
-            if key not in self._done:
+        while key in self._under_way:  # for another candidate, or of the same evaluation
+            await self._under_way[key].wait()
+        if key not in self._done:
+            ended = self._under_way[key] = aio.Signal()
+            try:
                 ran = await self._runner.row(example, state, sample, model, key)
-                rollout = self._judged(ran, example, state, sample)
-                self._calls[key] = ran.calls
-                if rollout.void:
-                    return rollout
-                self._done[key] = rollout
-            return self._done[key]
-
-        return cast("Rollout", await self._flights.run(key, work, is_of_block_around))
+            finally:
+                del self._under_way[key]
+                ended.set()
+            rollout = self._judged(ran, example, state, sample)
+            self._calls[key] = ran.calls
+            if rollout.void:
+                return rollout
+            self._done[key] = rollout
+        return self._done[key]
 
     def _judged(self, ran: Ran, example: Example, state: State, sample: int) -> Rollout:
         """Return the rollout of what became of a row.

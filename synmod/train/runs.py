@@ -220,8 +220,10 @@ class Runner:
             if record := await self.journal.find(key):
                 return Ran.of(record)
         overlay = state | self.first if self.first else state
-        async with _NO_BLOCK if self.places is None else self.places.taken():
+        places, here = self.places, 0 if self.places is None else await self.places.take()
+        try:
             with (
+                _NO_BLOCK if places is None else places.at(here),
                 self.within_time(),
                 _NO_BLOCK if model is None else lm.use_language_models(model),
                 using(self.program, overlay) if overlay else _NO_BLOCK,
@@ -232,6 +234,9 @@ class Runner:
             if ran.fault not in ("void", "fatal"):  # in its place: a kill costs as many rollouts as run at once
                 kept = {"row": example.id, **ran.record()} if self.journal.is_kept else {}
                 await self.journal.keep(key, kept)
+        finally:
+            if places is not None:
+                places.give_back(here)
         return ran
 
     @asynccontextmanager
