@@ -403,7 +403,7 @@ class Cache:
                             writer.execute(_PUT, (entry.key, entry.body, entry.made, entry.size))
                         while self.max_bytes is not None and writer.execute(_OLDEST, (self.max_bytes,)).rowcount:
                             pass
-                if not self.shared and self._commits % _IN_PLACE == 0:
+                if not self.shared and self._commits and self._commits % _IN_PLACE == 0:
                     writer.execute("PRAGMA wal_checkpoint")
                 self._commits += 1
                 return self.path is None or database.writer is not database.reader
@@ -497,6 +497,7 @@ def _connected(path: str | None, shared: bool) -> _Database:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     writer = sqlite3.connect(path or ":memory:", timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
     try:
+        writer.execute("PRAGMA synchronous = OFF")  # while there is no entry yet that could be lost
         with writer:
             writer.execute("BEGIN IMMEDIATE")
             _prepare(writer)
