@@ -130,12 +130,9 @@ class EarlyStopping(Callback):
     """
 
     def __init__(
-        self,
-        monitor: str = "val_reward",
-        mode: Literal["max", "min"] = "max",
-        patience: int = 5,
+        self, monitor: str = "val_reward", mode: Literal["max", "min"] = "max", patience: int = 5,
         min_delta: float = 0.0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if mode not in ("max", "min"):
             raise errors.ArgumentError(f"EarlyStopping: mode is {mode!r}; write 'max' or 'min'.")
         self.monitor, self.mode, self.patience, self.min_delta = monitor, mode, patience, min_delta
@@ -342,12 +339,9 @@ class Monitor(scope.Hook):
     """
 
     def __init__(
-        self,
-        interval: int,
-        stat_func: Callable[[Any], leaves.Json] | None = None,
-        pattern: str = ".*",
+        self, interval: int, stat_func: Callable[[Any], leaves.Json] | None = None, pattern: str = ".*",
         sort: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         try:
             self._pattern = re.compile(pattern)
         except re.error as error:

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from synmod import flow, leaves, lm, tree
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, dump_json, schema_of
-from synmod.errors import ArgumentError, CallError, EvaluationError, SynmodError
+from synmod.errors import ArgumentError, CallError, EvaluationError, SynmodError, whole
 from synmod.module import Module, build, own_inputs_of
 from synmod.scope import NO_USAGE, BoundReward, Usage, keep_partial
 
@@ -378,8 +378,7 @@ def _check(program: Any, data: Any, max_errors: Any, failure_score: Any, samples
         raise ArgumentError(f"evaluate: the program is a {type(program).__name__}; give a module.")
     if not is_data(data):
         raise ArgumentError(f"evaluate: the data is a {type(data).__name__}; give rows: (inputs, target), or inputs.")
-    if type(samples) is not int or samples < 1:
-        raise ArgumentError(f"evaluate: samples is {samples!r:.100}; give a whole number of at least 1.")
+    whole("evaluate: samples", samples)
     if failure_score not in ("lowest", None) and not (
         type(failure_score) in (int, float) and math.isfinite(failure_score)
     ):

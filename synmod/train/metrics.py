@@ -261,12 +261,9 @@ class _ByLabel(Metric):
     """What an extra and a missed label weigh beside a hit: a and b."""
 
     def __init__(
-        self,
-        in_mask: Any = None,
-        average: Literal["macro", "micro", "weighted", "binary"] = "macro",
-        positive: Json = True,
-        **options: Unpack[MetricOptions],
-    ) -> None:
+        self, in_mask: Any = None, average: Literal["macro", "micro", "weighted", "binary"] = "macro",
+        positive: Json = True, **options: Unpack[MetricOptions],
+    ) -> None:  # fmt: skip
         super().__init__(**options)
         self.in_mask, self.positive = in_mask, positive
         self.average = one_of(type(self).__name__, "average", average, ("macro", "micro", "weighted", "binary"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Typ
 
 from synmod.blocks import Generator
 from synmod.data import DataModel, Schema
-from synmod.errors import ArgumentError, StateError, TrainerError
+from synmod.errors import ArgumentError, StateError, TrainerError, whole
 from synmod.leaves import Json, KeyPath, did_you_mean, parse_path, path_str, snake_case
 from synmod.lm import LanguageModel, model_from
 from synmod.module import Module
@@ -342,9 +342,7 @@ def positive(optimizer: Optimizer, name: str, value: int) -> int:
     Raises:
         ArgumentError: It is not a whole number of at least 1.
     """
-    if type(value) is not int or value < 1:
-        raise ArgumentError(f"{type(optimizer).__name__}: {name} is {value!r:.100}; give a whole number of at least 1.")
-    return value
+    return whole(f"{type(optimizer).__name__}: {name}", value)
 
 
 # -- credit ------------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, Literal, TypeVar, Unpack, cast
 
 from synmod.blocks import Generator
 from synmod.data import DataModel, JsonDataModel, Score, declare, normalize_score, ops, parts_of, schema_of, symbol
-from synmod.errors import CallError, ConfigError, DataError, SchemaError, TrainerError
+from synmod.errors import CallError, ConfigError, DataError, SchemaError, TrainerError, whole
 from synmod.flow import map_concurrently
 from synmod.leaves import did_you_mean, dump_json, is_array, is_object, json_equal, snake_case, thaw
 from synmod.lm import EmbeddingModel, LanguageModel, current_sample, drawing, embedding_model_from
@@ -481,8 +481,7 @@ class LMAsJudge(Reward):
         super().__init__(**options)
         if isinstance(rubric, str):
             raise ConfigError(f"LMAsJudge: rubric is {rubric!r:.100}; write a list of criteria.")
-        if type(samples) is not int or samples < 1:
-            raise ConfigError(f"LMAsJudge: samples is {samples!r:.100}; write a whole number of at least 1.")
+        whole("LMAsJudge: samples", samples, error=ConfigError)
         try:
             normalize_score(next(iter(scale), None) if isinstance(scale, EnumMeta) else None, scale)  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
         except DataError as error:
