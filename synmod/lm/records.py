@@ -37,10 +37,10 @@ class Message(FrozenDict):
             raise AttributeError(f"This turn has no {name!r}; it has {', '.join(self)}.") from None
 
 
-def message(role: str, content: str) -> Message:
-    """Return a turn of text. Trusted: nothing is checked."""
+def message(role: str, content: Json, **fields: Json) -> Message:
+    """Return a turn of frozen JSON. Trusted: nothing is checked."""
     turn = Message.__new__(Message)
-    fill(turn, {"role": role, "content": content})
+    fill(turn, {"role": role, "content": content, **fields})
     return turn
 
 
@@ -108,13 +108,12 @@ def _turn(item: Any, index: int) -> Message:
         if not is_object(function) or {type(function.get("name")), type(function.get("arguments"))} != {str}:
             form = '{"id": ..., "type": "function", "function": {"name": ..., "arguments": "..."}}'
             raise DataError(f"{where}: got tool_calls[{place}] {call!r:.100}, wanted {form}.")
-    given = {key: value for key, value in json.items() if value is not None}
+    given: dict[str, Any] = {"role": role, "content": None}
+    given |= {key: value for key, value in json.items() if value is not None}
     if is_array(content):
         parts = [_part(part, f"{where}: content[{place}]") for place, part in enumerate(content)]
         given["content"] = frozen_list(parts)
-    turn = Message.__new__(Message)
-    fill(turn, {"role": role, "content": None} | given)
-    return turn
+    return message(**given)
 
 
 def _part(part: Json, where: str) -> Json:
@@ -446,11 +445,7 @@ def entry_of(reply: LMReply) -> Json:
 def reply_of_entry(entry: FrozenDict, elapsed_s: float) -> LMReply:
     """Return the reply of an entry, as one that nobody paid for."""
     kept: dict[str, Any] = {name: value for name, value in entry.items() if name in _KEPT}
-    turn = message("assistant", entry.get("text", ""))
-    if "message" in entry:
-        turn = Message.__new__(Message)
-        fill(turn, entry["message"])
-    kept["message"] = turn
+    kept["message"] = message(**entry.get("message", {"role": "assistant", "content": entry.get("text", "")}))
     kept["tool_calls"] = tuple([ToolCall.model_validate(each) for each in entry.get("tool_calls", ())])
     return LMReply(**kept, cached=True, elapsed_s=elapsed_s)
 

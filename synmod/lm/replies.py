@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from synmod.data import Schema, ToolCall, declare, parse_frozen, problems
 from synmod.errors import ConfigError, DataError, SchemaTooComplex
-from synmod.leaves import FrozenDict, Json, did_you_mean, fill, frozen, frozen_dict, frozen_list, is_object, unused
+from synmod.leaves import FrozenDict, Json, did_you_mean, frozen, frozen_dict, frozen_list, is_object, unused
 
 from .prompt import json_text
 from .records import LMReply, LMRequest, Message, message
@@ -187,9 +187,7 @@ def _faults_of_arguments(text: str, schema: Schema, where: str) -> list[tuple[st
 def sent_back(answer: Mapping[str, Json], text: str) -> Message | None:
     """Return the assistant turn that keeps the reasoning which some providers want again beside tool calls."""
     kept = {name: frozen(answer[name]) for name in ("reasoning_content", "thinking_blocks") if answer.get(name)}
-    turn = Message.__new__(Message)
-    fill(turn, {"role": "assistant", "content": text, **kept})
-    return turn if kept else None
+    return message("assistant", text, **kept) if kept else None
 
 
 def turn_of(reply: LMReply) -> Message:
@@ -197,9 +195,9 @@ def turn_of(reply: LMReply) -> Message:
     before = reply.message or message("assistant", reply.text)
     if not reply.tool_calls:
         return before
-    turn = Message.__new__(Message)
-    fill(turn, {**before, "content": reply.text or None, "tool_calls": frozen_list(map(frozen, reply.tool_calls))})
-    return turn
+    calls = frozen_list(map(frozen, reply.tool_calls))
+    fields: dict[str, Any] = {**before, "content": reply.text or None, "tool_calls": calls}
+    return message(**fields)
 
 
 def quoted_calls(reply: LMReply) -> str:

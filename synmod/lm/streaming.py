@@ -11,7 +11,6 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import replace
-from functools import partial
 from io import StringIO
 from typing import Any, Final, Generic, ParamSpec, Self, TypeVar, cast
 
@@ -70,7 +69,7 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
         if not callable(program):
             got = type(cast("object", program)).__name__
             raise ArgumentError(f"stream got {got}, wanted a module or an async function: sm.stream(program, inputs).")
-        self._main = partial(program, *inputs, **kwargs)
+        self._main = lambda: program(*inputs, **kwargs)
         self._group: aio.task_group | None = None
         self._thread = 0
         self._is_open = False
