@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Mapping
 from contextvars import Token
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 from synmod import errors, flow, scope
 from synmod.data import JsonDataModel
@@ -205,10 +205,15 @@ async def trace(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
             outputs = function(*args, **named) if run is None or frame is None else run.run(module, frame, args, named)
             if inspect.isawaitable(outputs):
                 outputs = await outputs
-    except errors.SymbolicValueError as error:
-        if _REMEDIES not in errors.notes_of(error):
-            errors.add_note(error, _REMEDIES)
-        raise
+    except (errors.SymbolicValueError, ExceptionGroup) as raised:
+        first: Any = raised
+        while isinstance(first, ExceptionGroup):  # of a task group in `call`
+            first = cast("ExceptionGroup[Exception]", first).exceptions[0]
+        if not isinstance(first, errors.SymbolicValueError):
+            raise
+        if _REMEDIES not in errors.notes_of(first):
+            errors.add_note(first, _REMEDIES)
+        raise first from None
     return contract.symbolic_outputs(module, outputs)
 
 

@@ -1,5 +1,6 @@
 """Calls on symbols: the output schema is found, a step recorded, nothing is run or charged."""
 
+import asyncio
 from typing import Annotated
 
 import pytest
@@ -120,6 +121,28 @@ async def test_reading_a_value_in_a_trace_tells_the_three_remedies():
     notes = "".join(caught.value.__notes__)
     for remedy in ("-> Answer", "output_spec", "compute_output_spec"):
         assert remedy in notes
+
+
+async def test_reading_a_value_inside_a_task_group_is_the_same():
+    """A program whose `call` starts tasks of its own is built by its annotation; without one the error is plain."""
+
+    class Tasks(Module):
+        async def call(self, inputs):
+            async def read():
+                return inputs["question"]
+
+            async with asyncio.TaskGroup() as group:
+                question = group.create_task(read())
+            return Answer(answer=question.result())
+
+    class Declared(Tasks):
+        async def call(self, inputs) -> Answer:
+            return await super().call(inputs)
+
+    await build(declared := Declared(), Query)
+    assert (await declared(Query(question="why")))["answer"] == "why"
+    with pytest.raises(SymbolicValueError, match="question"):
+        await Tasks()(query)
 
 
 async def test_output_spec_on_class_and_instance():
