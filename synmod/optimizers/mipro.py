@@ -260,8 +260,8 @@ _STARTS = 4
 class LinearScores:
     """Gains as sums of weights: one for all, one per choice, and one per pair of choices in the same module.
 
-    The weights are Gaussian, and so is the noise; so what is known of them is exact. Weights of 6 dimensions with 6
-    choices in 3 modules: 145; 1 ms per candidate that is observed, 3 ms for a draw and its best choice.
+    The weights are Gaussian, and so is the noise; so what is known of them is exact. It is kept as a Cholesky factor of
+    how the observations vary together: few of them are seen of many weights.
 
     Args:
         modules: The module of each dimension.
@@ -280,12 +280,10 @@ class LinearScores:
         self._singles = first[1 : 1 + len(sizes)]
         self._pairs = [(a, b, at) for (a, b), at in zip(pairs, first[1 + len(sizes) :], strict=True)]
         ones = 1 + sum(sizes)
-        self._prior = [_OF_ONE * width] * ones + [_OF_PAIR * width] * (sum(counts) - ones)
-        self._covariance = [
-            [deviation**2 if row == column else 0.0 for column in range(len(self._prior))]
-            for row, deviation in enumerate(self._prior)
-        ]
+        deviations = [_OF_ONE * width] * ones + [_OF_PAIR * width] * (sum(counts) - ones)
+        self._prior = [(deviation, deviation**2) for deviation in deviations]
         self._seen: list[tuple[list[int], float, float]] = []
+        self._factor: list[list[float]] = []
 
     def _weights_of(self, choice: Sequence[int]) -> list[int]:
         """Return the numbers of the weights whose sum is the gain of a choice."""
@@ -294,24 +292,28 @@ class LinearScores:
 
     def observe(self, choice: Sequence[int], gain: float, rows: int) -> None:
         """Take in the mean gain of a choice over some rows."""
-        numbers, variance = self._weights_of(choice), self._noise**2 / rows
+        numbers, variance, row = self._weights_of(choice), self._noise**2 / rows, list[float]()
+        own = {number: self._prior[number][1] for number in numbers}
+        for (others, _, _), factor in zip(self._seen, self._factor, strict=True):
+            shared = fsum(own[number] for number in others if number in own)
+            row.append((shared - fsum(map(mul, row, factor))) / factor[-1])
+        self._factor.append([*row, sqrt(variance + fsum(own.values()) - fsum(map(mul, row, row)))])
         self._seen.append((numbers, gain, variance))
-        with_it = [fsum(column) for column in zip(*(self._covariance[number] for number in numbers), strict=True)]
-        total = variance + fsum(with_it[number] for number in numbers)
-        for number, row in enumerate(self._covariance):
-            share = with_it[number] / total
-            self._covariance[number] = [each - share * other for each, other in zip(row, with_it, strict=True)]
 
     def weights(self, rng: Random | None = None) -> list[float]:
         """Return the weights that are expected; with a generator a draw: prior and observations are perturbed."""
-        start = [rng.gauss(0.0, each) if rng else 0.0 for each in self._prior]
-        pull = [0.0] * len(start)
-        for numbers, gain, variance in self._seen:
+        weights = [rng.gauss(0.0, deviation) if rng else 0.0 for deviation, _ in self._prior]
+        pulls = list[float]()
+        for (numbers, gain, variance), factor in zip(self._seen, self._factor, strict=True):
             noise = rng.gauss(0.0, sqrt(variance)) if rng else 0.0
-            surprise = (gain + noise - fsum(start[number] for number in numbers)) / variance
+            surprise = gain + noise - fsum(weights[number] for number in numbers)
+            pulls.append((surprise - fsum(map(mul, pulls, factor))) / factor[-1])
+        for (numbers, _, _), factor in zip(reversed(self._seen), reversed(self._factor), strict=True):
+            pull = pulls.pop() / factor[-1]
+            pulls = [each - pull * share for each, share in zip(pulls, factor, strict=False)]
             for number in numbers:
-                pull[number] += surprise
-        return [own + fsum(map(mul, row, pull)) for own, row in zip(start, self._covariance, strict=True)]
+                weights[number] += pull * self._prior[number][1]
+        return weights
 
     def gain(self, weights: Sequence[float], choice: Sequence[int]) -> float:
         """Return the gain of a choice under some weights."""
