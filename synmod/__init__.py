@@ -100,4 +100,8 @@ def __getattr__(name: str) -> _NoReturn:
     """Raise for a name that is not there, with the one that was perhaps meant."""
     from synmod.leaves import did_you_mean
 
-    raise AttributeError(f"module 'synmod' has no attribute {name!r}.{did_you_mean(name, __all__)}")
+    of_others = {"LM": "LanguageModel", "Predict": "Generator", "Signature": "DataModel", "Layer": "Module",
+                 "configure": "set_default_language_model"}  # fmt: skip
+    raise AttributeError(
+        f"module 'synmod' has no attribute {name!r}.{did_you_mean(of_others.get(name, name), __all__)}"
+    )

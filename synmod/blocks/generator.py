@@ -52,6 +52,10 @@ def check_params(block: type[Module], given: Mapping[str, Json]) -> Json:
     for name, ours in _WORDS_OF_OTHERS.items():
         if name in given and name not in own:
             raise ConfigError(f"{block.__name__}: unknown keyword {name!r}. Did you mean {ours!r}?")
+    if "tools" in given:
+        raise ConfigError(
+            f"{block.__name__}: 'tools' is an argument of sm.Agent, which calls them: sm.Agent(tools, ...)."
+        )
     known = [*own, *(name for name in GeneratorOptions.__annotations__ if name not in {*own, *_SAMPLING})]
     params = {name: value for name, value in given.items() if name not in known}
     return lm.sampling_params(params, block.__name__, known)
@@ -413,13 +417,14 @@ def _checked_examples(kind: str, examples: Any) -> Any:
     """Return the first examples.
 
     Raises:
-        SchemaError: One is a pair, or anything else that has no names.
+        SchemaError: One does not name its inputs and outputs.
     """
     listed: bool = isinstance(examples, (list, tuple))
     for index, example in enumerate(cast("Sequence[object]", examples) if listed else ()):
-        if type(example) in (tuple, list):
+        named = isinstance(example, Mapping) and {"inputs", "outputs"} <= {*cast("Mapping[object, object]", example)}
+        if not named:
             raise SchemaError(
-                f"{kind}: examples/{index} is a {type(example).__name__}; write "
+                f"{kind}: examples/{index} is {example!r:.100}; write "
                 '{"inputs": {...}, "outputs": {...}}, where both may be data models.'
             )
     return [] if examples is None else examples

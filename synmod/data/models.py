@@ -199,13 +199,21 @@ class SymbolicDataModel(Described[Any]):
             f"The symbol has no field {key!r}; its fields are {field_list(declared)}.{did_you_mean(key, declared)}"
         )
 
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, JsonDataModel | DataModel):  # always False, where the value was to decide
+            self._refuse_value(None)
+        return self is other
+
+    __hash__ = object.__hash__
+
     def _refuse_value(self, key: str | None) -> NoReturn:
-        what = f"the field {key!r}" if key is not None else "the value"
+        place, what = traced_path(), "the value" if key is None else f"the field {key!r}"
         raise SymbolicValueError(
-            f"{traced_path() or 'Here'}: {what} of a symbol ({self._label}) was read, but a symbol only has a schema; "
-            "its value comes when the program runs. Combine symbols with the functions of `sm.ops`; where the value "
-            "decides, write sm.Route or sm.Branch for an `if`, sm.Map for a loop, sm.Lambda for a function of it, or a "
-            "class with `call`, which declares its output (`-> Answer`, `output_spec` or `compute_output_spec`)."
+            f"{f'{place}: ' if place else ''}{what} of the symbol {self._label!r} was read, but a symbol only has a "
+            "schema; its value comes when the program runs. Combine symbols with the functions of `sm.ops`; where the "
+            "value decides, write sm.Route or sm.Branch for an `if`, sm.Map for a loop, sm.Lambda for a function of "
+            "it, or a class with `call`, which declares its output (`-> Answer`, `output_spec` or "
+            "`compute_output_spec`)."
         )
 
     def __copy__(self, memo: object = None) -> SymbolicDataModel:

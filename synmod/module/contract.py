@@ -8,6 +8,8 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, TypeGuard
 
+from pydantic import BaseModel
+
 from synmod import data, tree
 from synmod.data import DataModel, JsonDataModel, Schema, SymbolicDataModel, is_subschema, schema_of, symbol
 from synmod.errors import ArgumentError, CallError, DataError, NoCallError, SchemaError
@@ -246,6 +248,8 @@ def wrong_leaf(module: Module, argument: int | str, nest: Any) -> CallError:
         remedy = f"write {model.__name__}(...)"
         if isinstance(leaf, dict):
             remedy = f"write sm.JsonDataModel(x, data_model={model.__name__})"
+    elif isinstance(leaf, BaseModel):
+        remedy = f"derive {type(leaf).__name__} from sm.DataModel"
     else:
         remedy = "write an instance of a data model; anything that is not data goes by keyword"
     return CallError(f"{where(module)}: {_place(argument, path)} is {kind_text(leaf)}, not data: {remedy}.")

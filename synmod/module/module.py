@@ -475,7 +475,7 @@ class Module(metaclass=ModuleMeta):
             The text.
 
         Raises:
-            ArgumentError: An unknown format ('Did you mean').
+            ArgumentError: An unknown format ('Did you mean'), or a path that ends in another one.
             GraphError: The program cannot be walked; names the path.
             SaveError: The file cannot be written.
 

@@ -197,11 +197,11 @@ class Sequential(Program[M]):
         trainable: bool = True,
         hooks: Sequence[scope.Hook] | None = None,
     ) -> None:
-        super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
         if isinstance(members, Module) or not isinstance(members, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(
-                f"{self.name!r}: members is {modules.kind_text(members)}; give a list: sm.Sequential([...])."
+                f"Sequential: members is {modules.kind_text(members)}; give a list: sm.Sequential([...])."
             )
+        super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
         if isinstance(members, Mapping):
             vars(self)["_names"] = ()
         for name_of_member, member in _pairs(members):

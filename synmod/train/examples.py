@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, cast
 
 from synmod.cache import key_of
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, is_valid, label, parse_json, schema_from, schema_of
-from synmod.errors import ArgumentError, DataError, SchemaError, SynmodWarning, TrainerError
+from synmod.errors import ArgumentError, DataError, SchemaError, SynmodWarning, TrainerError, add_note
 from synmod.leaves import SEQUENCE, Json, did_you_mean, dump_json, frozen, is_object, kind_of, leaves, rng
 from synmod.module import Module, build, declared_inputs, own_inputs_of
 
@@ -342,6 +342,7 @@ class Columns:
         self._symbols: dict[str, Any] = dict(zip(names, leaves(nest), strict=False)) if by_name else {}
         self._single: Any = None if by_name else next(iter(leaves(nest)), None)
         self._inputs: list[str] = names if by_name else [] if self._single is None else list(self._single.keys())
+        self._required = [] if self._single is None else schema_of(self._single).get("required", [])
         self._cells = {**_accepts(outputs), **_accepts(self._single)}
 
     def example(self, row: Any) -> Example:
@@ -376,6 +377,9 @@ class Columns:
         rest = [name for name in fields if name not in self._inputs and name not in marks]
         targets = self._targets or (rest if self._inputs else [])
         inputs = self._inputs or [name for name in rest if name not in targets]
+        lacking = [name for name in self._required if name not in fields]
+        if lacking:
+            raise DataError(f"there is no input {lacking[0]!r}.{did_you_mean(lacking[0], fields)}")
         target = {name: fields[name] for name in targets}
         name, group = (None if mark is None else _mark(mark, fields[mark]) for mark in (self._id, self._group))
         return Example(
@@ -570,7 +574,11 @@ def inputs_for(program: Module, example: Example) -> Any:
             "give data models, put an Input in front, sm.Sequential([sm.Input(Query), ...]), or annotate its "
             "`call(self, inputs: Query)`."
         )
-    return fitted(declared, inputs)
+    try:
+        return fitted(declared, inputs)
+    except SchemaError as error:
+        add_note(error, "All fields of a dict are inputs here; with a target, write the row as (inputs, target).")
+        raise
 
 
 def fitted(declared: Any, inputs: Any) -> Any:

@@ -441,9 +441,11 @@ def test_a_keyword_of_another_library_shows_ours(word, ours):
             make(**{word: "embedded/nearest"})
 
 
-@pytest.mark.parametrize("example", [({"question": "?"}, {"answer": "!"}), [{"question": "?"}, {"answer": "!"}]])
-def test_an_example_that_is_a_pair_shows_the_form(example):
-    """With its index."""
+@pytest.mark.parametrize(
+    "example", [({"question": "?"}, {"answer": "!"}), {"question": "?", "answer": "!"}, Answer(answer="!")]
+)
+def test_an_example_that_does_not_name_its_parts_shows_the_form(example):
+    """With its index: a pair, or all fields in one object."""
     good = {"inputs": {"question": "?"}, "outputs": {"answer": "!"}}
-    with pytest.raises(SchemaError, match=r'examples/1 is a (tuple|list); write \{"inputs": \{\.\.\.\}, "outputs"'):
+    with pytest.raises(SchemaError, match=r'examples/1 is .*; write \{"inputs": \{\.\.\.\}, "outputs"'):
         Generator(Answer, examples=[good, example])

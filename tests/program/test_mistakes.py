@@ -122,3 +122,71 @@ def test_a_missing_argument_lists_what_there_is():
     """By name; types would fill the screen."""
     with pytest.raises(ConfigError, match="missing a required argument: 'routes'. It takes module, routes, key,"):
         sm.Route(sm.Identity())
+
+
+@pytest.mark.parametrize(
+    "compare", [lambda x: x == Team(team="a"), lambda x: x in [Team(team="a").to_json_data_model()]]
+)
+def test_a_symbol_is_never_compared_with_a_value(compare):
+    """It would be False whatever runs; symbols are compared by identity."""
+    symbol = sm.Input(Team)
+    with pytest.raises(sm.SymbolicValueError, match="the value of the symbol 'team' was read"):
+        compare(symbol)
+    assert symbol == symbol != sm.Input(Team)
+    assert symbol != "a"
+
+
+def test_members_that_are_not_in_a_list_are_refused():
+    """The second one is not a name."""
+    with pytest.raises(ConfigError, match="Sequential: members is a Generator; give a list"):
+        sm.Sequential(sm.Generator(Team), sm.Identity())  # type: ignore[arg-type]
+
+
+def test_tools_of_a_generator_name_the_agent():
+    """A Generator calls none."""
+    with pytest.raises(ConfigError, match="'tools' is an argument of sm.Agent"):
+        sm.Generator(Team, tools=[])
+
+
+def test_the_class_of_an_optimizer_asks_for_an_instance():
+    """With the line to write."""
+    with pytest.raises(sm.TrainerError, match=re.escape("write an instance, Gepa(...)")):
+        sorter().compile(reward="exact_match", optimizer=sm.optimizers.Gepa)
+
+
+@pytest.mark.parametrize(("name", "wanted"), [("x.svg", "format='svg'"), ("x.png", "a path that ends in .svg")])
+def test_a_picture_is_not_written_into_a_file_of_another_kind(name, wanted, tmp_path):
+    """`plot` writes mermaid unless another format is given."""
+    with pytest.raises(ArgumentError, match=wanted):
+        sorter().plot(tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
+async def test_a_misspelt_input_of_a_row_is_named():
+    """Fields that are no inputs are the target, so it would vanish there."""
+    with pytest.raises(sm.DataError, match="row 0: there is no input 'text'. Did you mean 'txt'?"):
+        await sm.load_examples([{"txt": "a", "team": "b"}], program=sorter())
+
+
+async def test_a_row_of_all_fields_in_evaluate_shows_the_pair():
+    """`program.evaluate` tells inputs and target apart, `sm.evaluate` reads any stream."""
+    with pytest.raises(sm.EvaluationError) as caught:
+        await sm.evaluate(sorter(), [{"text": "a", "team": "b"}], progress=False)
+    assert any("write the row as (inputs, target)" in note for note in caught.value.__cause__.__notes__)
+
+
+def test_names_of_other_libraries_name_ours():
+    """As functions of the front door do."""
+    with pytest.raises(AttributeError, match="no attribute 'Predict'. Did you mean 'Generator'?"):
+        sm.Predict
+
+
+async def test_an_instance_of_pydantic_names_the_base_class():
+    """Inputs are data models; outputs may be any model."""
+    from pydantic import BaseModel
+
+    class Plain(BaseModel):
+        text: str
+
+    with pytest.raises(CallError, match="is a Plain, not data: derive Plain from sm.DataModel"):
+        await sm.Generator(Team, language_model="embedded/nearest")(Plain(text="a"))
