@@ -342,7 +342,8 @@ class Columns:
         self._symbols: dict[str, Any] = dict(zip(names, leaves(nest), strict=False)) if by_name else {}
         self._single: Any = None if by_name else next(iter(leaves(nest)), None)
         self._inputs: list[str] = names if by_name else [] if self._single is None else list(self._single.keys())
-        self._required = [] if self._single is None else schema_of(self._single).get("required", [])
+        schema: Any = {} if self._single is None else schema_of(self._single)
+        self._required: list[str] = schema.get("required", [])
         self._cells = {**_accepts(outputs), **_accepts(self._single)}
 
     def example(self, row: Any) -> Example:

@@ -326,10 +326,10 @@ def optimizer_from(given: Any, params: Mapping[str, Any] | None = None) -> Optim
         if params:
             raise TrainerError(f"optimizer_params are for an optimizer that is named; {type(given).__name__} is made.")
         return given
-    if isinstance(given, type) and issubclass(given, Optimizer):
-        raise TrainerError(f"optimizer is the class {given.__name__}; write an instance, {given.__name__}(...).")
     known = {snake_case(cls.__name__): cls for cls in registered().values()
              if isinstance(cls, type) and issubclass(cls, Optimizer)}  # fmt: skip
+    if given in known.values():
+        raise TrainerError(f"optimizer is the class {given.__name__}; write an instance, {given.__name__}(...).")
     if not isinstance(given, str) or given not in known:
         raise TrainerError(
             f"optimizer is {given!r:.100}, which is neither an Optimizer nor the name of one."

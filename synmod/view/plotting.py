@@ -3,7 +3,6 @@
 The SVG has boxes in layers along the flow of data, and holders around what they hold; it needs no outside program.
 """
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from math import ceil, sqrt
@@ -408,8 +407,8 @@ def plot(module: Module, path: Any, format: Any) -> str:  # noqa: A002  # the wo
     if not isinstance(format, str) or format not in FORMATS:
         near = leaves.did_you_mean(format, FORMATS) if isinstance(format, str) else ""
         raise errors.ArgumentError(f"plot: format={format!r:.100} is unknown; there are {', '.join(FORMATS)}.{near}")
-    ending = os.path.splitext(path)[1][1:] if isinstance(path, str | os.PathLike) else ""
+    ending = str(path).rpartition(".")[2]
     if ending != format and ending in {*FORMATS, "png", "pdf"}:
         there = f"format={ending!r}" if ending in FORMATS else "a path that ends in .svg, and format='svg'"
-        raise errors.ArgumentError(f"plot: {os.fspath(path)!r:.100} would hold {format}: write {there}.")
+        raise errors.ArgumentError(f"plot: {str(path)!r:.100} would hold {format}: write {there}.")
     return written("plot", FORMATS[format](module), path)
