@@ -77,11 +77,11 @@ def rows(scale=1.0):
     data = [sm.Example(str(i), sm.JsonDataModel(Question(text=f"x{i}")), "x") for i in range(times)]
     per = times * (STEPS + 1)
     yield paired("a row of fit, beside its call and its reward", lambda: fit(data), lambda: by_hand(data),
-                 budget=15, per=per, rounds=5)  # fmt: skip
+                 budget=15, per=per, rounds=5 if scale >= 1 else 1)  # fmt: skip
     few, seconds = data[:20], 0.05 if scale >= 1 else 0.005
     yield paired(
         "a run with a journal, beside one without: rows of 50 ms, 4 at once",
         lambda: in_a_folder(few, seconds),
         lambda: fit(few, seconds=seconds, concurrency=4),
-        budget=1.2, per=len(few) * (STEPS + 1), rounds=3, clock=wall,  # wanted: 1.01, on a quiet machine
+        budget=1.2, per=len(few) * (STEPS + 1), rounds=3 if scale >= 1 else 1, clock=wall,  # wanted: 1.01, on a quiet machine
     )  # fmt: skip

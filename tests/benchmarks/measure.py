@@ -54,7 +54,8 @@ def timed(fn, clock=cpu) -> float:
 def paired(what, ours, floor, *, budget, per=1, rounds=9, clock=cpu) -> Row:
     """Measure `ours` against `floor`; `per` is how many units one run does."""
     pairs = []
-    ours(), floor()
+    if rounds > 1:  # the first run of all warms up
+        ours(), floor()
     gc.disable()
     gc.freeze()  # what was there before is neither timed nor searched
     try:

@@ -19,7 +19,7 @@ from tests.train.one_run import OPTIMIZERS, Team, Ticket, result, task, tickets,
 
 DRIVER = str(Path(__file__).with_name("one_run.py"))
 KILLS = {"Gepa": (25, 20)}
-"""How often a run is killed, and at least, where it is not 5 and 3: one suffices to try the mechanism in full."""
+"""How often a run is killed, and at least, where it is not 3 and 2: one suffices to try the mechanism in full."""
 
 
 def counted(path):
@@ -28,7 +28,7 @@ def counted(path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "kills", "least"), [(name, *KILLS.get(name, (5, 3))) for name in OPTIMIZERS])
+@pytest.mark.parametrize(("name", "kills", "least"), [(name, *KILLS.get(name, (3, 2))) for name in OPTIMIZERS])
 def test_killed_at_random_a_run_ends_as_if_it_had_not_been(name, kills, least, tmp_path):
     """SIGKILL: the same bytes of History and State, at most 4 rollouts a kill more; then it costs nothing."""
     command = [sys.executable, DRIVER, name, str(tmp_path), str(kills)]
