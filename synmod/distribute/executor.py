@@ -380,7 +380,7 @@ def read(text: str) -> Work:
         import_module(module)
     nodes = _loaded(given["nodes"], given["setup"])
     reward, functions = nodes.get("reward"), [*nodes.get("metrics", ()), *map(registry.lookup, given["functions"])]
-    bound = None if reward is None else scope.BoundReward(reward, train.OFFERED)
+    bound = None if reward is None else reward.bound()
     first = tree.state(nodes["program"])
     return Work(nodes["program"], first, bound, train.Metrics(functions), frozenset(given["paths"]), given["setup"])
 

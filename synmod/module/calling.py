@@ -579,7 +579,7 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
             frame.layer.commit()
         if listeners:
             begun, listeners = listeners, ()  # so that an interrupted end is not repeated below
-            scope.end_call(begun, frame, output, None, started)
+            scope.end_call(begun, frame, args, output, None, started)
         return output
     except BaseException as error:
         failure = error
@@ -587,7 +587,7 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
             frame.layer.drop()
         note_failure(error, frame, module, args)
         if listeners:
-            scope.end_call(listeners, frame, None, error, started)
+            scope.end_call(listeners, frame, args, None, error, started)
         raise
     finally:
         frame.live = False

@@ -464,6 +464,7 @@ class BoundReward:
             on what it is given (`**offered`) names in `asks_for` what it wants.
         offered: The names that it may ask for; `y_pred` and `y_true` are other names of `outputs` and `target`.
         what: What messages call it.
+        range: The lowest and the highest score; None for the attribute `range` of the reward, or any score.
 
     Attributes:
         asks_for: The names of `offered` that it asks for.
@@ -473,9 +474,16 @@ class BoundReward:
         ArgumentError: It cannot be called, or asks for something else.
     """
 
-    __slots__ = ("_function", "_needs_target", "_parameters", "_range", "_what", "asks_for", "lowest")
+    __slots__ = ("_by_name", "_by_place", "_function", "_needs_target", "_range", "_what", "asks_for", "lowest")
 
-    def __init__(self, reward: Any, offered: Iterable[str], *, what: str = "the reward") -> None:
+    def __init__(
+        self,
+        reward: Any,
+        offered: Iterable[str],
+        *,
+        what: str = "the reward",
+        range: tuple[float, float] | None = None,  # noqa: A002  # the word of a reward
+    ) -> None:
         self._what = what
         asked: Any = getattr(reward, "call", reward)  # the parameters of a module are those of its `call`
         needs_target: bool | None = getattr(reward, "needs_target", None)
@@ -493,12 +501,16 @@ class BoundReward:
             ) from None
         if wanted is not None:
             parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in sorted(wanted)]
-        self._parameters: list[tuple[str, str, bool]] = []
-        """For each parameter its name, what it asks for, and whether it is positional only."""
+        self._by_place: list[str] = []
+        """What parameters that are positional only ask for."""
+        self._by_name: dict[str, str] = {}
+        """What each other parameter asks for."""
         for parameter in parameters:
             source = _ALIASES.get(parameter.name, parameter.name)
-            if source in names:
-                self._parameters.append((parameter.name, source, parameter.kind is parameter.POSITIONAL_ONLY))
+            if source in names and parameter.kind is parameter.POSITIONAL_ONLY:
+                self._by_place.append(source)
+            elif source in names:
+                self._by_name[parameter.name] = source
             elif parameter.default is parameter.empty and parameter.kind not in (
                 parameter.VAR_POSITIONAL,
                 parameter.VAR_KEYWORD,
@@ -508,8 +520,8 @@ class BoundReward:
                     f"{what} asks for {parameter.name!r}; it may ask for {', '.join(words)}, by these names and in any "
                     f"order.{leaves.did_you_mean(parameter.name, words)}"
                 )
-        self.asks_for = frozenset(source for _, source, _ in self._parameters)
-        self._range: tuple[float, float] = getattr(reward, "range", (-math.inf, math.inf))
+        self.asks_for = frozenset((*self._by_place, *self._by_name.values()))
+        self._range: tuple[float, float] = range or getattr(reward, "range", (-math.inf, math.inf))
         self.lowest = self._range[0] if math.isfinite(self._range[0]) else 0.0
         self._needs_target = needs_target
 
@@ -527,7 +539,7 @@ class BoundReward:
         if self._needs_target and offered.get("target") is None:
             raise errors.CallError(f"{self._what} needs a target, and example {offered.get('example_id')!r} has none.")
         with phase("reward"):
-            result = self.call(**offered)
+            result = self.call(offered)
             if inspect.isawaitable(result):
                 result = await result
         return self.feedback(result)
@@ -546,11 +558,10 @@ class BoundReward:
             objectives={name: self._finite(value) for name, value in result.objectives.items()},
         )
 
-    def call(self, **offered: Any) -> Any:
+    def call(self, offered: Mapping[str, Any]) -> Any:
         """Return what the function returns for what it asks for, unchecked; an awaitable where it is async."""
-        positional = [offered[source] for _, source, by_place in self._parameters if by_place]
-        named = {name: offered[source] for name, source, by_place in self._parameters if not by_place}
-        return self._function(*positional, **named)
+        named = {name: offered[source] for name, source in self._by_name.items()}
+        return self._function(*[offered[source] for source in self._by_place], **named)
 
     def _in_range(self, value: Any) -> float:
         """Return a score as a float."""

@@ -557,7 +557,7 @@ class CallFrame:
     @property
     def rewards(self) -> tuple[Reward, ...]:
         """The rewards of the whole run so far: (path, name, value), by the start of the calls."""
-        return tuple(given.reward for given in self.kept_rewards())
+        return tuple([given.reward for given in self.kept_rewards()])
 
     def kept_rewards(self) -> list[GivenReward]:
         """Return the rewards of the whole run so far, those of failed calls left out."""

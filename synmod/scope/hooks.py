@@ -74,6 +74,7 @@ class CallEnd(Event):
         elapsed_s: Wall seconds.
         usage: That of the whole run, at the end of an entry call; else None.
         rewards: (path, name, value) of the whole run, at the end of an entry call; else ().
+        inputs: The positional arguments, as `call` got them.
     """
 
     method: ClassVar[str] = "on_call_end"
@@ -82,6 +83,7 @@ class CallEnd(Event):
     elapsed_s: float
     usage: Usage | None = None
     rewards: tuple[Reward, ...] = ()
+    inputs: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -277,9 +279,9 @@ def check_hook(hook: object) -> Hook:
         remedy = f"make an instance: {hook.__name__}()" if isinstance(hook, type) else "derive its class from sm.Hook"
         raise errors.ArgumentError(f"{hook!r} is not a hook: {remedy}.")
     for name in _METHODS:
+        if not _overrides(hook, name):
+            continue
         method: Any = getattr(hook, name)
-        if getattr(method, "__func__", None) is vars(Hook)[name]:
-            continue  # not overridden: each row of an evaluation adds a hook
         is_object = not inspect.ismethod(method)
         if inspect.iscoroutinefunction(method) or (is_object and inspect.iscoroutinefunction(type(method).__call__)):
             raise errors.ArgumentError(
@@ -288,6 +290,11 @@ def check_hook(hook: object) -> Hook:
                 "To wait for something, put the record on a queue that a task of yours reads."
             )
     return hook
+
+
+def _overrides(hook: Hook, name: str) -> bool:
+    """Whether a hook has a method of its own for an event."""
+    return getattr(getattr(hook, name), "__func__", None) is not vars(Hook)[name]
 
 
 _IN_A_HOOK: ContextVar[bool] = ContextVar("synmod_in_a_hook", default=False)
@@ -365,19 +372,26 @@ def begin_call(
     listeners: tuple[Hook, ...], frame: CallFrame, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> None:
     """Notify listeners that a module call begins; `inputs` and `kwargs` are as `call` gets them."""
-    kept = MappingProxyType(dict(kwargs)) if kwargs else _NO_KEYWORDS
-    notify(listeners, CallBegin(*place_of(frame, frame.phase), inputs, kept))
+    listeners = tuple([hook for hook in listeners if _overrides(hook, "on_call_begin")])
+    if listeners:
+        kept = MappingProxyType(dict(kwargs)) if kwargs else _NO_KEYWORDS
+        notify(listeners, CallBegin(*place_of(frame, frame.phase), inputs, kept))
 
 
 def end_call(
-    listeners: tuple[Hook, ...], frame: CallFrame, outputs: Any, exception: BaseException | None, started: float
+    listeners: tuple[Hook, ...],
+    frame: CallFrame,
+    inputs: tuple[Any, ...],
+    outputs: Any,
+    exception: BaseException | None,
+    started: float,
 ) -> None:
     """Notify listeners that a module call ended; `started` is the `perf_counter` of its begin."""
     elapsed_s, usage, rewards = perf_counter() - started, None, ()
     if frame.parent is None:
         usage = frame.usage
         rewards = frame.rewards if exception is None else ()  # those of a failed call are gone
-    notify(listeners, CallEnd(*place_of(frame, frame.phase), outputs, exception, elapsed_s, usage, rewards))
+    notify(listeners, CallEnd(*place_of(frame, frame.phase), outputs, exception, elapsed_s, usage, rewards, inputs))
 
 
 def notify_skip_dropped(

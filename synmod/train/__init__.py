@@ -20,13 +20,12 @@ from .optimizer import (
     Candidate, FeedbackByPath, FeedbackItem, Optimizer, Proposer, Race, ReflectionInputs, Target, TargetKind, blamed,
     crossover, mean, optimizer_from, positive,
 )
-from .rewards import OFFERED
 from .rollouts import CallRecord, ExampleError, ExampleResult, Executor, Ran, Rollout, RunRow, run_once
 from .runs import Budget, Run
 from .trainer import Trainer
 
 __all__ = [
-    "OFFERED", "Batch", "BatchEndParam", "Batches", "Bench", "Budget", "CallRecord", "Candidate", "Comparison",
+    "Batch", "BatchEndParam", "Batches", "Bench", "Budget", "CallRecord", "Candidate", "Comparison",
     "Context", "Evaluation", "Example", "ExampleError", "ExampleResult", "Executor", "Feedback", "FeedbackByPath",
     "FeedbackItem", "History", "Metrics", "Monitor", "MonitorRecord", "Optimizer", "Proposer", "Race", "Ran",
     "ReflectionInputs", "Rollout", "Run", "RunRow", "Several", "Target", "TargetKind", "Trainer", "as_json", "blamed",

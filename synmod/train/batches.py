@@ -215,9 +215,8 @@ class Places:
             index: Number of the context; None for the one that has most room.
         """
         wanted = range(len(self._free)) if index is None else (index,)
-        while not any(self._free[i] for i in wanted):
+        while not self._free[here := max(wanted, key=self._free.__getitem__)]:
             await self._gates[index].wait()
-        here = max(wanted, key=self._free.__getitem__)
         self._free[here] -= 1
         return here
 

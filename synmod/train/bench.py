@@ -138,7 +138,7 @@ class Bench:
         self.lines: list[dict[str, Json]] = []
         self._runner, self._routing, self._examples = runner, routing, examples
         self._limit, self._run_seed = room, run_seed
-        self._under_way: dict[str, aio.Signal] = {}
+        self._under_way: dict[str, aio.Gate] = {}
         self._done: dict[str, Rollout] = {}
         self._calls: dict[str, tuple[CallRecord, ...]] = {}
         self._counted: set[str] = set()
@@ -437,12 +437,12 @@ class Bench:
         while key in self._under_way:  # for another candidate, or of the same evaluation
             await self._under_way[key].wait()
         if key not in self._done:
-            ended = self._under_way[key] = aio.Signal()
+            ended = self._under_way[key] = aio.Gate()
             try:
                 ran = await self._runner.row(example, state, sample, model, key)
             finally:
                 del self._under_way[key]
-                ended.set()
+                ended.wake_all()
             rollout = self._judged(ran, example, state, sample)
             self._calls[key] = ran.calls
             if rollout.void:

@@ -517,7 +517,7 @@ def _feed(metric: Any, update: BoundReward, result: ExampleResult) -> None:
     """Feed one row, unless it failed and the metric leaves such rows out."""
     if result.error is None or not getattr(metric, "skip_failed", False):
         fed = {"inputs": result.inputs, "outputs": result.outputs, "target": result.target}
-        update.call(**fed, example_id=result.id, rollout=result)
+        update.call({**fed, "example_id": result.id, "rollout": result})
 
 
 # -- evaluations -------------------------------------------------------------------------------------------------------

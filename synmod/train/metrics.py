@@ -153,7 +153,7 @@ class Mean(_Average):
             "example_id": getattr(rollout, "id", None), "rollout": rollout,
         }  # fmt: skip
         bound = scope.BoundReward(self.fn, self._ASKED, what=f"metric {self.name!r}")
-        score = bound.feedback(bound.call(**asked)).score
+        score = bound.feedback(bound.call(asked)).score
         return None if score is None else self.add(score)
 
 

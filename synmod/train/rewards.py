@@ -201,6 +201,10 @@ class Reward(Module):
         super().__init__(**options)
         self.in_mask, self.out_mask = in_mask, out_mask
 
+    def bound(self) -> BoundReward:
+        """Return what calls it with what it asks for."""
+        return BoundReward(self, OFFERED)
+
     def check(self, output_schema: Any, target_schema: Any = None) -> None:
         """Look before the first row whether the masks name something.
 
@@ -555,8 +559,11 @@ class RewardFunction(Reward):
         ends: tuple[Any, ...] = tuple(cast("Any", range)) if isinstance(range, (tuple, list)) else ()  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
         if len(ends) != 2 or not all(map(_is_number, ends)) or not ends[0] < ends[1]:
             raise ConfigError(f"RewardFunction: range is {range!r:.100}; write the lowest and the highest score.")
-        self._bound = BoundReward(fn, OFFERED)
         self.fn, self.range = fn, (float(ends[0]), float(ends[1]))
+        self._bound = BoundReward(fn, OFFERED, range=self.range)
+
+    def bound(self) -> BoundReward:
+        return self._bound
 
     @property
     def asks_for(self) -> frozenset[str]:
@@ -565,7 +572,7 @@ class RewardFunction(Reward):
 
     async def call(self, y_true: Any = None, y_pred: Any = None, **offered: Any) -> Any:
         """Return what the function returns."""
-        result = self._bound.call(**{"target": y_true, "outputs": y_pred, **offered})
+        result = self._bound.call({"target": y_true, "outputs": y_pred, **offered})
         return await result if inspect.isawaitable(result) else result
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, Protocol, Self, TypeAlias, TypeVar, cast
 
 from synmod import errors, scope
 from synmod.leaves import Json, current_clock, is_object, thaw
 from synmod.lm import current_sample, drawing
 from synmod.module import Module
-from synmod.scope import NO_USAGE, BoundReward, CallBegin, CallEnd, Feedback, Usage
+from synmod.scope import NO_USAGE, BoundReward, CallEnd, Feedback, Usage
 
 from .examples import Example, Several, UnreadableRow, as_json, inputs_for
 
@@ -177,47 +177,45 @@ class Rollout(ExampleResult):
 
 
 class Watch(scope.Hook, scope.Block):
-    """The block of one run: its model calls, the rewards that modules give, and, while it is `open`, its module calls.
+    """The block of one run: its model calls, and, while it is `open`, its module calls and what they give.
 
     One block, not one for each of these: it is entered for every row.
 
     Args:
-        paths: The modules whose calls are recorded.
-        everything: Whether those of all modules are.
+        keeps_calls: Whether the module calls are kept, to be read as records.
 
     Attributes:
         usage: What the model calls used.
-        rewards: What modules gave.
-        call_id: That of the entry call; None while none has begun.
+        rewards: What modules gave, by path of the module, or by `path/name`.
+        call_id: That of the entry call; None while none has ended.
         is_open: Whether module calls are noted; those of a reward are not.
     """
 
-    def __init__(self, paths: frozenset[str] = frozenset(), *, everything: bool = False) -> None:
+    def __init__(self, *, keeps_calls: bool = False) -> None:
         super().__init__()
-        self.usage, self.rewards = scope.UsageMeter(), scope.RewardTrack()
+        self.usage = scope.UsageMeter()
+        self.rewards: dict[str, float] = {}
         self.call_id: str | None = None
         self.is_open = True
-        self._paths, self._everything = paths, everything
+        self._keeps_calls = keeps_calls
         self._failures: list[tuple[BaseException, str]] = []
         self._of_builds: list[BaseException] = []
-        self._begun: dict[str | None, list[CallBegin]] = {}
-        self._ended: dict[str | None, CallEnd] = {}
+        self._ended: list[CallEnd] = []
 
     def __enter__(self) -> Self:
-        self.enter(phase="inference", hooks=(self,), usages=self.usage, reward_tracks=self.rewards)
+        self.enter(phase="inference", hooks=(self,), usages=self.usage)
         return self
 
-    def on_call_begin(self, event: CallBegin) -> None:
-        if self.is_open:
-            self.call_id = self.call_id or event.call_id
-            if self._paths or self._everything:
-                self._begun.setdefault(event.parent_call_id, []).append(event)
-
     def on_call_end(self, event: CallEnd) -> None:
-        if self.is_open and event.exception is not None:
+        if not self.is_open:
+            return
+        self.call_id = event.call_id  # the last one that ends is the entry call
+        if event.rewards:
+            self.rewards = {f"{path}/{name or ''}".strip("/"): value for path, name, value in event.rewards}
+        if event.exception is not None:
             self._failures.append((event.exception, event.path))
-        if self.is_open and (self._everything or event.path in self._paths):
-            self._ended[event.call_id] = event
+        if self._keeps_calls:
+            self._ended.append(event)
 
     def on_build_end(self, event: scope.BuildEnd) -> None:
         if self.is_open and event.exception is not None:
@@ -231,26 +229,32 @@ class Watch(scope.Hook, scope.Block):
         """Whether a failure is that of a build."""
         return any(failure is one for one in self._of_builds)
 
-    def calls(self, *, everything: bool = False) -> tuple[CallRecord, ...]:
-        """Return the calls of the modules that are recorded, or all there are; callers first.
+    def calls(self, paths: frozenset[str] | None = None) -> tuple[CallRecord, ...]:
+        """Return the calls of the modules at these paths, or all there are; callers first.
 
         Siblings stand by path, then by beginning: so the order does not depend on which branch was faster.
         """
+        below: dict[str | None, list[CallEnd]] = {}
+        for event in self._ended:
+            below.setdefault(event.parent_call_id, []).append(event)
         records: list[CallRecord] = []
-        roots = [event for events in self._begun.values() for event in events if event.call_id == self.call_id]
-        pending: list[tuple[CallBegin, str | None]] = [(event, None) for event in roots]
+        pending: list[tuple[CallEnd, str | None]] = [(event, None) for event in self._ended[-1:]]
         while pending:
             event, parent = pending.pop()
-            end = self._ended.get(event.call_id)
-            if end is not None and (everything or event.path in self._paths):
+            if paths is None or event.path in paths:
                 number = str(len(records))
-                error = None if end.exception is None else str(ExampleError.of(end.exception, event.path))
+                error = None if event.exception is None else str(ExampleError.of(event.exception, event.path))
                 inputs = event.inputs[0] if len(event.inputs) == 1 else list(event.inputs)
-                records.append(CallRecord(number, parent, event.path, as_json(inputs), as_json(end.outputs), error))
+                records.append(CallRecord(number, parent, event.path, as_json(inputs), as_json(event.outputs), error))
                 parent = number
-            below = sorted(self._begun.get(event.call_id, ()), key=lambda one: one.path)
-            pending.extend((one, parent) for one in reversed(below))
+            children = sorted(below.get(event.call_id, ()), key=_path_and_beginning, reverse=True)
+            pending.extend([(one, parent) for one in children])
         return tuple(records)
+
+
+def _path_and_beginning(event: CallEnd) -> tuple[str, int]:
+    """Return the path of a call, and its number among the calls of its run, by their beginnings."""
+    return event.path, int(str(event.call_id).rpartition("-")[2])
 
 
 @dataclass(slots=True)
@@ -359,7 +363,7 @@ async def run_once(
         BudgetExceeded, DeadlineExceeded: That of an enclosing block.
     """
     everything = all_calls or (reward is not None and "calls" in reward.asks_for)
-    watch, clock, ran = Watch(paths, everything=everything), current_clock(), Ran()
+    watch, clock, ran = Watch(keeps_calls=everything or bool(paths)), current_clock(), Ran()
     started = clock.now()
     with watch:
         try:
@@ -369,10 +373,10 @@ async def run_once(
                 ran.outputs = await program(*args, training=training)
                 watch.is_open = False
                 if everything:
-                    ran.all_calls = watch.calls(everything=True)
+                    ran.all_calls = watch.calls()
                 offered = offered_of(ran, example)
                 if reward is not None:
-                    ran.feedback = with_objectives(await reward(**offered), watch.rewards.rewards)
+                    ran.feedback = _with_objectives(await reward(**offered), watch.rewards)
                 if metrics is not None:
                     ran.values = await metrics.measure(offered)
         except UnreadableRow:
@@ -383,7 +387,7 @@ async def run_once(
             ran.failure, ran.fault = error, _fault(error, watch)
             ran.error = ExampleError.of(error, watch.path_of(error))
     ran.usage, ran.elapsed_s, ran.call_id = watch.usage.total(), clock.now() - started, watch.call_id
-    ran.calls = watch.calls() if paths else ()
+    ran.calls = watch.calls(paths) if paths else ()
     return ran
 
 
@@ -422,14 +426,9 @@ def offered_of(ran: Ran, example: Example) -> dict[str, Any]:
     }
 
 
-def with_objectives(feedback: Feedback, given: list[Any]) -> Feedback:
-    """Return the feedback with the rewards that modules gave during the call, by path."""
-    if not given:
-        return feedback
-    by_path = {path if name is None else f"{path}/{name}".lstrip("/"): value for path, name, value in given}
-    return Feedback(
-        feedback.score, feedback.critique, feedback.target, {**by_path, **feedback.objectives}, feedback.parts
-    )
+def _with_objectives(feedback: Feedback, given: Mapping[str, float]) -> Feedback:
+    """Return the feedback with the rewards that modules gave during the call."""
+    return replace(feedback, objectives={**given, **feedback.objectives}) if given else feedback
 
 
 def _fault(error: Exception, watch: Watch) -> Fault:

@@ -19,12 +19,12 @@ from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded, RunEr
 from synmod.leaves import Json, current_clock, json_equal, wall_time, write_atomic
 from synmod.lm import LanguageModel, SharedModel
 from synmod.module import Module
-from synmod.scope import NO_USAGE, BoundReward, Usage, deadline, is_of_block_around
+from synmod.scope import NO_USAGE, Usage, deadline, is_of_block_around
 from synmod.tree import Param, State, graphdef, iter_graph, state as state_of, using
 
 from .batches import Places
 from .examples import Example, as_json
-from .rewards import OFFERED, Reward
+from .rewards import Reward
 from .rollouts import Executor, Ran, RunRow, run_once
 
 _NO_BLOCK: Final[nullcontext[None]] = nullcontext()
@@ -166,7 +166,7 @@ class Runner:
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        self.bound = None if self.reward is None else BoundReward(self.reward, OFFERED)
+        self.bound = None if self.reward is None else self.reward.bound()
         self._run_row: RunRow = partial(
             run_once, self.program, reward=self.bound, metrics=self.metrics, paths=self.paths
         )

@@ -21,7 +21,7 @@ from .evaluation import Evaluation, feed
 from .examples import Example
 from .lifecycle import Lifecycle, done, needs_its_steps
 from .optimizer import FeedbackItem, Optimizer, Routing, Target, optimizer_from, take_step, values_at
-from .rewards import OFFERED, Reward, reward_from
+from .rewards import Reward, reward_from
 
 
 class Trainer:
@@ -79,7 +79,7 @@ class Trainer:
         contexts = [context] if isinstance(context, batches.Context) else list(context or [batches.Context("local")])
         self.places = batches.Places(contexts, concurrency, work_load_list)
         self._fixed, self._state_names, self._updates = fixed_param_names, state_names, 0
-        self._bound_reward = None if self.reward is None else scope.BoundReward(self.reward, OFFERED)
+        self._bound_reward = None if self.reward is None else self.reward.bound()
         self._lifecycle, self._binding = Lifecycle(), binding.Binding(program)
         self._first = self._made = State()
         self._states: State | list[State] = State()
