@@ -322,7 +322,7 @@ class Program(Module, Generic[M]):
         shuffle: bool = True,
         seed: int = 0,
         budget: train.Budget | int | None = None,
-        callbacks: Iterable[train.callbacks.Callback] = (),
+        callbacks: train.callbacks.Callback | Iterable[train.callbacks.Callback] = (),
         verbose: Literal["auto", 0, 1] = "auto",
         run: train.Run | str | os.PathLike[str] | None = None,
         concurrency: int = 64,
@@ -342,7 +342,7 @@ class Program(Module, Generic[M]):
             shuffle: Whether the rows are drawn in another order.
             seed: What every random choice is drawn from.
             budget: Rollouts, or a `Budget`.
-            callbacks: Those of `sm.callbacks`.
+            callbacks: One of `sm.callbacks`, or a list.
             verbose: 0 for no bar; else there is one on a terminal.
             run: A folder, or `sm.Run`: the same line again goes on where it was killed, or returns what it found.
             concurrency: How many rows run at once.
@@ -371,15 +371,16 @@ class Program(Module, Generic[M]):
         rows, held_out = await train.training_rows(
             x, y, self, validation_data, validation_split, shuffle=shuffle, seed=seed
         )
-        size = batch_size or compiled.batch_size or len(rows)
+        size = compiled.batch_size or len(rows) if batch_size is None else batch_size
         bar = [] if verbose == 0 else [train.callbacks.ProgressBar()]
+        own = [callbacks] if isinstance(callbacks, train.callbacks.Callback) else callbacks
         return await trainer.fit(
             train.Batches(rows, batch_size=size),
             eval_data=held_out or None,
             eval_metric=compiled.metrics,
             num_epoch=epochs,
             optimizer=compiled.fresh_optimizer(),
-            callbacks=[*bar, *callbacks],
+            callbacks=[*bar, *own],
             budget=budget,
             run=run,
             executor=executor,

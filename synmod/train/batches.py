@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from synmod import cache, errors, flow, leaves, lm, module, scope, tree
@@ -51,8 +52,10 @@ def rows_of(batch: Any) -> list[Example]:
         batch: A `Batch`, or any object with `data` and what it needs of `label` and `pad`.
 
     Raises:
-        TrainerError: Its lists differ in length, or it has no rows.
+        TrainerError: It is no batch, its lists differ in length, or it has no rows.
     """
+    if not hasattr(batch, "data"):
+        raise errors.TrainerError(f"A batch has `data`; got a {type(batch).__name__}: write sm.Batch(rows, labels).")
     labels: Any = getattr(batch, "label", None)
     columns = _columns(batch.data)
     lengths = {name: len(column) for name, column in columns.items()}
@@ -197,9 +200,12 @@ class Places:
     def __init__(
         self, contexts: Sequence[Context], concurrency: int = 64, loads: Sequence[float] | None = None
     ) -> None:
+        for context in contexts:
+            if not isinstance(context, Context):  # pyright: ignore[reportUnnecessaryIsInstance]  (see Trainer)
+                raise errors.TrainerError(f"context has a {type(context).__name__}; give sm.Context, or a list.")
         if loads is not None and len(loads) != len(contexts):
             raise errors.TrainerError(f"work_load_list has {len(loads)} entries for {len(contexts)} contexts.")
-        if loads is not None and min(loads) <= 0:
+        if loads is not None and not all(isinstance(load, int | float) and 0 < load < inf for load in loads):
             raise errors.TrainerError(f"work_load_list is {list(loads)}; give positive numbers.")
         self.contexts, self.loads = tuple(contexts), loads
         most = errors.whole("concurrency", concurrency, error=errors.TrainerError)

@@ -229,14 +229,19 @@ def targets_for(optimizer: Optimizer, program: Module, roles: Mapping[str, Role]
 _REQUESTS = ("write", "add", "null")
 
 
-def requests_of(given: str | Mapping[str, str], params: Sequence[str]) -> dict[str, str]:
+def requests_of(given: str | Sequence[str] | Mapping[str, str], params: Sequence[str]) -> dict[str, str]:
     """Return what becomes of the feedback of each param, by path text.
 
     Raises:
-        TrainerError: An unknown word, or a path that matches none.
+        TrainerError: An unknown word, a path that matches none, or a list of another length than the params.
     """
     found = dict.fromkeys(params, "write")
-    for key, word in (dict.fromkeys(params, given) if isinstance(given, str) else given).items():
+    if not isinstance(given, Mapping):
+        words = [given] * len(params) if isinstance(given, str) else list(given)
+        if len(words) != len(params):
+            raise errors.TrainerError(f"grad_req: {len(words)} entries for {len(params)} params: {', '.join(params)}.")
+        given = dict(zip(params, words, strict=True))
+    for key, word in given.items():
         taken = [path for path in params if path == key or tree.Path(key).matches(leaves.parse_path(path), None, False)]
         if not taken:
             raise errors.TrainerError(f"grad_req: {key!r} matches no param.{did_you_mean(key, params)}")

@@ -229,7 +229,7 @@ def _table(source: Any) -> Any:
         return source.to_dicts()
     if hasattr(source, "to_pylist"):  # pyarrow
         return source.to_pylist()
-    if hasattr(source, "to_dict") and hasattr(source, "iloc"):  # pandas, whose missing values are NaN
+    if hasattr(source, "to_dict") and not hasattr(source, "column_names"):  # pandas, whose missing values are NaN
         rows = source.to_dict("records")
         return [{str(name): None if cell != cell else cell for name, cell in row.items()} for row in rows]
     return source  # the tables of Hugging Face are iterables of dicts

@@ -96,7 +96,8 @@ async def fit(
     optimizer_params: Mapping[str, Any] | None = None, initializer: Any = None, params: Any = None, aux: Any = None,
     allow_missing: bool = False, force_rebind: bool = False, force_init: bool = False, monitor: Any = None,
     batch_end_callback: Any = None, epoch_end_callback: Any = None, eval_end_callback: Any = None,
-    callbacks: Sequence[Callback] = (), budget: Any = None, run: Any = None, executor: rollouts.Executor | None = None,
+    callbacks: Callback | Sequence[Callback] = (), budget: Any = None, run: Any = None,
+    executor: rollouts.Executor | None = None,
 ) -> History:  # fmt: skip
     """Train: bind, initialise, and let the optimizer take a step per batch, until there is a reason to stop.
 
@@ -124,7 +125,7 @@ async def fit(
         batch_end_callback: One function or a list; each gets a `BatchEndParam`, after each step.
         epoch_end_callback: One function or a list; each gets `(epoch, program, params, aux)`.
         eval_end_callback: One function or a list; each gets a `BatchEndParam`, after an epoch's validation.
-        callbacks: Those of `sm.callbacks`.
+        callbacks: One of `sm.callbacks`, or a list.
         budget: Most rollouts, or a `sm.Budget`.
         run: A folder, or a `sm.Run`, that keeps what is paid for: the same line again resumes.
         executor: Another place for rows, such as a `sm.DaskExecutor`; None for this process. An optimizer's models are
@@ -134,12 +135,18 @@ async def fit(
         The History: one dict per epoch.
 
     Raises:
-        TrainerError: No batch, no number of epochs, nothing to optimise, a budget that is too small.
+        TrainerError: No batch, no number of epochs, no callback, nothing to optimise, a budget that is too small.
         EvaluationError: An outage, a broken program or reward; what finished is kept in `run`.
         RunError: The folder is of another run, or in use.
 
     Source: MXNet's `BaseModule.fit`; differs: budgets, runs that resume, a certified end.
     """
+    for name, number in (("num_epoch", num_epoch), ("begin_epoch", begin_epoch)):
+        if number is not None:
+            errors.whole(f"fit: {name}", number, 0, error=errors.TrainerError)
+    for each in (callbacks := listed(callbacks)):
+        if not isinstance(each, Callback):
+            raise errors.TrainerError(f"fit: callbacks has {each!r:.100}; give objects such as EarlyStopping().")
     rows = read_rows(train, eval_data)
     first = next(iter(rows[1].values()))
     if not trainer.bound or force_rebind:
@@ -485,7 +492,7 @@ def _schemas_of(trainer: Trainer, first: Any) -> Any:
         TrainerError: Inputs are plain JSON, and the program declares nothing.
     """
     names, declared = trainer.data_names, leaves.leaves(module.declared_inputs(trainer.program))
-    if len(declared) == len(names):
+    if len(declared) == len(names) and None not in declared:
         return list(zip(names, declared, strict=True))
     found = [(name, _declaration_of(first if len(names) == 1 else first[name])) for name in names]
     if None in [schema for _, schema in found]:

@@ -18,11 +18,11 @@ _METHODS: Final[tuple[tuple[tuple[str, ...], str], ...]] = (
     (("init_params",), "get_params save_params save_checkpoint"),
     (PARAMETERS, "init_optimizer borrow_optimizer forward score predict iter_predict"),
     ((*PARAMETERS, "bind for training"), "forward_backward"),
-    (("forward",), "get_outputs update_metric"),
-    (("bind for training", "forward"), "backward"),
-    (("inputs_need_grad", "backward"), "get_input_grads"),
-    (("init_optimizer", "backward"), "update"),
-    (("init_optimizer",), "save_optimizer_states load_optimizer_states"),
+    ((*PARAMETERS, "forward"), "get_outputs update_metric"),
+    ((*PARAMETERS, "bind for training", "forward"), "backward"),
+    ((*PARAMETERS, "inputs_need_grad", "forward", "backward"), "get_input_grads"),
+    ((*PARAMETERS, "init_optimizer", "forward", "backward"), "update"),
+    ((*PARAMETERS, "init_optimizer"), "save_optimizer_states load_optimizer_states"),
 )
 NEEDS: Final = {method: steps for steps, methods in _METHODS for method in methods.split()}
 """What must be done before each method may be called, in order."""
@@ -64,12 +64,14 @@ class Lifecycle(dict[str, None]):
         """Raise where a method is called before what it needs.
 
         Raises:
-            LifecycleError: Names the call, the next missing step, and the steps done so far.
+            LifecycleError: Names the call, the next missing step, those after it, and the steps done so far.
         """
-        missing = next((step for step in NEEDS[call] if step not in self), None)
-        if missing is not None:
+        missing = [step for step in NEEDS[call] if step not in self]
+        if missing:
+            later = ", ".join(step for step in missing[1:] if step not in _MODES)
             raise LifecycleError(
-                f"{call} needs {missing!r} first: {_HOW[missing]}. Done so far: {', '.join(self.steps) or 'nothing'}."
+                f"{call} needs {missing[0]!r} first: {_HOW[missing[0]]}{later and f'; then {later}'}. "
+                f"Done so far: {', '.join(self.steps) or 'nothing'}."
             )
 
 

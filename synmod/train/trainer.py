@@ -41,7 +41,6 @@ class Trainer:
         concurrency: How many rows run at once in a context without a limit of its own.
 
     Attributes:
-        program: The program.
         feedback: What the last `backward` routed to each param, by path text.
         unmatched: What `load(strict=False)` could not place.
 
@@ -69,7 +68,7 @@ class Trainer:
     ) -> None:  # fmt: skip
         if not isinstance(program, Module):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
             raise TrainerError(f"Trainer: the program is a {type(program).__name__}; give a module.")
-        self.program = program
+        self._program = program
         self.reward: Reward | None = None if reward is None else reward_from(reward)
         self.data_names = binding.check_data_names(program, data_names)
         self.label_names, self.seed = list(label_names), seed
@@ -94,6 +93,11 @@ class Trainer:
         return f"Trainer({self.program.name!r}, lifecycle={self.lifecycle})"
 
     # -- what was done ------------------------------------------------------------------------------------------------
+
+    @property
+    def program(self) -> Module:
+        """What is driven."""
+        return self._program
 
     @property
     def lifecycle(self) -> tuple[str, ...]:
@@ -134,7 +138,8 @@ class Trainer:
     @needs_its_steps
     async def bind(
         self, data_schemas: Any, label_schemas: Any = None, for_training: bool = True, inputs_need_grad: bool = False,
-        force_rebind: bool = False, shared_module: Trainer | None = None, grad_req: str | Mapping[str, str] = "write",
+        force_rebind: bool = False, shared_module: Trainer | None = None,
+        grad_req: str | Sequence[str] | Mapping[str, str] = "write",
     ) -> None:  # fmt: skip
         """Build the program on symbols, and fix what is trained; no model is called. All or nothing.
 
@@ -146,7 +151,7 @@ class Trainer:
             force_rebind: Bind anew; values and optimizer stay.
             shared_module: A trainer whose program's Variables become this program's, by path.
             grad_req: What becomes of feedback: `"write"` keeps that of the last `backward`, `"add"` collects it until
-                `update`, `"null"` takes none; one for all, or a dict by path or glob.
+                `update`, `"null"` takes none; one for all, a list in the order of params, or a dict by path or glob.
 
         Raises:
             TrainerError: Names that differ, a mask or request that names nothing, feedback for inputs without training.

@@ -68,6 +68,8 @@ async def test_fit_needs_compile_and_rows():
             await compiled.fit(rows)
     with pytest.raises(sm.TrainerError, match="validation_split"):
         await compiled.fit(ROWS, validation_split=1.5)
+    with pytest.raises(sm.TrainerError, match="batch_size is 0"):
+        await compiled.fit(ROWS, batch_size=0)
 
 
 @pytest.mark.parametrize("name", ["gepa", "random_few_shot"])

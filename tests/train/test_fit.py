@@ -575,6 +575,12 @@ def test_epochs_and_batches():
     assert seen == last[6:]
     with pytest.raises(sm.TrainerError, match="no batch"):
         asyncio.run(main([], num_epoch=1))
+    for wrong, text in (
+        ({"num_epoch": 1.5}, "num_epoch is 1.5"), ({"num_epoch": 1, "begin_epoch": -1}, "begin_epoch is -1"),
+        ({"num_epoch": 1, "callbacks": [sm.callbacks.EarlyStopping]}, "callbacks has <class"),
+    ):  # fmt: skip
+        with pytest.raises(sm.TrainerError, match=text):
+            asyncio.run(main(Batches(ROWS), **wrong))
     with pytest.raises(sm.TrainerError, match="the id '3' is there twice"):
         asyncio.run(main([Batch(ROWS), Batch([sm.Example("3", {"text": "another"})])], num_epoch=1))
     with pytest.raises(sm.TrainerError, match="please specify number of epochs"):
@@ -618,3 +624,14 @@ def test_the_results_of_equal_programs_are_equal():
     assert first == second
     assert tickets() == tickets()
     assert Team.model_fields
+
+
+def test_plain_json_for_a_program_that_declares_nothing_is_refused():
+    """What to give, or to call first, is said."""
+
+    class Undeclared(sm.Module):
+        async def call(self, inputs):
+            return inputs
+
+    with pytest.raises(sm.TrainerError, match="declares no schema for plain JSON: give data models, or bind it first"):
+        asyncio.run(Trainer(Undeclared()).fit([Batch([{"text": "a"}])], eval_data=[{"text": "b"}]))

@@ -53,8 +53,6 @@ class Arrow:
 class Pandas:
     """A table by `to_dict("records")`, whose missing cells are NaN."""
 
-    iloc = None
-
     def to_dict(self, orient):
         return [{**ROW, "n": float("nan")}] if orient == "records" else None
 
@@ -63,6 +61,9 @@ class HuggingFace:
     """A table that is an iterable of dicts."""
 
     column_names = list(ROW)
+
+    def to_dict(self):
+        raise AssertionError("columns, not rows")
 
     def __iter__(self):
         return iter([ROW])

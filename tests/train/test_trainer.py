@@ -135,6 +135,9 @@ async def test_every_variable_is_of_one_class():
         ({"work_load_list": [1, 2]}, "2 entries for 1 contexts"),
         ({"context": [sm.Context("a"), sm.Context("b")], "work_load_list": [1]}, "1 entries for 2 contexts"),
         ({"work_load_list": [0]}, "positive"),
+        ({"work_load_list": [float("nan")]}, "positive"),
+        ({"work_load_list": ["1"]}, "positive"),
+        ({"context": ["big"]}, "context has a str; give sm.Context"),
         ({"concurrency": 0}, "concurrency"),
     ],
 )
@@ -231,7 +234,8 @@ async def test_the_first_missing_step_is_named_with_the_line_that_takes_it():
     await trainer.bind(Query)
     with pytest.raises(sm.LifecycleError, match=r"forward needs 'init_params' first: .*Done so far: bind\."):
         await trainer.forward(asking("a"))
-    with pytest.raises(sm.LifecycleError, match="update needs 'init_params'|update needs 'init_optimizer'"):
+    wanted = "update needs 'init_params' first: .*; then init_optimizer, forward, backward. Done so far: bind"
+    with pytest.raises(sm.LifecycleError, match=wanted):
         await trainer.update()
 
 
@@ -239,6 +243,8 @@ async def test_flags_turn_after_success():
     """Each by its step; a failed step leaves all as it was."""
     trainer = sm.Trainer(Echo())
     assert (trainer.bound, trainer.params_initialized, trainer.optimizer_initialized) == (False, False, False)
+    with pytest.raises(AttributeError):
+        trainer.program = Echo()
     with pytest.raises(sm.SynmodError):
         await trainer.bind([("wrong", Query)])
     assert not trainer.bound
@@ -354,7 +360,7 @@ async def test_reshape():
 
 
 async def test_grad_req():
-    """A word for all, or a dict by path or glob; wrong ones are named."""
+    """A word for all, a list in order, or a dict by path or glob; wrong ones are named."""
     program = sm.Sequential([Echo(name="first"), sm.Lambda(to_query), Echo(name="second")])
 
     async def run(grad_req, times=2):
@@ -372,9 +378,10 @@ async def test_grad_req():
         {"0/style": 0, "2/style": 2},
         {"0/style": 0, "2/style": 0},
     )
+    assert await run(["add", "null"]) == ({"0/style": 2, "2/style": 0}, {"0/style": 0, "2/style": 0})
     assert await run({"2/*": "null"}) == ({"0/style": 1, "2/style": 0}, {"0/style": 1, "2/style": 0})
     for wrong, text in (
-        ("keep", "'keep'"), ({"3/*": "add"}, "matches no param")
+        ("keep", "'keep'"), (["add"], "1 entries for 2 params"), ({"3/*": "add"}, "matches no param")
     ):  # fmt: skip
         with pytest.raises(sm.TrainerError, match=text):
             await sm.Trainer(program).bind(Query, grad_req=wrong)
@@ -603,11 +610,13 @@ async def test_a_program_without_params_by_hand():
 # -- batches and contexts ----------------------------------------------------------------------------------------------
 
 
-def test_batches():
+async def test_batches():
     """Unequal lengths are named; orders are a function of seed and epoch; the last batch may be short."""
     batch = sm.Batch({"left": [1, 2], "right": [1]}, [1, 2, 3])
     with pytest.raises(sm.TrainerError, match="all data must have the same batch size.*left: 2, right: 1, label: 3"):
         batch.size
+    with pytest.raises(sm.TrainerError, match=r"A batch has `data`; got a list: write sm.Batch"):
+        await (await ready()).forward([{"question": "a"}])
     rows = [{"n": n} for n in range(7)]
     batches = sm.Batches(rows, list(range(7)), batch_size=3, shuffle=True, seed=5)
     first, second = list(batches), list(batches)
