@@ -582,7 +582,7 @@ def with_hints(error: errors.ModelError, base: str | None, *, asked_for_schema: 
     hints: list[str] = []
     refused = error.provider_message.casefold()
     if isinstance(error, errors.RequestError) and asked_for_schema and any(word in refused for word in _ABOUT_SCHEMAS):
-        hints.append("If the server does not know response_format, pass LanguageModel(..., structured='prompt').")
+        hints.append('If the server does not know response_format, pass LanguageModel(..., structured="prompt").')
     if "stream_options" in error.provider_message:
         hints.append("If the server does not know stream_options, pass extra_body={'stream_options': None}.")
     if error.status == 404 and base is not None and not base.rstrip("/").endswith("/v1"):

@@ -14,7 +14,7 @@ from dataclasses import replace
 from io import StringIO
 from typing import Any, Final, Generic, ParamSpec, Self, TypeVar, cast
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from synmod.data import ToolCall
 from synmod.errors import ArgumentError, RunError
@@ -207,6 +207,7 @@ class Relay:
         self._clock = clock
         self._shown = (0, 0)  # characters of the text and of the reasoning
         self._text = ""  # of the pieces
+        self._known = OPENINGS.get(str((request.schema or {}).get("type")), b"")  # JSON of the value, its end left open
         self.begun: float | None = None
         self.came: Usage | None = None
 
@@ -270,6 +271,10 @@ class Relay:
         if self._request.schema is not None:
             text = text[: max(_settled(text), self._shown[0])]
             value = partial_json(text)
+            if (json := to_json(value)).startswith(self._known):
+                self._known = self._known if value is None else json.rstrip(b'"]}')
+            else:  # prose before the answer, or a key that repeats
+                value = None
         if (len(text), len(reasoning)) != self._shown:
             await self._hand_on(self._next(text, reasoning, (), value, done=False))
 
@@ -300,6 +305,10 @@ def _estimate(request: LMRequest, text: str) -> Usage:
     """Return an estimate of what a request used whose reply is so far this text."""
     prompt, completion = estimate_tokens(request.messages), estimate_text(len(text))
     return Usage(prompt_tokens=prompt, completion_tokens=completion, estimated=True)
+
+
+OPENINGS: Final = {"object": b"{", "array": b"[", "string": b'"'}
+"""How the JSON of a type begins."""
 
 
 def partial_json(text: str) -> Json:

@@ -259,7 +259,7 @@ async def test_hints_name_the_remedy():
     """A refused field proposes structured="prompt", without a second call; a 404 names the missing /v1."""
     error, arrived = await ask(failure(400, "unknown field response_format"), schema=ANSWER)
     assert (type(error).__name__, len(arrived)) == ("RequestError", 1)
-    assert "structured='prompt'" in str(error)
+    assert 'structured="prompt"' in str(error)
     for message in ("the model `m` does not exist", "temperature is not supported"):
         error, _ = await ask(failure(400, message), schema=ANSWER)
         assert "structured" not in str(error)

@@ -234,6 +234,24 @@ async def test_what_is_not_json_has_no_partial_value_before_its_end():
     assert [chunk.partial for chunk in chunks] == [None, None, None, {"n": 1}]
 
 
+@pytest.mark.parametrize("prose", ["[Note] ", "[1, 2] gives ", '"So": ', "12 of ", "true: ", "{so} "])
+async def test_brackets_before_an_answer_are_not_taken_for_its_beginning(prose):
+    """Nothing is known that does not begin as the schema does: the last value extends each one before."""
+    chunks, _ = await call(ScriptedLM([pieces(*prose, '{"n":', " 1}")]), "Hi", {"type": "object"})
+    known = [chunk.partial for chunk in chunks if chunk.partial]
+    assert known == [{"n": 1}]
+
+
+async def test_a_key_that_repeats_takes_nothing_back():
+    """Its second value is not shown, and the reply is refused, as one that is not streamed."""
+    shown = []
+    async with await ScriptedLM([pieces('{"a": "first", ', '"a": "sec', 'ond"}')])("Hi", ANY, stream=True) as stream:
+        with pytest.raises(BadReplyError):
+            async for chunk in stream:
+                shown.append(chunk.partial)
+    assert shown == [{"a": "first"}, None, None]
+
+
 # -- failures --------------------------------------------------------------------------------------------------------
 
 NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
