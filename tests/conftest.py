@@ -13,7 +13,11 @@ from hypothesis import HealthCheck, settings
 
 # A busy machine is no failure; the run that guards main draws the same examples each time, others draw new ones.
 settings.register_profile(
-    "synmod", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=bool(os.environ.get("CI"))
+    "synmod",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI")),
+    max_examples=50,
 )
 settings.load_profile("synmod")
 
@@ -21,6 +25,7 @@ settings.load_profile("synmod")
 def pytest_collection_finish():
     """Leave what the tests are made of out of every collection of garbage, which costs as much as it holds."""
     gc.freeze()
+    gc.set_threshold(20_000)
 
 
 def _on_asyncio(main, *args):

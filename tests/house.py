@@ -7,11 +7,9 @@ build, one save and one load touch.
 
 import ast
 import asyncio
-import io
 import statistics
 import sys
 import tempfile
-import tokenize
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -51,12 +49,8 @@ def _code_lines(text, nodes):
     for node in nodes:
         if isinstance(node, documented) and ast.get_docstring(node) is not None:
             docs.update(range(node.body[0].lineno, node.body[0].end_lineno + 1))
-    blank = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
-    code = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in blank:
-            code.update(range(token.start[0], token.end[0] + 1))
-    return code - docs
+    lines = enumerate(map(str.strip, text.splitlines()), start=1)
+    return {number for number, line in lines if line and not line.startswith("#")} - docs
 
 
 def _needed(node, package, paths):

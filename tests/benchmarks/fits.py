@@ -83,5 +83,6 @@ def rows(scale=1.0):
         "a run with a journal, beside one without: rows of 50 ms, 4 at once",
         lambda: in_a_folder(few, seconds),
         lambda: fit(few, seconds=seconds, concurrency=4),
-        budget=1.2, per=len(few) * (STEPS + 1), rounds=3 if scale >= 1 else 1, clock=wall,  # wanted: 1.01, on a quiet machine
+        budget=1.2, per=len(few) * (STEPS + 1), rounds=3 if scale >= 1 else 1,  # wanted: 1.01, on a quiet machine
+        clock=wall,
     )  # fmt: skip

@@ -1,35 +1,15 @@
 """Gepa, and what it shares with Omega and Reflect: proposals, tests, races, patience."""
 
-import asyncio
-import json
-import random
-
 import pytest
 
 import synmod as sm
 from synmod.errors import ArgumentError, TrainerError
 from synmod.optimizers import Gepa, Omega, Reflect
-from synmod.testing.tasks import RuleProposer, RuleReward, RuleTask
+from synmod.testing.tasks import RuleProposer, RuleTask
 from synmod.train import Batch, Trainer
 from tests.optimizers.doubles import Chance, Constant, Failing, Numbered, Scripted, answer, run
 
 ALL = pytest.mark.parametrize("optimizer", [Gepa, Omega, Reflect])
-
-
-class Late(RuleProposer):
-    """Answers after a random while."""
-
-    async def call(self, inputs):
-        await asyncio.sleep(random.random() / 200)
-        return await super().call(inputs)
-
-
-class LateReward(RuleReward):
-    """Judges after a random while."""
-
-    async def call(self, y_pred):
-        await asyncio.sleep(random.random() / 200)
-        return await super().call(y_pred)
 
 
 def batch_of(optimizer):
@@ -46,20 +26,6 @@ async def test_a_task_is_solved_within_its_budget(optimizer):
     assert history.best.score > 0.6 > history.candidates[0].score
     assert history.spent.rollouts <= 300
     assert history.best.state.to_json().items() <= trainer.get_params()[0].to_json().items()
-
-
-@ALL
-async def test_neither_concurrency_nor_latency_changes_a_run(optimizer):
-    """Equal bytes of History and State, whatever runs first."""
-    told = set()
-    for concurrency, late in [(1, False), (8, True), (64, True), (64, False)]:
-        proposer, reward = (Late(), LateReward()) if late else (RuleProposer(), RuleReward())
-        made, task = optimizer(proposer=proposer), RuleTask(rows=12)
-        history, _ = await run(made, task, reward=reward, batch=12, budget=180, concurrency=concurrency)
-        lines = list(history.lines)
-        candidates = [candidate.to_json() for candidate in history.candidates]
-        told.add(json.dumps([history.best.state.to_json(), candidates, lines]))
-    assert len(told) == 1
 
 
 @ALL

@@ -1,6 +1,5 @@
 """Mipro: an exact posterior, draws that keep to budgets and seeds, and an end that is never below the seed."""
 
-import asyncio
 import math
 import random
 from itertools import product
@@ -135,24 +134,6 @@ async def test_the_end_is_never_below_the_seed(seed):
     task = ChoiceTask(dimensions=2, choices=2, seed=seed, noise=0.5)
     history = await fitted(task, Mipro(2, max_examples=0, proposals=task.proposals, steps=3))
     assert history.best.score >= history.candidates[0].score
-
-
-async def test_the_result_depends_on_neither_concurrency_nor_latency():
-    """The same bytes of History and values for 1, 8 and 64 at once, with rows that end in any order."""
-    found = set()
-    for concurrency in (1, 8, 64):
-        task = ChoiceTask(dimensions=3, choices=3, rows=16, seed=5)
-        quick, chance = task.reward.call, random.Random(concurrency)
-
-        async def slow(y_pred, quick=quick, chance=chance):
-            await asyncio.sleep(chance.random() / 500)
-            return await quick(y_pred)
-
-        task.reward.call = slow
-        history = await fitted(task, Mipro(3, max_examples=0, proposals=task.proposals, steps=4), concurrency)
-        assert history.stopped == "done"
-        found.add(f"{history.to_json()} {sm.state(task.program).to_json()}")
-    assert len(found) == 1
 
 
 async def test_examples_and_instructions_are_chosen_together():
