@@ -380,6 +380,11 @@ class Shown:
     def __init__(self, progress: Progress | None) -> None:
         self._progress = progress
 
+    @property
+    def is_seen(self) -> bool:
+        """Whether there is an object to pass anything on to."""
+        return self._progress is not None
+
     def begin(self, label: str, total: int | None) -> None:
         """Pass on that it starts."""
         self._call("begin", label, total)
@@ -625,7 +630,8 @@ class map_concurrently(Generic[R]):  # noqa: N801  # read as a word
         self._done += 1
         if not self._ordered:
             self._finished.append(index)
-        self._progress.advance(1, failed=self._failures, in_flight=self._started - self._done)
+        if self._progress.is_seen:
+            self._progress.advance(1, failed=self._failures, in_flight=self._started - self._done)
         self._space.wake()
         self._news.wake()
 

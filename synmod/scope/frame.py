@@ -216,7 +216,11 @@ class CallCounters(PerPhase[PhaseCounters]):
 
     def count_entry(self, phase: str, elapsed_s: float, *, failed: bool = False) -> None:
         """Count an entry call that returned or failed."""
-        self.add(PhaseCounters(1, elapsed_s, int(failed)), phase)
+        with self._lock:
+            known = self._by_phase.get(phase, self._zero)
+            self._by_phase[phase] = PhaseCounters(
+                known.invocations + 1, known.elapsed_s + elapsed_s, known.failed + failed, known.cancelled
+            )
 
     def count_cancelled(self, phase: str) -> None:
         """Count an entry call that was cancelled or closed."""

@@ -410,7 +410,8 @@ class Bench:
             found = [next(again) if rollout.void else rollout for rollout in found]
         finally:
             ran = {key: self._done[key] for key, *_ in jobs if key in self._done}
-            self._counted = self._counted - new | ran.keys()  # what was cancelled or void does not count
+            self._counted -= new
+            self._counted |= ran.keys()  # what was cancelled or void does not count
             if credited is not None:
                 self._credit(credited, split, ran.values())
         self._check_outage(credited, split, found)

@@ -257,7 +257,8 @@ class _Evaluator:
         if result.error is not None:
             self._failed += 1
             self.cause = self.cause or ran.failure
-        self._show(result)
+        if self._bar.is_seen:
+            self._show(result)
         if ran.fault == "fatal":
             self.cause = ran.failure
             self._stop(f"example {result.id!r} failed for a reason that is not its own: {result.error}")

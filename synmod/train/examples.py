@@ -72,28 +72,26 @@ class ExampleReader:
             ArgumentError: A tuple of another length, an explicit id that is not a text or came before.
         """
         self._position += 1
+        name = str(self._position)
         try:
-            example = _example_of(row)
-            _check_id(example, self._known)
+            if not isinstance(row, Example):
+                return Example(name, *_pair_of(row))
+            _check_id(row, self._known)
         except DataError as error:
-            raise ArgumentError(f"row {self._position}: {error}") from None
-        return replace(example, id=str(self._position)) if example.id is None else example
+            raise ArgumentError(f"row {name}: {error}") from None
+        return replace(row, id=name) if row.id is None else row
 
 
-def _example_of(row: Any) -> Example:
-    """Return what there is of a row as an example: a pair has a target.
+def _pair_of(row: Any) -> tuple[Any, Any]:
+    """Return the inputs of a row, and its target where it is a pair.
 
     Raises:
         DataError: A tuple of another length.
     """
-    if isinstance(row, Example):
-        return row
-    if not isinstance(row, tuple):
-        return Example(None, row)
-    pair = cast("tuple[Any, ...]", row)
+    pair = cast("tuple[Any, ...]", row) if isinstance(row, tuple) else (row, None)
     if len(pair) != 2:
         raise DataError(f"it is a tuple of {len(pair)}; give (inputs, target), or inputs alone.")
-    return Example(None, *pair)
+    return pair
 
 
 def _check_id(example: Example, known: set[str]) -> None:
@@ -353,8 +351,8 @@ class Columns:
             DataError, SchemaError: It cannot be read.
         """
         if isinstance(row, tuple):
-            pair = _example_of(cast("tuple[Any, ...]", row))
-            return replace(self.example(pair.inputs), target=pair.target)
+            inputs, target = _pair_of(row)
+            return replace(self.example(inputs), target=target)
         if isinstance(row, Example):
             return replace(row, inputs=self._wrapped(row.inputs))
         if isinstance(row, DataModel | JsonDataModel):

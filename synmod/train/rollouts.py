@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final, Literal, Protocol, Self, TypeAlias, TypeVar, cast
+from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar, cast
 
 from synmod import errors, scope
 from synmod.leaves import Json, current_clock, is_object, thaw
@@ -120,8 +120,7 @@ def _listed(nest: Any) -> Any:
     return nest
 
 
-@dataclass(frozen=True, slots=True)
-class CallRecord:
+class CallRecord(NamedTuple):
     """One module call of a run.
 
     Attributes:
@@ -148,7 +147,7 @@ class CallRecord:
 
     def to_json(self) -> dict[str, Json]:
         """Return the record as plain JSON."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return self._asdict()
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,9 +182,9 @@ class Runner:
     def key(
         self, example: Example, state: State = NO_STATE, sample: int = 0, model: LanguageModel | None = None
     ) -> str:
-        """Return what a rollout depends on, as the key of its record."""
+        """Return a text of what a rollout depends on; the key of its record is a digest of it."""
         by = "" if model is None else key_of([model.model, model.defaults])
-        return key_of(f"{self._identity} {state.fingerprint} {self._digest(example)} {sample} {by}")
+        return f"{self._identity} {state.fingerprint} {self._digest(example)} {sample} {by}"
 
     def _digest(self, example: Example) -> str:
         """Return the digest of a row, made once."""
@@ -216,7 +216,7 @@ class Runner:
             OSError: The record cannot be written.
         """
         if self.journal.is_kept:
-            key = key or self.key(example, state, sample, model)
+            key = key_of(key or self.key(example, state, sample, model))
             if record := await self.journal.find(key):
                 return Ran.of(record)
         overlay = state | self.first if self.first else state
