@@ -211,11 +211,15 @@ class _Index:
 
     def similarities(self, question: str) -> list[float]:
         """Return the cosine of the weighted counts of the question and of each example."""
+        if not self._norms:
+            return []
         counts = _features(question)
         products = [0.0] * len(self._norms)
         for feature, count in counts.items():
-            for place, other in self._places.get(feature, ()):
-                products[place] += count * self._weights[feature] * other
+            if held := self._places.get(feature):
+                weight = count * self._weights[feature]
+                for place, other in held:
+                    products[place] += weight * other
         norm = self._norm(counts)
         return [product and product / math.sqrt(norm * own) for product, own in zip(products, self._norms, strict=True)]
 

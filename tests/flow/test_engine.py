@@ -418,24 +418,24 @@ async def test_constants_reach_their_steps():
 
 @pytest.mark.slow
 @pytest.mark.interpreter
-def test_five_thousand_steps_in_a_chain_and_branches(any_loop):
+def test_two_thousand_steps_in_a_chain_and_branches(any_loop):
     """Linear time and a stack of constant depth, in a chain, in branches, and in a chain of diamonds."""
 
     async def main():
         module = Fake("module", add(1))
         x = chain = a_symbol()
-        for _ in range(5_000):
+        for _ in range(2_000):
             chain = await module(chain)
-        fan = [await module(x) for _ in range(5_000)]
+        fan = [await module(x) for _ in range(2_000)]
         diamonds = x
         join = Fake("join", lambda a, b: a)
         for _ in range(500):
             diamonds = await join(await module(diamonds), await module(diamonds))
         started = time.process_time()
-        assert (await run_graph(x, chain, number(0)))["n"] == 5_000
+        assert (await run_graph(x, chain, number(0)))["n"] == 2_000
         assert {out["n"] for out in await run_graph(x, fan, number(0))} == {1}
         assert (await run_graph(x, diamonds, number(0)))["n"] == 500
-        assert time.process_time() - started < 20
+        assert time.process_time() - started < 10
 
     any_loop(main)
 
