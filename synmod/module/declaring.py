@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
-from types import MappingProxyType, SimpleNamespace, UnionType
+from types import MappingProxyType, MemberDescriptorType, SimpleNamespace, UnionType
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypedDict, TypeVar, cast
 
 from synmod import data, leaves, scope, tree
@@ -297,7 +297,9 @@ class ClassDeclaration:
             name
             for base in filter(is_base, self.cls.__mro__)
             for name, value in vars(base).items()
-            if not name.startswith("_") and (callable(value) or (isinstance(value, property) and value.fset is None))
+            if isinstance(value, MemberDescriptorType)  # `_record` and its like: where a module keeps what it is
+            or not name.startswith("_")
+            and (callable(value) or isinstance(value, classmethod) or (isinstance(value, property) and not value.fset))
         )
 
     @cached_property
@@ -452,8 +454,9 @@ def _check_hidden(cls: type) -> None:
     owners = {name: base for base in reversed(cls.__mro__[:-1]) for name in vars(base)}
     for base in filter(is_base, cls.__mro__):
         for name, answer in vars(base).items():
-            if isinstance(answer, property) and name not in SPECS and not is_base(owners[name]):
-                way = "rename it" if answer.fset is None else f"set it in the constructor: `self.{name} = ...`"
+            if isinstance(answer, property | MemberDescriptorType) and name not in SPECS and not is_base(owners[name]):
+                settable = isinstance(answer, property) and answer.fset is not None
+                way = f"set it in the constructor: `self.{name} = ...`" if settable else "rename it"
                 raise ConfigError(
                     f"class {cls.__name__}: the class attribute {name!r} hides what Module has by that name; {way}."
                 )

@@ -148,14 +148,16 @@ def test_assigning_over_a_variable_names_assign():
 
 
 def test_an_attribute_that_hides_a_name_of_module_is_an_error():
-    """Methods and read-only properties; the message proposes another name. What has a setter can be set."""
+    """Methods, read-only properties and slots; the message proposes another name. What has a setter can be set."""
 
     class Finder(Module):
         def __init__(self, name):
             super().__init__()
             setattr(self, name, "x")
 
-    for name in ("path", "variables", "summary", "clone", "build"):
+    for name in ("path", "variables", "summary", "clone", "build", "from_config", "_record"):
         with pytest.raises(ConfigError, match=f"'{name}' would hide.*such as finder_{name}"):
             Finder(name)
     assert Finder("description").description == "x"
+    with pytest.raises(ConfigError, match="class Listener: the class attribute '_record' hides .* rename it"):
+        type("Listener", (Module,), {"_record": lambda self, event: event})
