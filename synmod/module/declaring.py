@@ -292,8 +292,8 @@ class ClassDeclaration:
 
     @cached_property
     def reserved(self) -> frozenset[str]:
-        """Names of `Module` that an attribute of an instance would hide."""
-        return frozenset(
+        """Names of `Module` that an attribute of an instance would hide; `call` is one, though only classes have it."""
+        return frozenset({"call"}).union(
             name
             for base in filter(is_base, self.cls.__mro__)
             for name, value in vars(base).items()
