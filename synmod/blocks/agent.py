@@ -49,7 +49,8 @@ class Tool(Module):
         description: What the model reads; default is the first paragraph of the docstring.
         parameters: JSON schema of the arguments, which are then passed as JSON; None to read the signature.
         timeout_s: Seconds for one run; None for no limit.
-        approve: `approve(name, arguments)`, plain (in a thread) or async, decides before each run whether it may be.
+        approve: `approve(name, arguments)`, plain (in a thread) or async, decides before each run whether it may be:
+            only if it returns True.
         trainable: Whether it may be trained, should it hold anything to train.
         hooks: Listeners to this module.
 
@@ -126,7 +127,7 @@ class Tool(Module):
             raise errors.CallError(f"{self.path or self.name}: got a data model and more; pass one, or all by keyword.")
         value = inputs[0] if inputs else data.JsonDataModel(arguments, data.schema_of(self.input_spec))
         args, kwargs = ([], value.get_json()) if self._taken is None else self._taken.of(value)
-        if self.approve is not None and not await _called(self.approve, self.name, value.get_json()):
+        if self.approve is not None and await _called(self.approve, self.name, value.get_json()) is not True:
             raise errors.ToolError(f"{self.name}: this run was not approved.")
         if self.timeout_s is None:
             return await self._run(args, kwargs)

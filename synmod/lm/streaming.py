@@ -16,7 +16,7 @@ from typing import Any, Final, Generic, ParamSpec, Self, TypeVar, cast
 
 from pydantic_core import from_json, to_json
 
-from synmod.data import ToolCall
+from synmod.data import Schema, ToolCall
 from synmod.errors import ArgumentError, RunError
 from synmod.leaves import Clock, Json, aio, close_generator, is_array, is_object
 from synmod.scope import Hook, LMChunkEvent, Place, Usage, notify, reset
@@ -207,7 +207,7 @@ class Relay:
         self._clock = clock
         self._shown = (0, 0)  # characters of the text and of the reasoning
         self._text = ""  # of the pieces
-        self._known = OPENINGS.get(str((request.schema or {}).get("type")), b"")  # JSON of the value, its end left open
+        self._known = _opening(request.schema)  # JSON of the partial value shown last, its end left open
         self.begun: float | None = None
         self.came: Usage | None = None
 
@@ -307,8 +307,9 @@ def _estimate(request: LMRequest, text: str) -> Usage:
     return Usage(prompt_tokens=prompt, completion_tokens=completion, estimated=True)
 
 
-OPENINGS: Final = {"object": b"{", "array": b"[", "string": b'"'}
-"""How the JSON of a type begins."""
+def _opening(schema: Schema | None) -> bytes:
+    """Return how each value of a schema begins, as far as its type says."""
+    return b"" if schema is None else {"object": b"{", "array": b"[", "string": b'"'}.get(str(schema.get("type")), b"")
 
 
 def partial_json(text: str) -> Json:

@@ -192,10 +192,10 @@ def test_a_plain_function_runs_in_a_thread_and_an_async_one_does_not(any_loop):
     assert any_loop(main) == [[False, "plain"], [True, "waiting"], [True, "asked"], [True, "x"]]
 
 
-@pytest.mark.parametrize("verdict", [True, False])
+@pytest.mark.parametrize("verdict", [True, False, None, "no"])
 @pytest.mark.parametrize("is_async", [True, False])
 async def test_approval_comes_before_each_run(verdict, is_async):
-    """It gets name and arguments; without it nothing runs."""
+    """It gets name and arguments; without it nothing runs: what a person typed is no approval."""
     asked, runs = [], []
 
     def plain(name, arguments):
@@ -207,13 +207,13 @@ async def test_approval_comes_before_each_run(verdict, is_async):
 
     tool = sm.Tool(lambda n: runs.append(n), name="note", approve=waiting if is_async else plain)
     for _ in range(2):
-        if verdict:
+        if verdict is True:
             await tool(n=1)
         else:
             with pytest.raises(sm.ToolError, match="note: this run was not approved"):
                 await tool(n=1)
     assert asked == [("note", {"n": 1})] * 2
-    assert runs == ([1, 1] if verdict else [])
+    assert runs == ([1, 1] if verdict is True else [])
 
 
 async def test_approval_does_not_change_the_arguments():
