@@ -17,7 +17,7 @@ from itertools import count
 from typing import Any, Final, NamedTuple, Self, cast
 
 from synmod.errors import ArgumentError, CallError, ConfigError, DataError, notes_of
-from synmod.leaves import FrozenDict, Json, aio, frozen, wall_time
+from synmod.leaves import FrozenDict, Json, aio, checks_keywords, frozen, wall_time
 
 _LOG: Final = logging.getLogger("synmod.cache")
 _ID: Final = 0x53594E43  # "SYNC", the application_id by which `file` and this room recognise the database
@@ -248,6 +248,7 @@ class Cache:
         "_waiting", "flights", "max_bytes", "path", "shared", "ttl_s",
     )  # fmt: skip
 
+    @checks_keywords
     def __init__(
         self,
         path: str | os.PathLike[str] | None = None,

@@ -213,7 +213,7 @@ class SymbolicDataModel(Described[Any]):
             "schema; its value comes when the program runs. Combine symbols with the functions of `sm.ops`; where the "
             "value decides, write sm.Route or sm.Branch for an `if`, sm.Map for a loop, sm.Lambda for a function of "
             "it, or a class with `call`, which declares its output (`-> Answer`, `output_spec` or "
-            "`compute_output_spec`)."
+            "`compute_output_spec`). repr(x) shows a symbol."
         )
 
     def __copy__(self, memo: object = None) -> SymbolicDataModel:

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 from synmod.cache import key_of
 from synmod.errors import BadReplyError, ConfigError, DataError, ModelError
-from synmod.leaves import Json, aio, did_you_mean, frozen_dict, is_array, is_object
+from synmod.leaves import Json, aio, checks_keywords, did_you_mean, frozen_dict, is_array, is_object
 from synmod.scope import Usage
 
 from . import options, records
@@ -57,6 +57,7 @@ class EmbeddingModel(SharedModel):
 
     __slots__ = ()
 
+    @checks_keywords
     def __init__(
         self,
         model: str,

@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from synmod.cache import Cache
 from synmod.errors import AuthError, ConfigError, DataError, RequestError
-from synmod.leaves import FrozenDict, Json, aio, current_clock, did_you_mean, frozen, frozen_dict
+from synmod.leaves import FrozenDict, Json, aio, checks_keywords, current_clock, did_you_mean, frozen, frozen_dict
 
 
 class Sampling(TypedDict, total=False):
@@ -132,6 +132,7 @@ class Limit:
 
     __slots__ = ("_lock", "_log", "_queue", "_running", "_tokens", "concurrency", "rpm", "tpm")
 
+    @checks_keywords
     def __init__(self, concurrency: int | None = None, rpm: int | None = None, tpm: int | None = None) -> None:
         for name, number in {"concurrency": concurrency, "rpm": rpm, "tpm": tpm}.items():
             if number is not None and (type(number) is not int or number < 1):

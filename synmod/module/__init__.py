@@ -6,7 +6,7 @@ and a few identity checks: no walk, no `inspect`, no schema work, no lock. Must 
 """
 
 from .calling import build
-from .constructing import declaration_of, from_config, is_passed_on, read_build_config, unknown_keyword
+from .constructing import declaration_of, from_config, is_passed_on, read_build_config
 from .contract import Shown, declared_inputs, declared_outputs, input_spec_of, no_call, shape
 from .declaring import (
     ABOVE, UNDECLARED, AsyncCallee, Attempt, Child, DeclaredSkips, Execution, ModuleOf, ModuleOptions, attempt,
@@ -23,5 +23,5 @@ __all__ = [
     "declared_inputs", "declared_outputs", "execution_of", "first_paragraph", "from_config", "has_open_skips",
     "input_spec_of", "is_passed_on", "kind_text", "model_of_annotation", "no_call", "own_inputs_of", "passes_none",
     "read_build_config", "read_outputs", "refuse_if_sealed", "resolved_annotations", "running_own_build", "seal",
-    "shape", "steps_before", "unknown_keyword", "verify_first_call", "verify_wiring", "where", "without_none",
+    "shape", "steps_before", "verify_first_call", "verify_wiring", "where", "without_none",
 ]

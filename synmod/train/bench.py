@@ -460,7 +460,7 @@ class Bench:
         feedback, bound = ran.feedback, self._runner.bound
         if ran.fault == "fatal":
             raise EvaluationError(
-                f"row {example.id!r} failed for a reason that is not its own: {ran.error}. What finished is kept: mend "
+                f"row {example.id!r} failed for a reason that all rows share: {ran.error}. What finished is kept: mend "
                 "the cause and run the same line again."
             ) from ran.failure
         if ran.error is not None:

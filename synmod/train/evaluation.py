@@ -261,7 +261,7 @@ class _Evaluator:
             self._show(result)
         if ran.fault == "fatal":
             self.cause = ran.failure
-            self._stop(f"example {result.id!r} failed for a reason that is not its own: {result.error}")
+            self._stop(f"example {result.id!r} failed for a reason that all examples share: {result.error}")
         self.check_failures()
         return index
 

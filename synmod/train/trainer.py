@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from typing import Any, Literal, Self, cast
 
-from synmod import data, flow, scope, tree
+from synmod import data, flow, leaves, scope, tree
 from synmod.errors import SynmodWarning, TrainerError
 from synmod.lm import SharedModel
 from synmod.module import Module, build
@@ -60,6 +60,7 @@ class Trainer:
     Source: MXNet's `Module`; differs: a wrong order is explained, flags turn last, files are JSON.
     """
 
+    @leaves.checks_keywords
     def __init__(
         self, program: Module, *, reward: Any = None, data_names: Sequence[str] | None = None,
         label_names: Sequence[str] = (), context: batches.Context | Sequence[batches.Context] | None = None,

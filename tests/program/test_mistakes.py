@@ -34,6 +34,8 @@ def sorter():
         (lambda: sm.map_concurrently(len, [], concurency=2), "Did you mean 'concurrency'?"),
         (lambda: sorter().fit([], epoch=2), "Program.fit: unknown keyword 'epoch'. Did you mean 'epochs'?"),
         (lambda: sorter().compile(rewards="exact_match"), "unknown keyword 'rewards'. Did you mean 'reward'?"),
+        (lambda: sm.Limit(rmp=60), "Limit: unknown keyword 'rmp'. Did you mean 'rpm'?"),
+        (lambda: sm.Cache(path=None, ttl=60), "Cache: unknown keyword 'ttl'. Did you mean 'ttl_s'?"),
         (lambda: sm.load("p.json", language_model="a/b"), "Did you mean 'language_models'?"),
     ],
 )
