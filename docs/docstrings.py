@@ -1,4 +1,4 @@
-"""Shows docstrings as they are meant: mkdocstrings knows `Examples:` and `__init__`, not `Example:` and `__new__`."""
+"""Show docstrings as they are meant: mkdocstrings reads `Examples:` and `__init__`, not `Example:` and `__new__`."""
 
 import re
 from typing import Any

@@ -398,7 +398,7 @@ class BestOf(Returning[R]):
     Args:
         module: What is drawn from; its model calls are samples 0 to n - 1.
         n: Number of samples.
-        reward: A function or a Reward, plain or async, that asks by name for `inputs` and `outputs` (or `y_pred`) and
+        reward: A function or a Reward, plain or async, that takes by name `inputs` and `outputs` (or `y_pred`) and
             returns a number or a `Feedback`; run in phase `reward`. A registered function can be saved.
         threshold: A reward that is good enough: the first in sample order that reaches it is the result.
         concurrency: How many samples run at once; None for all.
@@ -410,7 +410,7 @@ class BestOf(Returning[R]):
 
     Raises:
         ConfigError: `module` is not a module, `n` or `concurrency` not a count, `threshold` not a number;
-            `reward` is not a function, or asks for something else, such as a target.
+            `reward` is not a function, or takes something else, such as a target.
         CallError: When called: the reward is not a finite number.
         Exception: When called: the first failure of a sample.
 

@@ -360,7 +360,7 @@ def _text(block: Any) -> str:
 # -- agents ------------------------------------------------------------------------------------------------------------
 
 
-_MOST_SHOWN: Final = 2_000  # characters of an error that the model is told
+_MOST_SHOWN: Final = 2_000  # characters of an error that the model receives
 
 
 @register_own()
@@ -377,7 +377,7 @@ class Agent(Generator[M]):
         max_steps: How often the model is called at most.
         parallel_tools: Whether the tools that one reply calls run at once; else one after the other.
         budget: What the model calls of one run may use, those of tools included: `calls`, `tokens`, `cost_usd`.
-        on_tool_error: Whether the model is told of an error of a tool (`"report"`) or the run fails (`"raise"`); None
+        on_tool_error: Whether the model receives an error of a tool (`"report"`) or the run fails (`"raise"`); None
             reports each `ToolError` and raises everything else.
         **options: Those of `Generator`. A `tool_choice` that forces a call holds for the first step.
 
@@ -464,7 +464,7 @@ class Agent(Generator[M]):
                     if not reply.tool_calls:
                         return self._result(inputs, reply)
                     messages = [*messages, *lm.turns(reply.message)]
-                    if step + 1 < self.max_steps:  # else nobody would read the results
+                    if step + 1 < self.max_steps:  # else the results would not be read
                         messages += await self._results(reply.tool_calls)
             except errors.BudgetExceeded as error:
                 if account is None or error.account is not account:

@@ -124,7 +124,7 @@ def bound_reward(kind: str, name: str, reward: Any) -> scope.BoundReward:
     """Return a reward for outputs without a target.
 
     Raises:
-        ConfigError: It cannot be called, or asks for something else.
+        ConfigError: It cannot be called, or takes something else.
     """
     try:
         return scope.BoundReward(reward, ("inputs", "outputs"), what=f"{kind}: {name}")

@@ -62,7 +62,7 @@ def check_params(block: type[Module], given: Mapping[str, Json]) -> Json:
 
 
 class Form(NamedTuple):
-    """What a generator asks its model for, and what it makes of the reply.
+    """What a generator requests of its model, and what it makes of the reply.
 
     Attributes:
         asked: Symbol of what the reply must satisfy; None for plain text.
@@ -237,7 +237,7 @@ class Generator(Module, Generic[M]):
         elif isinstance(instructions, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (else the schema refuses it)
             instructions = inspect.cleandoc(instructions)
         self.instructions = self.add_variable(
-            instructions, schema={"type": "string"}, name="instructions", description="What the model is told to do."
+            instructions, schema={"type": "string"}, name="instructions", description="What the model has to do."
         )
         self.examples = self.add_variable(
             _checked_examples(kind, examples),

@@ -92,7 +92,7 @@ class SingleFlight:
 
         Args:
             key: What makes work equal.
-            work: Runs only where nobody else runs it.
+            work: Runs only where no other call runs it.
             is_own: Whether a failure is the leader's own, such as a spent budget: then a waiter leads next, as
                 after a cancellation. That of the leader counts.
 
@@ -107,7 +107,7 @@ class SingleFlight:
                     flight = self._flights[key] = _Flight()
                     break
             if flight in _LEADING.get():
-                raise CallError("Work in a cache asks for what it is about to return: it would wait for ever.")
+                raise CallError("Work in a cache needs what it is about to return: it would wait for ever.")
             await flight.done.wait()
             if flight.error is not None:
                 try:

@@ -533,7 +533,7 @@ class ChatMessage(_ReadyMade):
         role: The speaker: `system`, `developer`, `user`, `assistant` or `tool`.
         content: A text, or a list of parts; a str in the list becomes a text part, media become their parts.
         name: Name of the speaker.
-        tool_calls: What an assistant wants to be called.
+        tool_calls: The tools that an assistant calls.
         tool_call_id: Which call a `tool` message answers.
         refusal: The assistant's words where it refused.
         reasoning_content: The provider's own reasoning, as text.

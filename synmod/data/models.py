@@ -693,7 +693,7 @@ def label(x: Described[Any]) -> str:
 
 
 def label_of(schema: Schema) -> str:
-    """Return the label of what nobody named: the snake case of the schema's title."""
+    """Return the label of what has no name: the snake case of the schema's title."""
     title = schema.get("title")
     words = _NOT_IN_A_NAME.sub("_", title).strip("_") if isinstance(title, str) else ""
     return snake_case(words) if words else "data_model"

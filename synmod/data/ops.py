@@ -671,7 +671,7 @@ def contains(whole: Any, part: Any) -> bool:
 
     Args:
         whole: Anything with a schema: a value, symbol, class, instance or schema dict.
-        part: Likewise; or a str, which asks for a key.
+        part: Likewise; or a str, which is a key.
 
     Returns:
         Whether each value of `whole` can be read as a `part`.

@@ -304,7 +304,7 @@ def _meets_count(keyword: str, parts: list[Any], bound: Any) -> bool:
 
 
 def _additional_properties(proof: _Proof, parts: list[Any], demand: Mapping[str, Any]) -> bool:
-    """Prove the keys that only the left declares, and those that nobody does."""
+    """Prove the keys that only the left declares, and those that neither does."""
     if "patternProperties" in demand:
         return False
     declared = {name for names in _values(parts, "properties") for name in names}

@@ -34,8 +34,8 @@ class DaskExecutor:
     values and models in force where they run, follow as JSON, in batches of about one second. A batch whose worker dies
     runs again elsewhere. What a row writes into Variables, hooks and counters stays on its worker, but for usage.
 
-    Dask's messages are pickles, and nobody is asked who they are unless TLS is configured: use it on this machine and
-    in networks that you trust.
+    Dask's messages are pickles, and their senders are not authenticated unless TLS is configured: use it on this
+    machine and in networks that you trust.
 
     Args:
         address: Of the scheduler, such as `"tcp://10.0.0.5:8786"`; or a `dask.distributed.Client` or cluster, whose
@@ -89,7 +89,7 @@ class DaskExecutor:
 
         Raises:
             ConfigError: Dask is not installed.
-            ArgumentError: A budget of model calls is open here, which nobody can keep on several machines.
+            ArgumentError: A budget of model calls is open here, which cannot be kept across machines.
             SaveError: A class, function or value cannot be saved; names each.
             RunError: (on entering) No asyncio, no scheduler; workers lack a class or a model.
         """
@@ -148,7 +148,7 @@ class _Row:
         models: The models in force where it was sent from, as a text of saving.
         json: The row, its sample and its values.
         meters: What counts what it uses, here.
-        outcome: What became of it, or why nobody knows.
+        outcome: What became of it, or why that is unknown.
         ended: When that is there.
     """
 

@@ -228,7 +228,7 @@ class _Run:
             self.group.start_soon(self.follow, index)
 
     def _drop(self, step: PlannedStep) -> None:
-        """Take the values from the table that nobody else needs."""
+        """Take the values from the table that no other step needs."""
         uses = self._uses
         for number in step.needs:
             uses[number] -= 1

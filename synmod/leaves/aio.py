@@ -629,13 +629,13 @@ def drive(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine that never waits to its end, without a loop.
 
     Args:
-        coroutine: What to run. It is closed if it wants to wait.
+        coroutine: What to run. It is closed if it would wait.
 
     Returns:
         What it returns.
 
     Raises:
-        Suspended: It wants to wait, or needs a loop where none runs.
+        Suspended: It would wait, or needs a loop where none runs.
         BaseException: Whatever the coroutine raises.
 
     Example:

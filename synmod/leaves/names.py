@@ -134,7 +134,7 @@ def with_label(path: str, name: str) -> str:
 
 
 def parse_path(text: str) -> tuple[str, ...]:
-    """Return the steps of a path text, all as texts: only the graph knows which of them were ints."""
+    """Return the steps of a path text, all as texts: which of them were ints is read from the graph."""
     if not text:
         return ()
     if "~" not in text:

@@ -267,7 +267,7 @@ def request_key(model: SharedModel, request: LMRequest) -> str:
 async def once(call: ModelCall, key: Hashable, ask: Callable[[], Awaitable[R]]) -> R:
     """Return what `ask` returns: asked here, or by an equal call under way through the same cache, which pays for it.
 
-    Who asks hands over to a call that waits if its time or budget is over, or a stream of it broke off; any other
+    The asking call hands over to one that waits if its time or budget is over, or a stream of it broke off; any other
     failure reaches each of them.
 
     Args:

@@ -104,7 +104,7 @@ class EmbeddingModel(SharedModel):
             ModelTimeout: `timeout_s` is over.
             BadReplyError: The reply does not hold one vector for each text, all of one length.
             UnboundModelError: The model was loaded from a file, which holds no connection.
-            BuildError: A module is being built or traced here, which must cost nobody a token.
+            BuildError: A module is being built or traced here, which must not cost tokens.
             DeadlineExceeded, BudgetExceeded: An enclosing `sm.deadline` or `sm.budget` ends the call.
 
         Example:

@@ -81,7 +81,7 @@ class LiteLLMAdapter:
             raise missing
 
     async def prepare(self, request: LMRequest) -> None:
-        """Import litellm, and raise for what it knows that the model does not take.
+        """Import litellm, and raise for what the model is known not to take.
 
         Raises:
             UnavailableError: litellm is missing.
@@ -129,12 +129,12 @@ class LiteLLMAdapter:
         await _LEFTOVERS.aclose()
 
     def _supported(self) -> Sequence[str] | None:
-        """Return the parameters that litellm knows the model to take; None where it knows nothing."""
+        """Return the parameters that the model takes according to litellm; None where it has no record."""
         provider, _, name = self._settings.model.partition("/")
         return self._litellm.get_supported_openai_params(model=name, custom_llm_provider=provider)
 
     def _level(self, *, with_tools: bool) -> str:
-        """Return the best way to ask the provider for a schema, as far as litellm knows it."""
+        """Return the best way to send the provider a schema, according to litellm."""
         if with_tools and self._settings.provider not in _SCHEMA_BESIDE_TOOLS:
             return "prompt"
         if self._settings.api_base is not None or self._litellm.supports_response_schema(model=self._settings.model):

@@ -201,7 +201,7 @@ def shared_model(kind: Callable[[str], M], model: Any, where: str) -> M:
 
 
 def refuse_on_symbols(name: str) -> None:
-    """Raise BuildError where a module is built or traced, which must cost nobody a token."""
+    """Raise BuildError where a module is built or traced, which must not cost tokens."""
     frame = current_call()
     if frame is not None and frame.symbolic:
         what = f"{frame.path or frame.name!r}: {name} was called while the module is built on symbols"
@@ -276,7 +276,7 @@ class LanguageModel(SharedModel):
         timeout_s: Seconds for the whole call: waits, attempts and repair; None for no limit.
         name: The name in a saved file; by default the model string.
         headers: Further HTTP headers; a value given as SecretStr is kept out of every error.
-        extra_body: Fields that only this provider knows, sent in the body.
+        extra_body: Fields of this provider alone, sent in the body.
         structured: How to ask for a schema: "schema", "json", "tool", "prompt"; None for what the provider does best.
         repairs: How often an invalid reply is handed back for mending.
         allow_remote_media: Whether litellm may be handed addresses of images and files; some it fetches from this host.
@@ -387,7 +387,7 @@ class LanguageModel(SharedModel):
             BadReplyError: The reply is refused, cut off or invalid, or calls a tool that is not on offer or with
                 invalid arguments, also after repair.
             UnboundModelError: The model was loaded from a file, which holds no connection.
-            BuildError: A module is being built or traced here, which must cost nobody a token.
+            BuildError: A module is being built or traced here, which must not cost tokens.
             DeadlineExceeded, BudgetExceeded: An enclosing `sm.deadline` or `sm.budget` ends the call.
 
         Example:

@@ -96,7 +96,7 @@ def _unknown_keyword(name: str, where: str, others: Collection[str]) -> ConfigEr
     takes = f" It takes {', '.join(others)}, and sampling parameters." if others else ""
     return ConfigError(
         f"{where}: unknown keyword {name!r}.{hint}{takes} Sampling parameters are {', '.join(SAMPLING)};"
-        f" a parameter that only one provider knows goes into extra_body={{{name!r}: ...}} of the LanguageModel."
+        f" a parameter of one provider alone goes into extra_body={{{name!r}: ...}} of the LanguageModel."
     )
 
 

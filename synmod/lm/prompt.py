@@ -413,11 +413,11 @@ def input_fields(schema: Mapping[str, Json], without: Iterable[str] = ()) -> str
         without: Top-level fields to leave out.
 
     Returns:
-        Lines such as `- query (string): what the user asks`; `""` for a schema without fields.
+        Lines such as `- query (string): the user's question`; `""` for a schema without fields.
 
     Example:
-        >>> input_fields({"properties": {"query": {"type": "string", "description": "what the user asks"}}})
-        '- query (string): what the user asks'
+        >>> input_fields({"properties": {"query": {"type": "string", "description": "the user's question"}}})
+        "- query (string): the user's question"
 
     Source: DSPy adapters' field lists.
     """

@@ -255,7 +255,7 @@ class Attempt:
 class LMReply:
     """What a model answered.
 
-    An adapter fills in `text`, `tool_calls` (as `ToolCall`s or as they stand on the wire), and what it knows of
+    An adapter fills in `text`, `tool_calls` (as `ToolCall`s or as they stand on the wire), and what there is of
     `reasoning`, `finish_reason`, `usage`, `model` and `request_id`; the call fills in the rest.
 
     Attributes:
@@ -368,7 +368,7 @@ class Adapter(Protocol):
 
     What it may have besides: `check(request)`, a plain function that raises at once; `async prepare(request)`, for
     what it must load first, which does not count against `timeout_s`; `stream(request)`, an async generator of
-    `LMChunk`s and last, where it knows more than they hold (usage, finish reason), an `LMReply`; `reasons(request)`,
+    `LMChunk`s and last, where there is more than they hold (usage, finish reason), an `LMReply`; `reasons(request)`,
     a plain function: whether the model reasons natively on a request and the reply will hold it; `async price()`: what
     tokens cost, an object with `cost_usd(prompt_tokens, completion_tokens, cached_tokens=0)`, or None; `async
     aclose()`.
@@ -443,7 +443,7 @@ def entry_of(reply: LMReply) -> Json:
 
 
 def reply_of_entry(entry: FrozenDict, elapsed_s: float) -> LMReply:
-    """Return the reply of an entry, as one that nobody paid for."""
+    """Return the reply of an entry, as one that was not paid for."""
     kept: dict[str, Any] = {name: value for name, value in entry.items() if name in _KEPT}
     kept["message"] = message(**entry.get("message", {"role": "assistant", "content": entry.get("text", "")}))
     kept["tool_calls"] = tuple([ToolCall.model_validate(each) for each in entry.get("tool_calls", ())])

@@ -127,7 +127,7 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
         return chunk
 
     async def put(self, chunk: LMChunk) -> None:
-        """Hand a piece to the reader once the one before was taken; do nothing where nobody reads any more."""
+        """Hand a piece to the reader once the one before was taken; do nothing where the reader has left."""
         while self._chunk is not None and self._is_open:
             await self._room.wait()
         if self._is_open:
@@ -213,7 +213,7 @@ class Relay:
 
     @classmethod
     def of(cls, request: LMRequest, listeners: tuple[Hook, ...], place: Place, clock: Clock) -> Relay | None:
-        """Return the relay of a call that begins here; None where nobody reads its pieces.
+        """Return the relay of a call that begins here; None where its pieces are not read.
 
         Args:
             request: The request of the call.

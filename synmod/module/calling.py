@@ -2,7 +2,7 @@
 
 A module is built once for all concurrent callers: the first one builds, the others look again when the build has ended.
 In a call everything after the frame is set is left through one `try`, so that return, error and cancellation restore
-what was. The common case (values whose schemas were seen before, nobody listening) takes a few identity checks.
+what was. The common case (values whose schemas were seen before, no listeners) takes a few identity checks.
 """
 
 import inspect

@@ -1,4 +1,4 @@
-"""What goes into a call and what comes out: told apart, converted to data, and checked against what is declared.
+"""What goes into a call and what comes out: distinguished, converted to data, and checked against what is declared.
 
 A nest is data, None, or lists, tuples, dicts and other containers of data. Speed: the common check, one value of a
 schema that was seen before, is one lookup, which the hot call makes by itself.

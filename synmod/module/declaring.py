@@ -513,7 +513,7 @@ def execution_of(module: Any) -> Execution | None:  # noqa: ARG001  # of the cla
 
 @singledispatch
 def own_inputs_of(module: Any) -> tuple[Any, ...]:  # noqa: ARG001
-    """Return the inputs that a module knows by itself: a functional program has its Inputs."""
+    """Return the inputs that a module declares itself: a functional program has its Inputs."""
     return ()
 
 

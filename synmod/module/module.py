@@ -130,7 +130,10 @@ class Module(metaclass=ModuleMeta):
     else:
         __init__ = construct
         __call__ = call_module
-        __call__.__name__, __call__.__qualname__ = "module", "Module.__call__"  # what a forgotten await is told by
+        __call__.__name__, __call__.__qualname__ = (
+            "module",
+            "Module.__call__",
+        )  # what the warning of a forgotten await shows
         build = empty_build
         compute_output_spec = default_output_spec
 
@@ -550,12 +553,12 @@ class Module(metaclass=ModuleMeta):
         add_reward(self._record, value, name)
 
     def route_feedback(self, inputs: Any, outputs: Any, feedback: Feedback) -> Any:  # noqa: ARG002  # for overrides
-        """Say what the calls inside one call of this module are told when a reward has judged it; plain or async.
+        """Return the feedback for the calls inside one call of this module, after a reward has judged it; may be async.
 
         Args:
             inputs: What the call got, as JSON.
             outputs: What it returned, as JSON.
-            feedback: What this call is told.
+            feedback: That of this call.
 
         Returns:
             The Feedback for the calls inside; here the same.

@@ -32,7 +32,7 @@ class Harvest(NamedTuple):
 
     @classmethod
     def of(cls, entries: Mapping[str, Iterable[tuple[str, Json]]]) -> Harvest:
-        """Return the harvest of rows and values by path; equal values are one entry, which knows all of its rows."""
+        """Return the harvest of rows and values by path; equal values are one entry, which has all of its rows."""
         found: dict[str, list[Entry]] = {}
         for path, pairs in entries.items():
             rows: dict[str, dict[str, None]] = {}

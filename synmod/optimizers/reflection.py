@@ -25,7 +25,7 @@ class Evidence(NamedTuple):
     Attributes:
         parent: The State that was run.
         rows: Ids.
-        items: What each target's module was told.
+        items: The feedback of each target's module.
         blame: The paths that failures blame, the most blamed first.
     """
 
@@ -89,7 +89,7 @@ async def gain_in_two_waves(bench: Bench, child: State, found: Evidence) -> floa
     return gain
 
 
-# -- what a proposer is told -------------------------------------------------------------------------------------------
+# -- what a proposer receives ------------------------------------------------------------------------------------------
 
 
 def question(
@@ -132,7 +132,7 @@ def records_of(items: Sequence[FeedbackItem], best: float, expected: Sequence[Js
     """Return feedback as records for a proposer: failing ones first, at most 12, 24,000 characters together.
 
     Args:
-        items: What one module was told.
+        items: The feedback of one module.
         best: The highest score there is.
         expected: The target of each row, where rows have one.
     """
@@ -171,7 +171,7 @@ def is_too_long(new: Json, old: Json, proposer: Module) -> bool:
 
 
 class Reflective(Optimizer):
-    """An optimizer that asks a model for better values, and remembers what was accepted and tried."""
+    """An optimizer that gets better values from a model, and remembers what was accepted and tried."""
 
     kinds: ClassVar[tuple[TargetKind, ...]] = ("instruction", "value")
     ends: ClassVar[bool] = True
@@ -237,7 +237,7 @@ class Reflective(Optimizer):
         return state
 
     async def _value(self, bench: Bench, found: Evidence, state: State, path: str, hint: str) -> Json | None:
-        """Return a better value of one target: asked once more, told why, where the first cannot be used."""
+        """Return a better value of one target: requested once more, with the reason, where the first cannot be used."""
         target = bench.targets[path]
         current: Any = state[path].value
         expected = [train.as_json(bench.example(row).target) for row in found.rows]

@@ -1,4 +1,4 @@
-"""Indexes: passages in SQLite, found by words (BM25) or by the cosine of their vectors; and the block that asks one.
+"""Indexes: passages in SQLite, found by words (BM25) or by the cosine of their vectors; and a block that searches one.
 
 An index is a graph node by reference, like a live model: programs share it, and no file holds its passages or its path.
 """
@@ -72,7 +72,7 @@ class FoundPassage(Passage, defer_build=True):
 
 
 class Index:
-    """What `Retrieve` asks: derive from it, set `name`, write `search`.
+    """What `Retrieve` searches: derive from it, set `name`, write `search`.
 
     Attributes:
         name: The name in a saved file, by which `sm.load(..., indexes={name: index})` hands over a live one.

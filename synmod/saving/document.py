@@ -348,7 +348,7 @@ def write_document(
         place: Names a place of the sections in the program, for messages.
 
     Raises:
-        SaveError: It would be beyond a limit, or hold a key that synmod knows; names every place, never the secret.
+        SaveError: It would be beyond a limit, or hold a key of a model; names every place, never the secret.
     """
     header = {"synmod": FIRST_READERS[FORMAT], "format": FORMAT, "kind": kind}
     text = _text({"header": header, **sections}, limits, place)
@@ -361,7 +361,7 @@ def write_document(
     problems = Problems()
     for each in sorted({place(where) for where in _places(sections, (), secrets)}) if secrets else ():
         remedy = "pass it to the live model (api_key=..., or the environment), which a load gets anew"
-        problems.note(each, "a key that synmod knows", remedy)
+        problems.note(each, "the key of a model", remedy)
     problems.raise_if_any()
     return text
 

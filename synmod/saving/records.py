@@ -184,7 +184,7 @@ def _build(site: _Site) -> Json:
 
 
 def _shape(nest: Any) -> Any:
-    """Return a nest as a build config has it: a dict is told from a schema by a key around it."""
+    """Return a nest as a build config has it: a key around a dict distinguishes it from a schema."""
     if is_object(nest):
         return {"dict": {key: _shape(part) for key, part in nest.items()}}
     return [_shape(part) for part in cast("list[Any]", nest)] if isinstance(nest, list | tuple) else nest

@@ -29,7 +29,7 @@ class Deadline:
         seconds: What the block allowed.
         plain: Whether it was entered where no task ran, so that no scope of its own cancels its waiting code.
         scope: What cancels the waiting code of the block, None for a plain or an endless one.
-        waiting: Path of the call that was waiting when the time was over, None while nobody has noted one.
+        waiting: Path of the call that was waiting when the time was over, None while none is noted.
         partial: What was finished when the time was over, for the error.
     """
 
@@ -471,7 +471,7 @@ class BoundReward:
         lowest: The worst score of its `range`; 0.0 where it has none.
 
     Raises:
-        ArgumentError: It cannot be called, or asks for something else.
+        ArgumentError: It cannot be called, or takes something else.
     """
 
     __slots__ = ("_by_name", "_by_place", "_function", "_needs_target", "_range", "_what", "asks_for", "lowest")
@@ -517,7 +517,7 @@ class BoundReward:
             ):
                 words = [*names, *(alias for alias, name in _ALIASES.items() if name in names)]
                 raise errors.ArgumentError(
-                    f"{what} asks for {parameter.name!r}; it may ask for {', '.join(words)}, by these names and in any "
+                    f"{what} takes a parameter {parameter.name!r}; there are {', '.join(words)}, in any "
                     f"order.{leaves.did_you_mean(parameter.name, words)}"
                 )
         self.asks_for = frozenset((*self._by_place, *self._by_name.values()))

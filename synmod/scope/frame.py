@@ -431,7 +431,7 @@ class GivenReward(NamedTuple):
 
 
 class Owner(Protocol):
-    """What a frame knows of the module whose call it is.
+    """What a frame holds of the module whose call it is.
 
     Attributes:
         recorded: Its last entry call as a trace recorded it, so that the module can be shown with it.
@@ -472,7 +472,7 @@ class CallFrame:
     """One running module call: frozen, pointing at its parent.
 
     Attributes:
-        owner: What the frame knows of the module.
+        owner: What the frame holds of the module.
         live: Whether the call still runs; cleared by the code that runs it.
         layer: The values that travel past the call (skip connections), None where there are none.
         number: Which call of its run this is, counted from 0 by their starts.

@@ -1,6 +1,6 @@
 """Hooks: the frozen records that they receive, the class whose methods receive them, and `sm.hooks`.
 
-A record refers to the frozen values of the run; nothing is copied or formatted. Where nobody listens, none is made.
+A record refers to the frozen values of the run; nothing is copied or formatted. Without a listener none is made.
 """
 
 import inspect
@@ -317,7 +317,7 @@ class hooks(Block):  # noqa: N801  # read as a word: `with sm.hooks(h):`
         >>> with hooks(Names()):
         ...     pass
 
-    Source: structlog's context; differs: no process-wide list, so nobody pays for hooks that are not there.
+    Source: structlog's context; differs: no process-wide list, so hooks that are not there cost nothing.
     """
 
     def __init__(self, *hooks: Hook) -> None:
@@ -397,13 +397,13 @@ def end_call(
 def notify_skip_dropped(
     frame: CallFrame, names: tuple[str, ...], namespaces: tuple[Any, ...], producer_paths: tuple[str, ...]
 ) -> None:
-    """Notify listeners that an entry call, which has ended, left values that nobody popped."""
+    """Notify listeners that an entry call, which has ended, left values that were not popped."""
     if listeners := hooks_inside(ambient(), frame):
         notify(listeners, SkipDropped(*place_of(frame, frame.phase), names, namespaces, producer_paths))
 
 
 def notify_assign(variable: object, name: str, old: Any, new: Any, version: int) -> None:
-    """Notify listeners that a Variable got a new value; nobody is notified in a trace, since nothing changed.
+    """Notify listeners that a Variable got a new value; in a trace there is no event, since nothing changed.
 
     Args:
         variable: The Variable, to find its path by.

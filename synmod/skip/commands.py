@@ -21,7 +21,7 @@ ADJECTIVES: Final = {"stash": "stashable", "pop": "poppable", "peek": "peekable"
 
 
 class _UntypedSkipError(errors.SkipError, errors.SymbolicValueError):
-    """The schema of a value in the lane is needed, and nobody has declared it."""
+    """The schema of a value in the lane is needed, and none is declared."""
 
 
 _UntypedSkipError.__name__ = _UntypedSkipError.__qualname__ = "SkipError"

@@ -130,7 +130,7 @@ class Lane:
         self.done: set[tuple[str, str]] = set()
         """The commands performed, as (word, name)."""
         self.in_hand = False
-        """Whether a user holds the skip frame: then values that nobody pops stay in it."""
+        """Whether a user holds the skip frame: then values that are not popped stay in it."""
 
     @property
     def place(self) -> str:
@@ -239,7 +239,7 @@ class Lane:
         return {**dict.fromkeys(self.popped, TAKEN), **{key: slot.value for key, slot in self.stashed.items()}} or None
 
     def close(self) -> None:
-        """Drop what nobody popped at the end of an entry call, with one event; a frame in hand keeps it."""
+        """Drop what was not popped at the end of an entry call, with one event; a frame in hand keeps it."""
         *_, bottom = self.downwards()
         if self.frame is not None and bottom.stashed and not bottom.in_hand:
             keys = sorted(bottom.stashed, key=lambda key: (key[1], order_of(key[0])))

@@ -143,7 +143,7 @@ class Wiring:
     # -- rules --------------------------------------------------------------------------------------------------------
 
     def _check(self) -> None:
-        """Check that each key is stashed once, then popped once, and that the consumer gets what it asks for."""
+        """Check that each key is stashed once, then popped once, and that the consumer gets what it declares."""
         used = {(cycle.namespace, cycle.name) for _, cycle in self._found}
         stashes: dict[lane.Key, list[Site]] = {}
         for site in self._sites:
@@ -185,7 +185,7 @@ class Wiring:
         stashed, wanted = producer.skips.schemas.get(key[1]), consumer.skips.schemas.get(key[1])
         misfit = None if wanted is None or stashed is None else _misfit(stashed, wanted)
         if misfit is not None:
-            text = f"{consumer.path!r} asks {key[1]!r} for {misfit}, which {producer.path!r} does not stash"
+            text = f"{consumer.path!r} needs {misfit} of {key[1]!r}, which {producer.path!r} does not stash"
             self._report(consumer, "schema", key, producer, text)
 
     def _report(self, site: Site, kind: str, key: lane.Key, other: Site | None, text: str) -> None:
@@ -277,7 +277,7 @@ def _ranks(before: Sequence[set[int]]) -> list[int]:
 
 
 def _misfit(stashed: data.Schema, wanted: data.Schema) -> str | None:
-    """Return what a consumer asks for and a producer does not stash: fields, or the whole; None where all is there."""
+    """Return what a consumer declares and a producer does not stash: fields, or the whole; None where all is there."""
     are_objects = all(schema.get("type") == "object" or "properties" in schema for schema in (stashed, wanted))
     if data.is_subschema(stashed, wanted) or (are_objects and data.includes(stashed, wanted)):
         return None

@@ -1,6 +1,6 @@
 """Test doubles, public: language models that need no provider, and tasks whose best score is known.
 
-Floor: above everything; nobody inside synmod imports it. Purpose: to test programs offline and exactly.
+Floor: above everything; nothing inside synmod imports it. Purpose: to test programs offline and exactly.
 State: none. Speed: a call of a double costs what the layers of a model call cost.
 Must never know: a network, a key, a file outside of what a test hands it.
 """

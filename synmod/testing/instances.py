@@ -43,7 +43,7 @@ def instance_of(schema: data.Schema, seed: int, purpose: str) -> leaves.Json:
         A valid value, the same for the same arguments on every platform.
 
     Raises:
-        AssertionError: No draw was valid: the schema contradicts itself, or asks for more than can be guessed.
+        AssertionError: No draw was valid: the schema contradicts itself, or needs more than can be guessed.
 
     Example:
         >>> from synmod.data import declare
@@ -120,7 +120,7 @@ class _Drawing:
         return part
 
     def _weight(self, part: leaves.Json) -> int:
-        """Return how much an alternative asks for: null and constants least, what has parts of its own most."""
+        """Return how much an alternative needs: null and constants least, what has parts of its own most."""
         while leaves.is_object(part) and "$ref" in part:
             part = data.target_of(self.root, part["$ref"])
         if not leaves.is_object(part) or part.get("type") == "null" or "const" in part or "enum" in part:

@@ -265,7 +265,7 @@ class SchemaLM(Double):
 
     Raises:
         ConfigError: A keyword is unknown ('Did you mean').
-        AssertionError: By a call: the schema cannot be satisfied, or asks for more than can be guessed.
+        AssertionError: By a call: the schema cannot be satisfied, or needs more than can be guessed.
 
     Example:
         >>> sm.run(SchemaLM()("Hi", {"type": "object", "required": ["n"], "properties": {"n": {"const": 1}}})).json

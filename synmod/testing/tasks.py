@@ -358,7 +358,7 @@ _WORDS: Final = {
 
 
 def tickets(seed: int = 0) -> Task:
-    """Return requests to a shop's desks, for a Generator that knows nothing but its examples.
+    """Return requests to a shop's desks, for a Generator that has nothing but its examples.
 
     Each desk has a few matters, written with words that others share; few words tell. So a set of examples is as good
     as the matters that it shows.

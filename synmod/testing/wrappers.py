@@ -238,7 +238,7 @@ class ChaosLM(Standing):
             settings but for cache and fallback.
         seed: Another seed gives other faults.
         latency_s: Seconds that each request takes, or a range `(least, most)` to draw from.
-        retry_after_s: What a rate limit asks to wait.
+        retry_after_s: How long a rate limit has callers wait.
         **shares_and_lm: The shares, and keywords of `LanguageModel`, which win over those of `lm`.
 
     Raises:

@@ -21,7 +21,7 @@ class Batch:
 
     Args:
         data: For one input a list of rows (data models or JSON objects); for several a dict from name to list.
-        label: A list of targets, one per row; None where nobody knows.
+        label: A list of targets, one per row; None where there are none.
         pad: The last `pad` rows are filling: predictions drop them.
 
     Example:

@@ -1,4 +1,4 @@
-"""The bench: an optimizer's only way to act. It runs candidates as overlays, counts what they cost, and asks models.
+"""The bench: an optimizer's only way to act. It runs candidates as overlays, counts what they cost, and calls models.
 
 It is deterministic: whatever runs at once has a place of its own (a lane), and what is asked, noted and logged is
 ordered by place, never by time.
@@ -55,7 +55,7 @@ class Known:
     Attributes:
         state: Values of the targets.
         order: The first place where it was noted.
-        made: The first place where it was said what made it; empty while nobody did.
+        made: Where what made it was first noted; empty until then.
         parents: Fingerprints of what it was made of.
         operator: What made it.
         rollouts: What was run, by split, row and sample.
@@ -94,7 +94,7 @@ class Known:
 
 
 class Bench:
-    """Evaluates candidates on rows, asks models, and keeps count. The trainer makes it, one for each run.
+    """Evaluates candidates on rows, calls models, and keeps count. The trainer makes it, one for each run.
 
     Args:
         runner: Runs rows.
@@ -564,7 +564,7 @@ class Bench:
     def finalists(self, *, most_rows: bool = False) -> list[Known]:
         """Return what is completed at the end: the best one, the seed, then the next ones.
 
-        A State that the program has held and nobody ran stands behind the best one: it may be better.
+        A State that the program has held and that was not run stands behind the best one: it may be better.
         """
         ranked = self.ranking()
         if most_rows:
@@ -611,7 +611,7 @@ class Bench:
         return piece["outputs"]
 
     async def feedback(self, rollouts: Iterable[Rollout]) -> dict[str, tuple[FeedbackItem, ...]]:
-        """Return what each target's module is told of rollouts that were run with `calls=True`."""
+        """Return the feedback of each target's module on rollouts that were run with `calls=True`."""
         return await self._routing.items(rollouts)
 
     def log(self, operator: str, paths: Iterable[str], word: Word, gain: float = 0.0, rows: int = 0) -> None:

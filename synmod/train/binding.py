@@ -188,10 +188,14 @@ def _matching(program: Module, entries: Any, what: str) -> set[str]:
 
 
 def warn_of_unasked(label_names: Sequence[str], labels: Any, needs_target: bool) -> None:
-    """Warn of target fields that nobody asks for: the target has none of that name, or no target is needed."""
+    """Warn of target fields that are not used: the target has none of that name, or no target is needed."""
     fields = set(label_names) if labels is None else set(data.symbol(labels).keys())
     for name in sorted(set(label_names) - (fields if needs_target else set())):
-        warnings.warn(f"label_names: nobody asks for {name!r}.", errors.SynmodWarning, stacklevel=4)
+        warnings.warn(
+            f"label_names: {name!r} is not used; it is no field of the target, or no reward takes a target.",
+            errors.SynmodWarning,
+            stacklevel=4,
+        )
 
 
 def targets_of(program: Module, roles: Mapping[str, Role]) -> dict[str, Target]:

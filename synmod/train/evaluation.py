@@ -59,7 +59,7 @@ async def evaluate(
         program: Any module.
         data: An iterable, sync or async, of `(inputs, target)`, of inputs alone, or of `sm.Example`; inputs are data
             models, or JSON that the program's Input or contract wraps.
-        reward: One of `sm.rewards`, the name of one, or a function or module, plain or async, that asks by parameter
+        reward: One of `sm.rewards`, the name of one, or a function or module, plain or async, that takes by parameter
             name for what it judges: `inputs`, `outputs` (or `y_pred`), `target` (or `y_true`), `example_id`, `extra`.
             Returns a number, a bool or a `sm.Feedback`. None for no score.
         metrics: Those of `sm.metrics`, their names, functions like rewards, which return numbers, or objects with
@@ -177,7 +177,7 @@ async def predicted(
 
 
 async def _output_of(program: Module) -> Any:
-    """Return what a program declares to return; None where nobody knows, or it cannot be built, which each row reports.
+    """Return what a program declares to return; None if that is unknown, or it cannot be built, which each row reports.
 
     No model is called.
     """
@@ -411,7 +411,7 @@ class Metrics:
 
     Raises:
         TrainerError: There is no metric of a name.
-        ArgumentError: It is not a list of them, one is neither or asks for something else, or two have one name.
+        ArgumentError: It is not a list of them, one is neither or takes something else, or two have one name.
     """
 
     def __init__(self, metrics: Iterable[Any]) -> None:
@@ -505,7 +505,7 @@ def feed(metric: Any, results: Iterable[ExampleResult]) -> None:
     """Feed an object that counts, a `Metric` or one of one's own, with results in order.
 
     Raises:
-        ArgumentError: Its `update_state` asks for something else.
+        ArgumentError: Its `update_state` takes something else.
         Exception: What it raised.
     """
     name = getattr(metric, "name", type(metric).__name__)

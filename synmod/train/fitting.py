@@ -410,7 +410,7 @@ class _Fitting:
             bench.end()
         return True
 
-    # -- what is told -------------------------------------------------------------------------------------------------
+    # -- what is reported ---------------------------------------------------------------------------------------------
 
     async def _logs(self) -> dict[str, Any]:
         """Return the numbers of the present moment."""

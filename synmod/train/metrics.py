@@ -26,7 +26,7 @@ class MetricOptions(ModuleOptions, total=False):
 class Metric(Module):
     """Counts something over the rows of an evaluation: derive from it, write `update_state` and `result`.
 
-    Rows are fed in the order of the inputs. `update_state` asks by parameter name for `y_true`, `y_pred` and `rollout`
+    Rows are fed in the order of the inputs. `update_state` takes by parameter name `y_true`, `y_pred` and `rollout`
     (the `sm.ExampleResult` of the row, with `score`, `usage`, `elapsed_s`, `sample` and `error`), as well as `inputs`
     and `example_id`. The output of a failed row is None, which counts as wrong.
 
@@ -114,12 +114,12 @@ class Mean(_Average):
     """The mean of what a function returns; a failed row counts 0, one with nothing to score is left out.
 
     Args:
-        fn: A plain function that asks by parameter name for `y_true`, `y_pred`, `inputs`, `example_id` or `rollout`,
+        fn: A plain function that takes by parameter name `y_true`, `y_pred`, `inputs`, `example_id` or `rollout`,
             and returns a number, a bool or a Feedback. (An async one is a metric as it is: `metrics=[fn]`.)
         **options: Those of `Metric`; the default of `name` is the name of the function.
 
     Raises:
-        ArgumentError: `fn` cannot be called, or asks for something else ('Did you mean').
+        ArgumentError: `fn` cannot be called, or takes something else ('Did you mean').
 
     Example:
         >>> import synmod as sm

@@ -200,13 +200,13 @@ def crossover(a: State, b: State, mask: Sequence[bool]) -> State:
 class Optimizer(Module):
     """Makes a program's Variables better, step by step. Derive from it and write `update`.
 
-    What it knows from step to step stands in `OptState` Variables of its own, made in `__init__`; what it draws comes
+    What it keeps from step to step stands in `OptState` Variables of its own, made in `__init__`; what it draws comes
     from `bench.rng`. So neither concurrency, latency nor a restart changes what it does.
 
     Args:
         only: Filter for the Variables that it may change; None for all that are trained.
-        language_model: Answers where it asks a model; None for the default of the calling context.
-        proposer: A module that asks a model for a better value, in place of `synmod.train.Proposer`.
+        language_model: The model that it calls; None for the default of the calling context.
+        proposer: A module that gets a better value from a model, in place of `synmod.train.Proposer`.
         patience: Steps without an accepted candidate until it is done.
         seed: In place of the seed of the run.
         name: Label.
@@ -255,7 +255,7 @@ class Optimizer(Module):
         Args:
             state: The State of the targets as it is.
             feedback: What was routed to each target; empty unless it learns from batches.
-            bench: Evaluates, races, asks.
+            bench: Evaluates, races, calls models.
         """
         raise NotImplementedError(f"{type(self).__name__} defines no update(self, state, feedback, bench).")
 
@@ -387,7 +387,7 @@ class Routing:
                 )
 
     async def items(self, rollouts: Iterable[Rollout]) -> dict[str, tuple[FeedbackItem, ...]]:
-        """Return what the calls of each target's module are told, by path of the target, in (row, call) order.
+        """Return the feedback of the calls of each target's module, by path of the target, in (row, call) order.
 
         Raises:
             TrainerError: A key of `parts` matches no module.
@@ -421,7 +421,7 @@ class Routing:
 
 
 def _routes(module: Module) -> bool:
-    """Whether a module says what the calls below it are told."""
+    """Whether a module routes feedback to the calls below it."""
     return type(module).route_feedback is not Module.route_feedback
 
 
@@ -431,7 +431,7 @@ def _matches(key: str, path: str) -> bool:
 
 
 def _for_module(feedback: Feedback, path: str) -> Feedback:
-    """Return the feedback as one module is told it: a part that addresses it stands in place of the critique."""
+    """Return the feedback as one module receives it: a part that addresses it stands in place of the critique."""
     if not feedback.parts:
         return feedback
     own = [text for key, text in feedback.parts.items() if _matches(key, path)]
@@ -477,7 +477,7 @@ _INSTRUCTIONS: Final = """
 
 
 class ReflectionInputs(DataModel, defer_build=True):
-    """What a proposer is told: a variable, what its module did, and what was tried."""
+    """What a proposer receives: a variable, what its module did, and what was tried."""
 
     task: str
     """What the program is for."""
@@ -509,7 +509,7 @@ class Proposer(Module):
         language_model: The model; None for the default of the calling context.
         max_growth: How many times as long as the present value a new one may be.
         max_length: Characters that are allowed in any case.
-        instructions: What the model is told to do.
+        instructions: What the model has to do.
 
     Schemas:
         inputs: `ReflectionInputs`

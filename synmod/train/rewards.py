@@ -161,7 +161,7 @@ class RewardOptions(ModuleOptions, total=False):
 class Reward(Module):
     """Scores what a program returned: derive from it, and write `call`.
 
-    `call` asks by parameter name for what it judges: `y_true` (or `target`), `y_pred` (or `outputs`), `inputs`,
+    `call` takes by parameter name what it judges: `y_true` (or `target`), `y_pred` (or `outputs`), `inputs`,
     `extra`, `example_id`. It returns a number inside `range`, a bool, or a `sm.Feedback` with a critique. It is plain
     or async. NaN, or a score outside `range`, is an error of the row, never a score.
 
@@ -527,13 +527,13 @@ class RewardFunction(Reward):
     """A function of one's own as a reward; a bare function becomes one.
 
     Args:
-        fn: A function, plain or async, or a module, that asks by parameter name for what it judges. A registered one
+        fn: A function, plain or async, or a module, that takes by parameter name what it judges. A registered one
             can be saved; a lambda works until then.
         range: The lowest and the highest score that it returns.
         **options: Those of `Module`.
 
     Raises:
-        ArgumentError: `fn` cannot be called, or asks for something else ('Did you mean').
+        ArgumentError: `fn` cannot be called, or takes something else ('Did you mean').
         ConfigError: `range` is not a pair of numbers, the lower one first.
 
     Example:
@@ -567,7 +567,7 @@ class RewardFunction(Reward):
 
     @property
     def asks_for(self) -> frozenset[str]:
-        """What the function asks for."""
+        """What the function takes."""
         return self._bound.asks_for
 
     async def call(self, y_true: Any = None, y_pred: Any = None, **offered: Any) -> Any:
@@ -663,7 +663,7 @@ def reward_from(x: Any) -> Reward:
 
     Raises:
         TrainerError: There is no reward of that name ('Did you mean').
-        ArgumentError: It is none of these, or a function that asks for something else.
+        ArgumentError: It is none of these, or a function that takes something else.
         ConfigError: Its `range` is not a pair of numbers.
 
     Example:

@@ -17,7 +17,7 @@ from .examples import Example, Several, UnreadableRow, as_json, inputs_for
 
 R = TypeVar("R", bound="ExampleResult")
 Fault: TypeAlias = Literal["program", "reward", "void", "fatal"]
-"""Whose fault a failure is: that of the program, of the reward, of nobody (an outage), or not of the example at all."""
+"""Whose fault a failure is: that of the program, of the reward, of neither (an outage), or unrelated to the example."""
 
 _TRANSIENT: Final = (errors.RateLimitError, errors.UnavailableError, errors.ModelTimeout)
 _FATAL: Final = (errors.AuthError, errors.ConfigError, errors.BuildError, errors.UnboundModelError)
@@ -271,7 +271,7 @@ class Ran:
         elapsed_s: Seconds.
         call_id: That of the entry call.
         calls: Those of the modules that are recorded.
-        all_calls: Those of all modules, where a reward asks for them.
+        all_calls: Those of all modules, where a reward takes them.
         values: What functions that measure it returned, by name.
     """
 

@@ -209,7 +209,7 @@ class Runner:
             state: Values of the Variables that are trained; without any the program runs as it is.
             sample: Number of the draw.
             model: Stands in for every model of the program; None for those it has.
-            key: What `key` returned for the rest; "" where nobody has asked.
+            key: What `key` returned for the rest; "" where it was not called.
 
         Raises:
             BudgetExceeded: The run's time is over, or that of an enclosing block; as DeadlineExceeded.
@@ -297,7 +297,7 @@ def identity_of_run(
         reward: What judges them.
         metrics: What measures them.
         places: Where they run.
-        seed: The values that are trained, which are told apart.
+        seed: The values that are trained, which are kept apart.
     """
     rows = [
         [split, row.id, as_json([row.inputs, row.target, dict(row.extra), row.group])]

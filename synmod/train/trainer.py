@@ -259,7 +259,7 @@ class Trainer:
         """Write values that were given into the program; states among them are what rows begin with."""
         tree.update(self.program, *values, allow_extra=allow_extra)
         self._first = self._states = self._binding.values("state")
-        self._hand = None  # it knows rollouts with the values before
+        self._hand = None  # it holds rollouts with the values before
         self._lifecycle.add("init_params")
 
     @needs_its_steps
@@ -414,7 +414,7 @@ class Trainer:
 
     @needs_its_steps
     def save_optimizer_states(self, path: str | os.PathLike[str]) -> None:
-        """Write what the optimizer knows.
+        """Write what the optimizer keeps.
 
         Raises:
             SaveError: It cannot be saved; what stood there before is whole.

@@ -28,7 +28,7 @@ from .walk import NODE, SEQUENCE, STATIC, VARIABLE, Kinds, Reader, RefMap, Stati
 M = TypeVar("M")
 
 CODEC: Final[dict[str, Callable[..., Any]]] = {}
-"""How graph definitions become JSON, filled by the room above that knows files: `"encode"` and `"decode"`."""
+"""How graph definitions become JSON, filled by the room above that writes files: `"encode"` and `"decode"`."""
 
 
 # -- records -----------------------------------------------------------------------------------------------------------
@@ -444,7 +444,7 @@ def _path(places: list[Place], at: int) -> KeyPath:
 
 
 def _by_path(places: list[Place]) -> dict[KeyPath, tuple[Any, ...]]:
-    """What counts at each path; an alias is told by the path that it leads to."""
+    """What counts at each path; an alias counts by the path that it leads to."""
     paths: list[KeyPath] = []
     for place in places:
         paths.append((*paths[place.above], place.step) if place.above >= 0 else ())

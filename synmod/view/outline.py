@@ -186,7 +186,7 @@ class Member:
         self.contract = Contract() if stands_for else _declared(self.module)
 
     def model_names(self) -> list[str]:
-        """Return the language models it asks; "(default)" where its class takes one and none was given."""
+        """Return the language models that it calls; "(default)" where its class takes one and none was given."""
         names = list(dict.fromkeys(lm.settings.model for lm in self.models))
         return names or (["(default)"] if hasattr(type(self.module), "language_model") else [])
 

@@ -229,7 +229,7 @@ class Row:
     Attributes:
         member: Whose line it is.
         figures: Of the member, and of what is folded into it.
-        models: The language models that it asks, and those that what is folded into it asks, as keys.
+        models: The language models that it and what is folded into it call, as keys.
         stash, pop: The skips that it declares, likewise.
         recorded: Whether there is a recorded call of the program.
         latency_s: Mean wall seconds of its own calls; None where it was not called.

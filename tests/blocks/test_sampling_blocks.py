@@ -255,7 +255,7 @@ async def test_refine_by_a_reward():
     refine = sm.Refine(module, lambda outputs: lengths[len(outputs["answer"])], rounds=3)
     assert (await refine(ASKED))["answer"] == "bb"
     assert [asked.get("critique") for asked in module._asked] == [None, "too short", ""]
-    with pytest.raises(sm.ConfigError, match="critic asks for 'target'"):
+    with pytest.raises(sm.ConfigError, match="critic takes a parameter 'target'"):
         sm.Refine(module, lambda target: 1)
 
 

@@ -305,7 +305,7 @@ async def test_a_metric_of_ones_own():
 
 async def test_mean_says_what_it_may_ask_for():
     """At once; what is not a number is a failure of the row."""
-    with pytest.raises(sm.ArgumentError, match=r"metric 'mean' asks for 'predicted'.*rollout"):
+    with pytest.raises(sm.ArgumentError, match=r"metric 'mean' takes a parameter 'predicted'.*rollout"):
         M.Mean(lambda predicted: 1)
     with pytest.raises(sm.ArgumentError, match="write a function"):
         M.Mean(7)

@@ -278,9 +278,9 @@ async def test_a_judge_works_for_best_of():
     block = sm.BestOf(Echo(), 2, reward=R.LMAsJudge(lm))
     assert (await block(Query(question="a")))["label"] == "a"
     assert (await sm.BestOf(Echo(), 2, reward=reward_from(brief))(Query(question="a")))["label"] == "a"
-    with pytest.raises(sm.ConfigError, match="asks for 'y_true'"):
+    with pytest.raises(sm.ConfigError, match="takes a parameter 'y_true'"):
         sm.BestOf(Echo(), 2, reward=R.ExactMatch())
-    with pytest.raises(sm.ConfigError, match="asks for 'target'"):
+    with pytest.raises(sm.ConfigError, match="takes a parameter 'target'"):
         sm.BestOf(Echo(), 2, reward=reward_from(lambda target, outputs: 1))
 
 
