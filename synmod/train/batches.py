@@ -205,7 +205,8 @@ class Places:
                 raise errors.TrainerError(f"context has a {type(context).__name__}; give sm.Context, or a list.")
         if loads is not None and len(loads) != len(contexts):
             raise errors.TrainerError(f"work_load_list has {len(loads)} entries for {len(contexts)} contexts.")
-        if loads is not None and not all(isinstance(load, int | float) and 0 < load < inf for load in loads):
+        numbers = int, float
+        if loads is not None and not all(type(load) in numbers and 0 < load < inf for load in loads):
             raise errors.TrainerError(f"work_load_list is {list(loads)}; give positive numbers.")
         self.contexts, self.loads = tuple(contexts), loads
         most = errors.whole("concurrency", concurrency, error=errors.TrainerError)
