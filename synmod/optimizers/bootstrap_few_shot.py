@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from synmod.lm import LanguageModel, model_from
 from synmod.registry import register_own
-from synmod.train import Bench, Optimizer, TargetKind, positive
+from synmod.train import Bench, Optimizer, TargetKind, whole_number
 from synmod.tree import OptState, State
 
 from .harvest import Harvest, halved, halving_cost, harvested, labelled, labels_that_fit
@@ -29,7 +29,7 @@ class BootstrapFewShot(Optimizer):
         **options: Those of every optimizer.
 
     Raises:
-        ArgumentError: A number below 1.
+        TrainerError: A number that cannot be.
 
     Example:
         >>> BootstrapFewShot(max_examples=16).patience
@@ -53,15 +53,15 @@ class BootstrapFewShot(Optimizer):
         **options: Any,
     ) -> None:
         super().__init__(patience=patience, **options)
-        self.max_examples = positive(self, "max_examples", max_examples)
-        self.sets = positive(self, "sets", sets)
+        self.max_examples = whole_number(self, "max_examples", max_examples)
+        self.sets = whole_number(self, "sets", sets)
         if teacher is None or isinstance(teacher, Mapping):
             self.teacher = teacher.to_json() if isinstance(teacher, State) else teacher
         else:
             self.teacher = model_from(teacher, "BootstrapFewShot: teacher")
-        self.width = positive(self, "width", width)
-        self.probe = positive(self, "probe", probe)
-        self.block = positive(self, "block", block)
+        self.width = whole_number(self, "width", width)
+        self.probe = whole_number(self, "probe", probe)
+        self.block = whole_number(self, "block", block)
         self.entries = self.add_variable({}, schema={"type": "object"}, name="entries", type=OptState)
         rows = {"type": "array", "items": {"type": "string"}}
         self.unseen = self.add_variable([], schema=rows, name="unseen", type=OptState)

@@ -5,7 +5,7 @@ from typing import Any
 
 from synmod.leaves import Json
 from synmod.registry import register_own
-from synmod.train import Bench, positive
+from synmod.train import Bench, real_number, whole_number
 from synmod.tree import OptState, State
 
 from .reflection import Child, Evidence, Pool, Reflective, evidence, gain_in_two_waves, minibatches
@@ -30,7 +30,7 @@ class Gepa(Reflective):
         **options: Those of every optimizer.
 
     Raises:
-        ArgumentError: A number below 1.
+        TrainerError: A number that cannot be.
 
     Example:
         >>> Gepa(width=2).patience
@@ -52,11 +52,13 @@ class Gepa(Reflective):
         **options: Any,
     ) -> None:
         super().__init__(patience=patience, **options)
-        self.width = positive(self, "width", width)
-        self.minibatch = positive(self, "minibatch", minibatch)
-        self.front = None if front is None else positive(self, "front", front)
-        self.block = positive(self, "block", block)
-        self.joint_after, self.wide_after, self.lcb = joint_after, wide_after, lcb
+        self.width = whole_number(self, "width", width)
+        self.minibatch = whole_number(self, "minibatch", minibatch)
+        self.front = None if front is None else whole_number(self, "front", front)
+        self.block = whole_number(self, "block", block)
+        self.joint_after = whole_number(self, "joint_after", joint_after, least=0)
+        self.wide_after = whole_number(self, "wide_after", wide_after, least=0)
+        self.lcb = real_number(self, "lcb", lcb)
         self.pool = self.add_variable([], schema={"type": "array"}, name="pool", type=OptState)
 
     def step_cost(self, bench: Bench) -> int:

@@ -13,7 +13,7 @@ from synmod.data import dump_json
 from synmod.errors import BudgetExceeded, TrainerError
 from synmod.leaves import Json, did_you_mean
 from synmod.registry import register_own
-from synmod.train import Bench, TargetKind, positive
+from synmod.train import Bench, TargetKind, whole_number
 from synmod.tree import OptState, State
 
 from .harvest import harvested, labels_that_fit
@@ -50,7 +50,7 @@ class Mipro(Reflective):
         **options: Those of every optimizer.
 
     Raises:
-        ArgumentError: A number below 1.
+        TrainerError: A number that cannot be.
 
     Example:
         >>> Mipro(max_examples=0, proposals={"instructions": ["Be brief.", "Think first."]}).width
@@ -74,13 +74,13 @@ class Mipro(Reflective):
         **options: Any,
     ) -> None:
         super().__init__(patience=patience, **options)
-        self.instructions = positive(self, "instructions", instructions)
-        self.sets = positive(self, "sets", sets)
-        self.max_examples = max_examples if max_examples == 0 else positive(self, "max_examples", max_examples)
+        self.instructions = whole_number(self, "instructions", instructions)
+        self.sets = whole_number(self, "sets", sets)
+        self.max_examples = whole_number(self, "max_examples", max_examples, least=0)
         self.proposals = {path: list(texts) for path, texts in (proposals or {}).items()}
-        self.width = positive(self, "width", width)
-        self.block = positive(self, "block", block)
-        self.steps = None if steps is None else positive(self, "steps", steps)
+        self.width = whole_number(self, "width", width)
+        self.block = whole_number(self, "block", block)
+        self.steps = None if steps is None else whole_number(self, "steps", steps)
         self.choices = self.add_variable({}, schema={"type": "object"}, name="choices", type=OptState)
         self.seen = self.add_variable([], schema={"type": "array"}, name="seen", type=OptState)
         self.best = self.add_variable([], schema={"type": "array"}, name="best", type=OptState)

@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from synmod.registry import register_own
-from synmod.train import Bench, Optimizer, TargetKind, positive
+from synmod.train import Bench, Optimizer, TargetKind, whole_number
 from synmod.tree import OptState, State
 
 from .harvest import halved, halving_cost, harvested, labelled, labels_that_fit
@@ -21,7 +21,7 @@ class RandomFewShot(Optimizer):
         **options: Those of every optimizer.
 
     Raises:
-        ArgumentError: A number below 1.
+        TrainerError: A number that cannot be.
 
     Example:
         >>> RandomFewShot(max_examples=16).done
@@ -38,10 +38,10 @@ class RandomFewShot(Optimizer):
         self, max_examples: int = 8, sets: int = 16, threshold: float | None = None, first: int = 5, **options: Any
     ) -> None:
         super().__init__(**options)
-        self.max_examples = positive(self, "max_examples", max_examples)
-        self.sets = positive(self, "sets", sets)
+        self.max_examples = whole_number(self, "max_examples", max_examples)
+        self.sets = whole_number(self, "sets", sets)
         self.threshold = threshold
-        self.first = positive(self, "first", first)
+        self.first = whole_number(self, "first", first)
         self.searched = self.add_variable(False, schema={"type": "boolean"}, name="searched", type=OptState)
 
     async def update(self, state: State, feedback: Any, bench: Bench) -> State:  # noqa: ARG002  (of every optimizer)

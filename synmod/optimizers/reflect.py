@@ -2,9 +2,9 @@
 
 from typing import Any, ClassVar, Literal
 
-from synmod.errors import ArgumentError
+from synmod.errors import TrainerError
 from synmod.registry import register_own
-from synmod.train import Bench, FeedbackByPath, FeedbackItem, positive
+from synmod.train import Bench, FeedbackByPath, FeedbackItem, whole_number
 from synmod.tree import State
 
 from .reflection import Child, Evidence, Reflective, evidence
@@ -22,7 +22,7 @@ class Reflect(Reflective):
         **options: Those of every optimizer.
 
     Raises:
-        ArgumentError: A number below 1, or another word.
+        TrainerError: A number that cannot be, or another word.
 
     Example:
         >>> Reflect(minibatch=4).learns_from_batches
@@ -43,9 +43,9 @@ class Reflect(Reflective):
     ) -> None:
         super().__init__(patience=patience, **options)
         if accept not in ("gain", "always"):
-            raise ArgumentError(f"Reflect: accept is {accept!r}; write 'gain' or 'always'.")
-        self.minibatch = positive(self, "minibatch", minibatch)
-        self.block = positive(self, "block", block)
+            raise TrainerError(f"Reflect: accept is {accept!r}; write 'gain' or 'always'.")
+        self.minibatch = whole_number(self, "minibatch", minibatch)
+        self.block = whole_number(self, "block", block)
         self.accept = accept
 
     def step_cost(self, bench: Bench) -> int:

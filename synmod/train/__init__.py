@@ -18,7 +18,7 @@ from .fitting import BatchEndParam
 from .history import History
 from .optimizer import (
     Candidate, FeedbackByPath, FeedbackItem, Optimizer, Proposer, Race, ReflectionInputs, Target, TargetKind, blamed,
-    crossover, mean, optimizer_from, positive,
+    crossover, mean, optimizer_from, real_number, whole_number,
 )
 from .rollouts import CallRecord, ExampleError, ExampleResult, Executor, Ran, Rollout, RunRow, run_once
 from .runs import Budget, Run
@@ -30,5 +30,6 @@ __all__ = [
     "FeedbackItem", "History", "Metrics", "Monitor", "MonitorRecord", "Optimizer", "Proposer", "Race", "Ran",
     "ReflectionInputs", "Rollout", "Run", "RunRow", "Several", "Target", "TargetKind", "Trainer", "as_json", "blamed",
     "callbacks", "crossover", "evaluate", "inputs_for", "latest_checkpoint", "list_checkpoints", "load_examples",
-    "mean", "metrics", "optimizer_from", "positive", "predicted", "rewards", "run_once", "training_rows",
+    "mean", "metrics", "optimizer_from", "predicted", "real_number", "rewards", "run_once", "training_rows",
+    "whole_number",
 ]

@@ -134,7 +134,7 @@ class EarlyStopping(Callback):
         min_delta: float = 0.0,
     ) -> None:  # fmt: skip
         if mode not in ("max", "min"):
-            raise errors.ArgumentError(f"EarlyStopping: mode is {mode!r}; write 'max' or 'min'.")
+            raise errors.TrainerError(f"EarlyStopping: mode is {mode!r}; write 'max' or 'min'.")
         self.monitor, self.mode, self.patience, self.min_delta = monitor, mode, patience, min_delta
         self._best: float | None = None
         self._waited = 0
@@ -145,8 +145,8 @@ class EarlyStopping(Callback):
 
     def on_epoch_end(self, moment: Moment) -> None:
         """Look at the number, and count."""
-        if self.monitor not in moment.logs:
-            names = [name for name, value in moment.logs.items() if isinstance(value, int | float)]
+        names = [name for name, value in moment.logs.items() if isinstance(value, int | float | None)]
+        if self.monitor not in names:
             raise errors.TrainerError(
                 f"EarlyStopping: there is no number {self.monitor!r}.{leaves.did_you_mean(self.monitor, names)} "
                 f"There are: {', '.join(names)}."
@@ -237,7 +237,7 @@ def do_checkpoint(prefix: str | os.PathLike[str], period: int = 1) -> Callable[.
         period: Every which number is saved.
 
     Raises:
-        ArgumentError: A period below 1.
+        TrainerError: A period below 1.
 
     Example:
         >>> callable(do_checkpoint("run/agent", period=2))
@@ -260,7 +260,7 @@ def module_checkpoint(
         save_optimizer_states: Whether the states of the optimizer are saved, too.
 
     Raises:
-        ArgumentError: A period below 1.
+        TrainerError: A period below 1.
 
     Example:
         >>> from synmod.train import Trainer
@@ -281,9 +281,9 @@ def _every(period: int, save: Callable[..., None]) -> Callable[..., None]:
     """Return an epoch-end callback that saves under every n-th number.
 
     Raises:
-        ArgumentError: A period below 1.
+        TrainerError: A period below 1.
     """
-    errors.whole("period", period)
+    errors.whole("period", period, error=errors.TrainerError)
 
     def at_epoch_end(epoch: int, *values: Any) -> None:
         if (epoch + 1) % period == 0:
@@ -328,7 +328,7 @@ class Monitor(scope.Hook):
         sort: Whether records come by name instead of by row.
 
     Raises:
-        ArgumentError: An interval below 1, or a pattern that is none.
+        TrainerError: An interval below 1, or a pattern that is none.
 
     Example:
         >>> monitor = Monitor(10, pattern=".*:output")
@@ -345,8 +345,8 @@ class Monitor(scope.Hook):
         try:
             self._pattern = re.compile(pattern)
         except re.error as error:
-            raise errors.ArgumentError(f"Monitor: {pattern!r:.100} is not a regular expression: {error}.") from None
-        self.interval = errors.whole("Monitor: interval", interval)
+            raise errors.TrainerError(f"Monitor: {pattern!r:.100} is not a regular expression: {error}.") from None
+        self.interval = errors.whole("Monitor: interval", interval, error=errors.TrainerError)
         self.stat_func, self.sort = stat_func or _lengths, sort
         self.activated = False
         self._tics = 0

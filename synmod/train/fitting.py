@@ -432,15 +432,13 @@ class _Fitting:
     async def _measured(
         self, prefix: str, rollouts: Sequence[rollouts.Rollout], wanted: Sequence[Any]
     ) -> dict[str, Any]:
-        """Return the metrics over rows that the present State has been run on."""
-        if not wanted or not rollouts:
-            return {}
+        """Return the metrics over rows that the present State has been run on; None where it was run on none."""
         metrics = evaluation.Metrics(wanted)
         for rollout in rollouts:
             offered = {"inputs": rollout.inputs, "outputs": rollout.outputs, "target": rollout.target,
                        "example_id": rollout.id, "extra": dict[str, Any](), "calls": ()}  # fmt: skip
             metrics.update(rollout, {} if rollout.error else await metrics.measure(offered))
-        return {f"{prefix}{name}": value for name, value in metrics.results()[0].items()}
+        return {f"{prefix}{name}": value if rollouts else None for name, value in metrics.results()[0].items()}
 
     async def _end_epoch(self, began: float) -> None:
         """Write a row of the History, log it, and tell the callbacks."""

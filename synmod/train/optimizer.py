@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import fsum
+from math import fsum, inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
@@ -211,6 +211,9 @@ class Optimizer(Module):
         seed: In place of the seed of the run.
         name: Label.
 
+    Raises:
+        TrainerError: A setting that cannot be; names it.
+
     Example:
         >>> class Keep(Optimizer):
         ...     async def update(self, state, feedback, bench):
@@ -242,10 +245,14 @@ class Optimizer(Module):
         **unknown: Any,
     ) -> None:
         super().__init__(name=name, description=description, **unknown)
+        if not isinstance(proposer, Module | None):  # pyright: ignore[reportUnnecessaryIsInstance]  (see Trainer)
+            raise TrainerError(f"{type(self).__name__}: proposer is a {type(proposer).__name__}; give a module.")
+        if type(seed) not in (int, type(None)):
+            raise TrainerError(f"{type(self).__name__}: seed is {seed!r:.100}; give a whole number.")
         self.only = only
         self.language_model = None if language_model is None else model_from(language_model, type(self).__name__)
         self.proposer = proposer
-        self.patience = positive(self, "patience", patience)
+        self.patience = whole_number(self, "patience", patience)
         self.seed = seed
         self.idle = self.add_variable(0, schema={"type": "integer"}, name="idle", type=OptState)
 
@@ -338,13 +345,24 @@ def optimizer_from(given: Any, params: Mapping[str, Any] | None = None) -> Optim
     return known[given](**params or {})
 
 
-def positive(optimizer: Optimizer, name: str, value: int) -> int:
+def whole_number(optimizer: Optimizer, name: str, value: int, least: int = 1) -> int:
+    """Return a count of an optimizer's settings.
+
+    Raises:
+        TrainerError: It is not a whole number of at least `least`.
+    """
+    return whole(f"{type(optimizer).__name__}: {name}", value, least, error=TrainerError)
+
+
+def real_number(optimizer: Optimizer, name: str, value: float, most: float = inf) -> float:
     """Return a number of an optimizer's settings.
 
     Raises:
-        ArgumentError: It is not a whole number of at least 1.
+        TrainerError: It is not a number from 0 to `most`.
     """
-    return whole(f"{type(optimizer).__name__}: {name}", value)
+    if type(value) not in (int, float) or not 0 <= value <= most:
+        raise TrainerError(f"{type(optimizer).__name__}: {name} is {value!r:.100}; give a number from 0 to {most}.")
+    return value
 
 
 # -- credit ------------------------------------------------------------------------------------------------------------

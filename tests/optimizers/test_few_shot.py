@@ -345,5 +345,5 @@ def test_it_saves_like_any_module(teacher):
 @pytest.mark.parametrize("setting", ["max_examples", "sets", "width", "probe", "block", "patience"])
 def test_settings_are_whole_numbers_of_at_least_one(setting):
     """The message names the setting."""
-    with pytest.raises(sm.ArgumentError, match=setting):
+    with pytest.raises(sm.TrainerError, match=setting):
         BootstrapFewShot(**{setting: 0})

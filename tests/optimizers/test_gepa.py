@@ -3,7 +3,7 @@
 import pytest
 
 import synmod as sm
-from synmod.errors import ArgumentError, TrainerError
+from synmod.errors import TrainerError
 from synmod.optimizers import Gepa, Omega, Reflect
 from synmod.testing.tasks import RuleProposer, RuleTask
 from synmod.train import Batch, Trainer
@@ -120,5 +120,8 @@ async def test_rows_that_fail_are_evidence(optimizer):
 
 async def test_settings_are_checked():
     """A number below 1 is a mistake."""
-    with pytest.raises(ArgumentError, match="Gepa: width is 0; give a whole number of at least 1"):
+    with pytest.raises(TrainerError, match="Gepa: width is 0; give a whole number of at least 1"):
         Gepa(width=0)
+    for wrong in ({"joint_after": -1}, {"wide_after": 1.5}, {"lcb": float("nan")}, {"seed": "a"}, {"proposer": 3}):
+        with pytest.raises(TrainerError, match=next(iter(wrong))):
+            Gepa(**wrong)

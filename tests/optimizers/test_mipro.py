@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 import synmod as sm
-from synmod.errors import ArgumentError, TrainerError
+from synmod.errors import TrainerError
 from synmod.optimizers import Mipro
 from synmod.optimizers.mipro import LinearScores
 from synmod.testing import ChoiceTask, tickets
@@ -161,7 +161,7 @@ async def test_what_it_cannot_choose_from_is_an_error():
         await fitted(task, Mipro(instructions=1, max_examples=0))
     with pytest.raises(TrainerError, match="Did you mean '0/style'"):
         await fitted(task, Mipro(max_examples=0, proposals={"0/stile": ["choice 1"]}))
-    with pytest.raises(ArgumentError, match="width is 0"):
+    with pytest.raises(TrainerError, match="width is 0"):
         Mipro(width=0)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 import synmod as sm
-from synmod.errors import ArgumentError
+from synmod.errors import TrainerError
 from synmod.optimizers import Reflect
 from synmod.testing.tasks import Case, RuleProposer, RuleTask
 from synmod.train import Batch, Trainer
@@ -45,5 +45,5 @@ async def test_rows_that_are_right_blame_nothing():
 
 async def test_other_words_are_refused():
     """Either `gain` or `always`."""
-    with pytest.raises(ArgumentError, match="accept is 'maybe'; write 'gain' or 'always'"):
+    with pytest.raises(TrainerError, match="accept is 'maybe'; write 'gain' or 'always'"):
         Reflect(accept="maybe")

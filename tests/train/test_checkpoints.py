@@ -386,5 +386,5 @@ async def test_epoch_end_callbacks(tmp_path):
     assert epochs == [(2, ["style"]), (3, ["style"])]
     assert [row["epoch"] for row in history] == [2, 3]
     for make in (sm.callbacks.do_checkpoint, lambda *args, **kw: sm.callbacks.module_checkpoint(trainer, *args, **kw)):
-        with pytest.raises(sm.ArgumentError, match="period"):
+        with pytest.raises(sm.TrainerError, match="period"):
             make("a", period=0)

@@ -526,6 +526,15 @@ def test_early_stopping_ends_through_finish():
     with pytest.raises(sm.TrainerError, match=r"no number 'val_rewad'.*val_reward"):
         asyncio.run(fit(Try("x"), callbacks=[sm.callbacks.EarlyStopping("val_rewad")]))
 
+    class Blind(Try):
+        async def update(self, state, feedback, bench):
+            self.taken.assign(self.taken.value + 1)
+            return state
+
+    measured = {"eval_metric": "accuracy", "callbacks": [sm.callbacks.EarlyStopping("val_accuracy", patience=1)]}
+    history, _ = asyncio.run(fit(Blind("x", "y"), **measured))
+    assert [row["val_accuracy"] for row in history] == [None, None]
+
 
 def test_a_resumed_run_says_that_it_catches_up(tmp_path):
     """`replayed` is True until something is paid for."""

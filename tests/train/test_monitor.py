@@ -74,9 +74,9 @@ async def test_pattern_stat_and_sort():
     broken.tic()
     with pytest.raises(ZeroDivisionError):
         broken.toc()
-    with pytest.raises(sm.ArgumentError, match="interval"):
+    with pytest.raises(sm.TrainerError, match="interval"):
         sm.Monitor(0)
-    with pytest.raises(sm.ArgumentError, match="regular expression"):
+    with pytest.raises(sm.TrainerError, match="regular expression"):
         sm.Monitor(1, pattern="(")
 
 
