@@ -237,7 +237,7 @@ class Generator(Module, Generic[M]):
         elif isinstance(instructions, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (else the schema refuses it)
             instructions = inspect.cleandoc(instructions)
         self.instructions = self.add_variable(
-            instructions, schema={"type": "string"}, name="instructions", description="What the model has to do."
+            instructions, schema={"type": "string"}, name="instructions", description="What the model is told to do."
         )
         self.examples = self.add_variable(
             _checked_examples(kind, examples),

@@ -298,8 +298,14 @@ class ClassDeclaration:
             for base in filter(is_base, self.cls.__mro__)
             for name, value in vars(base).items()
             if isinstance(value, MemberDescriptorType)  # `_record` and its like: where a module keeps what it is
-            or not name.startswith("_")
-            and (callable(value) or isinstance(value, classmethod) or (isinstance(value, property) and not value.fset))
+            or (
+                not name.startswith("_")
+                and (
+                    callable(value)
+                    or isinstance(value, classmethod)
+                    or (isinstance(value, property) and not value.fset)
+                )
+            )
         )
 
     @cached_property
